@@ -1,0 +1,67 @@
+# Nine Circles of Matmul. `make lab` opens the course, `make test` tests it; `make` alone lists the targets.
+# Every target first sees to it that .venv is there and up to date (course_lib/bootstrap.py): a tenth of a second
+# when it is, a few minutes when it is not.
+
+LAB_ARGS ?=
+TEST_ARGS ?=
+BENCH_ARGS ?=
+
+# Windows' make (with the shell of Git for Windows) finds the environment's programs in another folder.
+BIN := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+IN_VENV = PATH="$$PWD/.venv/$(BIN):$$PATH" VIRTUAL_ENV="$$PWD/.venv"
+
+# The user's own modules must not leak into the course.
+unexport PYTHONPATH
+unexport PYTHONHOME
+
+# PYTHON=… on the command line is an order, in the shell's environment only the first to be tried.
+CANDIDATES = $(if $(PYTHON),"$(PYTHON)") $(if $(filter command%,$(origin PYTHON)),,python3 python3.13 python3.12 python3.11 python)
+ASKED_FOR = $(if $(filter command%,$(origin PYTHON)),--asked-for)
+
+.PHONY: help lab test proof bench format exercises venv
+.NOTPARALLEL:
+
+help:
+	@echo "make lab         open the course in JupyterLab          (LAB_ARGS=\"--no-browser --port=8901\")"
+	@echo "make test        run the tests                          (TEST_ARGS=\"-k ladder\")"
+	@echo "make bench       measure the ladder on this machine     (BENCH_ARGS=\"--sizes 256 512\")"
+	@echo "make proof       run the long tests as well"
+	@echo "make format      bring code and notebooks into form"
+	@echo "make exercises   generate exercises/ from solutions/"
+	@echo "make venv        only make .venv                        (PYTHON=/path/to/python3.12)"
+
+lab: venv
+	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
+
+# What measures time goes last, with the machine to itself.
+test: venv
+	$(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(TEST_ARGS)
+	$(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(TEST_ARGS)
+
+proof: venv
+	$(IN_VENV) python -m pytest -m "slow and not gpu" $(TEST_ARGS)
+
+bench: venv
+	@$(IN_VENV) python -m course_lib bench $(BENCH_ARGS)
+
+format: venv
+	$(IN_VENV) ruff format .
+	$(IN_VENV) ruff check --fix .
+	$(IN_VENV) python -m course_lib format
+
+exercises: venv
+	$(IN_VENV) python -m course_lib exercises
+
+# Takes the first Python that is new enough. When none is, the first one that runs at all says so in a sentence.
+venv:
+	@for python in $(CANDIDATES); do \
+	  if found=$$("$$python" course_lib/bootstrap.py --fits 2>/dev/null); then \
+	    exec "$$found" course_lib/bootstrap.py $(ASKED_FOR); \
+	  fi; \
+	done; \
+	for python in $(CANDIDATES); do \
+	  if "$$python" -c "" 2>/dev/null; then exec "$$python" course_lib/bootstrap.py; fi; \
+	done; \
+	echo "Set-up stopped: no Python was found (tried: "$(CANDIDATES)"), and the course needs Python 3.11 or newer;" \
+	  "install one (python.org, or your system's packages) and try again." >&2; \
+	exit 1

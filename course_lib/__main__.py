@@ -1,0 +1,58 @@
+"""`python -m course_lib COMMAND`: the course's command line; each command is loaded when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+#: command -> (module in course_lib.commands, what it does)
+COMMANDS = {
+    "lab": ("lab", "open the course in JupyterLab; all options go to JupyterLab"),
+    "doctor": ("doctor", "is everything ready? Says what is missing and how to mend it"),
+    "bench": ("bench", "measure rungs of the ladder on this machine"),
+    "format": ("format_notebooks", "bring notebooks into the course's form"),
+    "exercises": ("exercises", "generate exercises/ from solutions/"),
+}
+#: These take whatever follows them as it stands.
+PASSING_ON = {"lab"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that ``arguments`` name and return the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    name = arguments[0] if arguments else ""
+    if name in PASSING_ON:
+        return _module(name).run(arguments[1:])
+    parser = argparse.ArgumentParser(prog="python -m course_lib", description="Nine Circles of Matmul.")
+    choices = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command, (_, summary) in COMMANDS.items():
+        subparser = choices.add_parser(command, help=summary, description=summary)
+        if command == name:
+            _module(command).add_arguments(subparser)
+    args = parser.parse_args(arguments)
+    return _module(args.command).run(args) or 0
+
+
+def _module(command: str):
+    return importlib.import_module(f"course_lib.commands.{COMMANDS[command][0]}")
+
+
+def guarded(arguments: Sequence[str] | None = None) -> int:
+    """Run ``main`` so that Ctrl-C and a closed pipe (`| head`) end it quietly."""
+    try:
+        code = main(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Python would flush stdout once more at exit and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(guarded())

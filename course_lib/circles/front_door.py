@@ -1,0 +1,123 @@
+"""The one place that decides what may be multiplied.
+
+Every rung is called through `through_the_door`: the rungs themselves hold nothing but the idea they teach.
+Operands that make no sense are refused with one sentence; empty products are answered here; everything else
+(strided views, read-only arrays, NaN and inf) reaches the rung, which must get it right.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+Matmul = Callable[[Array, Array], Array]
+
+
+class RungUnavailable(RuntimeError):
+    """This computer lacks something the rung needs; the message says what."""
+
+
+def check_operands(A: Any, B: Any, dtypes: Sequence[str] = ("float32", "float64")) -> None:
+    """Raise one sentence unless A (M, K) and B (K, N) are NumPy arrays of one dtype out of `dtypes`.
+
+    Raises TypeError for what the operands are (lists, masked arrays, integers, mixed dtypes) and ValueError
+    for their shapes.
+    """
+    for name, operand in (("A", A), ("B", B)):
+        _check_type(name, operand)
+        _check_dimensions(name, operand)
+        _check_dtype(name, operand, dtypes)
+    if A.dtype != B.dtype:
+        raise TypeError(
+            f"A is {A.dtype} and B is {B.dtype}, but both must have one dtype: "
+            f"convert one of them, for example B.astype(np.{A.dtype})."
+        )
+    if A.shape[1] != B.shape[0]:
+        raise ValueError(
+            f"A is {_by(A)} and B is {_by(B)}, but A needs as many columns ({A.shape[1]}) "
+            f"as B has rows ({B.shape[0]}): check the order of the operands, or transpose one."
+        )
+
+
+def through_the_door(
+    load: Callable[[], Matmul],
+    name: str,
+    dtypes: Sequence[str],
+    missing: Callable[[], str | None],
+) -> Matmul:
+    """Return matmul(A, B) that checks its operands, loads the rung's code on first use and calls it.
+
+    `load` imports and returns the rung's own function; `missing` returns the sentence that says what this
+    computer lacks for it, or None. The function raises RungUnavailable with that sentence.
+    """
+
+    @functools.cache  # a refusal is an exception and is not remembered: it is asked again
+    def rung() -> Matmul:
+        lacking = missing()
+        if lacking:
+            raise RungUnavailable(f"The rung '{name}' cannot run here: {lacking}")
+        return load()
+
+    def matmul(A: Array, B: Array) -> Array:
+        check_operands(A, B, dtypes)
+        multiply = rung()
+        if 0 in (*A.shape, *B.shape):  # an empty sum is zero, an empty matrix stays empty
+            return np.zeros((A.shape[0], B.shape[1]), A.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN are answers here, not surprises
+            return multiply(A, B)
+
+    matmul.__doc__ = (
+        f"Return A @ B by the rung '{name}': A (M, K) and B (K, N), both {' or both '.join(dtypes)}."
+    )
+    matmul.__name__ = matmul.__qualname__ = "matmul"
+    return matmul
+
+
+def _check_type(name: str, operand: Any) -> None:
+    if isinstance(operand, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, but a matrix product would ignore its mask: "
+            f"fill it first, for example {name}.filled(0)."
+        )
+    if isinstance(operand, np.ndarray):
+        return
+    kind = type(operand)
+    what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    raise TypeError(
+        f"{name} is of type {what}, but a 2-D NumPy array is needed: pass np.asarray({name}, dtype=float)."
+    )
+
+
+def _check_dimensions(name: str, operand: np.ndarray) -> None:
+    if operand.ndim == 2:
+        return
+    fix = {
+        0: "a scalar is no matrix, write A * scalar instead",
+        1: f"write {name}[:, None] for a column or {name}[None, :] for a row",
+    }.get(operand.ndim, "multiply its 2-D slices one by one")
+    raise ValueError(
+        f"{name} is {operand.ndim}-D with shape {operand.shape}, but a 2-D matrix is needed: {fix}."
+    )
+
+
+def _check_dtype(name: str, operand: np.ndarray, dtypes: Sequence[str]) -> None:
+    wanted = " or ".join(dtypes)
+    if operand.dtype.name not in dtypes:
+        raise TypeError(
+            f"{name} has dtype {operand.dtype}, but this rung multiplies {wanted}: "
+            f"convert it with {name}.astype(np.{dtypes[-1]})."
+        )
+    if not operand.dtype.isnative:
+        raise TypeError(
+            f"{name} is {operand.dtype.str}, in the byte order of another machine, but the native order is "
+            f"needed: convert it with {name}.astype(np.{operand.dtype.name})."
+        )
+
+
+def _by(matrix: np.ndarray) -> str:
+    return f"{matrix.shape[0]} x {matrix.shape[1]}"

@@ -1,0 +1,148 @@
+"""`python -m course_lib bench`: every rung of the ladder, measured fairly on this computer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from course_lib import ladder
+
+PROBE_SIZE = 48  # small enough for plain Python, large enough to tell rungs apart
+DEFAULT_SIZES = (64, 256, 1024)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the bench."""
+    parser.add_argument("--rungs", nargs="+", metavar="RUNG", help="rungs to measure (default: all)")
+    parser.add_argument("--sizes", nargs="+", type=int, default=DEFAULT_SIZES, metavar="N", help="N of N x N")
+    parser.add_argument("--dtype", nargs="+", choices=ladder.FLOATS, default=["float64"], help="element type")
+    parser.add_argument("--threads", type=int, default=1, help="threads for BLAS and Numba (default: 1)")
+    parser.add_argument(
+        "--budget", type=float, default=4.0, metavar="S", help="seconds per table (default: 4)"
+    )
+    parser.add_argument(
+        "--longest", type=float, default=5.0, metavar="S", help="leave out slower single calls"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    parser.add_argument("--no-save", action="store_true", help="do not add the results to your ladder")
+    parser.add_argument("--list", action="store_true", help="name the rungs and stop")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what the arguments ask for and print a table per size and dtype; return the exit code."""
+    if args.list:
+        _print_rungs()
+        return 0
+    try:
+        rungs = _chosen(args)
+    except (KeyError, ValueError) as problem:
+        print(f"bench: {problem.args[0]}")
+        return 2
+    return _measure(args, rungs)
+
+
+def _measure(args: argparse.Namespace, rungs: list[ladder.Rung]) -> int:
+    from course_lib.measure import machine
+
+    print(machine.card())
+    behind = machine.blas_is_behind()
+    if behind:
+        print(behind)
+    tables = []
+    for dtype in args.dtype:
+        able = [entry for entry in rungs if _can(entry, dtype)]
+        costs = {entry.id: _seconds_at_probe(entry, dtype) for entry in able}
+        for size in args.sizes:
+            tables.append(_one_table(args, able, costs, size, dtype))
+    measured = [table for table in tables if table]
+    if args.json:
+        return _write(args.json, {"machine": str(machine.card()), "comparisons": measured})
+    return 0 if measured else 1
+
+
+def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, size: int, dtype: str):
+    """Measure the rungs that are fast enough at this size; return the comparison as data, or None."""
+    growth = (size / PROBE_SIZE) ** 3
+    in_time = [entry.id for entry in rungs if costs[entry.id] * growth <= args.longest]
+    print(f"\n{size} x {size} x {size}, {dtype}, {args.threads} thread(s)")
+    for entry in rungs:
+        if entry.id not in in_time:
+            expected = costs[entry.id] * growth
+            print(f"  {entry.id}: left out, one call would take about {expected:.0f} s (see --longest)")
+    if not in_time:
+        return None
+    comparison = ladder.climb(
+        in_time,
+        size,
+        dtype=dtype,
+        threads=args.threads,
+        budget_s=args.budget,
+        save=not args.no_save,
+    )
+    print(comparison.table())
+    print(comparison.card())
+    return comparison.data()
+
+
+def _seconds_at_probe(entry: ladder.Rung, dtype: str) -> float:
+    """Time one small call, after one that compiles."""
+    A, B = ladder.operands((PROBE_SIZE, PROBE_SIZE, PROBE_SIZE), dtype)
+    entry.matmul(A, B)
+    start = time.perf_counter()
+    entry.matmul(A, B)
+    return time.perf_counter() - start
+
+
+def _can(entry: ladder.Rung, dtype: str) -> bool:
+    lacking = entry.missing()
+    if lacking:
+        print(f"{entry.id}: left out. {lacking}")
+        return False
+    if dtype not in entry.dtypes:
+        print(f"{entry.id}: left out, it multiplies {' and '.join(entry.dtypes)} but not {dtype}.")
+        return False
+    return True
+
+
+def _chosen(args: argparse.Namespace) -> list[ladder.Rung]:
+    from course_lib.measure import machine
+
+    available = machine.describe().threads
+    if not 1 <= args.threads <= available:
+        raise ValueError(f"--threads is {args.threads}, but this machine offers 1 to {available}.")
+    wrong = [size for size in args.sizes if size < 1]
+    if wrong:
+        raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
+    return [ladder.rung(id) for id in args.rungs] if args.rungs else list(ladder.LADDER)
+
+
+def _print_rungs() -> None:
+    for entry in ladder.LADDER:
+        print(f"{entry.id:16} circle {entry.circle}  {entry.title} ({entry.bottleneck})")
+
+
+def _write(path: Path, content: dict) -> int:
+    """Write the JSON beside its final place and move it there, so a full disk leaves no half file."""
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+        os.replace(file.name, path)
+    except OSError as problem:
+        print(
+            f"bench: {path} cannot be written ({problem.strerror}): choose a folder that exists and is yours."
+        )
+        return 1
+    print(f"\nWritten to {path}.")
+    return 0
+
+
+def default_arguments(options: Sequence[str] = ()) -> argparse.Namespace:
+    """Return the parsed options, for calling `run` from a notebook or a test."""
+    parser = argparse.ArgumentParser(prog="bench")
+    add_arguments(parser)
+    return parser.parse_args(list(options))

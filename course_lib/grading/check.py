@@ -1,0 +1,99 @@
+"""What a learner calls in a notebook: check, hint, baseline."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.grading import registry
+from course_lib.grading.judge import judge, not_started, refused
+from course_lib.grading.report import Report, card, code_html
+from course_lib.grading.runner import InProcess
+from course_lib.grading.sources import NoSource, answer_source
+from course_lib.grading.task import HINTS, Code, Task
+from course_lib.theme import GREY
+
+#: The seed of the visible tests. Everybody may know it: grading takes another one.
+PUBLIC_SEED = 9
+
+_hints_given: dict[str, int] = {}
+
+
+def check(id: str, answer: Any = None, brief: bool = False) -> Report:
+    """Check an answer, show the report and return it (`.points`, `.passed`).
+
+    `answer` is the function itself: check("01.matmul", matmul). With None, ..., or a function that is still
+    a stub, the report says that the task is not started. `brief` shows one line if there is nothing to mend.
+    """
+    report = examine(registry.task(id), answer)
+    report.show(brief)
+    return report
+
+
+def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:
+    """Return the report on a live answer without showing it."""
+    if answer is None or answer is ...:
+        return not_started(task)
+    try:
+        code = answer_source(answer)
+        return judge(task, InProcess(answer), code.text, seed, code.entry)
+    except NoSource as problem:
+        return refused(task, str(problem))
+
+
+@dataclass(frozen=True)
+class Note:
+    """A short text for the learner that shows itself as a card."""
+
+    head: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.head}\n{self.body}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = code_html(self.body).replace("\n", "<br>")
+        return card(GREY, f"<strong>{html.escape(self.head)}</strong><br>{body}")
+
+
+def hint(id: str) -> Note:
+    """Return the next hint of a task: a question, then the idea, then nearly the line."""
+    task = registry.task(id)
+    number = min(_hints_given.get(task.id, 0), len(HINTS) - 1)
+    _hints_given[task.id] = number + 1
+    last = number == len(HINTS) - 1
+    more = "That was the last hint." if last else f'Call `hint("{task.id}")` again for {HINTS[number + 1]}.'
+    return Note(
+        f"Hint {number + 1} of {len(HINTS)} for {task.id}, {HINTS[number]}", f"{task.hints[number]}\n{more}"
+    )
+
+
+class Baseline:
+    """The function that a speed task is timed against: call it, or look at it."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._function = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._function is None:
+            self._function = self.code.load()
+        return self._function(*args)
+
+    def __repr__(self) -> str:
+        return self.code.text.strip()
+
+    def _repr_html_(self) -> str:
+        style = "line-height:1.35;background:transparent;color:inherit;margin:.3em 0"
+        return f'<pre style="{style}">{html.escape(self.code.text.strip())}</pre>'
+
+
+def baseline(id: str) -> Baseline:
+    """Return the baseline of a speed task; ValueError if the task has none."""
+    task = registry.task(id)
+    if task.speed is None:
+        raise ValueError(f"Task {task.id} has no baseline: it is not about speed.")
+    return Baseline(task.speed.baseline)

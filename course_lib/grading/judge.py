@@ -1,0 +1,255 @@
+"""Judging an answer: rules on its source, then its results case by case, then its operations, then its speed.
+
+The judge makes the inputs, compares and writes the points. The answer runs wherever the runner runs it; the
+judge reads nothing from there but values, faults and times.
+"""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading import patterns
+from course_lib.grading.compare import Mismatch, describe
+from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
+from course_lib.grading.rules import is_stub
+from course_lib.grading.runner import Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.sources import guard
+from course_lib.grading.task import Case, Code, Task
+
+OTHER_INPUTS = "The visible tests pass. Grading may run the same task with other inputs."
+GUARD_NOTE = (
+    "Found in a second run of your function, in which memory that was never written reads as NaN and every "
+    "index is checked. The plain run may look right by luck."
+)
+
+
+def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None = None) -> Report:
+    """Judge one answer to `task`: its `source` text with the function `entry`, run by `runner`.
+
+    The inputs depend on the seed and the task alone. Judging stops at the first fault.
+    """
+    code = Code(source, entry or task.entry)
+    if is_stub(code.text, code.entry):
+        return not_started(task)
+    broken = [said for rule in task.rules if (said := rule.judge(code.text, code.entry))]
+    if broken:
+        return _report(task, 0.0, WRONG, broken)
+    found = _first_fault(task, runner, code, seed)
+    if found:
+        return found
+    return (
+        _with_speed(task, runner, seed) if task.speed else _report(task, task.points, RIGHT, [OTHER_INPUTS])
+    )
+
+
+def not_started(task: Task, why: str = "") -> Report:
+    """Return the report on an answer that does not exist yet."""
+    line = why or f"Not started: write `{task.entry}` in the cell above, run it, then run this cell."
+    return _report(task, 0.0, NOT_STARTED, [line, f'`hint("{task.id}")` helps, one step at a time.'])
+
+
+def refused(task: Task, why: str) -> Report:
+    """Return the report on something that cannot be judged."""
+    return _report(task, 0.0, WRONG, [why])
+
+
+def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
+    """Return the random numbers of a task: they depend on its id, the seed and the part (cases, speed)."""
+    return np.random.default_rng([seed, zlib.crc32(task.id.encode()), part])
+
+
+def _first_fault(task: Task, runner: Runner, code: Code, seed: int) -> Report | None:
+    """Return the report on the first thing that is wrong; the guarded run comes first, as it does no harm."""
+    cases = list(task.cases(generator(task, seed)))
+    guarded = [case for case in cases if case.guard]
+    if guarded:
+        found = _guarded_fault(task, runner, code, guarded)
+        if found:
+            return found
+    printed = 0
+    for case in cases:
+        outcome = runner.call(clone(case.args))
+        printed += outcome.printed
+        found = _fault_of_case(task, case, outcome)
+        if found:
+            return replace(found, notes=(*found.notes, *_printed(printed)))
+    return _counting_fault(task, runner, cases)
+
+
+def _guarded_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
+    try:
+        other = runner.guarded(Code(guard(code.text), code.entry))
+    except Exception as error:  # the text does not stand on its own: say so rather than guess
+        return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
+    for case in cases:
+        outcome = other.call(clone(case.args))
+        if outcome.fault:  # its lines are those of the rewritten text, so they are left out
+            outcome = replace(outcome, fault=replace(outcome.fault, line=None, code=""))
+        found = _fault_of_case(task, case, outcome)
+        told = _guard_lines(outcome)
+        if found and told:
+            return replace(found, lines=(*told, *found.lines), notes=(*found.notes, GUARD_NOTE))
+        if found:
+            return found
+    return None
+
+
+def _guard_lines(outcome: Outcome) -> list[str]:
+    """Say what a guarded run brought to light, in front of the details."""
+    if outcome.fault and "IndexError" in outcome.fault.kinds:
+        return [
+            "Your compiled code reads or writes outside an array. Numba does not check indices by itself: "
+            "without the check it takes whatever lies in memory there."
+        ]
+    value = outcome.value
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+        return [
+            "Your result depends on memory that was never written: np.empty gives room, not zeros. "
+            "(NaN stands for that memory here.)"
+        ]
+    return []
+
+
+def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
+    """Return the report if this outcome is wrong, else None."""
+    if outcome.fault:
+        return _fault_report(task, case, outcome.fault)
+    if outcome.value is ...:
+        return not_started(task)
+    if case.expect != "value":
+        said = f"It returned {describe(outcome.value)}, but it must raise {case.expect.__name__}."
+        return _report(task, 0.0, WRONG, [said], _on(task, case))
+    if case.must_not_change:
+        changed = [
+            n
+            for n, pair in enumerate(zip(case.args, outcome.args_after, strict=True))
+            if not unchanged(*pair)
+        ]
+        if changed:
+            return _report(task, 0.0, WRONG, [_changed(changed[0])], _on(task, case))
+    with np.errstate(all="ignore"):
+        want = task.reference(*clone(case.args))
+        found = _compare(task, case, outcome.value, want)
+    if found:
+        return _mismatch_report(task, case, outcome.value, want, found)
+    if outcome.owner is not None:
+        said = (
+            f"Your function returned memory of its own input, {_argument(outcome.owner)}: make a new result."
+        )
+        return _report(task, 0.0, WRONG, [said], _on(task, case))
+    return None
+
+
+def _compare(task: Task, case: Case, got: Any, want: Any) -> Mismatch | None:
+    """Compare; a value that breaks the comparison itself is a wrong value."""
+    try:
+        return task.comparison.compare(got, want, case.args)
+    except Exception as error:
+        return Mismatch((f"Your result cannot be compared with the expected one ({type(error).__name__}).",))
+
+
+def _fault_report(task: Task, case: Case, fault: Fault) -> Report | None:
+    if case.expect != "value":
+        if case.expect.__name__ in fault.kinds:
+            return None
+        said = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
+        return _report(task, 0.0, WRONG, [said], _on(task, case))
+    return _report(task, 0.0, WRONG, [fault.sentence()], _on(task, case))
+
+
+def _mismatch_report(task: Task, case: Case, got: Any, want: Any, found: Mismatch) -> Report:
+    told = patterns.recognise(got, want, case.args, task.lookalikes)
+    return _report(task, 0.0, WRONG, [*told, *found.says], _on(task, case), found)
+
+
+def _counting_fault(task: Task, runner: Runner, cases: list[Case]) -> Report | None:
+    """Check the number of operations on every case that gives a value."""
+    for case in cases if task.counts else ():
+        if case.expect != "value":
+            continue
+        counted = runner.count(clone(case.args))
+        if counted.fault:
+            said = f"On numbers that count their operations your function failed: {counted.fault.sentence()}"
+        else:
+            said = task.counts.judge(case.args, counted.multiplications, counted.additions)
+        if said:
+            return _report(task, 0.0, WRONG, ["The values are right.", said], _on(task, case))
+    return None
+
+
+def _with_speed(task: Task, runner: Runner, seed: int) -> Report:
+    rule = task.speed
+    timing = runner.time(rule, rule.make_inputs(generator(task, seed, part=1)))
+    base = task.points_for_being_right
+    if timing.fault:
+        said = ["The values are right, but timing it failed.", timing.fault.sentence()]
+        return _report(task, base, PARTLY if base else WRONG, said)
+    points = base + rule.points * rule.share(timing.high)  # noise counts in the learner's favour
+    goal = rule.next_threshold(timing.high)
+    lines = [_speed_line(timing)]
+    if goal is None:
+        return _report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
+    gain = base + rule.points * rule.share(goal)
+    lines.append(f"The values are right. {goal:g}x gives {gain:g} of {task.points:g} points.")
+    return _report(task, points, PARTLY if points else WRONG, lines)
+
+
+def _speed_line(timing: Timing) -> str:
+    return (
+        f"{timing.speedup:.2f}x as fast as the baseline (95 % between {timing.low:.2f}x and "
+        f"{timing.high:.2f}x): "
+        f"{_time(timing.seconds)} against {_time(timing.baseline_seconds)}, same inputs, one thread, "
+        "interleaved."
+    )
+
+
+def _time(seconds: float) -> str:
+    scale, unit = next(
+        (pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if seconds >= pair[0]), (1e-9, "ns")
+    )
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _changed(place: int) -> str:
+    return (
+        f"Your function changed its input, {_argument(place)}: work on a copy, "
+        "the caller still needs the original."
+    )
+
+
+def _argument(place: int) -> str:
+    names = ("first", "second", "third", "fourth", "fifth", "sixth")
+    return f"the {names[place]} argument" if place < len(names) else f"argument {place + 1}"
+
+
+def _on(task: Task, case: Case) -> tuple[str, ...]:
+    """Say which input showed it, and the input itself if it is small."""
+    names = inspect.signature(task.reference).parameters
+    values = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, case.args, strict=False))
+    show = len(values) <= 160 and not any(isinstance(argument, np.ndarray) for argument in case.args)
+    return (f"Input ({case.label}): {values}" if show else f"Input: {case.label}.",)
+
+
+def _short(argument: Any) -> str:
+    if isinstance(argument, float):
+        return f"{argument:.6g}"
+    if isinstance(argument, list):
+        return "[" + ", ".join(_short(item) for item in argument) + "]"
+    return repr(argument)
+
+
+def _printed(lines: int) -> tuple[str, ...]:
+    if not lines:
+        return ()
+    return (f"Your function printed {lines} line{'s' if lines > 1 else ''} during the check (not shown).",)
+
+
+def _report(task: Task, points: float, state: str, lines: list[str], notes=(), mismatch=None) -> Report:
+    return Report(
+        task.id, task.title, float(points), task.points, state, tuple(lines), mismatch, tuple(notes)
+    )

@@ -1,0 +1,99 @@
+"""Recognising what a wrong matrix looks like: transposed, aliased rows, one column missing …"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.compare import wrong_entries
+from course_lib.grading.task import Lookalike
+
+LOOSE = 1e-6  # relative: a recogniser must be sure, not exact
+
+
+def recognise(got: Any, want: Any, args: tuple, lookalikes: Sequence[Lookalike] = ()) -> list[str]:
+    """Return sentences that name the fault, the most telling first; empty if no pattern fits."""
+    told = [one.says for one in lookalikes if _is(got, one, args)]
+    if told:
+        return told[:1]
+    try:
+        yours, expected = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
+    except (TypeError, ValueError):
+        return []
+    if yours.ndim != 2:
+        return []
+    return list(_patterns(yours, expected))[:2]
+
+
+def _patterns(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
+    if got.shape == want.shape[::-1] and min(got.shape) > 1 and same(got.T, want):
+        yield "It is the right product, but transposed: rows and columns of the result are swapped."
+        return
+    if got.shape != want.shape or np.isnan(got).all():
+        return
+    if len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
+        yield "All rows of your result are the same: are they one list (or one array) used several times?"
+    elif not got.any():
+        yield "Your result is zero everywhere: is the sum ever stored?"
+    elif _factor(got, want):
+        yield f"Every value is {_factor(got, want):g} times what is expected."
+    else:
+        yield from _where(got, want)
+
+
+def _where(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
+    """Say where the wrong values lie, if they lie in one row, column or border."""
+    wrong = wrong_entries(got, want, LOOSE * max(1.0, float(np.nanmax(np.abs(want), initial=0.0))))
+    if wrong.all() or wrong.sum() < 2:
+        return
+    for name, along in (("row", wrong.any(1)), ("column", wrong.any(0))):
+        at = np.flatnonzero(along)
+        if len(along) < 2 or len(at) == len(along):
+            continue
+        if len(at) == 1:
+            place = {0: "first", len(along) - 1: "last"}.get(int(at[0]))
+            yield f"Only the {place} {name} is wrong." if place else f"Only {name} {at[0]} is wrong."
+        elif at[-1] == len(along) - 1 and len(at) == at[-1] - at[0] + 1:
+            yield f"Only the last {len(at)} {name}s are wrong."
+
+
+def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
+    """Return c if got = c * want for a c other than 1, else None."""
+    if not (np.isfinite(got).all() and np.isfinite(want).all()) or not want.any():
+        return None
+    factor = float((got * want).sum() / (want * want).sum())
+    if abs(factor - 1) < 1e-3 or not same(got, factor * want):
+        return None
+    return round(factor, 6)
+
+
+def _is(got: Any, lookalike: Lookalike, args: tuple) -> bool:
+    try:
+        with np.errstate(all="ignore"):
+            candidate = lookalike.make(*args)
+    except Exception:  # a recogniser that does not apply to these inputs is no match
+        return False
+    if isinstance(candidate, tuple):
+        return isinstance(got, tuple | list) and len(got) == len(candidate) and _all_same(got, candidate)
+    return same(got, candidate)
+
+
+def _all_same(got: Sequence, candidate: Sequence) -> bool:
+    return all(
+        mine == other if isinstance(other, str) else same(mine, other)
+        for mine, other in zip(got, candidate, strict=True)
+    )
+
+
+def same(got: Any, other: Any) -> bool:
+    """Return whether two numeric things have one shape and, loosely, the same values."""
+    try:
+        yours, theirs = np.asarray(got, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    if yours.shape != theirs.shape or yours.size == 0:
+        return False
+    scale = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
+    return bool(np.allclose(yours, theirs, rtol=0, atol=LOOSE * scale, equal_nan=True))

@@ -1,0 +1,181 @@
+"""What a task is: one declaration that the learner's own check and the grader of a class both run.
+
+A task says which inputs to make (from a seed), what is right, how to compare, which rules hold, what is fast
+enough, what it is worth and how to help. It knows nothing of where it is judged: inputs and results are plain
+numbers, lists and NumPy arrays, code is source text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from course_lib.grading.compare import Comparison
+    from course_lib.grading.rules import CountingRule, Rule
+
+KINDS = ("predict", "complete", "write", "fast", "debug", "open")
+ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
+HINTS = ("a question", "the idea", "nearly the line")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the answer: `args`, and a `label` that says to the learner which input this is.
+
+    `expect` is "value" or the exception type that the answer must raise. `must_not_change` says that the
+    arguments must be as before after the call. `guard` asks for a second run of the answer in which memory
+    that was never written reads as NaN and every index of compiled code is checked.
+    """
+
+    args: tuple
+    label: str
+    must_not_change: bool = True
+    expect: str | type[Exception] = "value"
+    guard: bool = False
+
+    def __post_init__(self) -> None:
+        _require(isinstance(self.args, tuple), "args", self.args, "a tuple of arguments")
+        _require(bool(self.label), "label", self.label, "words that tell the learner which input it is")
+        raises = isinstance(self.expect, type) and issubclass(self.expect, Exception)
+        _require(self.expect == "value" or raises, "expect", self.expect, '"value" or an exception type')
+
+
+@dataclass(frozen=True)
+class Code:
+    """Source text with the name of the function in it that counts; `load()` gives that function."""
+
+    text: str
+    entry: str
+
+    def load(self) -> Callable:
+        """Run the text in a namespace of its own and return the entry function."""
+        from course_lib.grading.sources import load
+
+        return load(self.text, self.entry)
+
+
+@dataclass(frozen=True)
+class SpeedRule:
+    """The answer must be faster than `baseline` on the inputs `make_inputs(rng)`, measured side by side.
+
+    `thresholds` are pairs (times as fast, share of the points), both rising, the last share 1. The share is
+    that of the highest threshold reached. `flops(*inputs)` counts the work for the report.
+    """
+
+    baseline: Code
+    make_inputs: Callable[[np.random.Generator], tuple]
+    thresholds: tuple[tuple[float, float], ...]
+    points: float
+    budget_s: float = 2.5
+    flops: Callable[..., float] | None = None
+
+    def __post_init__(self) -> None:
+        speeds = [speed for speed, _ in self.thresholds]
+        shares = [share for _, share in self.thresholds]
+        rising = bool(speeds) and speeds == sorted(set(speeds)) and shares == sorted(set(shares))
+        _require(rising, "thresholds", self.thresholds, "pairs (times as fast, share) that both rise")
+        _require(shares[0] > 0 and shares[-1] == 1, "thresholds", self.thresholds, "shares in (0, 1], last 1")
+        _require(self.points > 0, "points", self.points, "more than 0 points for the speed")
+
+    def share(self, speedup: float) -> float:
+        """Return the share of the speed points that an answer `speedup` times as fast as the baseline "
+        "gets."""
+        return max((share for speed, share in self.thresholds if speedup >= speed), default=0.0)
+
+    def next_threshold(self, speedup: float) -> float | None:
+        """Return the lowest threshold above `speedup`, or None at the top."""
+        return next((speed for speed, _ in self.thresholds if speed > speedup), None)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A typical wrong answer: its source text, and words that the report on it must contain."""
+
+    name: str
+    source: str
+    says: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given = isinstance(self.says, tuple) and all(isinstance(word, str) and word for word in self.says)
+        _require(given and bool(self.says), "says", self.says, "a tuple of words the report must contain")
+
+
+def source(text: str) -> str:
+    """Return code that is written indented in a declaration, as it would stand in a file."""
+    return textwrap.dedent(text).lstrip("\n")
+
+
+@dataclass(frozen=True)
+class Lookalike:
+    """A recogniser of a typical slip: if the result equals `make(*args)`, the report says `says`."""
+
+    says: str
+    make: Callable
+
+
+@dataclass(frozen=True)
+class Task:
+    """One exercise, declared once. `entry` is the function's name in the assignment; see the field names.
+
+    `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
+    """
+
+    id: str
+    title: str
+    kind: str
+    points: float
+    difficulty: int
+    minutes: int
+    good_for: str
+    entry: str
+    cases: Callable[[np.random.Generator], Iterable[Case]]
+    reference: Callable
+    comparison: Comparison
+    hints: tuple[str, str, str]
+    mutants: tuple[Mutant, ...]
+    rules: tuple[Rule, ...] = ()
+    counts: CountingRule | None = None
+    speed: SpeedRule | None = None
+    lookalikes: tuple[Lookalike, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')
+        _require(self.kind in KINDS, "kind", self.kind, "one of " + ", ".join(KINDS))
+        _require(_positive(self.points), "points", self.points, "a number above 0")
+        _require(self.difficulty in range(1, 6), "difficulty", self.difficulty, "a whole number from 1 to 5")
+        _require(_positive(self.minutes), "minutes", self.minutes, "a number above 0")
+        for name in ("title", "good_for"):
+            _require(bool(getattr(self, name)), name, getattr(self, name), "words for the learner")
+        _require(self.entry.isidentifier(), "entry", self.entry, "the name of a function")
+        good_hints = len(self.hints) == len(HINTS) and all(self.hints)
+        _require(good_hints, "hints", self.hints, f"exactly three: {', '.join(HINTS)}")
+        names = [mutant.name for mutant in self.mutants]
+        _require(len(names) >= 3, "mutants", names, "at least three typical wrong answers")
+        _require(len(set(names)) == len(names), "mutants", names, "wrong answers with different names")
+        _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
+
+    @property
+    def points_for_being_right(self) -> float:
+        """The points that need no speed."""
+        return self.points - (self.speed.points if self.speed else 0.0)
+
+    @property
+    def chapter(self) -> str:
+        """The chapter's two digits."""
+        return self.id[:2]
+
+
+def _positive(number: Any) -> bool:
+    return isinstance(number, int | float) and math.isfinite(number) and number > 0
+
+
+def _require(holds: bool, field: str, got: Any, wanted: str) -> None:
+    if not holds:
+        raise ValueError(f"{field} is {got!r}, but it must be {wanted}.")

@@ -1,0 +1,307 @@
+"""The ladder: every way to multiply that the course has, by name, and the learner's own results on it.
+
+    ladder.rung("compiled-ikj").matmul(A, B)        one rung
+    ladder.climb(["python-lists", "numpy"], 128)    measure some, fairly, and remember the result
+    ladder.results()                                what was measured so far
+
+A rung's code is imported when it is first called. Adding a rung is one file in `circles/` and one entry here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import functools
+import importlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from course_lib.measure.store import Store
+
+if TYPE_CHECKING:
+    from course_lib.circles.front_door import Matmul
+    from course_lib.measure.timing import Comparison
+
+FLOATS = ("float32", "float64")
+Shape = tuple[int, int, int]  # M, K, N
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to multiply: `matmul(A, B)` for A (M, K), B (K, N) of one of `dtypes`.
+
+    `bottleneck` says what limits it (the label on the ladder plot), `requires` what the computer must have
+    (names that `measure.machine.missing` knows); `module` is where its code can be read.
+    """
+
+    id: str
+    circle: int
+    title: str
+    matmul: Matmul
+    dtypes: tuple[str, ...]
+    bottleneck: str
+    requires: tuple[str, ...] = ()
+    module_name: str = ""
+
+    def missing(self) -> str | None:
+        """Return the sentence that says why the rung cannot run here, or None if it can."""
+        return _missing(self.requires)
+
+    def module(self) -> ModuleType:
+        """Return the module that holds the rung's code, to be read."""
+        return importlib.import_module(self.module_name)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured point: the median time of one rung for one shape, dtype, thread count and machine."""
+
+    rung: str
+    shape: Shape
+    dtype: str
+    threads: int
+    seconds: float
+    spread_s: float
+    gflops: float
+    max_error: float | None  # max|C - exact| / max|exact| over sampled entries
+    when: str  # ISO 8601, UTC
+    machine: str
+
+
+def _missing(requires: Sequence[str]) -> str | None:
+    from course_lib.measure import machine
+
+    return next((sentence for need in requires if (sentence := machine.missing(need))), None)
+
+
+def _rung(
+    id: str,
+    circle: int,
+    title: str,
+    bottleneck: str,
+    code: str,
+    dtypes: tuple[str, ...] = FLOATS,
+    requires: tuple[str, ...] = (),
+    **options: Any,
+) -> Rung:
+    """Make a rung of circles/<code>.py; `options` are fixed arguments of its matmul."""
+    module_name = f"course_lib.circles.{code}"
+
+    def load() -> Matmul:
+        return functools.partial(importlib.import_module(module_name).matmul, **options)
+
+    @functools.cache  # the front door imports NumPy: only when a product is wanted
+    def guarded() -> Matmul:
+        from course_lib.circles.front_door import through_the_door
+
+        return through_the_door(load, id, dtypes, lambda: _missing(requires))
+
+    def matmul(A, B):
+        return guarded()(A, B)
+
+    matmul.__doc__ = f"Return A @ B by the rung '{id}': A (M, K), B (K, N), both {' or both '.join(dtypes)}."
+    return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name)
+
+
+LADDER: tuple[Rung, ...] = (
+    _rung(
+        "python-ndarray",
+        1,
+        "Python loops indexing NumPy arrays",
+        "a new scalar object per element read",
+        "python_ndarray",
+    ),
+    _rung(
+        "python-lists",
+        1,
+        "Python loops over lists",
+        "interpreter: bytecode and boxed floats",
+        "python_lists",
+    ),
+    _rung(
+        "compiled-ijk",
+        2,
+        "Compiled loops, k innermost",
+        "strided reads of B: one number per cache line",
+        "compiled",
+        requires=("numba",),
+        order="ijk",
+    ),
+    _rung(
+        "compiled-ikj",
+        2,
+        "Compiled loops, j innermost",
+        "C and B move through the caches every k",
+        "compiled",
+        requires=("numba",),
+        order="ikj",
+    ),
+    _rung(
+        "numpy",
+        0,
+        "NumPy as installed (its BLAS)",
+        "the baseline",
+        "numpy_baseline",
+    ),
+)
+
+
+def rung(id: str) -> Rung:
+    """Return the rung of that id; raises KeyError with the nearest names if there is none."""
+    for entry in LADDER:
+        if entry.id == id:
+            return entry
+    names = [entry.id for entry in LADDER]
+    near = difflib.get_close_matches(str(id), names, n=2) or names
+    raise KeyError(f"There is no rung {id!r} on the ladder: did you mean {' or '.join(near)}?")
+
+
+def operands(shape: Shape, dtype: str = "float64", seed: int = 0):
+    """Return random A (M, K) and B (K, N) for shape (M, K, N): normal entries, so errors can be seen."""
+    import numpy as np
+
+    M, K, N = shape
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((M, K)).astype(dtype), rng.standard_normal((K, N)).astype(dtype)
+
+
+def climb(
+    ids: Sequence[str],
+    size: int | None = None,
+    *,
+    shape: Shape | None = None,
+    dtype: str = "float64",
+    threads: int = 1,
+    budget_s: float = 4.0,
+    baseline: str | None = None,
+    save: bool = True,
+) -> Comparison:
+    """Measure rungs fairly on one random product and add the results to the learner's ladder.
+
+    `size` N stands for the shape (N, N, N). `baseline` is "numpy" when it is among `ids`, else the first.
+    Returns the Comparison; raises as `rung` and `measure.timing.compare` do.
+    """
+    from course_lib.measure.timing import compare
+
+    shape = _shape(size, shape)
+    rungs = [rung(id) for id in ids]
+    A, B = operands(shape, dtype)
+    if baseline is None:
+        baseline = "numpy" if "numpy" in ids else ids[0]
+    functions = {entry.id: entry.matmul for entry in rungs}
+    comparison = compare(functions, A, B, baseline=baseline, threads=threads, budget_s=budget_s)
+    if save:
+        record(comparison, {entry.id: error_of(entry, A, B) for entry in rungs})
+    return comparison
+
+
+def error_of(entry: Rung, A, B) -> float:
+    """Return the rung's relative error against exact entries of A @ B (see measure.accuracy)."""
+    from course_lib.measure.accuracy import relative_error
+
+    return relative_error(entry.matmul(A, B), A, B)
+
+
+def record(comparison: Comparison, errors: dict[str, float | None] | None = None) -> list[Result]:
+    """Add the rows of a comparison that are rungs to the learner's results, the newest replacing the old.
+
+    `errors` gives each rung's error; rows that name no rung are left out. Returns what was added.
+    """
+    added = _results_of(comparison, errors or {})
+
+    def change(values: dict[str, Any]) -> None:
+        values.update({_key(result): asdict(result) for result in added})
+
+    _store().update(change)
+    return added
+
+
+def results(everywhere: bool = False) -> list[Result]:
+    """Return the learner's results in ladder order: of this machine, or of every machine they came from."""
+    from course_lib.measure import machine
+
+    found = [result for saved in _store().read().values() if (result := _restore(saved))]
+    order = {entry.id: position for position, entry in enumerate(LADDER)}
+    here = machine.key()
+    kept = [r for r in found if r.rung in order and (everywhere or r.machine == here)]
+    return sorted(kept, key=lambda r: (order[r.rung], r.dtype, r.threads, r.shape))
+
+
+def forget(rungs: Sequence[str] | None = None) -> int:
+    """Delete the learner's results of these rungs on this machine (None: of all); return how many."""
+    from course_lib.measure import machine
+
+    gone: list[str] = []
+    here = machine.key()
+
+    def change(values: dict[str, Any]) -> None:
+        for key, saved in list(values.items()):
+            result = _restore(saved)
+            if result and result.machine == here and (rungs is None or result.rung in rungs):
+                gone.append(key)
+                del values[key]
+
+    _store().update(change)
+    return len(gone)
+
+
+_stores: list[Store] = []
+
+
+def _store() -> Store:
+    """One Store per process: it remembers that it fell back to memory."""
+    from course_lib.measure.store import data_dir
+
+    if not _stores or _stores[0].path.parent != data_dir():
+        _stores[:] = [Store("ladder")]
+    return _stores[0]
+
+
+def _shape(size: int | None, shape: Shape | None) -> Shape:
+    if (size is None) == (shape is None):
+        raise ValueError("Give either a size N or a shape (M, K, N), for example climb(ids, 256).")
+    wanted = (size, size, size) if shape is None else tuple(shape)
+    if len(wanted) != 3 or not all(isinstance(n, int) and n > 0 for n in wanted):
+        raise ValueError(f"The shape is {wanted}, but it must be three positive whole numbers (M, K, N).")
+    return wanted
+
+
+def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list[Result]:
+    from course_lib.measure import machine
+
+    known = {entry.id for entry in LADDER}
+    (M, K), (_, N) = comparison.shapes
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return [
+        Result(
+            rung=row.name,
+            shape=(M, K, N),
+            dtype=comparison.dtype,
+            threads=comparison.threads,
+            seconds=row.seconds,
+            spread_s=row.spread_s,
+            gflops=row.gflops,
+            max_error=errors.get(row.name),
+            when=now,
+            machine=machine.key(),
+        )
+        for row in comparison.rows
+        if row.name in known
+    ]
+
+
+def _key(result: Result) -> str:
+    M, K, N = result.shape
+    return f"{result.machine}|{result.rung}|{M}x{K}x{N}|{result.dtype}|{result.threads}"
+
+
+def _restore(saved: Any) -> Result | None:
+    """Return the saved Result, or None for an entry this version cannot read (it stays in the file)."""
+    try:
+        result = Result(**{**saved, "shape": tuple(saved["shape"])})
+        float(result.seconds), float(result.gflops)
+    except (TypeError, KeyError, ValueError):
+        return None
+    return result

@@ -1,0 +1,163 @@
+"""The clock and the thread counts of a comparison.
+
+On a busy machine wall time also counts what other programs take. With one thread, the CPU time of that thread
+does not, and two functions can be told apart that wall time would leave in the noise. But CPU time is blind to
+waiting and to work on other threads; so functions are watched first, and if any of them sleeps or starts
+threads, wall time is used for all.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+ELSEWHERE = 0.10  # more than this share of a call spent waiting or on other threads, and wall time is used
+#: Windows counts a thread's CPU time in ticks of 15.6 ms, too coarse for samples of a millisecond.
+HAS_THREAD_CLOCK = hasattr(time, "thread_time") and sys.platform != "win32"
+_SCHEDULER_FILE = Path("/proc/thread-self/schedstat")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Where the time of some calls went, in seconds."""
+
+    wall: float
+    cpu: float  # of the calling thread
+    other_threads: float  # CPU time of the process's other threads
+    queued: float  # ready to run, but other programs had the CPUs
+
+    @property
+    def waited(self) -> float:
+        """Time asleep: neither running nor waiting for a CPU."""
+        return max(0.0, self.wall - self.cpu - self.queued)
+
+
+def try_out(function: Callable, inputs: tuple, calls: int) -> Trial:
+    """Time ``calls`` calls with every clock there is."""
+    queued, cpu, process = _queued_s(), _thread_time(), time.process_time()
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        function(*inputs)
+    wall = time.perf_counter() - start
+    process, cpu = time.process_time() - process, _thread_time() - cpu
+    return Trial(wall, cpu, max(0.0, process - cpu), max(0.0, _queued_s() - queued))
+
+
+def why_not_cpu_time(trials: list[Trial]) -> str | None:
+    """Return how the trials of one function show that its CPU time is not its time, None when it is.
+
+    All trials must show it: now and then any function is disturbed.
+    """
+    if all(trial.other_threads > ELSEWHERE * trial.wall for trial in trials):
+        return "works on threads of its own"
+    if all(trial.waited > ELSEWHERE * trial.wall for trial in trials):
+        return "spends part of its time waiting"
+    return None
+
+
+def _thread_time() -> float:
+    return time.thread_time() if HAS_THREAD_CLOCK else time.process_time()
+
+
+def _queued_s() -> float:
+    """Return how long this thread was ready while other programs had the CPUs; 0.0 where nobody counts it."""
+    try:
+        return int(_SCHEDULER_FILE.read_text().split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock of a comparison, and why it is that one."""
+
+    read: Callable[[], float]
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+def wall_clock(why: str) -> Clock:
+    """Return the wall clock."""
+    return Clock(time.perf_counter, "wall time", why)
+
+
+def choose(threads: int, reasons: dict[str, str | None]) -> Clock:
+    """Choose the clock: ``reasons`` says per function why CPU time would be wrong for it (None: it would not)."""
+    if threads > 1:
+        return wall_clock("several threads work at once")
+    if not HAS_THREAD_CLOCK:
+        return wall_clock("this system counts the CPU time of a thread too coarsely")
+    for name, why in reasons.items():
+        if why:
+            return wall_clock(f"{name} {why}, which CPU time would not see")
+    return Clock(
+        time.thread_time, "CPU time of the calling thread", "what other programs take does not count"
+    )
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+
+class ThreadCap:
+    """Hold BLAS, OpenMP, Numba and torch to the same number of threads; leaving it restores what was.
+
+    ``apply`` again after functions have run: what they have loaded in the meantime is capped too.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._undo = ExitStack()
+
+    def __enter__(self) -> ThreadCap:
+        self.apply()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._undo.close()
+
+    def apply(self) -> None:
+        """Cap every thread pool that is loaded by now."""
+        from threadpoolctl import threadpool_limits
+
+        self._undo.enter_context(threadpool_limits(limits=self._threads))
+        # only if somebody else has loaded them: importing them here would cost seconds
+        if "numba" in sys.modules:
+            self._undo.enter_context(_numba_threads(self._threads))
+        if "torch" in sys.modules:
+            self._undo.enter_context(_torch_threads(self._threads))
+
+
+@contextmanager
+def _numba_threads(threads: int) -> Iterator[None]:
+    import numba
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a threading layer that Numba finds too old and does not use
+        before = numba.get_num_threads()
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@contextmanager
+def _torch_threads(threads: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,318 @@
+"""Asking the operating system what this computer is: one small function for each question.
+
+Any file, tool or field may be missing (containers, virtual machines, ARM boards, macOS, Windows). Then the answer
+is "unknown", None or an empty tuple; nothing here raises because a machine keeps something to itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+UNKNOWN = "unknown"
+#: SIMD instruction sets from narrow to wide: (name, register bits, the CPU features that make it up).
+SIMD_LEVELS: tuple[tuple[str, int, frozenset[str]], ...] = (
+    ("SSE2", 128, frozenset({"sse2"})),
+    ("AVX", 256, frozenset({"avx"})),
+    ("AVX2", 256, frozenset({"avx2", "fma"})),
+    ("AVX-512", 512, frozenset({"avx512f", "avx512vl"})),
+)
+ARM_NAMES = ("arm64", "aarch64")
+NVIDIA_SMI_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class CacheLevel:
+    """One data (or unified) cache as a core sees it."""
+
+    level: int
+    size_bytes: int
+    line_bytes: int
+    ways: int | None  # associativity; None when not known
+    shared_by: int | None  # logical CPUs that share it; None when not known
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The NVIDIA GPU a program would get first."""
+
+    name: str
+    memory_bytes: int | None
+    driver: str
+    compute_capability: str  # "9.0", or "unknown"
+
+
+# -- the processor -----------------------------------------------------------------------------------------
+
+
+def cpu_name(root: Path = Path("/")) -> str:
+    """Return the CPU's model name."""
+    if sys.platform == "darwin":
+        return _sysctl("machdep.cpu.brand_string") or _from_cpuinfo("brand_raw")
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        field, _, value = line.partition(":")
+        if field.strip() == "model name" and value.strip():
+            return " ".join(value.split())
+    return _from_cpuinfo("brand_raw")  # ARM Linux and Windows
+
+
+def simd() -> tuple[str, int]:
+    """Return the widest SIMD instruction set and its register width in bits.
+
+    LLVM is asked, because it also checks that the operating system saves the wide registers, and because it
+    is what compiles the course's loops. SVE counts as NEON: the compiled loops of the course use NEON.
+    """
+    if platform.machine().lower() in ARM_NAMES:
+        return "NEON", 128
+    best = ("scalar", 64)
+    for name, bits, needed in SIMD_LEVELS:
+        if needed <= cpu_features():
+            best = (name, bits)
+    return best
+
+
+@lru_cache(maxsize=1)
+def cpu_features() -> frozenset[str]:
+    """Return the CPU's instruction-set extensions by LLVM's names ("avx2", "fma", …)."""
+    try:
+        import llvmlite.binding as llvm
+
+        return frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
+    except Exception:  # LLVM does not know this CPU: fall back on what every 64-bit x86 has
+        is_x86_64 = platform.machine().lower() in ("x86_64", "amd64")
+        return frozenset({"sse2"}) if is_x86_64 else frozenset()
+
+
+def threads(root: Path = Path("/")) -> int:
+    """Return how many logical CPUs this process may use (affinity and container quota counted)."""
+    count = len(_affinity()) or os.cpu_count() or 1
+    quota = _cpu_quota(root)
+    return max(1, min(count, math.ceil(quota))) if quota else count
+
+
+def cores(root: Path = Path("/")) -> int:
+    """Return how many physical cores this process may use."""
+    usable = threads(root)
+    siblings = {
+        _read(root / f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in _affinity()
+    }
+    if siblings and "" not in siblings:
+        return min(usable, len(siblings))
+    import psutil
+
+    return min(usable, psutil.cpu_count(logical=False) or usable)
+
+
+def _affinity() -> set[int]:
+    try:
+        return os.sched_getaffinity(0)
+    except (AttributeError, OSError):  # macOS, Windows
+        return set()
+
+
+# -- containers --------------------------------------------------------------------------------------------
+
+
+def _cpu_quota(root: Path) -> float | None:
+    """Return the CPUs a container may use at once (cgroup v2 or v1), None without a limit."""
+    quotas = []
+    for folder in _cgroup_folders(root, "cpu"):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+        quota = quota or _read(folder / "cpu.cfs_quota_us")
+        period = period or _read(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit() and int(period) > 0:  # "max" and "-1" mean no limit
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
+
+
+def memory_bytes(root: Path = Path("/")) -> int:
+    """Return the memory this process may use: the machine's, or the container's limit when that is smaller."""
+    import psutil
+
+    limits = [psutil.virtual_memory().total]
+    for folder in _cgroup_folders(root, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            text = _read(folder / name)
+            if text.isdigit() and int(text) > 0:
+                limits.append(int(text))
+    return min(limits)
+
+
+def _cgroup_folders(root: Path, controller: str) -> list[Path]:
+    """Return this process's control-group folders for ``controller`` and their parents: each may set a limit."""
+    mount = root / "sys/fs/cgroup"
+    folders = []
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = mount / controllers if controllers else mount  # an empty list of controllers is cgroup v2
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        folders += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+    return folders
+
+
+# -- caches ------------------------------------------------------------------------------------------------
+
+
+def caches(root: Path = Path("/")) -> tuple[CacheLevel, ...]:
+    """Return the data caches, nearest first."""
+    if sys.platform == "darwin":
+        return _caches_of_macos()
+    cpu = min(_affinity(), default=0)
+    found = [
+        _cache(folder) for folder in sorted((root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
+    ]
+    levels = [cache for cache in found if cache]
+    return tuple(sorted(levels, key=lambda cache: cache.level)) or _caches_from_cpuinfo()
+
+
+def _cache(folder: Path) -> CacheLevel | None:
+    level, size = _read(folder / "level"), _size(_read(folder / "size"))
+    if _read(folder / "type") == "Instruction" or not level.isdigit() or not size:
+        return None
+    line, ways = _read(folder / "coherency_line_size"), _read(folder / "ways_of_associativity")
+    return CacheLevel(
+        level=int(level),
+        size_bytes=size,
+        line_bytes=int(line) if line.isdigit() and int(line) else 64,
+        ways=int(ways) if ways.isdigit() and int(ways) else None,
+        shared_by=_count_cpus(_read(folder / "shared_cpu_list")),
+    )
+
+
+def _size(text: str) -> int | None:
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    digits, factor = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
+    return int(digits) * factor if digits.isdigit() else None
+
+
+def _count_cpus(text: str) -> int | None:
+    """Return how many CPUs a list such as "0-3,8-11" names."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if not (first.isdigit() and (last or first).isdigit()):
+            return None
+        count += int(last or first) - int(first) + 1
+    return count or None
+
+
+def _caches_of_macos() -> tuple[CacheLevel, ...]:
+    line = int(_sysctl("hw.cachelinesize") or 64)
+    levels = []
+    for level, name in ((1, "l1dcachesize"), (2, "l2cachesize"), (3, "l3cachesize")):
+        # perflevel0 are the fast cores of Apple silicon; Intel Macs have only the plain names
+        size = _sysctl(f"hw.perflevel0.{name}") or _sysctl(f"hw.{name}")
+        if size.isdigit() and int(size):
+            shared = _sysctl("hw.perflevel0.cpusperl2") if level == 2 else ""
+            levels.append(CacheLevel(level, int(size), line, None, int(shared) if shared.isdigit() else None))
+    return tuple(levels)
+
+
+def _caches_from_cpuinfo() -> tuple[CacheLevel, ...]:
+    """Return what py-cpuinfo knows; it knows no line sizes that can be trusted, so x86's 64 bytes stand in."""
+    names = ((1, "l1_data_cache_size"), (2, "l2_cache_size"), (3, "l3_cache_size"))
+    sizes = [(level, _cpuinfo().get(name)) for level, name in names]
+    return tuple(
+        CacheLevel(level, size, 64, None, None) for level, size in sizes if isinstance(size, int) and size
+    )
+
+
+# -- libraries and devices ---------------------------------------------------------------------------------
+
+
+def blas() -> tuple[str, str]:
+    """Return NumPy's BLAS ("openblas 0.3.31") and the CPU architecture its kernels were written for."""
+    import numpy
+    from threadpoolctl import threadpool_info
+
+    loaded = [library for library in threadpool_info() if library.get("user_api") == "blas"]
+    loaded.sort(
+        key=lambda library: "numpy" not in library.get("filepath", "")
+    )  # other packages bring their own
+    if loaded:
+        version = ".".join((loaded[0].get("version") or UNKNOWN).split(".")[:3])
+        return f"{loaded[0]['internal_api']} {version}", loaded[0].get("architecture") or UNKNOWN
+    try:
+        built = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        return f"{built.get('name', UNKNOWN)} {built.get('version', '')}".strip(), UNKNOWN
+    except (KeyError, TypeError):
+        return UNKNOWN, UNKNOWN
+
+
+def gpu() -> Gpu | None:
+    """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none.
+
+    nvidia-smi is a process of its own with a time limit: asking the driver from here could hang the kernel,
+    and would start a CUDA context that no later fork survives.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.strip() in ("", "-1", "NoDevFiles"):
+        return None
+    first = (visible or "").split(",")[0].strip()
+    chosen = ["-i", first] if first.isdigit() or first.startswith("GPU-") else []
+    for fields in ("name,memory.total,driver_version,compute_cap", "name,memory.total,driver_version"):
+        answer = _run(["nvidia-smi", *chosen, f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
+        for row in csv.reader(answer.splitlines()):
+            values = [value.strip() for value in row]
+            if len(values) == fields.count(",") + 1:  # drivers before 2022 do not know compute_cap
+                return _gpu(*values)
+    return None
+
+
+def _gpu(name: str, memory: str, driver: str, capability: str = UNKNOWN) -> Gpu:
+    return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
+
+
+# -- small helpers -----------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _run(command: list[str]) -> str:
+    """Return what ``command`` prints, "" when it is missing, fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=NVIDIA_SMI_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _sysctl(name: str) -> str:
+    return _run(["sysctl", "-n", name])
+
+
+@lru_cache(maxsize=1)
+def _cpuinfo() -> dict:
+    """Ask py-cpuinfo: it takes a second or more, so it is the last resort and asked once."""
+    try:
+        import cpuinfo
+
+        return cpuinfo.get_cpu_info()
+    except Exception:  # py-cpuinfo raises whatever the platform did to it
+        return {}
+
+
+def _from_cpuinfo(field: str) -> str:
+    return str(_cpuinfo().get(field) or UNKNOWN)

@@ -1,0 +1,130 @@
+"""What one line of assembler does: arithmetic, a load, a store, a jump. x86-64 (AT&T and Intel) and AArch64."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_X86_ARITHMETIC = re.compile(
+    r"^v?(?P<kind>fmaddsub|fmsubadd|fnmadd|fnmsub|fmadd|fmsub|addsub|hadd|mul|add|sub|div|sqrt|max|min)"
+    r"(?:132|213|231)?(?P<width>p|s)(?P<type>[sdh])$"
+)
+_X86_JUMP = re.compile(r"^j[a-z]+$")
+_X86_REGISTER = re.compile(r"\b([xyz])mm\d+")
+_X86_ONLY_READ = ("cmp", "test", "bt", "vucomis", "ucomis", "vcomis", "comis", "vtest", "vptest")
+_X86_NO_MEMORY = ("lea", "nop", "prefetch", "call", "jmp", "push", "pop")
+_ARM_ARITHMETIC = re.compile(
+    r"^(?P<kind>fmla|fmls|fmadd|fmsub|fnmadd|fnmsub|fmulx|fmul|fnmul|fadd|faddp|fsub|fdiv|fsqrt|fmax|fmin)"
+    r"(?P<lanes>\.\d+[bhsd])?$"
+)
+_ARM_LANES = re.compile(r"\.(\d+)([bhsd])\b")
+_ARM_JUMP = re.compile(r"^(b|b\.?[a-z]{2}|cbn?z|tbn?z)$")
+_ARM_LANE_BITS = {"b": 8, "h": 16, "s": 32, "d": 64}
+_X86_BITS = {"x": 128, "y": 256, "z": 512}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What one instruction is, as far as a loop's arithmetic and memory traffic go."""
+
+    kind: str = ""  # "fma", "mul", "add", "other" (division, root, …) or "" for no floating-point arithmetic
+    vector_bits: int = 0  # register width of packed arithmetic, 0 when scalar
+    loads: bool = False
+    stores: bool = False
+    jumps_to: str = ""
+
+
+def read(line: str) -> Instruction:
+    """Return what a line of assembler does."""
+    mnemonic, operands = _split(line)
+    if mnemonic in ("lock", "rep", "bnd", "notrack"):  # a prefix
+        return read(operands.strip())
+    if not mnemonic or mnemonic.endswith(":"):
+        return Instruction()
+    parts = _operands(operands)
+    if _X86_JUMP.match(mnemonic) or _ARM_JUMP.match(mnemonic):
+        return Instruction(jumps_to=parts[-1] if parts else "")
+    if arithmetic := _X86_ARITHMETIC.match(mnemonic):
+        is_packed = arithmetic["width"] == "p"
+        bits = (
+            max((_X86_BITS[size] for size in _X86_REGISTER.findall(operands)), default=0) if is_packed else 0
+        )
+        return Instruction(_kind(arithmetic["kind"]), bits, loads=any(map(_is_memory, parts)))
+    if arithmetic := _ARM_ARITHMETIC.match(mnemonic):
+        lanes = _ARM_LANES.search(arithmetic["lanes"] or operands)
+        # a whole vector names its lanes (v0.4s); one lane of it is v0.s[1], a single number s0 or d0
+        bits = int(lanes[1]) * _ARM_LANE_BITS[lanes[2]] if lanes else 0
+        return Instruction(_kind(arithmetic["kind"]), bits)
+    loads, stores = _memory(mnemonic, parts)
+    return Instruction(loads=loads, stores=stores)
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Return the mnemonic and its operands."""
+    mnemonic, *operands = line.split(None, 1)
+    return mnemonic.lower(), operands[0] if operands else ""
+
+
+def _kind(name: str) -> str:
+    if name.startswith(("fma", "fms", "fnm")) and name not in ("fmax", "fnmul"):
+        return "fma"
+    plain = name.removeprefix("fn").removeprefix("f")
+    if plain.startswith("mul"):
+        return "mul"
+    return "add" if plain.startswith(("add", "sub", "hadd")) else "other"
+
+
+def _operands(text: str) -> list[str]:
+    """Split at the commas outside brackets: "(%rax,%rcx,8), %ymm1" has two operands."""
+    return [part.strip() for part in re.split(r",(?![^(\[{]*[)\]}])", text) if part.strip()]
+
+
+def _is_memory(operand: str) -> bool:
+    return "(%" in operand or "(,%" in operand or "[" in operand and not re.match(r"v\d+\.", operand)
+
+
+def _memory(mnemonic: str, parts: list[str]) -> tuple[bool, bool]:
+    """Say whether an instruction other than arithmetic reads and writes memory."""
+    if re.match(r"ld[a-z0-9]*$", mnemonic) and any("[" in part for part in parts):
+        return True, False
+    if re.match(r"st[a-z0-9]*$", mnemonic) and any("[" in part for part in parts):
+        return False, True
+    in_memory = [_is_memory(part) for part in parts]
+    if not any(in_memory) or mnemonic.startswith(_X86_NO_MEMORY):
+        return False, False
+    is_att = any("%" in part for part in parts)
+    is_destination = in_memory[-1] if is_att else in_memory[0]
+    if not is_destination or mnemonic.startswith(_X86_ONLY_READ):
+        return True, False
+    is_plain_move = mnemonic.startswith(("mov", "vmov", "vextract", "vscatter", "vpscatter", "set", "vpmov"))
+    return not is_plain_move, True
+
+
+# -- addresses that move -----------------------------------------------------------------------------------
+
+_REGISTER = re.compile(r"%?\b(?P<name>r[a-z0-9]+|e[a-z]{2}|x\d+)\b")
+
+
+def addresses(lines: list[str]) -> set[str]:
+    """Return the registers that the lines use to address memory."""
+    operands = [operand for line in lines for operand in _operands(_split(line)[1]) if _is_memory(operand)]
+    inside = [re.search(r"[(\[](.*?)[)\]]", operand) for operand in operands if not operand.startswith("$")]
+    return {match["name"] for part in inside if part for match in _REGISTER.finditer(part[1])}
+
+
+def advanced_by_register(lines: list[str]) -> set[str]:
+    """Return the registers to which the lines add something that is no constant."""
+    found = set()
+    for line in lines:
+        mnemonic, operands = _split(line)
+        parts = _operands(operands)
+        if mnemonic in ("add", "addq", "sub", "subq") and len(parts) >= 2:
+            # AT&T names the register that changes last, Intel and ARM first
+            is_att = any("%" in part for part in parts)
+            changed, added = (parts[-1], parts[0]) if is_att else (parts[0], parts[-1])
+            if re.match(r"\$|#|-?\d", added) is None and not _is_memory(changed):
+                found.add(changed.lstrip("%"))
+        after = re.search(r"\[(x\d+)\],\s*x\d+", operands)  # ARM: ldr d0, [x8], x9
+        if after:
+            found.add(after[1])
+    return found

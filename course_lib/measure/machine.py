@@ -1,0 +1,279 @@
+"""What this computer is, and what it can do at best.
+
+    machine.describe()     CPU, SIMD width, caches, memory, BLAS, GPU
+    machine.peaks()        GFLOP/s and GB/s at best: measured once, then remembered
+    machine.missing("gpu") why something the course can use is not here, or None
+
+This is the one place where optional hardware and software are looked for; everything else asks here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from course_lib.measure import hardware
+from course_lib.measure.hardware import CacheLevel, Gpu
+from course_lib.measure.peaks import Peaks, restore
+from course_lib.measure.peaks import measure as _measure_peaks
+from course_lib.measure.store import Store
+from course_lib.measure.table import Facts, digits
+
+#: The instruction set each OpenBLAS kernel family is written for, and the best family for each instruction set.
+_OPENBLAS_SIMD = {
+    **dict.fromkeys(
+        ("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Athlon", "Opteron"), "SSE2"
+    ),
+    **dict.fromkeys(
+        ("Opteron_SSE3", "Barcelona", "Bobcat", "Katmai", "Coppermine", "Northwood", "Banias"), "SSE2"
+    ),
+    **dict.fromkeys(("Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"), "AVX"),
+    **dict.fromkeys(("Haswell", "Zen"), "AVX2"),
+    **dict.fromkeys(("SkylakeX", "Cooperlake", "SapphireRapids"), "AVX-512"),
+}
+_OPENBLAS_CHOICE = {"AVX": "Sandybridge", "AVX2": "Haswell", "AVX-512": "SkylakeX"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this computer is. Text that could not be found out is "unknown", a number None."""
+
+    cpu: str
+    cores: int  # physical cores this process may use
+    threads: int  # logical CPUs this process may use
+    simd: str  # widest SIMD instruction set: "AVX-512", "AVX2", "AVX", "SSE2", "NEON" or "scalar"
+    simd_bits: int
+    caches: tuple[CacheLevel, ...]  # data caches, nearest first; empty when not known
+    memory_bytes: int
+    blas: str  # NumPy's, "openblas 0.3.31"
+    blas_architecture: str  # "SkylakeX"
+    gpu: Gpu | None
+    system: str
+    python: str
+
+
+@lru_cache(maxsize=1)
+def describe() -> Machine:
+    """Return what this computer is; asked once per process, in well under a second."""
+    simd, simd_bits = hardware.simd()
+    blas, blas_architecture = hardware.blas()
+    return Machine(
+        cpu=hardware.cpu_name(),
+        cores=hardware.cores(),
+        threads=hardware.threads(),
+        simd=simd,
+        simd_bits=simd_bits,
+        caches=hardware.caches(),
+        memory_bytes=hardware.memory_bytes(),
+        blas=blas,
+        blas_architecture=blas_architecture,
+        gpu=hardware.gpu(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+    )
+
+
+def caches() -> tuple[CacheLevel, ...]:
+    """Return the data caches, nearest first; empty when the system does not tell."""
+    return describe().caches
+
+
+def gpu() -> Gpu | None:
+    """Return the first NVIDIA GPU, None when there is none."""
+    return describe().gpu
+
+
+def key() -> str:
+    """Return the name under which results measured on this machine are kept."""
+    here = describe()
+    return f"{here.cpu} / {here.threads} thread{'s' if here.threads > 1 else ''}"
+
+
+def blas_is_behind() -> str | None:
+    """Return a sentence when NumPy's OpenBLAS uses narrower instructions than the CPU has, else None."""
+    here = describe()
+    names = [name for name, _, _ in hardware.SIMD_LEVELS]
+    used = _OPENBLAS_SIMD.get(here.blas_architecture)
+    if not here.blas.startswith("openblas") or used is None or here.simd not in names:
+        return None
+    if names.index(used) >= names.index(here.simd):
+        return None
+    return (
+        f"NumPy's OpenBLAS runs its {here.blas_architecture} kernels ({used}) although this CPU has {here.simd}: to "
+        f"see the difference, set the environment variable OPENBLAS_CORETYPE={_OPENBLAS_CHOICE[here.simd]} before "
+        f"Python starts, and measure again."
+    )
+
+
+# -- what may be missing -----------------------------------------------------------------------------------
+
+
+def missing(need: str) -> str | None:
+    """Return one sentence that says why ``need`` is not met here, None when it is met."""
+    try:
+        check = _NEEDS[need]
+    except KeyError:
+        raise ValueError(
+            f"{need!r} is no known requirement; known are {', '.join(sorted(_NEEDS))}."
+        ) from None
+    return check()
+
+
+def _missing_gpu() -> str | None:
+    return None if gpu() else "This needs an NVIDIA GPU, and nvidia-smi finds none on this machine."
+
+
+def _missing_hopper() -> str | None:
+    here = gpu()
+    if here and here.compute_capability.startswith("9."):
+        return None
+    found = (
+        f"it is a {here.name} (compute capability {here.compute_capability})"
+        if here
+        else "there is no GPU here"
+    )
+    return f"This needs an NVIDIA Hopper GPU (compute capability 9.x); {found}."
+
+
+def _missing_simd(name: str) -> str | None:
+    here = describe()
+    names = [level for level, _, _ in hardware.SIMD_LEVELS]
+    if here.simd == name or (
+        name in names and here.simd in names and names.index(here.simd) >= names.index(name)
+    ):
+        return None
+    return f"This needs a CPU with {name}; the widest SIMD instructions of {here.cpu} are {here.simd}."
+
+
+def _missing_package(module: str, package: str) -> str | None:
+    try:
+        found = importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # a parent package is missing or broken
+        found = False
+    return (
+        None
+        if found
+        else f"This needs the Python package {package}: install it with `pip install {package}`."
+    )
+
+
+def _missing_cores() -> str | None:
+    if describe().threads > 1:
+        return None
+    return "This needs two CPUs or more, and this process may use only one."
+
+
+_NEEDS: dict[str, Callable[[], str | None]] = {
+    "avx2": lambda: _missing_simd("AVX2"),
+    "avx512": lambda: _missing_simd("AVX-512"),
+    "cores": _missing_cores,
+    "gpu": _missing_gpu,
+    "hopper": _missing_hopper,
+    "neon": lambda: _missing_simd("NEON"),
+    "numba": lambda: _missing_package("numba", "numba"),
+    "numba-cuda": lambda: _missing_package("numba_cuda", "numba-cuda"),
+    "torch": lambda: _missing_package("torch", "torch"),
+}
+
+
+# -- peaks -------------------------------------------------------------------------------------------------
+
+_remembered: dict[tuple[str, str], Peaks] = {}  # also where the disk cannot be written
+
+
+def peaks(refresh: bool = False) -> Peaks:
+    """Return what this machine can do at best; measured the first time (seconds), then remembered.
+
+    ``refresh`` measures again, for example after it was measured while other programs were running.
+    """
+    known = None if refresh else _known_peaks()
+    return known or _measure_and_remember()
+
+
+def _known_peaks() -> Peaks | None:
+    store = Store("machine")
+    place = (str(store.path), key())
+    if place not in _remembered and (saved := restore(store.read().get(key()))):
+        _remembered[place] = saved
+    return _remembered.get(place)
+
+
+def _measure_and_remember() -> Peaks:
+    if sentence := missing("numba"):
+        raise RuntimeError(sentence)
+    here = describe()
+    store = Store("machine")
+    measured = _measure_peaks(here.simd, here.simd_bits, here.threads, here.caches, here.memory_bytes)
+    _remembered[str(store.path), key()] = measured
+    store.update(lambda values: values.update({key(): measured.data()}))
+    return measured
+
+
+# -- the card ----------------------------------------------------------------------------------------------
+
+
+def card(measure: bool = False) -> Facts:
+    """Return what this machine is and can do; the peaks are on it once measured (``measure`` does so now)."""
+    here = describe()
+    limits = peaks() if measure else _known_peaks()
+    facts = [
+        ("CPU", f"{here.cpu}: {_cores_in_words(here)}, {here.simd} ({here.simd_bits}-bit registers)"),
+        ("caches", ", ".join(_cache_in_words(cache) for cache in here.caches) or hardware.UNKNOWN),
+        ("memory", _bytes_in_words(here.memory_bytes)),
+        ("NumPy's BLAS", _blas_in_words(here)),
+        ("GPU", _gpu_in_words(here.gpu)),
+        ("system", f"{here.system}, Python {here.python}"),
+        *(
+            _peaks_in_words(limits)
+            if limits
+            else [("at best", "not measured yet: machine.card(measure=True)")]
+        ),
+    ]
+    return Facts("This machine", tuple(facts))
+
+
+def _cores_in_words(here: Machine) -> str:
+    cores = f"{here.cores} core{'s' if here.cores > 1 else ''}"
+    return cores if here.threads == here.cores else f"{cores} ({here.threads} hardware threads)"
+
+
+def _cache_in_words(cache: CacheLevel) -> str:
+    shared = f", shared by {cache.shared_by} CPUs" if cache.shared_by and cache.shared_by > 1 else ""
+    ways = f", {cache.ways} ways" if cache.ways else ""
+    return f"L{cache.level} {_bytes_in_words(cache.size_bytes)} ({cache.line_bytes}-byte lines{ways}{shared})"
+
+
+def _blas_in_words(here: Machine) -> str:
+    kernels = "" if here.blas_architecture == hardware.UNKNOWN else f", {here.blas_architecture} kernels"
+    behind = blas_is_behind()
+    return f"{here.blas}{kernels}" + (f". {behind}" if behind else "")
+
+
+def _gpu_in_words(found: Gpu | None) -> str:
+    if not found:
+        return "none found"
+    memory = f", {_bytes_in_words(found.memory_bytes)}" if found.memory_bytes else ""
+    return f"{found.name}{memory}, compute capability {found.compute_capability}, driver {found.driver}"
+
+
+def _peaks_in_words(limits: Peaks) -> list[tuple[str, str]]:
+    def pair(values: dict[str, float], unit: str) -> str:
+        together = f", {digits(values['all'])} {unit} on all {limits.threads}" if limits.threads > 1 else ""
+        return f"{digits(values['one'])} {unit} on one core{together}"
+
+    return [
+        *((f"peak {dtype}", pair(values, "GFLOP/s")) for dtype, values in limits.flops.items()),
+        ("memory bandwidth", pair(limits.bandwidth, "GB/s") + " (STREAM triad: 2 arrays read, 1 written)"),
+        ("measured", f"{limits.when[:10]}, best of short repeats; again with machine.peaks(refresh=True)"),
+        *(("note", note) for note in limits.notes),
+    ]
+
+
+def _bytes_in_words(count: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} bytes"

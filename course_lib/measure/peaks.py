@@ -1,0 +1,256 @@
+"""What the machine can do at best: FLOP/s from registers, and memory bandwidth.
+
+Both are the best of several short repeats. A peak is a limit: a repeat that another program disturbed says
+nothing about the limit, and no repeat can be too fast.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from course_lib.measure import hardware
+
+DTYPES = ("float32", "float64")
+SPANS = ("one", "all")
+METHOD = 1  # raise it when the way of measuring changes: remembered peaks are then measured again
+WARM_UP_S = 0.03  # long enough for the clock frequency to rise
+WINDOW_S = 0.012  # short, so that some windows are free of other programs
+WINDOWS = 12
+CALL_S = 0.5e-3  # one call of the register loop; threads that finish early take another
+TRIAD_PASSES = 5
+LARGEST_TRIAD_ARRAY = 128 * 2**20  # first touching more would cost seconds on a virtual machine
+STREAM_RULE = 4  # STREAM wants each array at least this many times the last-level cache
+MULTIPLIER, ADDEND = 0.999, 0.5  # v * 0.999 + 0.5 settles at 500: never inf, nan or denormal
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The machine's limits, for one core ("one") and for all this process may use ("all").
+
+    ``flops`` in GFLOP/s per dtype, ``bandwidth`` in GB/s (10^9 bytes; STREAM triad, three arrays counted).
+    """
+
+    flops: dict[str, dict[str, float]]
+    bandwidth: dict[str, float]
+    threads: int  # how many "all" were
+    when: str  # ISO 8601, UTC
+    array_bytes: int  # size of one of the triad's three arrays
+    notes: tuple[str, ...] = ()
+
+    def gflops(self, dtype: Any = "float64", threads: int = 1) -> float:
+        """Return the peak GFLOP/s for ``dtype`` on ``threads`` cores."""
+        import numpy as np
+
+        name = np.dtype(dtype).name
+        if name not in self.flops:
+            raise ValueError(
+                f"No peak was measured for dtype {name!r}; there are {' and '.join(self.flops)}."
+            )
+        return _between(self.flops[name], threads, self.threads)
+
+    def gbps(self, threads: int = 1) -> float:
+        """Return the memory bandwidth in GB/s that ``threads`` cores reach together."""
+        return _between(self.bandwidth, threads, self.threads)
+
+    def data(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return {"method": METHOD, **asdict(self), "notes": list(self.notes)}
+
+
+def restore(saved: Any) -> Peaks | None:
+    """Return the Peaks that ``data`` was made of, None when the values cannot be trusted."""
+    try:
+        if saved["method"] != METHOD:
+            return None
+        peaks = Peaks(
+            flops={
+                dtype: {span: _positive(saved["flops"][dtype][span]) for span in SPANS} for dtype in DTYPES
+            },
+            bandwidth={span: _positive(saved["bandwidth"][span]) for span in SPANS},
+            threads=int(_positive(saved["threads"])),
+            when=datetime.datetime.fromisoformat(saved["when"]).isoformat(timespec="seconds"),
+            array_bytes=int(_positive(saved["array_bytes"])),
+            notes=tuple(str(note) for note in saved["notes"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+    return peaks
+
+
+def measure(
+    simd: str, simd_bits: int, threads: int, caches: tuple[hardware.CacheLevel, ...], memory_bytes: int
+) -> Peaks:
+    """Measure the peaks of a machine with these properties; about two seconds, Numba's import included."""
+    notes: list[str] = []
+    flops = {dtype: _measure_flops(dtype, simd, simd_bits, threads, notes) for dtype in DTYPES}
+    array_bytes = _triad_array_bytes(caches, memory_bytes, notes)
+    one = _measure_triad(1, array_bytes)
+    return Peaks(
+        flops=flops,
+        bandwidth={
+            "one": one,
+            "all": one if threads == 1 else max(one, _measure_triad(threads, array_bytes)),
+        },
+        threads=threads,
+        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        array_bytes=array_bytes,
+        notes=tuple(notes),
+    )
+
+
+# -- FLOP/s ------------------------------------------------------------------------------------------------
+
+
+def _measure_flops(dtype: str, simd: str, simd_bits: int, threads: int, notes: list[str]) -> dict[str, float]:
+    import numpy as np
+
+    from course_lib.measure.peak_kernels import fma_loop
+
+    # Latency 4 x 2 ports (x86) or x 4 ports (ARM) is 8 or 16 operations in flight; 16 registers leave room for 12.
+    chains = 16 if simd in ("AVX-512", "NEON") else 12
+    fused = simd in ("AVX2", "AVX-512", "NEON")
+    run, flops_per_turn = fma_loop(dtype, max(simd_bits, 128), chains, fused)
+    x, y = np.dtype(dtype).type(MULTIPLIER), np.dtype(dtype).type(ADDEND)
+    turns = _turns_in(CALL_S, lambda n: run(n, x, y))
+    one = [_rate(lambda: run(turns, x, y), 1) for _ in range(WINDOWS)]
+    all_ = one if threads == 1 else _rates_together(lambda: run(turns, x, y), threads)
+    if np.median(one) < 0.85 * max(one):
+        notes.append(f"The machine was busy: half of the {dtype} repeats were over 15 % below the best.")
+    scale = turns * flops_per_turn / 1e9
+    return {"one": max(one) * scale, "all": max(*all_, *one) * scale}
+
+
+def _turns_in(seconds: float, run: Callable[[int], Any]) -> int:
+    """Return how many turns take about ``seconds``, after bringing the core up to speed."""
+    run(1000)
+    turns, best = 20_000, math.inf
+    end = time.perf_counter() + WARM_UP_S
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        run(turns)
+        best = min(best, time.perf_counter() - start)
+    return max(1000, int(turns * seconds / best))
+
+
+def _rate(call: Callable[[], Any], threads: int) -> float:
+    """Return calls per second on this thread during one window."""
+    calls, start, end = _work(call)
+    return calls / (end - start)
+
+
+def _rates_together(call: Callable[[], Any], threads: int) -> list[float]:
+    """Return calls per second of all threads together, window by window, each begun on a barrier.
+
+    A thread takes calls until the window is over, so fast and slow cores (of one chip) both stay busy to the end.
+    """
+
+    def window(thread: int, barrier: threading.Barrier, worked: list) -> None:
+        for _ in range(WINDOWS):
+            barrier.wait()
+            worked.append(_work(call))
+            barrier.wait()
+
+    worked = _on_threads(window, threads)
+    return [
+        sum(calls for calls, _, _ in same)
+        / (max(end for _, _, end in same) - min(start for _, start, _ in same))
+        for same in zip(*worked, strict=True)
+    ]
+
+
+def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
+    calls, start = 0, time.perf_counter()
+    now = start
+    while now - start < WINDOW_S:
+        call()
+        calls += 1
+        now = time.perf_counter()
+    return calls, start, now
+
+
+# -- bandwidth ---------------------------------------------------------------------------------------------
+
+
+def _triad_array_bytes(caches: tuple[hardware.CacheLevel, ...], memory_bytes: int, notes: list[str]) -> int:
+    """Choose the size of one triad array: STREAM's rule where time and memory allow it."""
+    last = caches[-1].size_bytes if caches else 0
+    wanted = max(32 * 2**20, STREAM_RULE * last)
+    chosen = min(wanted, LARGEST_TRIAD_ARRAY, memory_bytes // 16)
+    if chosen < STREAM_RULE * last:
+        notes.append(
+            f"The triad arrays are {chosen / 2**20:.0f} MiB each, less than {STREAM_RULE} times the last-level cache "
+            f"({last / 2**20:.0f} MiB), as STREAM asks: part of the traffic may have been served by that cache."
+        )
+    return chosen
+
+
+def _measure_triad(threads: int, array_bytes: int) -> float:
+    """Return the best GB/s of a few passes, every thread on the slice of the arrays that it touched first."""
+    import numpy as np
+
+    from course_lib.measure.peak_kernels import touch, triad
+
+    count = array_bytes // 8
+    arrays = [np.empty(count) for _ in range(3)]
+    bounds = [count * t // threads for t in range(threads + 1)]
+
+    def passes(thread: int, barrier: threading.Barrier, spans: list) -> None:
+        own = [array[bounds[thread] : bounds[thread + 1]] for array in arrays]
+        touch(*own)
+        for _ in range(TRIAD_PASSES):
+            barrier.wait()
+            start = time.perf_counter()
+            triad(*own, 3.0)
+            spans.append((start, time.perf_counter()))
+
+    spans = _on_threads(passes, threads)
+    seconds = [
+        max(end for _, end in same) - min(start for start, _ in same) for same in zip(*spans, strict=True)
+    ]
+    return 3 * 8 * count / min(seconds) / 1e9
+
+
+# -- helpers -----------------------------------------------------------------------------------------------
+
+
+def _on_threads(work: Callable[[int, threading.Barrier, list], None], threads: int) -> list[list]:
+    """Run ``work(thread, barrier, results)`` on that many threads at once; return each thread's results."""
+    barrier = threading.Barrier(threads)
+    results: list[list] = [[] for _ in range(threads)]
+    problems: list[BaseException] = []
+
+    def guarded(thread: int) -> None:
+        try:
+            work(thread, barrier, results[thread])
+        except BaseException as problem:
+            problems.append(problem)
+            barrier.abort()
+
+    crew = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in range(threads)]
+    for member in crew:
+        member.start()
+    for member in crew:
+        member.join()
+    for problem in problems:
+        if not isinstance(problem, threading.BrokenBarrierError):
+            raise problem
+    return results
+
+
+def _between(values: dict[str, float], threads: int, all_threads: int) -> float:
+    """Return the limit of ``threads`` cores: as many times one core's, but not above all cores' together."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {all_threads}.")
+    return values["all"] if threads >= all_threads else min(threads * values["one"], values["all"])
+
+
+def _positive(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{value!r} is no positive number")
+    return value

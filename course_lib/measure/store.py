@@ -1,0 +1,167 @@
+"""A small JSON file that outlives notebooks: the learner's results and what was measured of this machine.
+
+Four promises. A write is atomic (a new file is moved over the old one), so a crash leaves the old or the new
+content, never half of one. Writers take turns under a lock and re-read before they write, so two notebooks
+lose nothing. A damaged file is set aside under a new name with a notice, never dropped. A folder that cannot
+be written is said once; the values then live as long as this Python process.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+#: Set this environment variable to keep the course's files somewhere else.
+HOME_VARIABLE = "NINE_CIRCLES_HOME"
+FORMAT = 1
+LOCK_TIMEOUT_S = 10.0
+
+
+class StoreNotice(UserWarning):
+    """Something about the learner's saved files that they should know."""
+
+
+def data_dir() -> Path:
+    """Return the folder that holds the learner's files: $NINE_CIRCLES_HOME or the platform's data folder."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("nine-circles-of-matmul", appauthor=False))
+
+
+class Store:
+    """One named JSON object on disk.
+
+    ``Store("ladder").update(change)`` calls ``change(values)`` on the present values and saves them;
+    ``read()`` returns a copy of them (an empty dict when nothing was saved yet).
+    """
+
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        self._name = name
+        self._folder = folder
+        self._memory: dict[str, Any] = {}
+        self._only_memory = False
+
+    @property
+    def path(self) -> Path:
+        """Where the file is (or would be)."""
+        return (self._folder or data_dir()) / f"{self._name}.json"
+
+    def read(self) -> dict[str, Any]:
+        """Return the saved values."""
+        if self._only_memory:
+            return copy.deepcopy(self._memory)
+        try:
+            return self._load()
+        except (OSError, _Newer) as problem:
+            _notice(f"{self.path} cannot be read ({problem}); it is left as it is and counts as empty here.")
+            return {}
+
+    def update(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """Apply ``change`` to the saved values, save them and return them."""
+        if self._only_memory:
+            change(self._memory)
+            return copy.deepcopy(self._memory)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _lock(self.path):
+                values = self._load(set_aside=True)
+                change(values)
+                _write_atomically(self.path, {"format": FORMAT, "values": values})
+        except (OSError, TimeoutError, _Newer) as problem:
+            return self._fall_back_to_memory(problem, change)
+        return values
+
+    def _fall_back_to_memory(self, problem: Exception, change: Callable) -> dict[str, Any]:
+        try:
+            self._memory = self._load()
+        except (OSError, _Newer):
+            self._memory = {}
+        self._only_memory = True
+        _notice(
+            f"{self.path} cannot be written ({problem}): results of this session are kept only until this "
+            f"kernel stops; free the disk or set {HOME_VARIABLE} to a folder you may write."
+        )
+        change(self._memory)
+        return copy.deepcopy(self._memory)
+
+    def _load(self, set_aside: bool = False) -> dict[str, Any]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except UnicodeDecodeError:
+            return self._damaged("it is not text", set_aside)
+        try:
+            content = json.loads(text)
+        except ValueError as problem:
+            return self._damaged(f"it is not JSON: {problem}", set_aside)
+        if not isinstance(content, dict) or not isinstance(content.get("values"), dict):
+            return self._damaged("it has no 'values' object", set_aside)
+        if not isinstance(content.get("format"), int):
+            return self._damaged("its 'format' is not a number", set_aside)
+        if content["format"] > FORMAT:
+            raise _Newer(f"it was written by a newer version of the course (format {content['format']})")
+        return content["values"]
+
+    def _damaged(self, why: str, set_aside: bool) -> dict[str, Any]:
+        if not set_aside:  # a reader holds no lock: it reports, the next writer moves the file
+            _notice(f"{self.path} is damaged ({why}); it counts as empty and will be set aside, not deleted.")
+            return {}
+        aside = _free_name(self.path)
+        os.replace(self.path, aside)
+        _notice(f"{self.path} was damaged ({why}); it was set aside as {aside.name} and a new one begun.")
+        return {}
+
+
+class _Newer(Exception):
+    """The file comes from a later version of this course."""
+
+
+def _notice(sentence: str) -> None:
+    warnings.warn(sentence, StoreNotice, stacklevel=4)
+
+
+def _lock(path: Path):
+    from filelock import FileLock
+
+    return FileLock(str(path) + ".lock", timeout=LOCK_TIMEOUT_S)
+
+
+def _free_name(path: Path) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    candidates = (path.with_name(f"{path.stem}.damaged-{stamp}{tail}.json") for tail in _tails())
+    return next(name for name in candidates if not name.exists())
+
+
+def _tails():
+    yield ""
+    number = 2
+    while True:
+        yield f"-{number}"
+        number += 1
+
+
+def _write_atomically(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=1, sort_keys=True)
+    handle, temporary = tempfile.mkstemp(prefix=path.stem + ".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,1 @@
+"""The case study: a speech recogniser, and where its time goes."""

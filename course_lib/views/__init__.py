@@ -1,0 +1,48 @@
+"""What the chapters show: predictions, step-throughs, listings and figures.
+
+Every view is loaded when it is first used, so importing this package loads no plotting and no widgets. Every
+widget has a static twin, `.static()`, drawn by the same code; an exported page shows the twin. (Pages made by
+executing a notebook need `--ExecutePreprocessor.store_widget_state=False`, or the page asks for a widget.)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# A module and its function of one name would fight over the attribute; imported here, the function wins.
+from course_lib.views.same import same
+
+_HOME = {
+    "Prediction": "prediction",
+    "Stepper": "stepper",
+    "Walker": "loop_orders",
+    "assembly": "machine_code",
+    "bytecode": "interpreter",
+    "compare_assembly": "machine_code",
+    "course_map": "nine_circles",
+    "ladder_plot": "ladder_figure",
+    "memory": "boxes",
+    "predict": "prediction",
+    "profile": "operators",
+    "source": "listing",
+    "step_through": "stepper",
+    "strides": "loop_orders",
+    "strides_of": "loop_orders",
+    "strides_table": "loop_orders",
+    "verdict": "guess_line",
+    "walk": "loop_orders",
+}
+__all__ = ["same", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

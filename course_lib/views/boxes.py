@@ -1,0 +1,213 @@
+"""A list of lists is pointers to boxed floats; an array is the numbers themselves.
+
+The addresses and sizes are the real ones, of the very objects passed in: `id` is an object's address in
+CPython, `sys.getsizeof` what it occupies.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.theme import GREY, INK, PINK, VIOLET
+from course_lib.views.paper import (
+    DEEP_PINK,
+    GREY_TINT,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    arrow,
+    box,
+    card,
+    in_bytes,
+    note,
+    plural,
+    svg,
+    write,
+)
+
+DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
+POINTER_BYTES = sys.maxsize.bit_length() // 8 + 1
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What the same numbers occupy as a list of lists and as one array, in bytes."""
+
+    numbers: int
+    lists: int  # the outer list and its rows, with their pointers
+    floats: int  # the boxed numbers; an object that stands twice counts once
+    objects: int  # how many different number objects there are
+    array: int  # the array's buffer
+    header: int  # the array object around the buffer
+
+    @property
+    def as_lists(self) -> int:
+        """Bytes of the list of lists with everything it points to."""
+        return self.lists + self.floats
+
+    @property
+    def as_array(self) -> int:
+        """Bytes of the array with its header."""
+        return self.array + self.header
+
+    @property
+    def ratio(self) -> float:
+        """How many times the array's bytes the list of lists takes."""
+        return self.as_lists / self.as_array
+
+
+def footprint(rows: Sequence[Sequence[float]]) -> Footprint:
+    """Return what `rows` occupies, measured, beside a NumPy array of the same numbers."""
+    import numpy as np
+
+    rows = _checked(rows)
+    array = np.array(rows)
+    objects = {id(x): x for row in rows for x in row}
+    return Footprint(
+        numbers=array.size,
+        lists=sys.getsizeof(rows)
+        + sum(sys.getsizeof(row) for row in {id(row): row for row in rows}.values()),
+        floats=sum(map(sys.getsizeof, objects.values())),
+        objects=len(objects),
+        array=array.nbytes,
+        header=sys.getsizeof(array) - array.nbytes,
+    )
+
+
+def memory(rows: Sequence[Sequence[float]]) -> Html:
+    """Return a picture of a list of lists in memory, beside the one buffer of an array, with both totals."""
+    import numpy as np
+
+    rows = _checked(rows)
+    size = footprint(rows)
+    array = np.array(rows)
+    shown = [list(row[:DRAWN_COLUMNS]) for row in rows[:DRAWN_ROWS]]
+    drawn, bottom, width = _lists(rows, shown)
+    below, end = _array(array, shown, bottom + 34)
+    title = (
+        f"{plural(size.numbers, 'number')}: {in_bytes(size.as_lists)} as lists, "
+        f"{in_bytes(size.as_array)} as an array, a ratio of {size.ratio:.3g}"
+    )
+    words = (
+        f"List of lists: {in_bytes(size.lists)} of lists and pointers + {in_bytes(size.floats)} in "
+        f"{plural(size.objects, 'number object')} = {size.as_lists:,} bytes. "
+        f"Array: {in_bytes(size.array)} of numbers + {in_bytes(size.header)} of header "
+        f"= {size.as_array:,} bytes."
+    )
+    label = (
+        f"{title}. {words} A number of the lists is two pointers away, those of the array lie side by side."
+    )
+    picture = svg(width, end + 6, drawn + below, label)
+    corner = (
+        ""
+        if len(shown) == len(rows) and len(shown[0]) == len(rows[0])
+        else " The corner is drawn, all is counted."
+    )
+    return Html(card(picture + note(words + corner), label, title=title), f"{title}. {words}")
+
+
+def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], float, float]:
+    """Draw the outer list, the rows below it and the number objects, in the order of their addresses."""
+    side, high, left = 46.0, 26.0, 16.0
+    row_width = len(shown[0]) * side
+    gap = 30.0
+    objects = sorted({id(x): x for row in shown for x in row}.items())
+    first = objects[0][0]
+    width = max(left + len(shown) * (row_width + gap), left + len(objects) * 62, 560)
+    top, middle, bottom = 46.0, 122.0, 232.0
+    parts = [
+        write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
+    ]
+    starts = [left + n * (row_width + gap) for n in range(len(shown))]
+    parts.append(
+        write(
+            left + len(shown) * side + 10,
+            top + 17,
+            f"list, {in_bytes(sys.getsizeof(rows))}",
+            size=12,
+            fill=QUIET,
+        )
+    )
+    place = {}
+    for n, (address, _) in enumerate(objects):
+        x = left + n * 62
+        place[address] = x + 27
+    for n, row in enumerate(shown):
+        pointer = left + (n + 0.5) * side
+        parts.append(box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK))
+        parts.append(arrow(pointer, top + high, starts[n] + 14, middle - 2, stroke=GREY))
+        for k, value in enumerate(row):
+            x = starts[n] + k * side
+            parts.append(box(x, middle, side, high, fill=PINK_TINT, stroke=PINK))
+            parts.append(
+                arrow(x + side / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
+            )
+        size = f"row {n}, {in_bytes(sys.getsizeof(rows[n]))}"
+        parts.append(write(starts[n] + 24, middle - 6, size, size=12, fill=QUIET))
+    for address, value in objects:
+        x = place[address] - 27
+        parts.append(box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4))
+        parts.append(write(x + 27, bottom + 20, _brief(value), size=13, anchor="middle", bold=True))
+        parts.append(
+            write(x + 27, bottom + 46, _offset(address - first), size=11, fill=QUIET, anchor="middle")
+        )
+    kind = type(objects[0][1]).__name__
+    each = in_bytes(sys.getsizeof(objects[0][1]))
+    base = f"{kind} objects of {each} each, by address: bytes from {first:#x}"
+    parts.append(write(left, bottom + 66, base, size=12, fill=QUIET))
+    return parts, bottom + 66, width
+
+
+def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], float]:
+    """Draw the array's buffer: one row of numbers, each with its offset."""
+    side, left = 46.0, 16.0
+    flat = array.reshape(-1)[: DRAWN_ROWS * DRAWN_COLUMNS].tolist()
+    parts = [
+        write(
+            left,
+            top,
+            f"array: {array.dtype} numbers in one buffer, no pointers between",
+            bold=True,
+            fill=VIOLET,
+        )
+    ]
+    for n, value in enumerate(flat):
+        parts.append(box(left + n * side, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET))
+        parts.append(
+            write(left + (n + 0.5) * side, top + 33, _brief(value), size=13, anchor="middle", bold=True)
+        )
+        offset = f"+{n * array.itemsize}"
+        parts.append(write(left + (n + 0.5) * side, top + 58, offset, size=11, fill=QUIET, anchor="middle"))
+    if len(flat) < array.size:
+        parts.append(write(left + len(flat) * side + 8, top + 33, "…"))
+    base = f"bytes from {array.ctypes.data:#x}"
+    parts.append(write(left, top + 78, base, size=12, fill=QUIET))
+    return parts, top + 82
+
+
+def _brief(value: Any) -> str:
+    return (
+        f"{value:.3g}" + (".0" if value.is_integer() and abs(value) < 1e3 else "")
+        if isinstance(value, float)
+        else str(value)[:6]
+    )
+
+
+def _offset(distance: int) -> str:
+    return f"+{distance:,}" if distance < 10_000 else f"+{in_bytes(distance)}"
+
+
+def _checked(rows: Any) -> list[list[Any]]:
+    """Return rows unchanged if they are lists of numbers; a copy would have other addresses."""
+    fits = isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)
+    if not fits or len({len(row) for row in rows}) != 1:
+        raise ValueError(
+            "rows must be a list of lists of one length, not empty: for example [[1.0, 2.0], [3.0, 4.0]]."
+        )
+    if not all(isinstance(x, (int, float)) for row in rows for x in row):
+        raise ValueError("rows must hold Python numbers (float or int): pass array.tolist() for an array.")
+    return rows

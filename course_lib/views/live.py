@@ -1,0 +1,96 @@
+"""What every widget shares: a still twin for pages without a kernel, and a player that shows frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from course_lib.views.paper import Html
+
+
+def widgets() -> ModuleType:
+    """Return ipywidgets; raises ImportError with one sentence when it is not installed."""
+    try:
+        import ipywidgets
+    except ImportError as problem:
+        raise ImportError(
+            "This view is interactive and needs ipywidgets, which is not installed: "
+            "run pip install 'nine-circles-of-matmul[lab]'."
+        ) from problem
+    return ipywidgets
+
+
+class Live:
+    """Something interactive. A notebook shows `widget`, an exported page or a terminal shows `static()`."""
+
+    widget: Any
+
+    def static(self) -> Html:
+        """Return the picture that stands where no widget can."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        still = self.static()
+        live = self.widget._repr_mimebundle_() or {}
+        return {**live, "text/html": still._repr_html_(), "text/plain": repr(still)}
+
+    def __repr__(self) -> str:
+        return repr(self.static())
+
+
+class Player:
+    """Play, back, next, jumps and a slider over frames 0 … `last`, which `draw(frame)` returns as HTML.
+
+    The slider has the focus of the keyboard: arrow keys step, Page Up and Page Down leap, Home and End go to
+    the ends. `jumps` names further buttons; each maps the present frame to the one it goes to.
+    """
+
+    KEYS = "Keyboard: Tab to the slider, then arrow keys step; Home and End go to the ends"
+
+    def __init__(
+        self,
+        last: int,
+        draw: Callable[[int], str],
+        jumps: Mapping[str, tuple[str, Callable[[int], int]]] | None = None,
+        interval_ms: int = 700,
+    ) -> None:
+        kit = widgets()
+        self._draw = draw
+        self.slider = kit.IntSlider(
+            value=0,
+            min=0,
+            max=last,
+            description="step",
+            tooltip=self.KEYS,
+            layout={"width": "min(420px, 90%)"},
+        )
+        self.play = kit.Play(value=0, min=0, max=last, interval=interval_ms, tooltip="Play all steps")
+        kit.jslink((self.play, "value"), (self.slider, "value"))
+        self.back = self._button("◀ back", "One step back", lambda frame: frame - 1)
+        self.forward = self._button("next ▶", "One step forward", lambda frame: frame + 1)
+        self.jumps = {name: self._button(name, tip, go) for name, (tip, go) in (jumps or {}).items()}
+        self.picture = kit.HTML(draw(0))
+        self.slider.observe(lambda change: self.show(), names="value")
+        buttons = [self.play, self.back, self.forward, *self.jumps.values()]
+        row = kit.HBox(buttons, layout={"flex_flow": "row wrap", "align_items": "center"})
+        self.box = kit.VBox([self.picture, row, self.slider])
+
+    def _button(self, name: str, tip: str, go: Callable[[int], int]) -> Any:
+        button = widgets().Button(description=name, tooltip=tip, layout={"width": "auto"})
+
+        def pressed(_: Any) -> None:
+            self.slider.value = min(max(go(self.slider.value), 0), self.slider.max)
+
+        button.on_click(pressed)
+        return button
+
+    def show(self) -> None:
+        """Draw the present frame again."""
+        self.picture.value = self._draw(self.slider.value)
+
+    def restart(self, last: int) -> None:
+        """Go to frame 0 of a new series of frames 0 … `last`."""
+        self.slider.value = 0
+        self.slider.max = self.play.max = last
+        self.show()

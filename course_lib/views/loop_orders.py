@@ -1,0 +1,271 @@
+"""The six orders of the three loops: what each innermost loop does to the memory of A, B and C.
+
+All matrices are row-major: the next element of a row is `itemsize` bytes away, the next row a whole row away.
+`strides_of` is the arithmetic; the drawings and the table say it in pictures and words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.views.live import Live, Player, widgets
+from course_lib.views.paper import (
+    DEEP_PINK,
+    LINE,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    arrow,
+    box,
+    card,
+    escape,
+    in_bytes,
+    note,
+    plural,
+    side_by_side,
+    svg,
+    table,
+    tag,
+    write,
+)
+
+ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
+#: Which loop index walks down the rows of a matrix and which along its columns.
+AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
+COLOURS = {"A": (PINK, PINK_TINT, DEEP_PINK), "B": (VIOLET, VIOLET_TINT, VIOLET), "C": (INK, "#dedae3", INK)}
+LINE_BYTES = 64
+DRAWN = 4  # cells to a side in the drawings, whatever n is
+LARGEST_WALK = 6
+PANEL = 410  # widest small picture: two fit beside each other in a notebook
+
+
+def strides_of(order: str, M: int, K: int, N: int, itemsize: int) -> dict[str, int]:
+    """Return how many bytes A (M, K), B (K, N) and C (M, N) move at each step of the innermost loop.
+
+    0 means that the loop stays on one element. Raises ValueError for an order that is not one of the six.
+    """
+    inner = _order(order)[-1]
+    for name, value in (("M", M), ("K", K), ("N", N), ("itemsize", itemsize)):
+        _positive(name, value)
+    columns = {"A": K, "B": N, "C": N}
+    return {
+        name: itemsize if inner == along else itemsize * columns[name] if inner == down else 0
+        for name, (down, along) in AXES.items()
+    }
+
+
+def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
+    """Return the path of the innermost loop through A, B and C for n x n matrices of `itemsize` bytes."""
+    moves = strides_of(order, n, n, n, itemsize)
+    inner = order[-1]
+    captions = {name: _in_words(step) for name, step in moves.items()}
+    said = "; ".join(f"{name} {caption}" for name, caption in captions.items())
+    label = f"Loop order {order}, {inner} innermost, {n} x {n}, {itemsize} bytes an element: {said}."
+    side, gap, parts = 30.0, 60.0, []
+    for position, name in enumerate(AXES):
+        x = 16 + position * (DRAWN * side + gap)
+        parts += _path(name, inner, x, 34.0, side, captions[name])
+    title = f"{order}: each step of the {inner} loop {_verdict(moves)}"
+    size = f"{n:,} × {n:,}, {in_bytes(itemsize)} an element, row after row in memory"
+    drawing = svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, parts, label)
+    return Html(
+        card(drawing + note(size + ("" if n == DRAWN else "; the corner is drawn")), label, title=title),
+        label,
+    )
+
+
+def strides_table(n: int, itemsize: int) -> Html:
+    """Return the table of all six orders: bytes a step in A, B, C, and cache lines fetched per step."""
+    rows, words = [], []
+    for order in sorted(ORDERS, key=lambda order: _lines_per_step(strides_of(order, n, n, n, itemsize))):
+        moves = strides_of(order, n, n, n, itemsize)
+        lines = f"{_lines_per_step(moves):.3g}"
+        rows.append([f"<b>{order}</b>", order[-1], *(escape(_in_words(moves[name])) for name in AXES), lines])
+        said = ", ".join(f"{name} {_in_words(moves[name])}" for name in AXES)
+        words.append(f"{order}: {said}, {lines}")
+    head = ["order", "innermost", "A", "B", "C", f"new {LINE_BYTES}-byte lines a step"]
+    title = f"The innermost loop decides: {n:,} × {n:,} matrices, {in_bytes(itemsize)} an element"
+    explained = note(
+        f"A cache line is {LINE_BYTES} bytes. New lines a step: what must be fetched if no line is still in "
+        "a cache when its turn comes again; a real cache does better."
+    )
+    text = title + "; new lines a step last. " + ". ".join(words) + "."
+    return Html(card(table(head, rows, left=(0, 1, 2, 3, 4)) + explained, text, title=title), text)
+
+
+def walk(order: str = "ikj", n: int = 4) -> Walker:
+    """Return a widget that walks the whole loop nest in a chosen order and shows the cells it touches."""
+    _order(order)
+    _positive("n", n)
+    if n > LARGEST_WALK:
+        raise ValueError(
+            f"n is {n}, but at most {LARGEST_WALK} can be followed by eye: take a smaller matrix."
+        )
+    return Walker(order, n)
+
+
+class Walker(Live):
+    """The walk: `.order` is the drop-down, `.player` the slider; `frame(order, step)` draws one moment."""
+
+    def __init__(self, order: str, n: int) -> None:
+        kit = widgets()
+        self.n = n
+        self.order = kit.Dropdown(
+            options=ORDERS, value=order, description="order", tooltip="Keyboard: arrow keys choose an order"
+        )
+        leap = {f"next {self._leap_name(order)} ⏭": ("Jump to the next turn of the middle loop", self._leap)}
+        self.player = Player(
+            n**3 - 1, lambda step: frame(self.order.value, self.n, step), leap, interval_ms=350
+        )
+        self.order.observe(lambda _: self._changed(), names="value")
+        self.widget = kit.VBox([self.order, self.player.box])
+
+    def frame(self, order: str, step: int) -> str:
+        """Return the picture of one step as SVG."""
+        return frame(order, self.n, step)
+
+    def static(self) -> Html:
+        """Return six small pictures: where each order stands after the same number of steps."""
+        step = min(self.n + 1, self.n**3 - 1)
+        panels = [frame(order, self.n, step, widest=PANEL) for order in ORDERS]
+        inner = {end: [order for order in ORDERS if order[-1] == end] for end in "ijk"}
+        words = (
+            f"The first {step + 1} steps of the three loops for {self.n} x {self.n} matrices in all six "
+            f"orders. With j innermost ({' and '.join(inner['j'])}) B and C are walked along their rows, "
+            f"with i innermost ({' and '.join(inner['i'])}) A and C down their columns; with k innermost "
+            f"({' and '.join(inner['k'])}) A along its rows and B down its columns."
+        )
+        title = f"After {step + 1} steps each order has touched other cells"
+        return Html(card(side_by_side(panels), words, title=title), words)
+
+    def _changed(self) -> None:
+        (leap,) = self.player.jumps.values()
+        leap.description = f"next {self._leap_name(self.order.value)} ⏭"
+        self.player.restart(self.n**3 - 1)
+
+    @staticmethod
+    def _leap_name(order: str) -> str:
+        return order[1]
+
+    def _leap(self, step: int) -> int:
+        return (step // self.n + 1) * self.n
+
+
+def frame(order: str, n: int, step: int, widest: float = 960) -> str:
+    """Return where A, B and C of n x n are touched after `step` more steps of the nest, as SVG."""
+    indices = dict(zip(order, _digits(step, n), strict=True))
+    touched = {name: _touched(name, order, n, step) for name in AXES}
+    side = 30.0 if n <= 4 else 24.0
+    parts = [write(12, 22, order, size=17, bold=True)]
+    at = "  ".join(f"{name} = {indices[name]}" for name in order)
+    parts.append(write(62, 22, at, size=14, mono=True))
+    i, j, k = (indices[name] for name in "ijk")
+    statement = f"C[{i}, {j}] += A[{i}, {k}] * B[{k}, {j}]"
+    for position, name in enumerate(AXES):
+        x = 12 + position * (n * side + 26)
+        parts += _touched_grid(name, n, x, 62.0, side, touched[name], order)
+    width = 12 + 3 * (n * side + 26)
+    bottom = 62 + n * side
+    parts.append(write(12, bottom + 24, statement, size=14, mono=True))
+    seen = ", ".join(f"{plural(len(touched[name]), 'cell')} of {name}" for name in AXES)
+    parts.append(write(12, bottom + 44, f"step {step + 1} of {n**3:,}: {seen} so far", size=12.5, fill=QUIET))
+    label = f"Loop order {order}, step {step + 1} of {n**3}: {statement}. Touched so far: {seen}."
+    return svg(max(width, 400), bottom + 56, parts, label, widest=widest)
+
+
+def visits(order: str, n: int) -> Iterator[dict[str, tuple[int, int]]]:
+    """Yield the cells of A, B and C that each step of the nest touches."""
+    for step in range(n**3):
+        yield _cells(order, n, step)
+
+
+def _cells(order: str, n: int, step: int) -> dict[str, tuple[int, int]]:
+    indices = dict(zip(order, _digits(step, n), strict=True))
+    return {name: (indices[down], indices[along]) for name, (down, along) in AXES.items()}
+
+
+def _touched(name: str, order: str, n: int, step: int) -> list[tuple[int, int]]:
+    """Return the cells of a matrix touched so far, the one touched last at the end."""
+    seen: dict[tuple[int, int], None] = {}
+    for earlier in range(step + 1):
+        cell = _cells(order, n, earlier)[name]
+        seen.pop(cell, None)
+        seen[cell] = None
+    return list(seen)
+
+
+def _digits(step: int, n: int) -> tuple[int, int, int]:
+    return step // (n * n), step // n % n, step % n
+
+
+def _touched_grid(
+    name: str, n: int, x: float, y: float, side: float, cells: list[tuple[int, int]], order: str
+) -> list[str]:
+    strong, tint, ink = COLOURS[name]
+    down, along = AXES[name]
+    parts = [write(x, y - 8, f"{name}[{down}, {along}]", size=13, fill=ink, bold=True)]
+    for row in range(n):
+        for column in range(n):
+            ground = strong if (row, column) == cells[-1] else tint if (row, column) in cells else PAPER
+            parts.append(
+                box(x + column * side, y + row * side, side, side, fill=ground, stroke=GREY, stroke_width=0.8)
+            )
+    row, column = cells[-1]
+    centre = (x + column * side + side / 2, y + row * side + side / 2)
+    parts.append(tag("circle", cx=centre[0], cy=centre[1], r=side / 6, fill=PAPER))
+    return parts
+
+
+def _path(name: str, inner: str, x: float, y: float, side: float, caption: str) -> list[str]:
+    """Draw one matrix with the path of its innermost loop: along a row, down a column, or a dot."""
+    _, tint, ink = COLOURS[name]
+    down, along = AXES[name]
+    row, column = 1, 1
+    parts = [write(x, y - 10, f"{name}[{down}, {along}]", size=14, fill=ink, bold=True)]
+    for r in range(DRAWN):
+        for c in range(DRAWN):
+            on_path = (r == row or inner == down) and (c == column or inner == along)
+            ground = tint if on_path else PAPER
+            parts.append(box(x + c * side, y + r * side, side, side, fill=ground, stroke=LINE))
+    middle_x, middle_y = x + (column + 0.5) * side, y + (row + 0.5) * side
+    far = DRAWN * side
+    if inner == along:
+        parts.append(arrow(x + 6, middle_y, x + far + 12, middle_y, stroke=ink, width=2.5))
+    elif inner == down:
+        parts.append(arrow(middle_x, y + 6, middle_x, y + far + 10, stroke=ink, width=2.5))
+    else:
+        parts.append(tag("circle", cx=middle_x, cy=middle_y, r=6, fill=ink))
+    parts.append(write(x, y + far + 26, caption, size=13))
+    return parts
+
+
+def _in_words(step: int) -> str:
+    if step == 0:
+        return "stays"
+    return f"moves {in_bytes(step)} a step" if step < LINE_BYTES else f"jumps {in_bytes(step)}"
+
+
+def _lines_per_step(moves: Mapping[str, int]) -> float:
+    """Return how many new cache lines a step needs at most, when nothing survives in the cache."""
+    return sum(min(step, LINE_BYTES) / LINE_BYTES for step in moves.values())
+
+
+def _verdict(moves: Mapping[str, int]) -> str:
+    largest = max(moves.values())
+    jumping = [name for name, step in moves.items() if step == largest]
+    if largest < LINE_BYTES:
+        return f"moves at most {in_bytes(largest)}"
+    return f"jumps {in_bytes(largest)} in {' and '.join(jumping)}"
+
+
+def _order(order: str) -> str:
+    if order not in ORDERS:
+        raise ValueError(f"order is {order!r}, but it must be one of {', '.join(ORDERS)}.")
+    return order
+
+
+def _positive(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}, but it must be a whole number of at least 1.")

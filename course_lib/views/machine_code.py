@@ -1,0 +1,159 @@
+"""The machine code of a compiled function's hot loop, with what matters in it marked and said in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from course_lib.views.paper import (
+    DEEP_PINK,
+    PINK_TINT,
+    VIOLET_TINT,
+    Html,
+    card,
+    escape,
+    listing,
+    note,
+    plural,
+    side_by_side,
+)
+
+if TYPE_CHECKING:
+    from course_lib.measure.assembly import Loop
+
+VECTOR_REGISTER = re.compile(r"%?\b[xyz]mm\d+\b|\bv\d+\.\d*[bhsd]\b|\b[qz]\d+(?:\.[bhsd])?\b")
+FMA = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
+ARITHMETIC = re.compile(
+    r"^v?(?:add|sub|mul|div|fn?m(?:add|sub)(?:132|213|231)|fmaddsub\d*)(?P<kind>[ps][sd])$"
+)
+ARM_ARITHMETIC = re.compile(r"^f(?:n?m(?:la|ls|add|sub|ul)|add|sub|div)$")
+STACK = re.compile(r"[(\[]%?r?sp\b")
+#: How an x86 instruction ends tells what it works on: packed (p) or one (s), float32 (s) or float64 (d).
+ELEMENT = {"s": ("float32", 32), "d": ("float64", 64)}
+
+
+def assembly(dispatcher: Any, loop: Loop | int | None = None) -> Html:
+    """Return the hot inner loop of a compiled Numba function, registers and FMA marked, with a verdict.
+
+    `loop` chooses another innermost loop: a Loop of `measure.assembly.inspect(dispatcher)` or its number.
+    """
+    from course_lib.measure.assembly import inspect
+
+    chosen = _chosen(inspect(dispatcher), loop)
+    said = verdict(chosen)
+    text = f"Hot loop of {_name(dispatcher)}: {said}"
+    body = listing([_marked(line) for line in _lines(chosen)]) + _legend()
+    return Html(card(body, text, title=said), text + "\n" + "\n".join(_lines(chosen)))
+
+
+def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
+    """Return the hot inner loops of several compiled functions beside each other, each with its verdict."""
+    from course_lib.measure.assembly import inspect
+
+    if not isinstance(dispatchers, Mapping) or not dispatchers:
+        raise ValueError('dispatchers must name the functions to compare: for example {"ijk": f, "ikj": g}.')
+    loops = {name: _chosen(inspect(dispatcher), None) for name, dispatcher in dispatchers.items()}
+    panels = [
+        f'<div style="font-weight:700;margin-bottom:2px">{escape(name)}</div>'
+        f'<div style="font-size:13px;margin-bottom:6px;max-width:46ch">{escape(verdict(loop))}</div>'
+        + listing([_marked(line) for line in _lines(loop)])
+        for name, loop in loops.items()
+    ]
+    text = "Hot loops. " + "; ".join(f"{name}: {verdict(loop)}" for name, loop in loops.items())
+    title = "; ".join(f"{name}: {_width(loop)}" for name, loop in loops.items())
+    listed = "\n".join(f"{name}:\n" + "\n".join(_lines(loop)) for name, loop in loops.items())
+    return Html(card(side_by_side(panels) + _legend(), text, title=title), f"{text}\n{listed}")
+
+
+def verdict(loop: Loop) -> str:
+    """Return the loop in words: "512-bit vectors: 16 float32 at once, FMA: yes, spills: none"."""
+    spilled = spills(loop)
+    fused = "yes" if loop.n_fma else "no"
+    return f"{_width(loop)}, FMA: {fused}, spills: {plural(spilled, 'instruction') if spilled else 'none'}"
+
+
+def spills(loop: Loop) -> int:
+    """Return how many instructions of the loop move a floating-point register to or from the stack."""
+    return sum(1 for line in _lines(loop) if STACK.search(line) and VECTOR_REGISTER.search(line))
+
+
+def _width(loop: Loop) -> str:
+    packed, name, bits = _elements(loop)
+    if name is None:
+        return "no floating-point arithmetic"
+    if not packed or loop.vector_bits <= bits:
+        return f"no vectors: one {name} at a time"
+    return f"{loop.vector_bits}-bit vectors: {loop.vector_bits // bits} {name} at once"
+
+
+def _elements(loop: Loop) -> tuple[bool, str | None, int]:
+    """Return whether the arithmetic is on vectors, on which type, and how many bits an element has."""
+    found: list[tuple[bool, str]] = []
+    for line in _lines(loop):
+        mnemonic, _, operands = line.strip().partition(" ")
+        if match := ARITHMETIC.match(mnemonic):
+            kind = match["kind"]
+            found.append((kind[0] == "p", kind[1]))
+        elif ARM_ARITHMETIC.match(mnemonic) and (
+            arm := re.search(r"\bv\d+\.\d+([sd])\b|\b([sd])\d+\b", operands)
+        ):
+            found.append((arm[1] is not None, arm[1] or arm[2]))
+    if not found:
+        return False, None, 0
+    packed, kind = next((entry for entry in found if entry[0]), found[0])
+    return packed, *ELEMENT[kind]
+
+
+def _chosen(inspected: Any, loop: Any) -> Loop:
+    if loop is None:
+        chosen = inspected.hot
+        if chosen is None:
+            raise ValueError(
+                "The compiled code has no innermost loop: the compiler removed or unrolled it all."
+            )
+        return chosen
+    if isinstance(loop, int):
+        if not 0 <= loop < len(inspected.loops):
+            raise ValueError(
+                f"loop is {loop}, but the compiled code has "
+                f"{plural(len(inspected.loops), 'innermost loop')}: count from 0."
+            )
+        return inspected.loops[loop]
+    return loop
+
+
+def _lines(loop: Loop) -> list[str]:
+    lines = []
+    for line in loop.lines:
+        stripped = line.expandtabs(8).strip()
+        label = stripped.endswith(":")
+        mnemonic, _, operands = stripped.partition(" ")
+        lines.append(stripped if label else f"    {mnemonic:<14}{operands.strip()}".rstrip())
+    return lines
+
+
+def _marked(line: str) -> str:
+    """Return the line as HTML: vector registers tinted, a fused multiply-add underlined and bold."""
+    mnemonic = line.split()[0] if line.split() else ""
+    shown = VECTOR_REGISTER.sub(lambda m: f'<span style="{_REGISTER}">{m[0]}</span>', escape(line))
+    if FMA.match(mnemonic):
+        shown = shown.replace(mnemonic, f'<span style="{_FUSED}">{mnemonic}</span>', 1)
+    return shown
+
+
+_REGISTER = f"background:{VIOLET_TINT};color:#5b00a0;font-weight:700"
+_FUSED = f"background:{PINK_TINT};color:{DEEP_PINK};font-weight:700;text-decoration:underline"
+
+
+def _legend() -> str:
+    words = (
+        f'<span style="{_REGISTER}">vector register</span>  <span style="{_FUSED}">fused multiply-add</span>'
+    )
+    return f'<div style="font-size:12.5px;margin-top:6px;white-space:pre">{words}</div>' + note(
+        "A spill moves a register to the stack and back: the loop needs more registers than there are."
+    )
+
+
+def _name(dispatcher: Any) -> str:
+    return getattr(dispatcher, "__name__", None) or type(dispatcher).__name__

@@ -1,0 +1,257 @@
+"""A guess the learner commits before measuring: a slider that locks.
+
+The measuring cell's figure takes the prediction as `guess=` and draws it beside what was measured. A locked
+guess cannot be moved: run the cell again to start anew.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+from course_lib.theme import GREY, INK, PINK
+from course_lib.views.live import Live, widgets
+from course_lib.views.paper import (
+    DEEP_PINK,
+    LINE,
+    QUIET,
+    Html,
+    card,
+    escape,
+    note,
+    svg,
+    tag,
+    write,
+)
+
+STEPS_PER_DECADE = 40
+KEYS = "Keyboard: Tab to the slider, arrow keys move it; Tab to the button, Space locks the guess in."
+
+
+def predict(
+    question: str,
+    unit: str = "",
+    low: float = 0,
+    high: float = 100,
+    step: float | None = None,
+    log: bool | None = None,
+    name: str | None = None,
+) -> Prediction:
+    """Return a slider from `low` to `high` that the learner locks in as their guess.
+
+    `log` makes the slider logarithmic (None: when the range spans two decades or more and starts above 0).
+    Guesses move in steps of `step` (None: fine ones, two digits on a logarithmic slider). `name` is the
+    short name of the guess in figures (None: the question).
+    """
+    low, high, step, log = _checked(question, low, high, step, log)
+    return Prediction(question, unit, low, high, step, log, name or question)
+
+
+class Prediction(Live):
+    """A guess: `.value` is None until it is locked in, then a float; `.locked` says which.
+
+    `lock()` does what the button does; `lock(120)` locks that number, for where there is no slider.
+    """
+
+    def __init__(
+        self, question: str, unit: str, low: float, high: float, step: float | None, log: bool, name: str
+    ) -> None:
+        self.question, self.unit, self.low, self.high, self.log, self.name = (
+            question,
+            unit,
+            low,
+            high,
+            log,
+            name,
+        )
+        self.step = step
+        self._value: float | None = None
+        self._build()
+
+    @property
+    def value(self) -> float | None:
+        """The locked guess, or None."""
+        return self._value
+
+    @property
+    def locked(self) -> bool:
+        """Whether the guess is locked in."""
+        return self._value is not None
+
+    def __float__(self) -> float:
+        if self._value is None:
+            raise ValueError(
+                f"No guess is locked in yet for {self.question!r}: press “Lock in my guess” first."
+            )
+        return self._value
+
+    def lock(self, value: float | None = None) -> None:
+        """Lock in `value` (None: where the slider stands); raises ValueError when it cannot be locked."""
+        if self.locked:
+            raise ValueError(
+                f"The guess for {self.question!r} is locked in at {self._written()}: "
+                "run its cell again to start anew."
+            )
+        self._value = self._present() if value is None else self._in_range(value)
+        self.slider.value = self._value
+        self.slider.disabled = self.button.disabled = True
+        self.button.description = "Locked in"
+        self._say()
+
+    def static(self) -> Html:
+        """Return the question and the scale as a picture, with the guess marked if there is one."""
+        return Html(card(_scale(self), self._summary(), title=self.question), self._summary())
+
+    def _build(self) -> None:
+        kit = widgets()
+        shared = {"tooltip": KEYS, "layout": {"width": "min(460px, 95%)"}}
+        start = self._rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
+        if self.log:
+            low, high = math.log10(self.low), math.log10(self.high)
+            fine = (high - low) / max(1, round((high - low) * STEPS_PER_DECADE))
+            digits = f",.{_decimals(self.step)}f" if self.step else ",.2r"
+            self.slider = kit.FloatLogSlider(
+                start, base=10, min=low, max=high, step=fine, readout_format=digits, **shared
+            )
+        else:
+            digits = f",.{_decimals(self.step)}f"
+            self.slider = kit.FloatSlider(
+                start, min=self.low, max=self.high, step=self.step, readout_format=digits, **shared
+            )
+        self.button = kit.Button(
+            description="Lock in my guess",
+            tooltip="A locked guess cannot be moved. " + KEYS,
+            layout={"width": "auto"},
+        )
+        self.button.on_click(lambda _: self.lock())
+        question = kit.HTML(f'<div style="line-height:1.45;font-weight:700">{escape(self.question)}</div>')
+        self.status = kit.HTML()
+        self.slider.observe(lambda _: self._say(), names="value")
+        self._say()
+        self.widget = kit.VBox(
+            [question, kit.HBox([self.slider, kit.Label(self.unit)]), self.button, self.status]
+        )
+
+    def _say(self) -> None:
+        ends = f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
+        if self.locked:
+            words = f"Locked in: <b>{escape(self._written())}</b>. Run this cell again to start anew."
+        else:
+            now = escape(_written(self._present(), self.unit))
+            words = f"Your guess: <b>{now}</b> ({escape(ends)}), not locked in. {KEYS}"
+        self.status.value = f'<div role="status" style="line-height:1.45;max-width:76ch">{words}</div>'
+
+    def _present(self) -> float:
+        return self._in_range(self._rounded(self.slider.value))
+
+    def _in_range(self, value: float) -> float:
+        if not _is_number(value) or not self.low <= value <= self.high:
+            raise ValueError(
+                f"The guess is {value!r}, but it must be a number from {_written(self.low)} to "
+                f"{_written(self.high)}."
+            )
+        return float(value)
+
+    def _rounded(self, value: float) -> float:
+        """Return the guess nearest to `value`: in steps from the low end, or two digits on a log scale."""
+        if self.step:
+            origin = 0 if self.log else self.low
+            value = origin + round((value - origin) / self.step) * self.step
+            value = round(value, _decimals(self.step) + 2)  # 0.1 + 0.2 is 0.3 to a learner
+        else:
+            value = float(f"{value:.1e}")
+        return min(max(value, self.low), self.high)
+
+    def _written(self) -> str:
+        return _written(float(self), self.unit)
+
+    def _summary(self) -> str:
+        scale = f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
+        if self.locked:
+            return f"{self.question} Your guess, {scale}: {self._written()}, locked in."
+        return f"{self.question} A guess {scale}, not locked in."
+
+
+def _written(value: float, unit: str = "") -> str:
+    """Return the number with thousands separated and its unit: 12,000 x."""
+    plain = f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    return f"{plain} {unit}".strip()
+
+
+def _decimals(step: float) -> int:
+    """Return how many decimals it takes to write multiples of the step."""
+    return next((n for n in range(9) if math.isclose(round(step, n), step, rel_tol=1e-9)), 9)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _checked(
+    question: str, low: float, high: float, step: float | None, log: bool | None
+) -> tuple[float, float, float | None, bool]:
+    """Return low, high, step and log, decided; raises one sentence for what makes no slider."""
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"The question is {question!r}, but it must be a text: say what is to be guessed.")
+    for end, value in (("low", low), ("high", high)):
+        if not _is_number(value):
+            raise ValueError(
+                f"{end} is {value!r}, but it must be a finite number: give the range of the guess."
+            )
+    if low >= high:
+        raise ValueError(
+            f"low is {low} and high is {high}, but low must be the smaller one: swap or move them."
+        )
+    if log and low <= 0:
+        raise ValueError(
+            f"low is {low}, but a logarithmic slider must start above 0: raise low, or pass log=False."
+        )
+    if step is not None and (not _is_number(step) or not 0 < step <= high - low):
+        raise ValueError(
+            f"step is {step!r}, but it must be a number above 0 and at most high - low = {high - low}: "
+            "give a smaller one, or leave it out."
+        )
+    if log is None:
+        log = low > 0 and high / low >= 100
+    if step is None and not log:
+        step = 10.0 ** math.floor(math.log10((high - low) / 100) + 1e-9)
+    return float(low), float(high), step, bool(log)
+
+
+def _scale(guess: Prediction) -> str:
+    """Return the scale with its ends, and the guess if it is locked in."""
+    left, right, y = 30.0, 450.0, 44.0
+
+    def place(value: float) -> float:
+        low, high, at = guess.low, guess.high, value
+        if guess.log:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        return left + (right - left) * (at - low) / (high - low)
+
+    parts = [tag("line", x1=left, y1=y, x2=right, y2=y, stroke=LINE, stroke_width=4, stroke_linecap="round")]
+    for value in _ticks(guess):
+        x = place(value)
+        parts.append(tag("line", x1=x, y1=y - 5, x2=x, y2=y + 5, stroke=GREY, stroke_width=1))
+        parts.append(write(x, y + 22, _written(value), size=12, fill=QUIET, anchor="middle"))
+    if guess.locked:
+        x = place(float(guess))
+        parts.append(tag("circle", cx=x, cy=y, r=8, fill=PINK, stroke=INK, stroke_width=1.5))
+        words = f"your guess: {guess._written()}"
+        parts.append(write(min(max(x, 80), 400), y - 18, words, fill=DEEP_PINK, anchor="middle", bold=True))
+    else:
+        words = "no guess locked in: the slider needs a running kernel"
+        parts.append(write(left, y - 18, words, size=12.5, fill=QUIET))
+    return svg(480, 76, parts, guess._summary()) + (note(f"in {guess.unit}") if guess.unit else "")
+
+
+def _ticks(guess: Prediction) -> list[float]:
+    """Return where the scale is marked: both ends, and decades or quarters between them."""
+    if not guess.log:
+        return [guess.low + part * (guess.high - guess.low) / 4 for part in range(5)]
+    decades = [
+        10.0**n for n in range(math.ceil(math.log10(guess.low)), math.floor(math.log10(guess.high)) + 1)
+    ]
+    between = decades[:: max(1, math.ceil(len(decades) / 6))]
+    room = (guess.high / guess.low) ** (1 / 8)  # no label closer than an eighth of the scale to an end
+    kept = [x for x in between if guess.low * room < x < guess.high / room]
+    return [guess.low, *kept, guess.high]

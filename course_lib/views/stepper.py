@@ -1,0 +1,373 @@
+"""The three loops of the first circle, one pair at a time.
+
+The code beside the matrices is the rung's own (`circles.python_lists.multiply`), so picture and code cannot
+drift apart. `Trace.frame(step)` is a pure function: the widget shows one frame, the still twin several.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.views.live import Live, Player
+from course_lib.views.paper import (
+    DEEP_PINK,
+    GREY_TINT,
+    LINE,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    box,
+    card,
+    number,
+    plural,
+    side_by_side,
+    svg,
+    write,
+)
+
+LARGEST = 6
+PANEL = 430  # widest small picture: two fit beside each other in a notebook
+Matrix = tuple[tuple[float, ...], ...]
+
+
+def step_through(A: Sequence[Sequence[float]], B: Sequence[Sequence[float]]) -> Stepper:
+    """Return a widget that steps through A @ B (at most 6 x 6 each) as the three Python loops compute it."""
+    return Stepper(Trace(*_checked(A, B)))
+
+
+class Stepper(Live):
+    """The step-through: `.player` has the controls, `.trace` the steps; `frame(step)` draws one."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        jumps = {"next element ⏭": ("Jump to the next element of C", trace.next_element)}
+        self.player = Player(trace.last, trace.frame, jumps)
+        self.widget = self.player.box
+
+    @property
+    def step(self) -> int:
+        """The step shown now."""
+        return self.player.slider.value
+
+    def frame(self, step: int) -> str:
+        """Return the picture of one step as SVG."""
+        return self.trace.frame(step)
+
+    def static(self) -> Html:
+        """Return a sheet of the key steps."""
+        trace = self.trace
+        panels = [trace.panel(step) for step in trace.key_steps()]
+        M, K, N = trace.shape
+        done = trace.counts(trace.last)
+        words = (
+            f"Step by step through A ({M} x {K}) times B ({K} x {N}) in three Python loops: row in A, "
+            f"column in B, pair in (row, column). In all {done.multiplications} multiplications and "
+            f"{done.additions} additions, {M}·{N}·{K} of each."
+        )
+        title = f"{M}·{N}·{K} = {done.multiplications} pairs, one after the other"
+        return Html(card(side_by_side(panels), words, title=title), words)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One moment: which line runs (`kind`), at which row i, column j and pair k (None: not there yet)."""
+
+    kind: str  # "columns", "row", "column", "pair", "append" or "done"
+    i: int | None = None
+    j: int | None = None
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was done up to a step."""
+
+    multiplications: int
+    additions: int
+    reads: int  # numbers taken out of a list
+
+
+#: The line of `multiply` that each kind of step runs: how it begins.
+LINES = {
+    "columns": "columns =",
+    "row": "for row in A",
+    "column": "for col in columns",
+    "pair": "total +=",
+    "append": "C[-1].append(total)",
+}
+
+
+class Trace:
+    """Every step of A @ B (M x K times K x N) in the order the three loops take them."""
+
+    def __init__(self, A: Matrix, B: Matrix) -> None:
+        self.A, self.B = A, B
+        self.shape = (len(A), len(B), len(B[0]))
+        self.steps = tuple(self._walk())
+        self.last = len(self.steps) - 1
+        self._done_at = {(at.i, at.j): step for step, at in enumerate(self.steps) if at.kind == "append"}
+        self.code = _code()
+
+    def _walk(self):
+        M, K, N = self.shape
+        yield Step("columns")
+        for i in range(M):
+            yield Step("row", i)
+            for j in range(N):
+                yield Step("column", i, j)
+                for k in range(K):
+                    yield Step("pair", i, j, k)
+                yield Step("append", i, j)
+        yield Step("done")
+
+    def counts(self, step: int) -> Counts:
+        """Return what was done from the start up to and including the step."""
+        _, K, N = self.shape
+        pairs = sum(1 for at in self.steps[: step + 1] if at.kind == "pair")
+        return Counts(pairs, pairs, K * N + 2 * pairs)
+
+    def total(self, step: int) -> float:
+        """Return the running sum after the step (0 before the first pair of an element)."""
+        at = self.steps[step]
+        if at.kind == "pair":
+            return _dot(self.A[at.i], self.B, at.j, at.k + 1)
+        return _dot(self.A[at.i], self.B, at.j, self.shape[1]) if at.kind == "append" else 0.0
+
+    def next_element(self, step: int) -> int:
+        """Return the step where the next element of C begins (the last step if none follows)."""
+        later = range(step + 1, self.last + 1)
+        return next((s for s in later if self.steps[s].kind == "column"), self.last)
+
+    def key_steps(self) -> list[int]:
+        """Return up to six telling steps: first pairs, first sum, next column, next row, the end."""
+        M, K, N = self.shape
+        wanted = [
+            Step("pair", 0, 0, 0),
+            Step("pair", 0, 0, min(1, K - 1)),
+            Step("append", 0, 0),
+            Step("pair", 0, min(1, N - 1), 0),
+            Step("pair", min(1, M - 1), 0, 0),
+            Step("done"),
+        ]
+        return sorted({self.steps.index(step) for step in wanted})
+
+    def frame(self, step: int) -> str:
+        """Return the picture of a step: matrices, running sum and counters, with the code beside them."""
+        width, height, parts = self._matrices(step)
+        left = max(width, 250.0) + 36
+        code_width = 7.6 * max(map(len, self.code)) + 24
+        parts += self._listing(step, left, 8, code_width)
+        below = 8 + 19 * len(self.code) + 34
+        parts += self._counters(step, left, below)
+        bottom = max(height, below + 66) + 26
+        parts.append(write(12, bottom, self._sentence(step), size=15, bold=True))
+        longest = max(len(self._sentence(any_step)) for any_step in range(self.last + 1))
+        full = max(left + code_width, 12 + 8.6 * longest) + 12  # one size for all steps: nothing jumps
+        return svg(full, bottom + 14, parts, self._label(step))
+
+    def panel(self, step: int) -> str:
+        """Return a small picture of a step: matrices, running sum and one line of counts."""
+        width, height, parts = self._matrices(step)
+        done = self.counts(step)
+        parts.append(write(12, height + 22, self._sentence(step), size=13, bold=True))
+        pairs = done.multiplications
+        count = f"{plural(pairs, 'multiplication')}, {plural(done.additions, 'addition')}"
+        parts.append(write(12, height + 42, count, size=12.5, fill=QUIET))
+        full = max(width, 20 + 7.6 * len(self._sentence(step)), 270.0)
+        return svg(full, height + 52, parts, self._label(step), widest=PANEL)
+
+    def _matrices(self, step: int) -> tuple[float, float, list[str]]:
+        """Draw B above C and A to its left, so that a row and a column meet in the element they make."""
+        at = self.steps[step]
+        M, K, N = self.shape
+        side = 34.0 if max(self._widths()) <= 4 else 44.0
+        high = 32.0
+        x_A, x_B = 12.0, 12.0 + K * side + 26
+        y_B, y_A = 26.0, 26.0 + K * high + 34
+        active = at.kind in ("pair", "append", "column")
+        row = at.i
+        column = at.j if active else None
+        parts = [
+            write(x_A, y_A - 8, f"A  {M} × {K}", fill=DEEP_PINK, bold=True),
+            write(x_B, y_B - 8, f"B  {K} × {N}", fill=VIOLET, bold=True),
+            write(x_B, y_A - 8, f"C  {M} × {N}", bold=True),
+        ]
+        for i in range(M):
+            for k in range(K):
+                now = at.kind == "pair" and (i, k) == (at.i, at.k)
+                ground = PINK if now else PINK_TINT if i == row else PAPER
+                parts += _cell(x_A + k * side, y_A + i * high, side, high, number(self.A[i][k]), ground)
+        for k in range(K):
+            for j in range(N):
+                now = at.kind == "pair" and (k, j) == (at.k, at.j)
+                ground = VIOLET if now else VIOLET_TINT if j == column else PAPER
+                parts += _cell(x_B + j * side, y_B + k * high, side, high, number(self.B[k][j]), ground)
+        for i in range(M):
+            for j in range(N):
+                shown = self._element(step, i, j)
+                now = active and (i, j) == (at.i, at.j)
+                parts += _cell(
+                    x_B + j * side, y_A + i * high, side, high, shown, GREY_TINT if shown else PAPER
+                )
+                if now:
+                    parts.append(
+                        box(
+                            x_B + j * side,
+                            y_A + i * high,
+                            side,
+                            high,
+                            fill="none",
+                            stroke=INK,
+                            stroke_width=3,
+                        )
+                    )
+        if row is not None:
+            parts.append(_band(x_A, y_A + row * high, K * side, high, DEEP_PINK))
+        if column is not None:
+            parts.append(_band(x_B + column * side, y_B, side, K * high, VIOLET))
+        return x_B + N * side + 12, y_A + M * high + 4, parts
+
+    def _widths(self) -> list[int]:
+        written = [number(x) for matrix in (self.A, self.B) for row in matrix for x in row]
+        ends = [self._element(self.last, i, j) for i in range(self.shape[0]) for j in range(self.shape[2])]
+        return [len(text) for text in written + ends]
+
+    def _element(self, step: int, i: int, j: int) -> str:
+        """Return what stands in C[i][j] after the step; the running sum counts as standing there."""
+        at = self.steps[step]
+        if at.kind in ("column", "pair") and (i, j) == (at.i, at.j):
+            return number(self.total(step))
+        return number(_dot(self.A[i], self.B, j, self.shape[1])) if self._done_at[i, j] <= step else ""
+
+    def _listing(self, step: int, x: float, y: float, width: float) -> list[str]:
+        kind = self.steps[step].kind
+        parts = [box(x, y, width, 19 * len(self.code) + 12, fill=GREY_TINT, stroke=None, radius=4)]
+        for row, line in enumerate(self.code):
+            top = y + 6 + 19 * row
+            runs = kind in LINES and line.strip().startswith(LINES[kind])
+            if runs:
+                parts.append(box(x, top, width, 19, fill=PINK_TINT, stroke=None))
+                parts.append(box(x, top, 4, 19, fill=PINK, stroke=None))
+            parts.append(write(x + 12, top + 14, line, size=12.5, mono=True, bold=runs))
+        return parts
+
+    def _counters(self, step: int, x: float, y: float) -> list[str]:
+        M, K, N = self.shape
+        now, end = self.counts(step), self.counts(self.last)
+        lines = [
+            ("multiplications", now.multiplications, end.multiplications, f"M·N·K = {M}·{N}·{K}"),
+            ("additions", now.additions, end.additions, f"M·N·K = {M}·{N}·{K}"),
+            ("numbers read", now.reads, end.reads, f"2·M·N·K + K·N = 2·{M * N * K} + {K * N}"),
+        ]
+        parts = []
+        for row, (name, done, total, formula) in enumerate(lines):
+            top = y + 22 * row
+            parts.append(write(x, top, name))
+            parts.append(write(x + 152, top, done, bold=True, anchor="end"))
+            parts.append(write(x + 160, top, f"of {total}"))
+            parts.append(write(x + 212, top, formula, size=12, fill=QUIET))
+        return parts
+
+    def _sentence(self, step: int) -> str:
+        """Return the step in one line: "row 1, column 2:  1·5 + 2·7 = 19"."""
+        at = self.steps[step]
+        M, K, N = self.shape
+        if at.kind == "columns":
+            return f"Before the loops: read B once and make {N} columns of it"
+        if at.kind == "row":
+            return f"row {at.i + 1} of {M}"
+        if at.kind == "done":
+            return f"Done: {M}·{N} = {M * N} elements, {M}·{N}·{K} = {M * N * K} pairs"
+        place = f"row {at.i + 1}, column {at.j + 1}"
+        if at.kind == "column":
+            return f"{place}:  total = 0"
+        if at.kind == "append":
+            return f"{place}:  {number(self.total(step))} goes into C"
+        pairs = [(self.A[at.i][k], self.B[k][at.j]) for k in range(at.k + 1)]
+        terms = " + ".join(f"{_factor(a)}·{_factor(b)}" for a, b in pairs)
+        return f"{place}:  {terms} = {number(self.total(step))}"
+
+    def _label(self, step: int) -> str:
+        now, end = self.counts(step), self.counts(self.last)
+        return (
+            f"Step {step} of {self.last}: {self._sentence(step)}. {now.multiplications} of "
+            f"{end.multiplications} multiplications, {now.additions} of {end.additions} additions, "
+            f"{now.reads} of {end.reads} numbers read."
+        )
+
+
+def _dot(row: Sequence[float], B: Matrix, j: int, count: int) -> float:
+    """Return the first `count` terms of row · column j, added in order as the loop adds them."""
+    total = 0.0
+    for k in range(count):
+        total += row[k] * B[k][j]
+    return total
+
+
+def _factor(value: float) -> str:
+    return f"({number(value)})" if value < 0 else number(value)
+
+
+def _cell(x: float, y: float, width: float, height: float, content: str, ground: str) -> list[str]:
+    strong = ground in (PINK, VIOLET)
+    return [
+        box(x, y, width, height, fill=ground, stroke=LINE if ground != PAPER else GREY, stroke_width=0.8),
+        write(
+            x + width / 2,
+            y + height / 2 + 5,
+            content,
+            size=15 if len(content) <= 4 else 12,
+            fill=PAPER if strong else INK,
+            anchor="middle",
+            bold=strong,
+        ),
+    ]
+
+
+def _band(x: float, y: float, width: float, height: float, colour: str) -> str:
+    return box(x, y, width, height, fill="none", stroke=colour, stroke_width=2.5, radius=3)
+
+
+def _code() -> list[str]:
+    """Return the body of the rung's function, without its docstring, shifted to the margin."""
+    from course_lib.circles.python_lists import multiply
+
+    text = textwrap.dedent(inspect.getsource(multiply))
+    body = ast.parse(text).body[0].body
+    first = body[1] if ast.get_docstring(ast.parse(text).body[0]) else body[0]
+    return textwrap.dedent("\n".join(text.splitlines()[first.lineno - 1 :])).splitlines()
+
+
+def _checked(A: Any, B: Any) -> tuple[Matrix, Matrix]:
+    """Return A and B as tuples of floats; raises one sentence for what cannot be stepped through."""
+    first, second = _matrix("A", A), _matrix("B", B)
+    if len(first[0]) != len(second):
+        raise ValueError(
+            f"A is {len(first)} x {len(first[0])} and B is {len(second)} x {len(second[0])}, but A needs "
+            "as many columns as B has rows: check the order of the operands."
+        )
+    return first, second
+
+
+def _matrix(name: str, rows: Any) -> Matrix:
+    try:
+        matrix = tuple(tuple(float(x) for x in row) for row in rows)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a matrix of numbers, as a list of rows: for example [[1, 2], [3, 4]]."
+        ) from None
+    if not matrix or not matrix[0] or len({len(row) for row in matrix}) != 1:
+        raise ValueError(f"{name} must have at least one row and one column, and rows of one length.")
+    if max(len(matrix), len(matrix[0])) > LARGEST:
+        raise ValueError(
+            f"{name} is {len(matrix)} x {len(matrix[0])}, but at most {LARGEST} x {LARGEST} can be "
+            "followed by eye: step through a corner of it."
+        )
+    return matrix

@@ -1,0 +1,21 @@
+"""Where nbgrader finds the assignments and keeps a class's work; all else is nbgrader's own default."""
+
+from contextlib import suppress
+from pathlib import Path
+
+c = get_config()  # noqa: F821 – given by nbgrader
+
+HERE = Path(__file__).resolve().parent
+CLASS = HERE / "grading"  # names and grades: never in git
+with suppress(OSError):  # a learner may have the course in a folder that cannot be written
+    CLASS.mkdir(exist_ok=True)
+
+c.CourseDirectory.course_id = "nine-circles"
+c.CourseDirectory.root = str(HERE)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "exercises"
+c.CourseDirectory.submitted_directory = "grading/submitted"
+c.CourseDirectory.autograded_directory = "grading/autograded"
+c.CourseDirectory.feedback_directory = "grading/feedback"
+c.CourseDirectory.solution_directory = "grading/solution"
+c.CourseDirectory.db_url = f"sqlite:///{(CLASS / 'gradebook.db').as_posix()}"

@@ -1,0 +1,67 @@
+"""Every chapter runs top to bottom in a fresh kernel: no error, no stderr, in time, pictures described."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from nbmake.nb_run import NotebookRun
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
+LONGEST_S = 60.0  # the goal for a chapter on two cores
+
+pytestmark = pytest.mark.timing
+
+
+def executed(path):
+    """Run the notebook with nbmake; return its outputs as (cell id, output) pairs and the time it took."""
+    start = time.monotonic()
+    result = NotebookRun(path, 120).execute()
+    assert result.error is None, f"{path.name}: {result.error.summary}\n{result.error.trace}"
+    cells = [cell for cell in result.nb.cells if cell.cell_type == "code"]
+    return [(cell.id, output) for cell in cells for output in cell.outputs], time.monotonic() - start
+
+
+@pytest.mark.parametrize("path", CHAPTERS + SOLUTIONS, ids=lambda path: path.stem)
+def test_runs_top_to_bottom(path):
+    outputs, seconds = executed(path)
+    noise = [(cell, output.text) for cell, output in outputs if output.get("name") == "stderr"]
+    assert not noise, f"these cells write to stderr: {noise}"
+    pictures = re.findall(r"<img[^>]*>", json.dumps([output for _, output in outputs]).replace('\\"', '"'))
+    assert all(re.search(r'alt="[^"]{20,}"', picture) for picture in pictures)
+    assert seconds < LONGEST_S
+
+
+def test_there_are_chapters_and_each_has_its_pictures():
+    assert [path.stem for path in CHAPTERS][:3] == ["00_start_here", "01_python_loops", "02_compiled_loops"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    targets = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    missing = [target for target in targets if target and not (path.parent / target).exists()]
+    assert not missing
+    assert len(text.split()) > 600
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_has_every_part_that_a_chapter_has(path):
+    """The shape of a chapter: a bet before the measurement, the explanation, the accident, the checkpoint."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    headings = re.findall(r"^##+ (.+)$", "\n".join("".join(c["source"]) for c in cells), re.MULTILINE)
+    for part in (
+        "Predict",
+        "Idea",
+        "Code",
+        "Measure",
+        "Explain",
+        "Break it",
+        "Checkpoint",
+        "What would you add",
+    ):
+        assert any(heading.startswith(part) for heading in headings), f"{path.stem} has no '{part}' section"

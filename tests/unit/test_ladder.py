@@ -1,0 +1,134 @@
+"""The registry, and the learner's results: they persist, and nothing loses them."""
+
+import inspect
+import json
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+
+from course_lib import ladder
+from course_lib.measure.accuracy import exact_dot, relative_error
+from course_lib.measure.store import StoreNotice, data_dir
+
+
+def test_the_registry_is_in_order():
+    ids = [entry.id for entry in ladder.LADDER]
+    assert len(set(ids)) == len(ids)
+    assert {"python-lists", "python-ndarray", "compiled-ijk", "compiled-ikj", "numpy"} <= set(ids)
+    assert all(entry.bottleneck and entry.title and entry.dtypes for entry in ladder.LADDER)
+
+
+@pytest.mark.parametrize("entry", ladder.LADDER, ids=lambda entry: entry.id)
+def test_every_rung_has_a_module_with_one_matmul(entry):
+    module = entry.module()
+    assert len(module.__doc__) > 80
+    assert list(inspect.signature(module.matmul).parameters)[:2] == ["A", "B"]
+
+
+def test_an_unknown_rung_gets_the_nearest_name():
+    with pytest.raises(KeyError, match="compiled-ikj"):
+        ladder.rung("compiled-ijk2")
+
+
+def test_climb_measures_records_and_survives():
+    comparison = ladder.climb(["python-lists", "compiled-ikj", "numpy"], 24, budget_s=0.3)
+    assert comparison.baseline == "numpy"
+    saved = {result.rung: result for result in ladder.results()}
+    assert set(saved) == {"python-lists", "compiled-ikj", "numpy"}
+    for name, result in saved.items():
+        row = comparison.row(name)
+        assert result.shape == (24, 24, 24) and result.dtype == "float64" and result.threads == 1
+        assert result.seconds == row.seconds
+        assert result.gflops == pytest.approx(2 * 24**3 / result.seconds / 1e9)
+        assert 0 <= result.max_error < 1e-14
+
+
+def test_a_new_measurement_replaces_the_old_of_the_same_kind_only():
+    for size in (8, 8, 9):
+        ladder.climb(["compiled-ikj"], size, budget_s=0.05)
+    assert [result.shape[0] for result in ladder.results()] == [8, 9]
+
+
+def test_forget_one_rung_keeps_the_others():
+    ladder.climb(["compiled-ikj", "numpy"], 8, budget_s=0.05)
+    assert ladder.forget(["numpy"]) == 1
+    assert [result.rung for result in ladder.results()] == ["compiled-ikj"]
+
+
+def test_rows_that_are_no_rungs_are_not_recorded():
+    from course_lib.measure.timing import compare
+
+    A, B = ladder.operands((4, 4, 4))
+    comparison = compare({"mine": np.matmul, "numpy": np.matmul}, A, B, budget_s=0.05)
+    assert [result.rung for result in ladder.record(comparison)] == ["numpy"]
+
+
+def test_an_entry_nobody_understands_is_skipped_and_kept():
+    ladder.climb(["numpy"], 8, budget_s=0.05)
+    path = data_dir() / "ladder.json"
+    content = json.loads(path.read_text())
+    content["values"]["odd"] = {"rung": "numpy", "colour": "green"}
+    path.write_text(json.dumps(content))
+    assert len(ladder.results()) == 1
+    ladder.climb(["compiled-ikj"], 8, budget_s=0.05)
+    assert "odd" in json.loads(path.read_text())["values"]
+
+
+def test_a_damaged_file_is_set_aside_with_a_notice():
+    ladder.climb(["numpy"], 8, budget_s=0.05)
+    path = data_dir() / "ladder.json"
+    path.write_text(path.read_text()[:-20])
+    with pytest.warns(StoreNotice, match="set aside"):
+        ladder.climb(["numpy"], 8, budget_s=0.05)
+    assert len(ladder.results()) == 1
+    assert list(data_dir().glob("ladder.damaged-*.json"))
+
+
+def _climb_many(folder, sizes):
+    os.environ["NINE_CIRCLES_HOME"] = folder
+    for size in sizes:
+        ladder.climb(["numpy"], size, budget_s=0.01)
+
+
+def test_two_notebooks_writing_at_once_lose_nothing(private_data_folder):
+    context = multiprocessing.get_context("spawn")
+    halves = [list(range(2, 22)), list(range(22, 42))]
+    workers = [context.Process(target=_climb_many, args=(str(private_data_folder), half)) for half in halves]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert [result.shape[0] for result in ladder.results()] == list(range(2, 42))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "Give either a size"),
+        ({"size": 4, "shape": (1, 2, 3)}, "Give either a size"),
+        ({"size": 0}, "three positive whole numbers"),
+        ({"shape": (1, 2)}, "three positive whole numbers"),
+    ],
+)
+def test_climb_refuses_shapes_that_are_none(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        ladder.climb(["numpy"], **arguments)
+
+
+def test_exact_dot_is_exact_where_a_plain_sum_is_lost():
+    x = np.array([1e16, 1.0, -1e16, 3.0])
+    assert exact_dot(x, np.ones(4)) == 4.0
+    assert exact_dot(np.array([0.1]), np.array([0.1])) == 0.1 * 0.1
+
+
+def test_relative_error_sees_one_wrong_entry_and_nan():
+    A, B = ladder.operands((20, 30, 10))
+    C = A @ B
+    assert relative_error(C, A, B) < 1e-15
+    C[:, 3] += 1.0
+    assert relative_error(C, A, B) > 1e-2
+    C[:, 3] = np.nan
+    assert np.isnan(relative_error(C, A, B))

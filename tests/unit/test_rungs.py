@@ -1,0 +1,167 @@
+"""Every rung, through the registry: right for every shape, dtype and layout; a sentence otherwise."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib import ladder
+from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
+from course_lib.circles.compiled import matmul as compiled_matmul
+from course_lib.circles.front_door import RungUnavailable, through_the_door
+
+RUNGS = [entry for entry in ladder.LADDER if not entry.missing()]
+CASES = [pytest.param(entry, dtype, id=f"{entry.id}-{dtype}") for entry in RUNGS for dtype in entry.dtypes]
+LAYOUTS = ("C", "F", "strided", "reversed", "read-only", "unaligned")
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def laid_out(X, layout):
+    """The same values in another memory layout."""
+    if layout == "F":
+        return np.asfortranarray(X)
+    if layout == "strided":
+        wide = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan, X.dtype)
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    if layout == "reversed":
+        return X[::-1, ::-1].copy()[::-1, ::-1]
+    if layout == "unaligned":
+        raw = np.zeros(X.nbytes + 1, np.uint8)
+        view = raw[1:].view(X.dtype).reshape(X.shape) if X.size else X
+        view[...] = X
+        return view
+    if layout == "read-only":
+        X = X.copy()
+        X.flags.writeable = False
+    return X
+
+
+def tolerance(dtype, K):
+    """Twice the classical bound for a sum of K products, |C - exact| <= K eps |A||B| (Higham 2002)."""
+    return 2 * max(K, 1) * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(("entry", "dtype"), CASES)
+@QUICK
+@given(
+    shape=st.tuples(*[st.integers(0, 13) | st.sampled_from([17, 31])] * 3),
+    layouts=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    seed=st.integers(0, 2**31),
+)
+def test_every_rung_is_right(entry, dtype, shape, layouts, seed):
+    M, K, N = shape
+    rng = np.random.default_rng(seed)
+    A = laid_out(rng.standard_normal((M, K)).astype(dtype), layouts[0])
+    B = laid_out(rng.standard_normal((K, N)).astype(dtype), layouts[1])
+    A_before, B_before = A.copy(), B.copy()
+    C = entry.matmul(A, B)
+    exact = A.astype(np.float64) @ B.astype(np.float64)
+    bound = tolerance(dtype, K) * (np.abs(A).astype(np.float64) @ np.abs(B).astype(np.float64))
+    assert C.dtype == np.dtype(dtype) and C.shape == (M, N) and C.flags.c_contiguous
+    assert np.all(np.abs(C - exact) <= bound + np.finfo(dtype).tiny)
+    assert np.array_equal(A, A_before) and np.array_equal(B, B_before)
+    assert not np.shares_memory(C, A) and not np.shares_memory(C, B)
+
+
+@pytest.mark.parametrize(("entry", "dtype"), CASES)
+def test_nan_and_inf_go_where_numpy_sends_them(entry, dtype, recwarn):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((5, 19)).astype(dtype)
+    B = rng.standard_normal((19, 7)).astype(dtype)
+    A[1, 2], A[2, 3], A[3, 4], B[4, 5], B[4, 6] = np.nan, np.inf, np.inf, 0.0, -np.inf
+    with np.errstate(invalid="ignore"):
+        expected = A @ B
+    C = entry.matmul(A, B)
+    assert np.array_equal(np.isnan(C), np.isnan(expected))
+    assert np.array_equal(np.isposinf(C), np.isposinf(expected))
+    assert np.array_equal(np.isneginf(C), np.isneginf(expected))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("entry", RUNGS, ids=lambda entry: entry.id)
+def test_overflow_is_inf_and_silent(entry, recwarn):
+    A = np.full((2, 3), 3e38, np.float32)
+    assert np.isposinf(entry.matmul(A, A.T.copy())).all()
+    assert not recwarn.list
+
+
+GOOD = np.ones((3, 4))
+BAD = {
+    "list": ([[1.0]], np.ones((1, 1)), TypeError, "A is of type list"),
+    "list as B": (np.ones((1, 1)), [[1.0]], TypeError, "B is of type list"),
+    "none": (None, GOOD, TypeError, "A is of type NoneType"),
+    "masked": (np.ma.masked_array(GOOD), GOOD, TypeError, "masked"),
+    "1-D": (np.ones(4), GOOD, ValueError, r"A is 1-D with shape \(4,\)"),
+    "3-D": (GOOD, np.ones((4, 2, 2)), ValueError, r"B is 3-D with shape \(4, 2, 2\)"),
+    "0-D": (np.array(2.0), GOOD, ValueError, "scalar"),
+    "integers": (np.ones((3, 4), int), np.ones((4, 2), int), TypeError, "A has dtype int64"),
+    "complex": (GOOD, np.ones((4, 2), complex), TypeError, "B has dtype complex128"),
+    "half": (GOOD.astype(np.float16), np.ones((4, 2), np.float16), TypeError, "float16"),
+    "bool": (np.ones((3, 4), bool), np.ones((4, 2), bool), TypeError, "bool"),
+    "objects": (GOOD.astype(object), np.ones((4, 2)), TypeError, "object"),
+    "mixed": (GOOD.astype(np.float32), np.ones((4, 2)), TypeError, "A is float32 and B is float64"),
+    "byte order": (GOOD.astype(GOOD.dtype.newbyteorder()), np.ones((4, 2)), TypeError, "byte order"),
+    "mismatch": (GOOD, np.ones((5, 2)), ValueError, r"A is 3 x 4 and B is 5 x 2"),
+    "empty mismatch": (np.ones((0, 3)), np.ones((2, 0)), ValueError, "0 x 3"),
+}
+
+
+@pytest.mark.parametrize("entry", RUNGS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("case", BAD)
+def test_bad_operands_get_one_sentence(entry, case):
+    A, B, error, words = BAD[case]
+    with pytest.raises(error, match=words) as caught:
+        entry.matmul(A, B)
+    message = str(caught.value)
+    assert "\n" not in message and message.endswith(".")
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_ndarray_subclasses_that_are_just_matrices_work():
+    A = np.matrix([[1.0, 2.0]])
+    assert ladder.rung("compiled-ikj").matmul(A, A.T.copy())[0, 0] == 5.0
+
+
+def test_a_rung_that_cannot_run_says_why():
+    matmul = through_the_door(lambda: None, "warp", ("float32",), lambda: "there is no GPU.")
+    with pytest.raises(RungUnavailable, match="'warp' cannot run here: there is no GPU"):
+        matmul(np.ones((1, 1), np.float32), np.ones((1, 1), np.float32))
+
+
+def test_a_rung_is_asked_again_after_it_was_missing():
+    lacking = ["there is no GPU."]
+    matmul = through_the_door(
+        lambda: np.matmul, "warp", ("float32",), lambda: lacking[0] if lacking else None
+    )
+    one = np.ones((1, 1), np.float32)
+    with pytest.raises(RungUnavailable):
+        matmul(one, one)
+    lacking.clear()
+    assert matmul(one, one) == 1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 3), (2, 33, 17)])
+def test_all_six_orders_agree(order, shape):
+    A, B = ladder.operands(shape)
+    assert np.allclose(compiled_matmul(A, B, order), A @ B, rtol=1e-13)
+
+
+def test_an_order_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="order is 'iij', but it must be one of ijk"):
+        compiled_loops("iij")
+
+
+def test_fastmath_settings_do_not_share_machine_code():
+    """(1 + e)(1 - e) - 1 is -e^2; with a rounding after the product, as strict IEEE asks, it is 0."""
+    e = 2.0**-30
+    A, B = np.full((1, 1), 1 + e), np.full((1, 1), 1 - e)
+    for permissions, expected in (
+        (FUSE_AND_REORDER, -(e**2)),
+        (frozenset(), 0.0),
+        (FUSE_AND_REORDER, -(e**2)),
+    ):
+        C = np.full((1, 1), -1.0)
+        compiled_loops("ikj", permissions)(A, B, C)
+        assert C[0, 0] == expected
