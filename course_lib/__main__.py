@@ -14,6 +14,7 @@ COMMANDS = {
     "doctor": ("doctor", "is everything ready? Says what is missing and how to mend it"),
     "bench": ("bench", "measure rungs of the ladder on this machine"),
     "format": ("format_notebooks", "bring notebooks into the course's form"),
+    "readme": ("readme", "bring the README's table and picture of the ladder up to date"),
     "exercises": ("exercises", "generate exercises/ from solutions/"),
 }
 #: These take whatever follows them as it stands.

@@ -96,7 +96,7 @@ def was_edited(path: Path) -> bool:
 
 
 def release(path: Path, text: str) -> str:
-    """Write a released notebook to `path` and say so; a file with a learner's work in it is set aside first."""
+    """Write a released notebook to `path` and say so; a file with a learner's work is set aside first."""
     if not path.exists():
         _write(path, text)
         return f"{path.name}: written."

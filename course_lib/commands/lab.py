@@ -9,18 +9,23 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 START = "notebooks/00_start_here.ipynb"
+#: Settings of JupyterLab for this course: no question about Jupyter news on the first screen.
+SETTINGS = Path(__file__).resolve().parent / "jupyter"
 
 
-def options(project: Path = PROJECT) -> list[str]:
-    """Return what JupyterLab is started with, before the user's own options (later ones win)."""
+def options(project: Path = PROJECT, own: Sequence[str] = ()) -> list[str]:
+    """Return what JupyterLab is started with beside the user's `own` options, which win over ours.
+
+    (JupyterLab refuses an option that is given twice, so ours stay away.)
+    """
+    given = {option.partition("=")[0] for option in own}
     fixed = [
         f"--ServerApp.root_dir={project}",  # not notebooks/, or no chapter could link to exercises/
         f"--LabApp.default_url=/lab/tree/{START}",
-        "--LabApp.news_url=None",  # no pop-up about Jupyter news on the first screen
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return [*fixed, "--allow-root"] if as_root else fixed
+    ours = [*fixed, "--allow-root"] if as_root else fixed
+    return [option for option in ours if option.partition("=")[0] not in given]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -35,7 +40,13 @@ def run(arguments: Sequence[str]) -> int:
         )
         return 1
     # nbgrader calls programs of this environment by name, also where nobody activated it.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    _put_first("PATH", Path(sys.executable).parent)
+    _put_first("JUPYTER_CONFIG_PATH", SETTINGS)
     os.chdir(PROJECT)  # nbgrader looks for nbgrader_config.py here
-    main(argv=[*options(), *arguments])
+    main(argv=[*options(own=arguments), *arguments])
     return 0
+
+
+def _put_first(variable: str, folder: Path) -> None:
+    present = os.environ.get(variable)
+    os.environ[variable] = os.pathsep.join([str(folder), *([present] if present else [])])

@@ -87,7 +87,10 @@ class Baseline:
         return self.code.text.strip()
 
     def _repr_html_(self) -> str:
-        style = "line-height:1.35;background:transparent;color:inherit;margin:.3em 0"
+        style = (
+            "font-family:var(--jp-code-font-family,monospace);line-height:1.35;margin:.3em 0;"
+            "background:transparent;color:inherit"
+        )
         return f'<pre style="{style}">{html.escape(self.code.text.strip())}</pre>'
 
 

@@ -88,19 +88,21 @@ def _guarded_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) ->
         return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     for case in cases:
         outcome = other.call(clone(case.args))
-        if outcome.fault:  # its lines are those of the rewritten text, so they are left out
-            outcome = replace(outcome, fault=replace(outcome.fault, line=None, code=""))
-        found = _fault_of_case(task, case, outcome)
-        told = _guard_lines(outcome)
+        found, told = _fault_of_case(task, case, outcome), _guard_lines(outcome)
         if found and told:
-            return replace(found, lines=(*told, *found.lines), notes=(*found.notes, GUARD_NOTE))
-        if found:
-            return found
+            return replace(found, lines=(*told, *_details(found)), notes=(*found.notes, GUARD_NOTE))
+        if found:  # an ordinary fault: the plain run shows it, with the learner's own lines
+            return None
     return None
 
 
+def _details(found: Report) -> tuple[str, ...]:
+    """Return a guarded report's own lines; those about an exception point into the rewritten text."""
+    return found.lines if found.mismatch else ()
+
+
 def _guard_lines(outcome: Outcome) -> list[str]:
-    """Say what a guarded run brought to light, in front of the details."""
+    """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
     if outcome.fault and "IndexError" in outcome.fault.kinds:
         return [
             "Your compiled code reads or writes outside an array. Numba does not check indices by itself: "

@@ -20,7 +20,7 @@ def recognise(got: Any, want: Any, args: tuple, lookalikes: Sequence[Lookalike] 
         return told[:1]
     try:
         yours, expected = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return []
     if yours.ndim != 2:
         return []
@@ -33,10 +33,10 @@ def _patterns(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
         return
     if got.shape != want.shape or np.isnan(got).all():
         return
-    if len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
-        yield "All rows of your result are the same: are they one list (or one array) used several times?"
-    elif not got.any():
+    if not got.any():
         yield "Your result is zero everywhere: is the sum ever stored?"
+    elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
+        yield "All rows of your result are the same: are they one list (or one array) used several times?"
     elif _factor(got, want):
         yield f"Every value is {_factor(got, want):g} times what is expected."
     else:
@@ -91,7 +91,7 @@ def same(got: Any, other: Any) -> bool:
     """Return whether two numeric things have one shape and, loosely, the same values."""
     try:
         yours, theirs = np.asarray(got, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     if yours.shape != theirs.shape or yours.size == 0:
         return False

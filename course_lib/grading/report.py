@@ -69,8 +69,10 @@ class Report:
         return render_html(self)
 
     def show(self, brief: bool = False) -> None:
-        """Show the report now: as HTML in a notebook, as text elsewhere. `brief`: one line if it is "
-        "passed."""
+        """Show the report now, as HTML in a notebook, as text elsewhere.
+
+        `brief` shows only the first line of a report that is passed or not started.
+        """
         cell = _current_cell()
         self._shown_in[:] = [cell]
         short = brief and (self.passed or not self.started)

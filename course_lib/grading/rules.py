@@ -132,7 +132,7 @@ class Program:
             for node in self.nodes():
                 for target, value in _bindings(node):
                     meaning = self.dotted(value)
-                    if "." in meaning or meaning in DODGES:
+                    if "." in meaning or meaning in DODGES or meaning == "getattr":
                         self.aliases.setdefault(target, meaning)
         return self.aliases
 
@@ -380,6 +380,10 @@ def _compiles(program: Program, node: ast.expr) -> bool:
         if any(word.arg == "forceobj" for word in call.keywords):
             return False
         call = call.func
+    if isinstance(call, ast.Name):  # compiled = njit(nogil=True), then @compiled
+        bound = [value for one in program.nodes() for name, value in _bindings(one) if name == call.id]
+        if bound:
+            return all(isinstance(value, ast.Call) and _compiles(program, value) for value in bound)
     return program.dotted(call).rpartition(".")[2] in COMPILERS
 
 
@@ -505,8 +509,7 @@ class CountsOperations:
 
 
 def is_stub(source: str, entry: str) -> bool:
-    """Whether the entry still is what was handed out: it holds `raise NotImplementedError`, or nothing "
-    "at all."""
+    """Whether the entry is still what was handed out: it raises NotImplementedError, or does nothing."""
     function = Program(source, entry).function()
     if function is None:
         return False

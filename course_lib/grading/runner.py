@@ -247,11 +247,12 @@ def _message(error: BaseException) -> str:
 
 
 def _numba_message(lines: list[str]) -> str:
-    """Pick the cause and the place out of Numba's long report."""
+    """Pick the cause, the types and the line of code out of Numba's long report."""
     noise = ("Failed in nopython", "During:", "File ", "<source", "This error", "- Resolution", "There are")
-    cause = next((line for line in lines if not line.startswith(noise)), "it gives no reason")
-    code = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("<source line")), "")
-    where = next((line for line in lines if line.startswith("File ")), "")
-    number = re.search(r"line (\d+)|\((\d+)\)", where)
-    at = f" (line {next(filter(None, number.groups()))})" if number else ""
-    return f"Numba cannot compile it{at}: {cause}{' ' + code if code else ''}"[:400]
+    cause = next((line for line in lines if not line.startswith(noise)), "it gives no reason").rstrip(":")
+    types = next((" " + line.removeprefix(">>>").strip() for line in lines if line.startswith(">>>")), "")
+    code = lines[lines.index("^") - 1] if "^" in lines else ""  # Numba marks the line below it
+    place = next((line for line in lines if line.startswith("File ")), "")
+    number = re.search(r"line (\d+)", place)
+    at = f" in line {number[1]}" if number else ""
+    return f"Numba cannot compile it{at}{f', `{code}`' if code else ''}: {cause}{types}"[:400]

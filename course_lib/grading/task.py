@@ -85,8 +85,7 @@ class SpeedRule:
         _require(self.points > 0, "points", self.points, "more than 0 points for the speed")
 
     def share(self, speedup: float) -> float:
-        """Return the share of the speed points that an answer `speedup` times as fast as the baseline "
-        "gets."""
+        """Return the share of the speed points for being `speedup` times as fast as the baseline."""
         return max((share for speed, share in self.thresholds if speedup >= speed), default=0.0)
 
     def next_threshold(self, speedup: float) -> float | None:

@@ -8,8 +8,8 @@ A loop is found as a jump back to a label; one without another inside is innermo
 arithmetic (vfmadd231pd, mulps, fmla v0.4s): compilers use the same registers for single numbers too
 (vfmadd231sd), and that is scalar. x86-64 in AT&T and Intel notation and AArch64 are understood.
 
-A trap: for a loop with a stride that is known only at run time (`B[k, j]` with k innermost) LLVM also writes a
-vector version for the case that the stride happens to be one number, with a test before it. No real matrix
+A trap: for a loop with a stride that is known only at run time (`B[k, j]` with k innermost) LLVM also writes
+a vector version for the case that the stride happens to be one number, with a test before it. No real matrix
 takes it. Such a loop gives itself away: the scalar loop that follows it, for the other strides, advances an
 address by a register. It is marked `only_for_stride_one` and never called hot.
 """
@@ -98,26 +98,20 @@ class Assembly:
 
     def __str__(self) -> str:
         innermost = f"{len(self.loops)} innermost loop{'' if len(self.loops) == 1 else 's'}"
-        found = (
-            f"the hot one, {self.hot}" if self.hot else "none of them computes with floating-point numbers"
-        )
+        found = f"the hot one, {self.hot}" if self.hot else "none computes with floating-point numbers"
         return f"{self.name}{self.signature}: {innermost}; {found}."
 
     __repr__ = __str__
 
 
 def inspect(dispatcher: Any, signature: Any = None) -> Assembly:
-    """Return the machine code of a compiled Numba function, of the version compiled last or of `signature`."""
+    """Return the machine code of a compiled Numba function: the version compiled last, or of `signature`."""
     if not hasattr(dispatcher, "inspect_asm") or not hasattr(dispatcher, "signatures"):
         kind = type(dispatcher).__name__
-        raise TypeError(
-            f"inspect needs a function compiled with @njit, and this is a {kind}: {dispatcher!r}."
-        )
+        raise TypeError(f"inspect needs a function compiled with @njit, but got a {kind}: {dispatcher!r}.")
     name = dispatcher.__name__
     if not dispatcher.signatures:
-        raise ValueError(
-            f"{name} is not compiled yet: Numba compiles at the first call, so call it once before."
-        )
+        raise ValueError(f"{name} is not compiled yet: Numba compiles at the first call, so call it first.")
     if signature is None:
         signature = dispatcher.signatures[-1]
     elif signature not in dispatcher.signatures:
@@ -188,9 +182,26 @@ def _loop_regions(body: list[str]) -> list[tuple[int, int]]:
     ends: dict[int, int] = {}
     for place, line in enumerate(body):
         start = places.get(read(line).jumps_to, place + 1)
-        if start <= place:
+        if start <= place and _reaches(body, start, place, places):
             ends[start] = place
     return sorted(ends.items())
+
+
+def _reaches(body: list[str], start: int, end: int, places: dict[str, int]) -> bool:
+    """Say whether control can flow from line start to line end between them: else the jump only goes back."""
+    seen: set[int] = set()
+    ahead = [start]
+    while ahead:
+        place = ahead.pop()
+        if place == end:
+            return True
+        if place in seen or not start <= place < end:
+            continue
+        seen.add(place)
+        instruction = read(body[place])
+        ahead += [places[instruction.jumps_to]] if instruction.jumps_to in places else []
+        ahead += [] if instruction.is_final else [place + 1]
+    return False
 
 
 def _is_inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:

@@ -1,4 +1,4 @@
-"""The figure of a comparison: a bar for each function, in multiples of the baseline, and the learner's guess."""
+"""The figure of a comparison: a bar per function, in multiples of the baseline, and the learner's guess."""
 
 from __future__ import annotations
 

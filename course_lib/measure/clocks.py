@@ -1,9 +1,9 @@
 """The clock and the thread counts of a comparison.
 
-On a busy machine wall time also counts what other programs take. With one thread, the CPU time of that thread
-does not, and two functions can be told apart that wall time would leave in the noise. But CPU time is blind to
-waiting and to work on other threads; so functions are watched first, and if any of them sleeps or starts
-threads, wall time is used for all.
+On a busy machine wall time also counts what other programs take. With one thread, the CPU time of that
+thread does not, and two functions can be told apart that wall time would leave in the noise. But CPU time is
+blind to waiting and to work on other threads; so functions are watched first, and if any of them sleeps or
+starts threads, wall time is used for all.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def wall_clock(why: str) -> Clock:
 
 
 def choose(threads: int, reasons: dict[str, str | None]) -> Clock:
-    """Choose the clock: ``reasons`` says per function why CPU time would be wrong for it (None: it would not)."""
+    """Choose the clock; `reasons` says for each function why CPU time is wrong for it (None: it is right)."""
     if threads > 1:
         return wall_clock("several threads work at once")
     if not HAS_THREAD_CLOCK:
@@ -130,11 +130,17 @@ class ThreadCap:
         from threadpoolctl import threadpool_limits
 
         self._undo.enter_context(threadpool_limits(limits=self._threads))
-        # only if somebody else has loaded them: importing them here would cost seconds
-        if "numba" in sys.modules:
+        # only what somebody else has loaded: importing it here would cost seconds
+        if _numba_has_threads():
             self._undo.enter_context(_numba_threads(self._threads))
         if "torch" in sys.modules:
             self._undo.enter_context(_torch_threads(self._threads))
+
+
+def _numba_has_threads() -> bool:
+    """Say whether Numba has started its threads: asking it for their number would start them."""
+    parallel = sys.modules.get("numba.np.ufunc.parallel")
+    return parallel is not None and getattr(parallel, "_is_initialized", True)
 
 
 @contextmanager

@@ -157,8 +157,8 @@ class Comparison:
 
     def _in_short(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        rounds = f"{self.conditions.rounds} round{'s' if self.conditions.rounds > 1 else ''}"
-        return ", ".join(part for part in (threads, self.dtype, rounds, self.conditions.clock) if part)
+        parts = (threads, self.dtype, _rounds(self.conditions.rounds), self.conditions.clock)
+        return ", ".join(part for part in parts if part)
 
     def _baseline_blas(self) -> str:
         return f"; the BLAS in this process is {self.conditions.blas}" if self.conditions.blas else ""
@@ -166,7 +166,7 @@ class Comparison:
     def _samples_in_words(self) -> str:
         how = self.conditions
         return (
-            f"{how.rounds} rounds of all functions in shuffled order, after a warm-up; "
+            f"{_rounds(how.rounds)} of all functions in shuffled order, after a warm-up; "
             f"a sample is one call or as many as take {seconds_in_words(how.sample_s)}; the median counts"
         )
 
@@ -177,7 +177,7 @@ class Comparison:
             return f"{width}; the target was ±{100 * how.target:.2g} %"
         if how.ended == "budget spent":
             return f"{width}; the time was over before the target of ±{100 * how.target:.2g} % was reached"
-        return "not known for functions of which one call took longer than the whole budget"
+        return "not known: one call took longer than the whole budget, and a single sample has no spread"
 
     def _machine_in_words(self) -> str:
         from course_lib.measure import machine
@@ -202,6 +202,10 @@ def describe_inputs(inputs: tuple) -> tuple[str, ...]:
         phrase = f"{inputs_.dtype_of((array,))} {shape}, {inputs_.layout_of(array)}"
         phrases[phrase] = phrases.get(phrase, 0) + 1
     return tuple(phrase if count == 1 else f"{count} of {phrase}" for phrase, count in phrases.items())
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'s' if count > 1 else ''}"
 
 
 def _microseconds(row: Row) -> str:

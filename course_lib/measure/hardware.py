@@ -1,7 +1,7 @@
 """Asking the operating system what this computer is: one small function for each question.
 
-Any file, tool or field may be missing (containers, virtual machines, ARM boards, macOS, Windows). Then the answer
-is "unknown", None or an empty tuple; nothing here raises because a machine keeps something to itself.
+Any file, tool or field may be missing (containers, virtual machines, ARM boards, macOS, Windows). Then the
+answer is "unknown", None or an empty tuple; nothing here raises because a machine keeps something to itself.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _cpu_quota(root: Path) -> float | None:
 
 
 def memory_bytes(root: Path = Path("/")) -> int:
-    """Return the memory this process may use: the machine's, or the container's limit when that is smaller."""
+    """Return the memory this process may use: the machine's, or the container's limit if that is smaller."""
     import psutil
 
     limits = [psutil.virtual_memory().total]
@@ -146,7 +146,7 @@ def memory_bytes(root: Path = Path("/")) -> int:
 
 
 def _cgroup_folders(root: Path, controller: str) -> list[Path]:
-    """Return this process's control-group folders for ``controller`` and their parents: each may set a limit."""
+    """Return this process's control groups for a controller and those around them: each may set a limit."""
     mount = root / "sys/fs/cgroup"
     folders = []
     for line in _read(root / "proc/self/cgroup").splitlines():
@@ -219,7 +219,7 @@ def _caches_of_macos() -> tuple[CacheLevel, ...]:
 
 
 def _caches_from_cpuinfo() -> tuple[CacheLevel, ...]:
-    """Return what py-cpuinfo knows; it knows no line sizes that can be trusted, so x86's 64 bytes stand in."""
+    """Return what py-cpuinfo knows; its line sizes cannot be trusted, so x86's 64 bytes stand in."""
     names = ((1, "l1_data_cache_size"), (2, "l2_cache_size"), (3, "l3_cache_size"))
     sizes = [(level, _cpuinfo().get(name)) for level, name in names]
     return tuple(

@@ -1,4 +1,4 @@
-"""The inputs of a comparison: copies that behave like the original in memory, and whether a call changed them."""
+"""The inputs of a comparison: copies that lie in memory as the original does, and whether they change."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _changed_item(now: Any, before: Any) -> bool:
     if now is before:
         return False
     if isinstance(before, _NEVER_CHANGE):
-        return type(now) is not type(before) or (now != before and not now != now)
+        both_nan = now != now and before != before
+        return type(now) is not type(before) or bool(now != before and not both_nan)
     return type(now) is not type(before) or _changed(now, before)
 
 
@@ -95,7 +96,7 @@ def _same_array(now: np.ndarray, before: np.ndarray) -> bool:
 def _same_tensor(now: Any, before: Any) -> bool:
     import torch
 
-    if (now.shape, now.dtype, now.stride()) != (before.shape, before.dtype, before.stride()):
+    if (now.shape, now.dtype) != (before.shape, before.dtype):
         return False
     with torch.no_grad():
         # NaN-tolerant and exact; torch.equal would call NaN a change
@@ -105,11 +106,6 @@ def _same_tensor(now: Any, before: Any) -> bool:
 def _is_tensor(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
-
-
-def bytes_of(inputs: tuple) -> int:
-    """Return how many bytes the arrays and tensors among the inputs hold."""
-    return sum(int(getattr(value, "nbytes", 0)) for value in inputs)
 
 
 # -- what they are, in words -------------------------------------------------------------------------------

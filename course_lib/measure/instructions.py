@@ -1,4 +1,4 @@
-"""What one line of assembler does: arithmetic, a load, a store, a jump. x86-64 (AT&T and Intel) and AArch64."""
+"""What a line of assembler does: arithmetic, a load, a store, a jump. x86-64 (AT&T, Intel) and AArch64."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _ARM_ARITHMETIC = re.compile(
     r"(?P<lanes>\.\d+[bhsd])?$"
 )
 _ARM_LANES = re.compile(r"\.(\d+)([bhsd])\b")
+_ARM_LANE = re.compile(r"v\d+\.")
 _ARM_JUMP = re.compile(r"^(b|b\.?[a-z]{2}|cbn?z|tbn?z)$")
 _ARM_LANE_BITS = {"b": 8, "h": 16, "s": 32, "d": 64}
+_ALWAYS_JUMP = ("jmp", "jmpq", "b")
+_RETURN = ("ret", "ud2", "br")
 _X86_BITS = {"x": 128, "y": 256, "z": 512}
 
 
@@ -32,6 +35,7 @@ class Instruction:
     loads: bool = False
     stores: bool = False
     jumps_to: str = ""
+    is_final: bool = False  # the next line does not follow: a return or a jump without a condition
 
 
 def read(line: str) -> Instruction:
@@ -43,7 +47,9 @@ def read(line: str) -> Instruction:
         return Instruction()
     parts = _operands(operands)
     if _X86_JUMP.match(mnemonic) or _ARM_JUMP.match(mnemonic):
-        return Instruction(jumps_to=parts[-1] if parts else "")
+        return Instruction(jumps_to=parts[-1] if parts else "", is_final=mnemonic in _ALWAYS_JUMP)
+    if mnemonic.startswith(_RETURN):
+        return Instruction(is_final=True)
     if arithmetic := _X86_ARITHMETIC.match(mnemonic):
         is_packed = arithmetic["width"] == "p"
         bits = (
@@ -66,12 +72,14 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _kind(name: str) -> str:
-    if name.startswith(("fma", "fms", "fnm")) and name not in ("fmax", "fnmul"):
-        return "fma"
-    plain = name.removeprefix("fn").removeprefix("f")
-    if plain.startswith("mul"):
+    """Sort the names that the two patterns of arithmetic know."""
+    if name in ("mul", "fmul", "fmulx", "fnmul"):
         return "mul"
-    return "add" if plain.startswith(("add", "sub", "hadd")) else "other"
+    if name in ("add", "sub", "addsub", "hadd", "fadd", "faddp", "fsub"):
+        return "add"
+    if name in ("div", "sqrt", "max", "min", "fdiv", "fsqrt", "fmax", "fmin"):
+        return "other"
+    return "fma"
 
 
 def _operands(text: str) -> list[str]:
@@ -80,7 +88,7 @@ def _operands(text: str) -> list[str]:
 
 
 def _is_memory(operand: str) -> bool:
-    return "(%" in operand or "(,%" in operand or "[" in operand and not re.match(r"v\d+\.", operand)
+    return "(%" in operand or "(,%" in operand or ("[" in operand and not _ARM_LANE.match(operand))
 
 
 def _memory(mnemonic: str, parts: list[str]) -> tuple[bool, bool]:

@@ -22,7 +22,7 @@ from course_lib.measure.peaks import measure as _measure_peaks
 from course_lib.measure.store import Store
 from course_lib.measure.table import Facts, digits
 
-#: The instruction set each OpenBLAS kernel family is written for, and the best family for each instruction set.
+#: The instruction set each OpenBLAS kernel family is written for, and the family for each instruction set.
 _OPENBLAS_SIMD = {
     **dict.fromkeys(
         ("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Athlon", "Opteron"), "SSE2"
@@ -102,9 +102,9 @@ def blas_is_behind() -> str | None:
     if names.index(used) >= names.index(here.simd):
         return None
     return (
-        f"NumPy's OpenBLAS runs its {here.blas_architecture} kernels ({used}) although this CPU has {here.simd}: to "
-        f"see the difference, set the environment variable OPENBLAS_CORETYPE={_OPENBLAS_CHOICE[here.simd]} before "
-        f"Python starts, and measure again."
+        f"NumPy's OpenBLAS runs its {here.blas_architecture} kernels ({used}) although this CPU has "
+        f"{here.simd}: to see the difference, set the environment variable "
+        f"OPENBLAS_CORETYPE={_OPENBLAS_CHOICE[here.simd]} before Python starts, and measure again."
     )
 
 

@@ -1,7 +1,7 @@
 """The two loops that find a machine's limits: FMAs that never leave the registers, and the STREAM triad.
 
-Importing this module imports Numba. Nothing here is cached on disk: all of it compiles in about half a second, and
-the result of the measurement is remembered instead.
+Importing this module imports Numba. Nothing here is cached on disk: all of it compiles in about half a
+second, and the result of the measurement is remembered instead.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ def fma_loop(dtype: str, simd_bits: int, chains: int, fused: bool) -> tuple[Call
     """Compile ``run(n, x, y)``: n turns of a loop of independent chains v = v * x + y held in SIMD registers.
 
     Returns it with the floating-point operations of one turn (a fused multiply-add counts as two). Without
-    ``fused`` each step is a multiplication and an addition: the CPU has no FMA, and LLVM would call a slow function.
-    The LLVM vectors are written out because a plain loop would be compiled for 256-bit registers on most AVX-512 CPUs.
+    ``fused`` each step is a multiplication and an addition: the CPU has no FMA, and LLVM would call a slow
+    function. The LLVM vectors are written out because a plain loop is compiled for 256-bit registers on most
+    AVX-512 CPUs.
     """
     scalar, number = (
         (ir.FloatType(), types.float32) if dtype == "float32" else (ir.DoubleType(), types.float64)

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from course_lib.measure import hardware
+from course_lib.measure import clocks, hardware
 
 DTYPES = ("float32", "float64")
 SPANS = ("one", "all")
 METHOD = 1  # raise it when the way of measuring changes: remembered peaks are then measured again
 WARM_UP_S = 0.03  # long enough for the clock frequency to rise
-WINDOW_S = 0.012  # short, so that some windows are free of other programs
-WINDOWS = 12
-CALL_S = 0.5e-3  # one call of the register loop; threads that finish early take another
+WINDOW_S = 0.005  # short, so that some windows are free of other programs
+WINDOWS = 40
+CALL_S = 0.25e-3  # one call of the register loop; threads that finish early take another
 TRIAD_PASSES = 5
 LARGEST_TRIAD_ARRAY = 128 * 2**20  # first touching more would cost seconds on a virtual machine
 STREAM_RULE = 4  # STREAM wants each array at least this many times the last-level cache
@@ -88,7 +88,7 @@ def measure(
 ) -> Peaks:
     """Measure the peaks of a machine with these properties; about two seconds, Numba's import included."""
     notes: list[str] = []
-    flops = {dtype: _measure_flops(dtype, simd, simd_bits, threads, notes) for dtype in DTYPES}
+    flops = _measure_flops(simd, simd_bits, threads, notes)
     array_bytes = _triad_array_bytes(caches, memory_bytes, notes)
     one = _measure_triad(1, array_bytes)
     return Peaks(
@@ -107,23 +107,42 @@ def measure(
 # -- FLOP/s ------------------------------------------------------------------------------------------------
 
 
-def _measure_flops(dtype: str, simd: str, simd_bits: int, threads: int, notes: list[str]) -> dict[str, float]:
+def _measure_flops(simd: str, simd_bits: int, threads: int, notes: list[str]) -> dict[str, dict[str, float]]:
+    """Return the best GFLOP/s of many short windows; kinds take turns, so each gets its calm moments."""
+    kernels = {dtype: _kernel(dtype, simd, simd_bits) for dtype in DTYPES}
+    rates = {(dtype, span): [] for dtype in DTYPES for span in SPANS}
+    for _ in range(WINDOWS):
+        for dtype, (call, gflop) in kernels.items():
+            rates[dtype, "one"].append(gflop * _rate(call))
+            if threads > 1:
+                rates[dtype, "all"].append(gflop * _rate_together(call, threads))
+    if any(_is_disturbed(found) for found in rates.values()):
+        notes.append("The machine was busy: half of the repeats were over 15 % below the best.")
+    best = {kind: max(found, default=0.0) for kind, found in rates.items()}
+    return {
+        dtype: {"one": best[dtype, "one"], "all": max(best[dtype, "one"], best[dtype, "all"])}
+        for dtype in DTYPES
+    }
+
+
+def _is_disturbed(rates: list[float]) -> bool:
+    return bool(rates) and sorted(rates)[len(rates) // 2] < 0.85 * max(rates)
+
+
+def _kernel(dtype: str, simd: str, simd_bits: int) -> tuple[Callable[[], Any], float]:
+    """Return a call that takes about CALL_S, and the GFLOP it does."""
     import numpy as np
 
     from course_lib.measure.peak_kernels import fma_loop
 
-    # Latency 4 x 2 ports (x86) or x 4 ports (ARM) is 8 or 16 operations in flight; 16 registers leave room for 12.
+    # Latency 4 times 2 ports (x86) or 4 ports (ARM): 8 or 16 operations must be in flight. With 16 registers,
+    # two of them taken by x and y, there is room for 12 chains and some to spare.
     chains = 16 if simd in ("AVX-512", "NEON") else 12
     fused = simd in ("AVX2", "AVX-512", "NEON")
     run, flops_per_turn = fma_loop(dtype, max(simd_bits, 128), chains, fused)
     x, y = np.dtype(dtype).type(MULTIPLIER), np.dtype(dtype).type(ADDEND)
     turns = _turns_in(CALL_S, lambda n: run(n, x, y))
-    one = [_rate(lambda: run(turns, x, y), 1) for _ in range(WINDOWS)]
-    all_ = one if threads == 1 else _rates_together(lambda: run(turns, x, y), threads)
-    if np.median(one) < 0.85 * max(one):
-        notes.append(f"The machine was busy: half of the {dtype} repeats were over 15 % below the best.")
-    scale = turns * flops_per_turn / 1e9
-    return {"one": max(one) * scale, "all": max(*all_, *one) * scale}
+    return lambda: run(turns, x, y), turns * flops_per_turn / 1e9
 
 
 def _turns_in(seconds: float, run: Callable[[int], Any]) -> int:
@@ -138,30 +157,30 @@ def _turns_in(seconds: float, run: Callable[[int], Any]) -> int:
     return max(1000, int(turns * seconds / best))
 
 
-def _rate(call: Callable[[], Any], threads: int) -> float:
-    """Return calls per second on this thread during one window."""
-    calls, start, end = _work(call)
-    return calls / (end - start)
+def _rate(call: Callable[[], Any]) -> float:
+    """Return calls per second on this thread during one window, not counting what other programs take."""
+    clock = time.thread_time if clocks.HAS_THREAD_CLOCK else time.perf_counter
+    calls, begun = 0, clock()
+    end = time.perf_counter() + WINDOW_S
+    while time.perf_counter() < end:
+        call()
+        calls += 1
+    return calls / (clock() - begun)
 
 
-def _rates_together(call: Callable[[], Any], threads: int) -> list[float]:
-    """Return calls per second of all threads together, window by window, each begun on a barrier.
+def _rate_together(call: Callable[[], Any], threads: int) -> float:
+    """Return calls per second of all threads together during one window that begins on a barrier.
 
-    A thread takes calls until the window is over, so fast and slow cores (of one chip) both stay busy to the end.
+    A thread takes calls until the window is over, so fast and slow cores of a chip stay busy to the end.
     """
 
     def window(thread: int, barrier: threading.Barrier, worked: list) -> None:
-        for _ in range(WINDOWS):
-            barrier.wait()
-            worked.append(_work(call))
-            barrier.wait()
+        barrier.wait()
+        worked.append(_work(call))
 
-    worked = _on_threads(window, threads)
-    return [
-        sum(calls for calls, _, _ in same)
-        / (max(end for _, _, end in same) - min(start for _, start, _ in same))
-        for same in zip(*worked, strict=True)
-    ]
+    worked = [own for (own,) in _on_threads(window, threads)]
+    calls, starts, ends = zip(*worked, strict=True)
+    return sum(calls) / (max(ends) - min(starts))
 
 
 def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
@@ -184,8 +203,8 @@ def _triad_array_bytes(caches: tuple[hardware.CacheLevel, ...], memory_bytes: in
     chosen = min(wanted, LARGEST_TRIAD_ARRAY, memory_bytes // 16)
     if chosen < STREAM_RULE * last:
         notes.append(
-            f"The triad arrays are {chosen / 2**20:.0f} MiB each, less than {STREAM_RULE} times the last-level cache "
-            f"({last / 2**20:.0f} MiB), as STREAM asks: part of the traffic may have been served by that cache."
+            f"The triad arrays are {chosen / 2**20:.0f} MiB each; STREAM asks for {STREAM_RULE} times the "
+            f"last-level cache, {last / 2**20:.0f} MiB. That cache may have served part of the traffic."
         )
     return chosen
 

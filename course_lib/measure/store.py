@@ -70,30 +70,48 @@ class Store:
     def update(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Apply ``change`` to the saved values, save them and return them."""
         if self._only_memory:
-            change(self._memory)
-            return copy.deepcopy(self._memory)
+            return self._update_memory(change)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with _lock(self.path):
+            turn = _lock(self.path).acquire()
+        except _TROUBLE as problem:
+            self._fall_back_to_memory(problem)
+            return self._update_memory(change)
+        with turn:
+            try:
                 values = self._load(set_aside=True)
-                change(values)
+            except (OSError, _Newer) as problem:
+                self._fall_back_to_memory(problem)
+                return self._update_memory(change)
+            change(values)  # outside the try: what goes wrong in it is the caller's
+            try:
                 _write_atomically(self.path, {"format": FORMAT, "values": values})
-        except (OSError, TimeoutError, _Newer) as problem:
-            return self._fall_back_to_memory(problem, change)
-        return values
+            except OSError as problem:
+                self._fall_back_to_memory(problem, values)
+            return copy.deepcopy(values)
 
-    def _fall_back_to_memory(self, problem: Exception, change: Callable) -> dict[str, Any]:
-        try:
-            self._memory = self._load()
-        except (OSError, _Newer):
-            self._memory = {}
+    def _update_memory(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        values = copy.deepcopy(self._memory)  # a change that fails half-way changes nothing, as on disk
+        change(values)
+        self._memory = values
+        return copy.deepcopy(values)
+
+    def _fall_back_to_memory(self, problem: Exception, values: dict[str, Any] | None = None) -> None:
+        """Keep `values` (None: what can still be read) in memory from now on, and say so once."""
+        if values is None:
+            try:
+                values = self._load()
+            except (OSError, _Newer):
+                values = {}
+        self._memory = values
         self._only_memory = True
+        remedy = f"free the disk or set {HOME_VARIABLE} to a folder you may write"
+        if isinstance(problem, _Newer):
+            remedy = f"update the course or set {HOME_VARIABLE} to another folder"
         _notice(
             f"{self.path} cannot be written ({problem}): results of this session are kept only until this "
-            f"kernel stops; free the disk or set {HOME_VARIABLE} to a folder you may write."
+            f"kernel stops; {remedy}."
         )
-        change(self._memory)
-        return copy.deepcopy(self._memory)
 
     def _load(self, set_aside: bool = False) -> dict[str, Any]:
         try:
@@ -104,14 +122,14 @@ class Store:
             return self._damaged("it is not text", set_aside)
         try:
             content = json.loads(text)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             return self._damaged(f"it is not JSON: {problem}", set_aside)
-        if not isinstance(content, dict) or not isinstance(content.get("values"), dict):
-            return self._damaged("it has no 'values' object", set_aside)
-        if not isinstance(content.get("format"), int):
-            return self._damaged("its 'format' is not a number", set_aside)
-        if content["format"] > FORMAT:
+        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+            return self._damaged("it has no 'format' number", set_aside)
+        if content["format"] > FORMAT:  # asked before anything else: a newer file may look quite different
             raise _Newer(f"it was written by a newer version of the course (format {content['format']})")
+        if not isinstance(content.get("values"), dict):
+            return self._damaged("it has no 'values' object", set_aside)
         return content["values"]
 
     def _damaged(self, why: str, set_aside: bool) -> dict[str, Any]:
@@ -126,6 +144,10 @@ class Store:
 
 class _Newer(Exception):
     """The file comes from a later version of this course."""
+
+
+#: What may go wrong in taking the lock; filelock raises NotImplementedError on file systems without locks.
+_TROUBLE = (OSError, NotImplementedError)
 
 
 def _notice(sentence: str) -> None:
@@ -154,14 +176,28 @@ def _tails():
 
 def _write_atomically(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1, sort_keys=True)
+    for left_over in path.parent.glob(f"{path.stem}.*.tmp"):  # of a writer that was killed: we hold the lock
+        with suppress(OSError):
+            left_over.unlink()
     handle, temporary = tempfile.mkstemp(prefix=path.stem + ".", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _replace(temporary: str, path: Path) -> None:
+    """Move the new file over the old one; on Windows a reader may hold the old one open for a moment."""
+    for wait_s in (0.01, 0.05, 0.2):
+        try:
+            os.replace(temporary, path)
+            return
+        except PermissionError:
+            time.sleep(wait_s)
+    os.replace(temporary, path)

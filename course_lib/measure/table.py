@@ -57,7 +57,8 @@ class Table:
         edge = f"border-left:4px solid {PINK if is_marked else 'transparent'}"
         weight = "bold" if is_marked else "normal"
         first, *others = self._named(row)
-        name = f'<th scope="row" style="{_CELL};{edge};text-align:left;font-weight:{weight}">{html.escape(first)}</th>'
+        style = f"{_CELL};{edge};text-align:left;font-weight:{weight}"
+        name = f'<th scope="row" style="{style}">{html.escape(first)}</th>'
         cells = "".join(
             f'<td style="{_CELL};text-align:right;white-space:nowrap">{html.escape(cell)}</td>'
             for cell in others

@@ -10,12 +10,9 @@ uncertainty are reported; measuring ends when the ratios are certain enough or t
 
 from __future__ import annotations
 
-import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import repeat
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,14 +20,13 @@ import numpy as np
 from course_lib.measure import clocks, hardware, inputs, results
 from course_lib.measure.comparison import Comparison, Conditions, Row, describe_inputs
 from course_lib.measure.progress import Progress
+from course_lib.measure.subjects import SHORTEST_SAMPLE_S, Subject
+from course_lib.measure.uncertainty import ratio_interval
 
 __all__ = ["Comparison", "Row", "compare"]
 
-SHORTEST_SAMPLE_S = 1e-3  # a thousand times what reading a clock costs
 LONGEST_SAMPLE_S = 20e-3
 SHORTEST_MEASURING_S = 0.15  # agreement within less may be luck: clock frequencies change in such times
-TRIALS = 3
-RESAMPLES = 1000
 
 
 def compare(
@@ -49,14 +45,14 @@ def compare(
     """Time functions against each other on equal copies of the same inputs.
 
     `baseline` is the name the others are compared with (None: the first). `flops` is the work of one call;
-    None counts 2MNK when the inputs are two matrices (M, K) and (K, N). Every thread pool is held to `threads`.
-    Rounds are added until the 95 % interval of every ratio is within ± `target` of it, or `budget_s` is spent,
-    but at least `min_rounds` (a function of which one call outlasts the budget is called once, and the card says
-    so). A progress bar appears when it takes long (`progress` True: always, False: never).
+    None counts 2MNK when the inputs are two matrices (M, K) and (K, N). Thread pools are held to `threads`.
+    Rounds are added until the 95 % interval of every ratio is within ± `target` of it or `budget_s` is spent,
+    but at least `min_rounds` (a function of which one call outlasts the budget is timed once, and the card
+    says so). A progress bar appears when it takes long (`progress` True: always, False: never).
     """
     baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
     usable = hardware.threads()
-    subjects = [_Subject(name, function, arguments) for name, function in functions.items()]
+    subjects = [Subject(name, function, arguments) for name, function in functions.items()]
     run = _Run(subjects, baseline, budget_s, target, min_rounds, seed)
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
         run.warm_up(cap, min(threads, usable), bar)
@@ -66,80 +62,12 @@ def compare(
     return run.comparison(arguments, min(threads, usable), flops, max_error)
 
 
-class _Subject:
-    """One function under measurement: its own inputs, its batch size and its samples."""
-
-    def __init__(self, name: str, function: Callable, original: tuple) -> None:
-        self.name = name
-        self.function = function
-        self.original = original
-        self.inputs = inputs.clone(original)
-        self.result: np.ndarray | None = None
-        self.changes_inputs = False
-        self.call_s = 0.0
-        self.batch = 1
-        self.trials: list[clocks.Trial] = []
-        self.samples: list[float] = []  # seconds per call
-
-    def first_call(self) -> None:
-        """Call it once: this compiles, loads libraries, gives the result and shows whether inputs change."""
-        with _named(self.name):
-            result = self.function(*self.inputs)
-        self.result = results.numbers(result)
-        self.refresh_if_changed()
-
-    def refresh_if_changed(self) -> bool:
-        """Give it fresh inputs if a call has changed them; say whether."""
-        if not inputs.changed(self.inputs, self.original):
-            return False
-        self.changes_inputs = True
-        self.inputs = inputs.clone(self.original)
-        return True
-
-    def try_out(self, budget_s: float) -> None:
-        """Find how long a call takes and where its time goes."""
-        calls, spent = 1, 0.0
-        while len(self.trials) < TRIALS and (not self.trials or spent < budget_s / 10):
-            with _named(self.name), _no_garbage_collection():
-                trial = clocks.try_out(self.function, self.inputs, calls)
-            spent += trial.wall
-            if self.changes_inputs:
-                self.inputs = inputs.clone(self.original)
-            elif trial.wall < SHORTEST_SAMPLE_S / 2 and calls < 10**6:
-                calls *= min(100, max(2, math.ceil(SHORTEST_SAMPLE_S / max(trial.wall, 1e-7))))
-                continue
-            self.trials.append(trial)
-        self.call_s = min(trial.wall for trial in self.trials) / calls
-
-    def sample(self, clock: Callable[[], float]) -> None:
-        """Add one sample: a batch of calls, per call."""
-        function, own = self.function, self.inputs
-        with _named(self.name), _no_garbage_collection():
-            if self.changes_inputs:
-                self.samples.append(self._sample_refreshing(clock))
-                return
-            start = clock()
-            for _ in repeat(None, self.batch):
-                function(*own)
-            self.samples.append((clock() - start) / self.batch)
-
-    def _sample_refreshing(self, clock: Callable[[], float]) -> float:
-        """Time each call of a batch by itself, with fresh inputs before it."""
-        total = 0.0
-        for _ in repeat(None, self.batch):
-            own = inputs.clone(self.original)
-            start = clock()
-            self.function(*own)
-            total += clock() - start
-        return total / self.batch
-
-
 class _Run:
     """The course of one comparison."""
 
     def __init__(
         self,
-        subjects: list[_Subject],
+        subjects: list[Subject],
         baseline: str,
         budget_s: float,
         target: float,
@@ -195,13 +123,13 @@ class _Run:
                 continue
             self.half_width = self._widest()
             if self.half_width < self.target and spent >= min(SHORTEST_MEASURING_S, self.budget_s / 2):
-                self.ended = "certain enough"
+                self.ended = self.ended or "certain enough"
                 return
             if is_over:
-                self.ended = "budget spent"
+                self.ended = self.ended or "budget spent"
                 return
 
-    def _moving(self) -> list[_Subject]:
+    def _moving(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.call_s <= self.budget_s]
 
     def _settle_slow_ones(self) -> None:
@@ -211,7 +139,6 @@ class _Run:
                 continue
             is_cpu_time = self.clock.read is not time.perf_counter
             subject.samples = [subject.trials[0].cpu if is_cpu_time else subject.trials[0].wall]
-            self.rounds = max(self.rounds, 1)
             self.ended = "one call was longer than the budget"
             self.notes.append(
                 f"{subject.name}: one call takes {subject.call_s:.1f} s, longer than the budget of "
@@ -227,7 +154,7 @@ class _Run:
         return bool(late)
 
     def _widest(self) -> float:
-        """Return the widest relative 95 % half-width of a ratio (of the time itself, for a single function)."""
+        """Return the widest relative 95 % half-width of a ratio (of the time, for a single function)."""
         widths = [0.0]
         for subject in self.subjects:
             if subject is self.baseline and len(self.subjects) > 1:
@@ -236,9 +163,9 @@ class _Run:
             widths.append((high - low) / (high + low))
         return max(widths)
 
-    def _interval(self, subject: _Subject) -> tuple[float, float]:
+    def _interval(self, subject: Subject) -> tuple[float, float]:
         reference = [1.0] * len(subject.samples) if len(self.subjects) == 1 else self.baseline.samples
-        return _ratio_interval(np.array(subject.samples), np.array(reference))
+        return ratio_interval(np.array(subject.samples), np.array(reference))
 
     # -- the outcome ---------------------------------------------------------------------------------------
 
@@ -257,7 +184,7 @@ class _Run:
             blas=_loaded_blas(),
             clock=self.clock.name,
             clock_why=self.clock.why,
-            rounds=self.rounds,
+            rounds=max(1, self.rounds),
             sample_s=self.sample_s,
             ended=self.ended,
             half_width=self.half_width if math.isfinite(self.half_width) else 0.0,
@@ -269,7 +196,7 @@ class _Run:
         shapes = tuple(tuple(int(n) for n in array.shape) for array in inputs.arrays(arguments))
         return Comparison(rows, self.baseline.name, threads, inputs.dtype_of(arguments), shapes, conditions)
 
-    def _row(self, subject: _Subject, flops: float | None, max_error: bool) -> Row:
+    def _row(self, subject: Subject, flops: float | None, max_error: bool) -> Row:
         seconds = float(np.median(subject.samples))
         quarter, three_quarters = np.percentile(subject.samples, (25, 75))
         low, high = (1.0, 1.0) if subject is self.baseline else self._interval(subject)
@@ -292,28 +219,9 @@ class _Run:
             if expected is None or subject.result is None or subject.result.shape == expected.shape:
                 continue
             self.notes.append(
-                f"{subject.name} returns shape {subject.result.shape}, {self.baseline.name} {expected.shape}: "
-                f"they do not do the same job."
+                f"{subject.name} returns shape {subject.result.shape}, {self.baseline.name} "
+                f"{expected.shape}: they do not do the same job."
             )
-
-
-def _ratio_interval(times: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
-    """Return the 95 % interval of median(times) / median(reference), by bootstrap.
-
-    Samples of the same round are drawn together: what disturbed a whole round then cancels in the ratio.
-    """
-    if min(len(times), len(reference)) < 2:
-        ratio = float(np.median(times) / np.median(reference))
-        return ratio, ratio
-    random = np.random.default_rng(0)
-    resamples = max(200, min(RESAMPLES, 200_000 // len(times)))
-    drawn = random.integers(len(times), size=(resamples, len(times)))
-    drawn_reference = drawn
-    if len(times) != len(reference):
-        drawn_reference = random.integers(len(reference), size=(resamples, len(reference)))
-    ratios = np.median(times[drawn], axis=1) / np.median(reference[drawn_reference], axis=1)
-    low, high = np.percentile(ratios, (2.5, 97.5))
-    return float(low), float(high)
 
 
 def _loaded_blas() -> str | None:
@@ -321,27 +229,6 @@ def _loaded_blas() -> str | None:
     if name == hardware.UNKNOWN:
         return None
     return name if architecture == hardware.UNKNOWN else f"{name} with its {architecture} kernels"
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Add to an exception which of the functions raised it."""
-    try:
-        yield
-    except Exception as problem:
-        problem.add_note(f"It was the function {name!r} that raised this, while it was being compared.")
-        raise
 
 
 def _checked(

@@ -30,7 +30,6 @@ from course_lib.views.paper import (
 )
 
 DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
-POINTER_BYTES = sys.maxsize.bit_length() // 8 + 1
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
     """Draw the outer list, the rows below it and the number objects, in the order of their addresses."""
     side, high, left = 46.0, 26.0, 16.0
     row_width = len(shown[0]) * side
-    gap = 30.0
+    gap = 48.0
     objects = sorted({id(x): x for row in shown for x in row}.items())
     first = objects[0][0]
     width = max(left + len(shown) * (row_width + gap), left + len(objects) * 62, 560)
@@ -153,7 +152,7 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
         parts.append(box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4))
         parts.append(write(x + 27, bottom + 20, _brief(value), size=13, anchor="middle", bold=True))
         parts.append(
-            write(x + 27, bottom + 46, _offset(address - first), size=11, fill=QUIET, anchor="middle")
+            write(x + 27, bottom + 46, offset(address - first), size=11, fill=QUIET, anchor="middle")
         )
     kind = type(objects[0][1]).__name__
     each = in_bytes(sys.getsizeof(objects[0][1]))
@@ -180,8 +179,16 @@ def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], f
         parts.append(
             write(left + (n + 0.5) * side, top + 33, _brief(value), size=13, anchor="middle", bold=True)
         )
-        offset = f"+{n * array.itemsize}"
-        parts.append(write(left + (n + 0.5) * side, top + 58, offset, size=11, fill=QUIET, anchor="middle"))
+        parts.append(
+            write(
+                left + (n + 0.5) * side,
+                top + 58,
+                offset(n * array.itemsize),
+                size=11,
+                fill=QUIET,
+                anchor="middle",
+            )
+        )
     if len(flat) < array.size:
         parts.append(write(left + len(flat) * side + 8, top + 33, "…"))
     base = f"bytes from {array.ctypes.data:#x}"
@@ -197,7 +204,8 @@ def _brief(value: Any) -> str:
     )
 
 
-def _offset(distance: int) -> str:
+def offset(distance: int) -> str:
+    """Return a distance between two addresses, in bytes as far as they are readable."""
     return f"+{distance:,}" if distance < 10_000 else f"+{in_bytes(distance)}"
 
 

@@ -179,7 +179,7 @@ def _spans(code: CodeType) -> list[tuple[int, int]]:
     jumps = [raw for raw in dis.get_instructions(code) if "JUMP_BACKWARD" in raw.opname and _jumps(raw)]
     spans: list[tuple[int, int]] = []
     for start, end in sorted((raw.argval, raw.offset) for raw in jumps):
-        crossing = [span for span in spans if span[0] <= start <= span[1] < end or span[0] == start]
+        crossing = [span for span in spans if span[0] <= start <= span[1] < end]
         spans = [span for span in spans if span not in crossing]
         spans.append((min([start, *(s for s, _ in crossing)]), max([end, *(e for _, e in crossing)])))
     return spans

@@ -6,7 +6,7 @@ All matrices are row-major: the next element of a row is `itemsize` bytes away, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player, widgets
@@ -20,7 +20,6 @@ from course_lib.views.paper import (
     arrow,
     box,
     card,
-    escape,
     in_bytes,
     note,
     plural,
@@ -82,14 +81,15 @@ def strides_table(n: int, itemsize: int) -> Html:
     for order in sorted(ORDERS, key=lambda order: _lines_per_step(strides_of(order, n, n, n, itemsize))):
         moves = strides_of(order, n, n, n, itemsize)
         lines = f"{_lines_per_step(moves):.3g}"
-        rows.append([f"<b>{order}</b>", order[-1], *(escape(_in_words(moves[name])) for name in AXES), lines])
+        rows.append([f"<b>{order}</b>", order[-1], *(_briefly(moves[name]) for name in AXES), lines])
         said = ", ".join(f"{name} {_in_words(moves[name])}" for name in AXES)
         words.append(f"{order}: {said}, {lines}")
-    head = ["order", "innermost", "A", "B", "C", f"new {LINE_BYTES}-byte lines a step"]
+    head = ["order", "innermost", "in A", "in B", "in C", f"new {LINE_BYTES}-byte lines a step"]
     title = f"The innermost loop decides: {n:,} × {n:,} matrices, {in_bytes(itemsize)} an element"
     explained = note(
-        f"A cache line is {LINE_BYTES} bytes. New lines a step: what must be fetched if no line is still in "
-        "a cache when its turn comes again; a real cache does better."
+        f"How far a step of the innermost loop moves; bold: past a cache line of {LINE_BYTES} bytes. New "
+        "lines a step: what must be fetched if no line is still in a cache when its turn comes again; a real "
+        "cache does better."
     )
     text = title + "; new lines a step last. " + ". ".join(words) + "."
     return Html(card(table(head, rows, left=(0, 1, 2, 3, 4)) + explained, text, title=title), text)
@@ -115,7 +115,7 @@ class Walker(Live):
         self.order = kit.Dropdown(
             options=ORDERS, value=order, description="order", tooltip="Keyboard: arrow keys choose an order"
         )
-        leap = {f"next {self._leap_name(order)} ⏭": ("Jump to the next turn of the middle loop", self._leap)}
+        leap = {f"next {self._leap_name(order)} »": ("Jump to the next turn of the middle loop", self._leap)}
         self.player = Player(
             n**3 - 1, lambda step: frame(self.order.value, self.n, step), leap, interval_ms=350
         )
@@ -142,7 +142,7 @@ class Walker(Live):
 
     def _changed(self) -> None:
         (leap,) = self.player.jumps.values()
-        leap.description = f"next {self._leap_name(self.order.value)} ⏭"
+        leap.description = f"next {self._leap_name(self.order.value)} »"
         self.player.restart(self.n**3 - 1)
 
     @staticmethod
@@ -173,12 +173,6 @@ def frame(order: str, n: int, step: int, widest: float = 960) -> str:
     parts.append(write(12, bottom + 44, f"step {step + 1} of {n**3:,}: {seen} so far", size=12.5, fill=QUIET))
     label = f"Loop order {order}, step {step + 1} of {n**3}: {statement}. Touched so far: {seen}."
     return svg(max(width, 400), bottom + 56, parts, label, widest=widest)
-
-
-def visits(order: str, n: int) -> Iterator[dict[str, tuple[int, int]]]:
-    """Yield the cells of A, B and C that each step of the nest touches."""
-    for step in range(n**3):
-        yield _cells(order, n, step)
 
 
 def _cells(order: str, n: int, step: int) -> dict[str, tuple[int, int]]:
@@ -245,6 +239,10 @@ def _in_words(step: int) -> str:
     if step == 0:
         return "stays"
     return f"moves {in_bytes(step)} a step" if step < LINE_BYTES else f"jumps {in_bytes(step)}"
+
+
+def _briefly(step: int) -> str:
+    return f"<b>{in_bytes(step)}</b>" if step >= LINE_BYTES else in_bytes(step) if step else "stays"
 
 
 def _lines_per_step(moves: Mapping[str, int]) -> float:

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 VECTOR_REGISTER = re.compile(r"%?\b[xyz]mm\d+\b|\bv\d+\.\d*[bhsd]\b|\b[qz]\d+(?:\.[bhsd])?\b")
 FMA = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
-ARITHMETIC = re.compile(
-    r"^v?(?:add|sub|mul|div|fn?m(?:add|sub)(?:132|213|231)|fmaddsub\d*)(?P<kind>[ps][sd])$"
-)
-ARM_ARITHMETIC = re.compile(r"^f(?:n?m(?:la|ls|add|sub|ul)|add|sub|div)$")
+ARITHMETIC = re.compile(r"^v?(?:add|sub|mul|div|fn?m(?:add|sub)(?:132|213|231))([ps])([sd])$")
+ARM_ARITHMETIC = re.compile(r"^fn?m(?:la|ls|add|sub|ul)$|^f(?:add|sub|div)$")
+ARM_ELEMENT = re.compile(r"\bv\d+\.\d+([sd])\b|\b([sd])\d+\b")
 STACK = re.compile(r"[(\[]%?r?sp\b")
 #: How an x86 instruction ends tells what it works on: packed (p) or one (s), float32 (s) or float64 (d).
 ELEMENT = {"s": ("float32", 32), "d": ("float64", 64)}
@@ -70,7 +69,8 @@ def verdict(loop: Loop) -> str:
     """Return the loop in words: "512-bit vectors: 16 float32 at once, FMA: yes, spills: none"."""
     spilled = spills(loop)
     fused = "yes" if loop.n_fma else "no"
-    return f"{_width(loop)}, FMA: {fused}, spills: {plural(spilled, 'instruction') if spilled else 'none'}"
+    said = f"{_width(loop)}, FMA: {fused}, spills: {plural(spilled, 'instruction') if spilled else 'none'}"
+    return said + (" (runs only if the stride is one number)" if loop.only_for_stride_one else "")
 
 
 def spills(loop: Loop) -> int:
@@ -79,30 +79,26 @@ def spills(loop: Loop) -> int:
 
 
 def _width(loop: Loop) -> str:
-    packed, name, bits = _elements(loop)
-    if name is None:
+    name, bits = _element(loop)
+    if not loop.n_vector + loop.n_scalar or name is None:
         return "no floating-point arithmetic"
-    if not packed or loop.vector_bits <= bits:
+    if not loop.is_vectorised:
         return f"no vectors: one {name} at a time"
     return f"{loop.vector_bits}-bit vectors: {loop.vector_bits // bits} {name} at once"
 
 
-def _elements(loop: Loop) -> tuple[bool, str | None, int]:
-    """Return whether the arithmetic is on vectors, on which type, and how many bits an element has."""
+def _element(loop: Loop) -> tuple[str | None, int]:
+    """Return the type of number the arithmetic works on and its bits; vectors decide before single ones."""
     found: list[tuple[bool, str]] = []
     for line in _lines(loop):
         mnemonic, _, operands = line.strip().partition(" ")
         if match := ARITHMETIC.match(mnemonic):
-            kind = match["kind"]
-            found.append((kind[0] == "p", kind[1]))
-        elif ARM_ARITHMETIC.match(mnemonic) and (
-            arm := re.search(r"\bv\d+\.\d+([sd])\b|\b([sd])\d+\b", operands)
-        ):
-            found.append((arm[1] is not None, arm[1] or arm[2]))
+            found.append((match[1] == "p", match[2]))
+        elif ARM_ARITHMETIC.match(mnemonic) and (match := ARM_ELEMENT.search(operands)):
+            found.append((match[1] is not None, match[1] or match[2]))
     if not found:
-        return False, None, 0
-    packed, kind = next((entry for entry in found if entry[0]), found[0])
-    return packed, *ELEMENT[kind]
+        return None, 0
+    return ELEMENT[next((kind for packed, kind in found if packed), found[0][1])]
 
 
 def _chosen(inspected: Any, loop: Any) -> Loop:
@@ -110,7 +106,8 @@ def _chosen(inspected: Any, loop: Any) -> Loop:
         chosen = inspected.hot
         if chosen is None:
             raise ValueError(
-                "The compiled code has no innermost loop: the compiler removed or unrolled it all."
+                "The compiled code has no loop that computes with floating-point numbers: "
+                "look at dispatcher.inspect_asm()."
             )
         return chosen
     if isinstance(loop, int):
@@ -151,7 +148,8 @@ def _legend() -> str:
         f'<span style="{_REGISTER}">vector register</span>  <span style="{_FUSED}">fused multiply-add</span>'
     )
     return f'<div style="font-size:12.5px;margin-top:6px;white-space:pre">{words}</div>' + note(
-        "A spill moves a register to the stack and back: the loop needs more registers than there are."
+        "On x86 an instruction ending in ps or pd works on all numbers of its registers, one in ss or sd on "
+        "one. Spills: vector registers moved to the stack and back, as the loop needs more than there are."
     )
 
 

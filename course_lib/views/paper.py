@@ -182,9 +182,8 @@ def table(
     lines = []
     for number, row in enumerate(rows):
         ground = PINK_TINT if number in marked else PAPER
-        cells = "".join(
-            cell("td", c, name, ground, f"border-bottom:1px solid {LINE}") for c, name in enumerate(row)
-        )
+        line = f"border-bottom:1px solid {LINE};white-space:nowrap"
+        cells = "".join(cell("td", c, name, ground, line) for c, name in enumerate(row))
         lines.append(f'<tr style="background:{ground}">{cells}</tr>')
     style = f"border-collapse:collapse;margin:0;font-size:13px;color:{INK};background:{PAPER}"
     return (

@@ -121,7 +121,7 @@ class Prediction(Live):
         self.button = kit.Button(
             description="Lock in my guess",
             tooltip="A locked guess cannot be moved. " + KEYS,
-            layout={"width": "auto"},
+            layout={"width": "auto", "align_self": "flex-start"},
         )
         self.button.on_click(lambda _: self.lock())
         question = kit.HTML(f'<div style="line-height:1.45;font-weight:700">{escape(self.question)}</div>')

@@ -47,7 +47,7 @@ class Stepper(Live):
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        jumps = {"next element ⏭": ("Jump to the next element of C", trace.next_element)}
+        jumps = {"next element »": ("Jump to the next element of C", trace.next_element)}
         self.player = Player(trace.last, trace.frame, jumps)
         self.widget = self.player.box
 

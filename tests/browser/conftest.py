@@ -24,30 +24,31 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
-LEAVE_OUT = shutil.ignore_patterns(".git", ".venv*", ".pytest_cache", "grading", "*.egg-info")
 START_LIMIT_S = 60.0
 
 
 class Lab:
-    """A running JupyterLab on a copy of the course, so that its autosave touches no file of the project."""
+    """A running JupyterLab that shows a copy of the notebooks: its autosave touches no file of ours."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder, self.home = folder, home
         self.port, self.token = free_port(), secrets.token_hex(16)
+        options = f"--no-browser --port={self.port} --IdentityProvider.token={self.token}"
         self.started = time.monotonic()
         self._log = (home / "lab.log").open("w")
-        options = f"--no-browser --port={self.port} --IdentityProvider.token={self.token}"
         self._process = subprocess.Popen(
-            ["make", "lab", f"LAB_ARGS={options}"],
-            cwd=folder,
+            ["make", "lab", f"LAB_ARGS={options} --ServerApp.root_dir={folder}"],
+            cwd=ROOT,
             env={**os.environ, "HOME": str(home), "NINE_CIRCLES_HOME": str(home / "results")},
             stdout=self._log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
-    def url(self, notebook: str) -> str:
-        return f"http://127.0.0.1:{self.port}/lab/tree/{notebook}?token={self.token}&reset"
+    def url(self, notebook: str = "") -> str:
+        """Return the address of a notebook, or the one that `make lab` opens the browser on."""
+        place = f"/lab/tree/{notebook}?reset&" if notebook else "/?"
+        return f"http://127.0.0.1:{self.port}{place}token={self.token}"
 
     def wait(self) -> float:
         """Wait until the server answers; return the seconds since it was started."""
@@ -84,16 +85,22 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def show_every_cell(home: Path) -> None:
+    """Let Lab keep all cells in the page: by default it drops those that are scrolled away."""
+    settings = home / ".jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"windowingMode": "none"}')
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("course") / "nine circles"
-    shutil.copytree(
-        ROOT, folder, ignore=lambda here, names: LEAVE_OUT(here, names) if here == str(ROOT) else []
-    )
-    (folder / ".venv").symlink_to(ROOT / ".venv", target_is_directory=True)
-    server = Lab(folder, tmp_path_factory.mktemp("home"))
+    folder, home = tmp_path_factory.mktemp("course"), tmp_path_factory.mktemp("home")
+    for part in ("notebooks", "exercises"):
+        shutil.copytree(ROOT / part, folder / part)
+    show_every_cell(home)
+    server = Lab(folder, home)
     try:
-        server.wait()
+        server.answered_s = server.wait()
         yield server
     finally:
         server.stop()
@@ -121,8 +128,8 @@ def page(browser):
 
 
 @pytest.fixture(scope="session")
-def pictures():
+def pictures(tmp_path_factory):
     """Where screenshots go: $SCREENSHOTS if set, else a scratch folder of this run."""
-    folder = Path(os.environ.get("SCREENSHOTS") or "/tmp/nine-circles-screenshots")
+    folder = Path(os.environ.get("SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder

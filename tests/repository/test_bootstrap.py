@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import contextmanager
 
 import pytest
 from tiny_project import BASE_PYTHON, ROOT, TinyProject, fake_pythons, old_python, real_python
@@ -61,6 +63,16 @@ def is_same(project):
     return (project.venv / "same").exists()
 
 
+@contextmanager
+def kept(file):
+    """Whatever happens to ``file``, its content comes back."""
+    before = file.read_bytes()
+    try:
+        yield file
+    finally:
+        file.write_bytes(before)
+
+
 def works(project):
     done = subprocess.run([project.python, "-c", "import course_lib"], cwd="/", capture_output=True)
     return done.returncode == 0
@@ -91,6 +103,15 @@ def test_first_make_under_a_hostile_shell(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_what_pip_inherits(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    monkeypatch.setenv("PIP_PREFIX", "/elsewhere")
+    monkeypatch.setenv("PIP_INDEX_URL", "the user's own mirror")
+    inherited = build._environment()
+    assert "/elsewhere" not in inherited.values()
+    assert inherited["PIP_INDEX_URL"] == "the user's own mirror"
+
+
 def test_nothing_to_do_is_fast_and_silent(made):
     mark(made)
     seconds = []
@@ -102,13 +123,19 @@ def test_nothing_to_do_is_fast_and_silent(made):
     assert is_same(made) and min(seconds) < NOOP_LIMIT_S
 
 
-@pytest.mark.parametrize("name", state.SOURCES)
-def test_remade_when_a_source_changes(made, name):
+def test_remade_when_a_source_changes(made):
     mark(made)
-    with open(made.folder / name, "a") as file:
-        file.write("# changed\n")
+    for name in state.SOURCES:
+        with kept(made.folder / name) as file:
+            file.write_text(file.read_text() + "# changed\n")
+            assert state.examine(made.venv).reason == f"{name} changed"
+            assert state.examine(made.venv).works
+        assert state.examine(made.venv) is None
+    for name in state.SOURCES:
+        with open(made.folder / name, "a") as file:
+            file.write("# changed for good\n")
     done = made.bootstrap()
-    assert done.returncode == 0 and f"{name} changed" in done.stdout
+    assert done.returncode == 0 and "pyproject.toml and constraints.txt changed" in done.stdout
     assert not is_same(made) and works(made) and made.leftovers() == []
 
 
@@ -121,32 +148,54 @@ def test_remade_by_the_python_inside_it(made):
     assert not is_same(made) and works(made)
 
 
-@pytest.mark.parametrize("damage", ["interpreter", "packages", "moved", "unstamped", "no folder"])
+@pytest.mark.parametrize("damage", ["interpreter", "packages"])
 def test_damaged_is_remade_with_a_reason(made, damage):
     mark(made)
     if damage == "interpreter":
         made.python.unlink()
         made.python.symlink_to("/nonexistent/python3.11")
-    elif damage == "packages":
-        shutil.rmtree(state.site_packages(made.venv, state.this_version()))
-    elif damage == "moved":
-        made.folder = made.folder.rename(made.folder.with_name("moved " + made.folder.name))
-        made.venv, made.python = made.folder / ".venv", made.folder / ".venv" / "bin" / "python"
-    elif damage == "unstamped":
-        (made.venv / state.STAMP).unlink()
     else:
-        shutil.rmtree(made.venv)
-        made.venv.write_text("a file")
+        shutil.rmtree(state.site_packages(made.venv, state.this_version()))
     done = made.bootstrap()
-    reason = {
-        "interpreter": "gone or does not start",
-        "packages": "installed packages are gone",
-        "moved": "moved or copied",
-        "unstamped": "not finished",
-        "no folder": "not a folder",
-    }[damage]
+    reason = {"interpreter": "gone or does not start", "packages": "installed packages are gone"}[damage]
     assert done.returncode == 0 and reason in done.stdout
     assert not is_same(made) and works(made) and made.leftovers() == []
+
+
+def test_every_other_reason_to_remake(made, tmp_path):
+    def reason(venv=made.venv):
+        return state.examine(venv).reason
+
+    stamp = made.venv / state.STAMP
+    assert state.examine(made.venv) is None
+    with kept(stamp):
+        stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"project": "/elsewhere"}))
+        assert "moved or copied (it was /elsewhere)" in reason()
+    with kept(stamp):
+        stamp.write_text("{")
+        assert "not finished by make" in reason()
+    with kept(stamp):
+        stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"python": "3.1"}))
+        assert f"its Python became {state.this_version()} (it was 3.1)" in reason()
+    (made.venv / state.MARKER).touch()
+    assert "interrupted" in reason()
+    (made.venv / state.MARKER).unlink()
+    (tmp_path / ".venv").write_text("a file")
+    assert "not a folder" in reason(tmp_path / ".venv")
+    assert "none yet" in reason(tmp_path / "nothing")
+    assert state.examine(made.venv) is None
+
+
+def test_an_environment_made_by_hand_gives_way(project):
+    """`python -m venv .venv` without make: remade once; kept, should that fail."""
+    subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", project.venv], check=True)
+    mark(project)
+    project.need("no-such-package")
+    assert_one_sentence(project.bootstrap(), "no-such-package", "back in place")
+    assert is_same(project)
+    assert state.examine(project.venv) == state.Finding(
+        f"the present one was not finished by make ({state.STAMP} is missing)", works=True
+    )
 
 
 def test_a_link_to_another_copys_environment_is_used(made, project):
@@ -188,11 +237,11 @@ def test_disk_runs_full(project):
 
 def test_failed_remake_keeps_the_old_one(made):
     mark(made)
-    made.need("no-such-package")
-    assert_one_sentence(made.bootstrap(), "no-such-package", "back in place")
-    assert is_same(made) and works(made) and made.leftovers() == []
-    made.need(None)
-    assert made.bootstrap().returncode == 0
+    with kept(made.folder / "pyproject.toml"):
+        made.need("no-such-package")
+        assert_one_sentence(made.bootstrap(), "no-such-package", "back in place")
+        assert is_same(made) and works(made) and made.leftovers() == []
+    assert state.examine(made.venv) is None
 
 
 def in_process(project, capsys, **options):
@@ -275,17 +324,20 @@ def test_interrupted_politely(project):
 
 def test_killed_then_healed(project):
     """kill -9 in the first run; then in a remake, where the old environment has to come back."""
-    project.behave("slow 1")
+    project.behave("slow 2")
     process = project.start()
     wait_until_building(project, process)
     process.kill()
     process.communicate()
     assert (project.venv / state.MARKER).exists() and not (project.venv / state.STAMP).exists()
+    project.behave("well")
     done = project.bootstrap()
+    assert "waiting" in done.stdout, "the orphaned pip still writes into .venv"
     assert done.returncode == 0 and "interrupted" in done.stdout and works(project)
 
     mark(project)
     before = project.builds()
+    project.behave("slow 1")
     project.need("no-such-package")
     process = project.start()
     wait_until_building(project, process, before)

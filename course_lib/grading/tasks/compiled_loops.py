@@ -34,8 +34,9 @@ LOOPS_ONLY = (
 def product(A: Array, B: Array) -> Array:
     """Return A @ B, summed in float64 by the definition, in the dtype of A; NaN and inf as IEEE has them."""
     C = np.zeros((A.shape[0], B.shape[1]))
-    for k in range(A.shape[1]):
-        C += A[:, k, None].astype(np.float64) * B[k].astype(np.float64)
+    with np.errstate(invalid="ignore"):  # 0 * inf is meant
+        for k in range(A.shape[1]):
+            C += A[:, k, None].astype(np.float64) * B[k].astype(np.float64)
     return C.astype(A.dtype)
 
 

@@ -1,0 +1,66 @@
+"""`python -m course_lib readme`: bring what the README takes from the ladder up to date.
+
+The table of rungs comes from the registry. With --picture, the ladder's figure is drawn anew from the results
+measured on this machine (measure them first, with `make bench`), and its caption says which machine that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from course_lib import ladder
+
+PROJECT = Path(__file__).resolve().parents[2]
+README = PROJECT / "README.md"
+PICTURE = Path("docs/ladder.png")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options to ``parser``."""
+    parser.add_argument("--picture", action="store_true", help="also draw docs/ladder.png from your results")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rewrite the marked parts of the README; return the exit code."""
+    text = README.read_text(encoding="utf-8")
+    text = replaced(text, "rungs", rung_table())
+    if args.picture:
+        text = replaced(text, "picture", draw_picture())
+    README.write_text(text, encoding="utf-8")
+    print("README.md is up to date.")
+    return 0
+
+
+def rung_table() -> str:
+    """Return the registry as a Markdown table, in ladder order."""
+    rows = [f"| `{r.id}` | {r.circle or '–'} | {r.title} | {r.bottleneck} |" for r in ladder.LADDER]
+    return "\n".join(["| rung | circle | what it is | what limits it |", "|---|---|---|---|", *rows])
+
+
+def draw_picture() -> str:
+    """Draw the ladder of this machine into docs/ and return the Markdown that shows it, with its origin."""
+    from course_lib import views
+    from course_lib.measure import machine
+
+    results = [result for result in ladder.results() if result.dtype == "float64"]
+    picture = views.ladder_plot(results, dtype="float64")
+    target = PROJECT / PICTURE
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(picture.png)
+    here = machine.describe()
+    when = max(result.when for result in results)[:10]
+    origin = (
+        f"Measured {when} on {here.cpu}, {here.cores} cores, {here.simd}; NumPy's BLAS is {here.blas} "
+        f"with its {here.blas_architecture} kernels. Yours will differ: that is the point."
+    )
+    return f"![{picture.alt}]({PICTURE.as_posix()})\n\n*{origin}*"
+
+
+def replaced(text: str, name: str, content: str) -> str:
+    """Return ``text`` with what stands between the markers of ``name`` replaced by ``content``."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"README.md has no '<!-- {name} -->' … '<!-- /{name} -->' to fill: put them back.")
+    return pattern.sub(lambda match: match[1] + content + "\n" + match[2], text)

@@ -1,0 +1,68 @@
+"""Reading the assignments' notebooks, for the grading tests."""
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ASSIGNMENTS = {"01": "01_python_loops", "02": "02_compiled_loops"}
+
+
+def solution_path(chapter: str) -> Path:
+    name = ASSIGNMENTS[chapter]
+    return ROOT / "solutions" / name / f"{name}.ipynb"
+
+
+def read_notebook(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def text_of(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def grader_of(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def answers_of(notebook: dict) -> str:
+    """Return all answers of an assignment as one text, imports first."""
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    kept = [cell for cell in code if grader_of(cell).get("solution") or cell["id"] == "setup"]
+    return "\n\n\n".join(map(text_of, kept)) + "\n"
+
+
+def execute(path: Path, folder: Path) -> dict:
+    """Run a notebook in a fresh kernel in `folder`, errors allowed; return it with its outputs."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        allow_errors=True,
+        resources={"metadata": {"path": folder}},
+    )
+    client.execute()
+    return notebook
+
+
+def points_by_task(executed: dict) -> dict[str, float]:
+    """Return what nbgrader would read from each grade cell: {"01-matmul": 3.0, …}."""
+    from nbgrader.utils import determine_grade
+
+    grades = [cell for cell in executed["cells"] if grader_of(cell).get("grade")]
+    return {cell["id"].removesuffix("-points"): determine_grade(cell)[0] for cell in grades}
+
+
+def noise(executed: dict) -> list[str]:
+    """Return every error and everything on stderr in an executed notebook."""
+    found = []
+    for cell in executed["cells"]:
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                found.append(f"{cell['id']}: {output['ename']}: {output['evalue']}")
+            elif output.get("name") == "stderr":
+                found.append(f"{cell['id']}: stderr: {output['text']}")
+    return found

@@ -1,0 +1,95 @@
+"""Every solution passes its task, every typical wrong answer is rejected with words that name the fault."""
+
+import pytest
+
+from course_lib.grading import registry
+from course_lib.grading.check import examine
+from course_lib.grading.judge import judge
+from course_lib.grading.runner import InProcess, Timing
+from course_lib.grading.sources import load
+
+TASKS = registry.tasks()
+IDS = [task.id for task in TASKS]
+MUTANTS = [(task, mutant) for task in TASKS for mutant in task.mutants]
+SEEDS = (9, 2025)
+SLOW_MUTANT = "the baseline itself"  # right, so what is wrong with it has to be measured
+
+
+class Timeless(InProcess):
+    """A runner whose clock always says the same, so that tests of right and wrong measure nothing."""
+
+    speedup = 100.0
+
+    def time(self, speed, args):
+        return Timing(self.speedup, self.speedup * 0.97, self.speedup * 1.03, 1e-3, 1e-3 * self.speedup)
+
+
+def verdict(task, text: str, seed: int, speedup: float = 100.0):
+    runner = Timeless(load(text, task.entry))
+    runner.speedup = speedup
+    return judge(task, runner, text, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("task", TASKS, ids=IDS)
+def test_the_solution_gets_all_points(task, seed, solutions):
+    report = verdict(task, solutions[task.chapter], seed)
+    assert report.points == task.points, str(report)
+    assert report.passed
+    assert "The visible tests pass" in str(report)
+
+
+@pytest.mark.parametrize(("task", "mutant"), MUTANTS, ids=[f"{task.id}-{m.name}" for task, m in MUTANTS])
+def test_a_wrong_answer_is_rejected_and_its_fault_named(task, mutant):
+    speedup = 1.0 if mutant.name == SLOW_MUTANT else 100.0
+    for seed in SEEDS if task.chapter == "01" else SEEDS[:1]:
+        report = verdict(task, mutant.source, seed, speedup)
+        assert not report.passed, str(report)
+        assert report.points <= (task.points_for_being_right if mutant.name == SLOW_MUTANT else 0)
+        for words in mutant.says:
+            assert words in str(report), str(report)
+        assert "visible tests pass" not in str(report)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=IDS)
+def test_the_solution_is_right_through_its_collected_source_too(task, solutions):
+    live = load(solutions[task.chapter], task.entry)
+    assert examine(task, live).points >= task.points_for_being_right
+
+
+def test_sentences_for_slips_end_like_sentences():
+    assert all(one.says[-1] in ".?" for task in TASKS for one in task.lookalikes)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("id", [task.id for task in TASKS if task.speed])
+def test_speed_points_as_measured(id, solutions):
+    task = registry.task(id)
+    code = solutions[task.chapter]
+    report = examine(task, load(code, task.entry))
+    assert report.points == task.points, str(report)
+    slow = next(mutant for mutant in task.mutants if mutant.name == SLOW_MUTANT)
+    report = examine(task, load(slow.source, task.entry))
+    assert report.points == task.points_for_being_right, str(report)
+    assert "x as fast as the baseline" in str(report)
+
+
+def test_partial_speed_points_follow_the_thresholds():
+    task = registry.task("01.faster")
+    text = next(m for m in task.mutants if m.name == SLOW_MUTANT).source
+    for speedup, points in (
+        (1.0, 1.0),
+        (1.27, 2.0),
+        (1.5, 2.0),
+        (1.9, 3.0),
+    ):  # 1.27 * 1.03: noise in your favour
+        report = verdict(task, text, 9, speedup)
+        assert report.points == points
+        assert ("1.8x gives 3 of 3 points" in str(report)) == (1.3 <= speedup * 1.03 < 1.8)
+
+
+def test_the_given_baselines_are_right_themselves():
+    for task in TASKS:
+        if task.speed:
+            renamed = task.speed.baseline.text.replace(task.speed.baseline.entry, task.entry)
+            assert verdict(task, renamed, 4).passed

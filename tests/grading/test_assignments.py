@@ -1,0 +1,239 @@
+"""The assignments as files: solutions run, points agree, exercises follow from solutions, no work is lost."""
+
+import argparse
+import json
+import shutil
+
+import pytest
+from grading_tools import ASSIGNMENTS, ROOT, execute, grader_of, noise, points_by_task, read_notebook, text_of
+from grading_tools import solution_path as source_of
+
+from course_lib.commands import exercises
+from course_lib.grading import registry
+from course_lib.notebook_form import is_canonical
+
+CHAPTERS = list(ASSIGNMENTS)
+
+
+def slug(id: str) -> str:
+    return id.replace(".", "-").replace("_", "-")
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    exercises.add_arguments(parser)
+    return exercises.run(parser.parse_args(list(arguments)))
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    """The exercises, generated afresh from solutions/ into a folder of their own."""
+    folder = tmp_path_factory.mktemp("generated")
+    assert run("--into", str(folder)) == 0
+    return folder
+
+
+@pytest.fixture
+def released(generated, tmp_path):
+    """A copy of one released notebook, and the text that would be released."""
+    path = tmp_path / "01_python_loops.ipynb"
+    shutil.copy(generated / "01_python_loops" / path.name, path)
+    return path, path.read_text(encoding="utf-8")
+
+
+# --- solutions ---
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_each_task_stands_in_its_assignment_with_the_declared_points(chapter):
+    notebook = read_notebook(source_of(chapter))
+    cells = {cell["id"]: cell for cell in notebook["cells"]}
+    graded = {cell["id"] for cell in notebook["cells"] if grader_of(cell).get("grade")}
+    assert graded == {f"{slug(task.id)}-points" for task in registry.tasks(chapter)}
+    for task in registry.tasks(chapter):
+        name = slug(task.id)
+        points = grader_of(cells[f"{name}-points"])
+        assert points["points"] == task.points
+        assert points["locked"] and not points["solution"]
+        text = text_of(cells[f"{name}-points"])
+        assert f'check("{task.id}", {task.entry}, brief=True)' in text
+        assert text.endswith("report.points")
+        assert text_of(cells[f"{name}-check"]) == f'check("{task.id}", {task.entry})'
+        assert grader_of(cells[f"{name}-answer"])["solution"]
+        answer = text_of(cells[f"{name}-answer"])
+        assert answer.count("### BEGIN SOLUTION") == answer.count("### END SOLUTION") == 1
+        statement = text_of(cells[f"{name}-task"])
+        for fact in (task.title, f"{task.minutes} minutes", f"{task.points:g} point", task.good_for):
+            assert fact in statement
+        assert "●" * task.difficulty + "○" * (5 - task.difficulty) in statement
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_titles_tell_the_sum_of_points_and_minutes(chapter):
+    tasks = registry.tasks(chapter)
+    title = text_of(read_notebook(source_of(chapter))["cells"][0])
+    assert f"{sum(task.points for task in tasks):g} points" in title
+    assert f"about {sum(task.minutes for task in tasks)} minutes" in title
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_solutions_are_canonical_and_their_cells_short(chapter):
+    assert is_canonical(source_of(chapter))
+    for cell in read_notebook(source_of(chapter))["cells"]:
+        lines = text_of(cell).splitlines()
+        solution_marks = 2 if grader_of(cell).get("solution") else 0
+        assert len(lines) - solution_marks <= 15, cell["id"]
+        assert max(map(len, lines)) <= 110 or cell["cell_type"] == "markdown", cell["id"]
+
+
+def test_code_that_is_given_to_be_mended_is_the_declared_one():
+    from course_lib.grading.tasks import compiled_loops, python_loops
+
+    cells = {c: {x["id"]: text_of(x) for x in read_notebook(source_of(c))["cells"]} for c in CHAPTERS}
+    assert python_loops.BROKEN.strip() in cells["01"]["01-alias-given"]
+    assert cells["02"]["02-bug-given"].strip() in compiled_loops.BROKEN
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_executed_solution_has_its_points_and_makes_no_noise(chapter, tmp_path):
+    executed = execute(source_of(chapter), tmp_path)
+    assert noise(executed) == []
+    points = points_by_task(executed)
+    for task in registry.tasks(chapter):  # how many speed points, the timing tests tell
+        assert task.points_for_being_right <= points[slug(task.id)] <= task.points
+        if not task.speed:
+            assert points[slug(task.id)] == task.points
+
+
+# --- exercises ---
+
+
+def test_exercises_follow_from_solutions(generated):
+    """`make exercises` was run after the last change of a solution."""
+    for name in ASSIGNMENTS.values():
+        fresh, kept = (root / name / f"{name}.ipynb" for root in (generated, ROOT / "exercises"))
+        assert kept.is_file(), "run `make exercises`"
+        assert fresh.read_bytes() == kept.read_bytes(), f"{name} differs: run `make exercises`"
+    folders = {path.name for path in (ROOT / "exercises").iterdir() if path.is_dir()}
+    assert folders == set(ASSIGNMENTS.values())
+
+
+def test_generating_twice_gives_the_same_bytes_and_leaves_no_database(generated, tmp_path, capsys):
+    assert run("01_python_loops", "--into", str(tmp_path)) == 0
+    path = tmp_path / "01_python_loops" / "01_python_loops.ipynb"
+    assert path.read_bytes() == (generated / "01_python_loops" / path.name).read_bytes()
+    assert is_canonical(path)
+    assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == [path.name]
+    assert run("01_python_loops", "--into", str(tmp_path)) == 0
+    assert "already up to date" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_released_notebooks_hold_no_solution(chapter, generated):
+    name = ASSIGNMENTS[chapter]
+    cells = read_notebook(generated / name / f"{name}.ipynb")["cells"]
+    for cell in cells:
+        assert "SOLUTION" not in text_of(cell)
+        if grader_of(cell).get("solution"):
+            assert "raise NotImplementedError" in text_of(cell)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_released_notebook_runs_from_top_to_bottom_as_not_started(chapter, generated, tmp_path):
+    name = ASSIGNMENTS[chapter]
+    executed = execute(generated / name / f"{name}.ipynb", tmp_path)
+    assert noise(executed) == []
+    assert set(points_by_task(executed).values()) == {0.0}
+    shown = [
+        output["data"]["text/plain"]
+        for cell in executed["cells"]
+        if cell["id"].endswith("-check")
+        for output in cell["outputs"]
+    ]
+    assert len(shown) == len(registry.tasks(chapter))
+    assert all("Not started" in text for text in shown)
+
+
+def test_an_unknown_assignment_is_one_sentence(capsys):
+    assert run("03_nothing") == 2
+    assert "no assignment '03_nothing'" in capsys.readouterr().out
+
+
+# --- a learner's work is never lost ---
+
+
+def edit(path, text="x = 1") -> None:
+    notebook = read_notebook(path)
+    answer = next(cell for cell in notebook["cells"] if grader_of(cell).get("solution"))
+    answer["source"] = text
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def set_aside(path) -> list:
+    return sorted(path.parent.glob(f"{path.stem}.mine-*.ipynb"))
+
+
+def test_an_edited_exercise_is_set_aside_before_the_new_one_is_written(released):
+    path, text = released
+    edit(path)
+    mine = path.read_bytes()
+    said = exercises.release(path, text)
+    (aside,) = set_aside(path)
+    assert aside.read_bytes() == mine
+    assert path.read_text(encoding="utf-8") == text
+    assert aside.name in said and "you have worked in it" in said
+
+
+def test_two_edits_in_one_second_are_both_kept(released):
+    path, text = released
+    for answer in ("x = 1", "x = 2", "x = 3"):
+        edit(path, answer)
+        exercises.release(path, text)
+    kept = {
+        text_of(next(c for c in read_notebook(p)["cells"] if grader_of(c).get("solution")))
+        for p in set_aside(path)
+    }
+    assert kept == {"x = 1", "x = 2", "x = 3"}
+
+
+def test_an_added_and_a_deleted_cell_are_edits_too(released):
+    path, text = released
+    for change in (lambda cells: cells.append({**cells[-1], "id": "new"}), lambda cells: cells.pop(3)):
+        notebook = json.loads(text)
+        change(notebook["cells"])
+        path.write_text(json.dumps(notebook))
+        assert exercises.was_edited(path)
+        exercises.release(path, text)
+    assert set_aside(path)
+
+
+def test_outputs_alone_are_no_edit(released):
+    path, text = released
+    notebook = json.loads(text)
+    code = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    code["execution_count"] = 7
+    code["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "hello"}]
+    path.write_text(json.dumps(notebook))
+    assert not exercises.was_edited(path)
+    assert "held no work of yours" in exercises.release(path, text)
+    assert set_aside(path) == []
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("content", ["", "half a noteb", "[]", '{"cells": 3, "metadata": {}}', "\udcff"])
+def test_a_damaged_or_foreign_file_is_set_aside_too(released, content):
+    path, text = released
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    exercises.release(path, text)
+    (aside,) = set_aside(path)
+    assert aside.read_bytes() == content.encode("utf-8", "surrogateescape")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_an_older_release_is_replaced_quietly(released):
+    path, text = released
+    older = json.loads(text)
+    older["cells"].pop()
+    path.write_text(exercises.with_release_mark(json.dumps(older)), encoding="utf-8")
+    assert "replaced" in exercises.release(path, text)
+    assert set_aside(path) == []

@@ -1,0 +1,129 @@
+"""A class in small: two students hand in the first assignment; nbgrader grades, writes feedback and a csv."""
+
+import csv
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from grading_tools import ROOT, grader_of, read_notebook, solution_path, text_of
+
+from course_lib.grading import registry
+
+NAME = "01_python_loops"
+
+#: What the second student hands in, and the points each answer is worth.
+BAD = {
+    "01-count-answer": (
+        "def operations(M, K, N):\n    return M * N * K, M * N * K",
+        0,
+    ),  # an addition too many
+    "01-dot-answer": (None, 1),  # right
+    "01-matmul-answer": ("def matmul(A, B:\n    return 3", 0),  # a syntax error
+    "01-alias-answer": ("stub", 0),  # not started
+    "01-faster-answer": (
+        registry.task("01.faster").speed.baseline.text.replace("_indexed", "_fast"),
+        1,
+    ),  # slow
+    "01-predict-time-answer": (
+        "import warnings\nwarnings.warn('noise')\n",
+        2,
+    ),  # right, in front of it a warning
+}
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory) -> Path:
+    """A course in a folder of its own, graded from release to csv."""
+    folder = tmp_path_factory.mktemp("course")
+    shutil.copytree(ROOT / "solutions" / NAME, folder / "solutions" / NAME)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    nbgrader(folder, "generate_assignment", NAME)
+    hand_in(folder, "ada", lambda cell, solution: solution)
+    hand_in(folder, "bob", bad_answer)
+    nbgrader(folder, "autograde", NAME)
+    nbgrader(folder, "generate_feedback", NAME)
+    nbgrader(folder, "export")
+    return folder
+
+
+def nbgrader(folder: Path, *arguments: str) -> None:
+    """Run an nbgrader command in the course; it looks for alembic beside the Python that runs it."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def hand_in(course: Path, student: str, answer) -> None:
+    """Hand in the released notebook; `answer(cell id, solution)` gives an answer, None keeps the stub."""
+    released = read_notebook(course / "exercises" / NAME / f"{NAME}.ipynb")
+    solutions = {cell["id"]: without_marks(cell) for cell in read_notebook(solution_path("01"))["cells"]}
+    for cell in released["cells"]:
+        if grader_of(cell).get("solution"):
+            cell["source"] = answer(cell["id"], solutions[cell["id"]]) or text_of(cell)
+    target = course / "grading" / "submitted" / student / NAME
+    target.mkdir(parents=True)
+    (target / f"{NAME}.ipynb").write_text(json.dumps(released), encoding="utf-8")
+
+
+def without_marks(cell: dict) -> str:
+    return "\n".join(line for line in text_of(cell).splitlines() if "### " not in line)
+
+
+def bad_answer(cell: str, solution: str) -> str | None:
+    text, _ = BAD[cell]
+    if text == "stub":
+        return None
+    if cell == "01-predict-time-answer":
+        return text + solution
+    return text or solution
+
+
+def test_the_csv_has_the_grades(course):
+    rows = {row["student_id"]: row for row in csv.DictReader((course / "grades.csv").open())}
+    assert set(rows) == {"ada", "bob"}
+    tasks = registry.tasks("01")
+    best = sum(task.points for task in tasks)
+    assert float(rows["ada"]["max_score"]) == float(rows["bob"]["max_score"]) == best
+    speed = sum(task.speed.points for task in tasks if task.speed)  # a busy machine may cost some of these
+    assert best - speed <= float(rows["ada"]["score"]) <= best
+    assert float(rows["bob"]["score"]) == sum(points for _, points in BAD.values())
+
+
+def test_the_gradebook_has_each_tasks_points(course):
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'grading' / 'gradebook.db'}") as book:
+        grades = book.find_submission_notebook(NAME, NAME, "bob").grades
+        points = {grade.name.removesuffix("-points") + "-answer": grade.auto_score for grade in grades}
+    assert points == {cell: points for cell, (_, points) in BAD.items()}
+
+
+def test_the_feedback_says_what_is_wrong(course):
+    feedback = feedback_of(course, "bob")
+    for words in ("K - 1 additions", "SyntaxError", "Not started", "as fast as the baseline"):
+        assert words in feedback
+
+
+def test_feedback_shows_a_student_their_own_answers_only(course):
+    line = "zip(row, *columns[j : j + 4])"
+    assert line in feedback_of(course, "ada")
+    assert line not in feedback_of(course, "bob")
+
+
+def feedback_of(course: Path, student: str) -> str:
+    """Return the words of a feedback page, without its markup."""
+    page = course / "grading" / "feedback" / student / NAME / f"{NAME}.html"
+    return html.unescape(re.sub("<[^>]*>", "", page.read_text(encoding="utf-8")))

@@ -1,0 +1,215 @@
+"""Comparing results: right ones pass whatever the order of summation, wrong ones are named."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from course_lib.grading.compare import (
+    SHOWN,
+    close,
+    close_product,
+    describe,
+    error_map,
+    exact,
+    number_text,
+    product_tolerance,
+    wrong_entries,
+)
+from course_lib.grading.patterns import recognise
+
+sizes = st.integers(1, 9)
+numbers = st.floats(-1e3, 1e3, allow_subnormal=False)
+
+
+@st.composite
+def operands(draw, dtype=None):
+    dtype = dtype or draw(st.sampled_from([np.float32, np.float64]))
+    M, K, N = draw(sizes), draw(st.integers(1, 60)), draw(sizes)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    scale = 10.0 ** draw(st.integers(-6, 6))
+    return (rng.normal(size=(M, K)) * scale).astype(dtype), rng.normal(size=(K, N)).astype(dtype)
+
+
+def summed(A, B, order):
+    """The product in A's own precision, summed in the given order of k."""
+    C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
+    for k in order:
+        C += A[:, k, None] * B[k]
+    return C
+
+
+@given(operands(), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_every_order_of_summation_is_right(pair, random):
+    A, B = pair
+    order = list(range(A.shape[1]))
+    random.shuffle(order)
+    want = (A.astype(np.float64) @ B.astype(np.float64)).astype(A.dtype)
+    assert close_product().compare(summed(A, B, order), want, pair) is None
+
+
+@given(operands(np.float64), st.data())
+@settings(max_examples=60, deadline=None)
+def test_one_wrong_entry_is_found_and_named(pair, data):
+    A, B = pair
+    want = A @ B
+    i, j = data.draw(st.integers(0, want.shape[0] - 1)), data.draw(st.integers(0, want.shape[1] - 1))
+    got = want.copy()
+    got[i, j] += 10 * product_tolerance(want.dtype, A, B)[i, j]
+    found = close_product().compare(got, want, pair)
+    assert found.wrong == 1
+    assert found.rows[0][0] == f"[{i}, {j}]"
+    assert found.rows[0][1] != found.rows[0][2]
+
+
+@given(operands(np.float64))
+@settings(max_examples=40, deadline=None)
+def test_a_float64_product_summed_in_float32_is_wrong(pair):
+    A, B = pair
+    single = (A.astype(np.float32) @ B.astype(np.float32)).astype(np.float64)
+    want = A @ B
+    if np.abs(single - want).max() > 100 * product_tolerance(want.dtype, A, B).max():
+        assert close_product().compare(single, want, pair) is not None
+
+
+@given(
+    arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats())
+)
+def test_anything_equals_itself_nan_and_inf_included(values):
+    assert close(1e-9).compare(values.copy(), values, ()) is None
+    assert exact().compare(values.tolist(), values.tolist(), ()) is None
+    assert not error_map(values, values).any()
+
+
+@given(
+    arrays.arrays(np.float64, (4, 3), elements=numbers),
+    st.integers(0, 11),
+    st.sampled_from([math.nan, math.inf, -math.inf]),
+)
+def test_nan_and_inf_are_told_apart_from_wrong_numbers(want, place, odd):
+    got = want.copy()
+    got.flat[place] = odd
+    name = "NaN" if math.isnan(odd) else "inf"
+    assert f"1 is {name}" in " ".join(close(1.0, 1e9).compare(got, want, ()).says)
+    assert f"1 should be {name}" in " ".join(close(1.0, 1e9).compare(want, got, ()).says)
+
+
+def test_inf_of_the_wrong_sign_is_wrong():
+    assert wrong_entries(np.array([np.inf, -np.inf]), np.array([np.inf, np.inf]), 1.0).tolist() == [
+        False,
+        True,
+    ]
+
+
+@given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=5), st.floats(0.5, 100))
+def test_lists_of_lists_compare_like_arrays(rows, shift):
+    assert close(1e-9, 1e-9).compare([list(row) for row in rows], rows, ()) is None
+    moved = [[value + shift for value in row] for row in rows]
+    found = close(1e-9, 1e-9).compare(moved, rows, ())
+    assert found.wrong == found.total == 3 * len(rows)
+    assert len(found.rows) == min(SHOWN, found.total)
+    assert found.says[0] == f"All {found.total} values are wrong."
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        (None, [[1.0]], "returned None, but a list of lists is needed: is a `return` missing?"),
+        (None, np.zeros((1, 1)), "returned None, but a NumPy array"),
+        ([[1.0]], np.ones((1, 1)), "a list of 1 list of 1 numbers, but a NumPy array"),
+        (np.ones((1, 1)), [[1.0]], "a 1 x 1 array of float64, but a list of lists"),
+        (((1.0,),), [[1.0]], "a tuple of 1 tuple"),
+        ((x for x in [1.0]), [[1.0]], "generator"),
+        ([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]], "Row 1 of your result has 1 numbers, row 0 has 2"),
+        ([(1.0, 2.0)], [[1.0, 2.0]], "Row 0 of your result is a tuple of 2 numbers"),
+        ([["1"]], [[1.0]], "holds the text '1', but only numbers"),
+        ([[True]], [[1.0]], "holds the bool True"),
+        ([[1.0, 2.0]], [[1.0], [2.0]], "The shape is 1 x 2, but 2 x 1 is needed. Those are rows and columns"),
+        (np.ones((2, 3)), np.ones((2, 2)), "The shape is 2 x 3, but 2 x 2 is needed."),
+        (np.ones(2), np.ones((2, 1)), "The shape is (2,), but 2 x 1"),
+        (np.ones((1, 1)), np.ones((1, 1), np.float32), "The dtype is float64, but float32 is needed"),
+        (np.ones((1, 1), int), np.ones((1, 1)), "The dtype is int64, but float64"),
+        ([[1.0]], [], "must be an empty list"),
+        ("3", 3.0, "returned the text '3', but a number is needed"),
+        (4, 3.0, "Yours is 4, expected is 3."),
+    ],
+)
+def test_type_shape_and_dtype_come_first_in_words(got, want, words):
+    found = close(1e-9).compare(got, want, ())
+    assert words in found.says[0]
+
+
+def test_tuples_are_compared_part_by_part_with_their_names():
+    comparison = exact(("multiplications", "additions"))
+    assert comparison.compare((6, 4), (6, 4), ()) is None
+    assert comparison.compare([6, 4], (6, 4), ()) is None
+    assert comparison.compare((6, 6), (6, 4), ()).says[0] == "additions: yours is 6, expected is 4."
+    assert "a tuple of 2: (multiplications, additions)" in comparison.compare(6, (6, 4), ()).says[0]
+    assert "'memory'" in exact(("roof", "limit")).compare((1.0, "cpu"), (1.0, "memory"), ()).says[0]
+
+
+def test_big_integers_are_compared_exactly():
+    big = 3 * 10**17
+    assert exact().compare((big, big + 1), (big, big), ()) is not None
+
+
+def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
+    want = np.array([[1.0, 2.0]])
+    found = exact().compare(want + np.array([[0, 1e-12]]), want, ())
+    assert found.rows[0][1] != found.rows[0][2]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros((2, 3), np.float32), "a 2 x 3 array of float32"),
+        (np.zeros(4), "a float64 1-D array of 4"),
+        ([[1.0], [2.0]], "a list of 2 lists of 1 numbers"),
+        ([[1.0], [2.0, 3.0]], "a list of 2 lists of different lengths"),
+        ([1, 2], "a list of 2 numbers"),
+        (["a"], "a list of 1 things"),
+        (object(), "an object of type object"),
+        (None, "None"),
+    ],
+)
+def test_values_are_described_in_words(value, words):
+    assert describe(value) == words
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_printed_numbers_are_short_and_close(value):
+    text = number_text(value)
+    assert len(text) <= 14
+    assert math.isclose(float(text), value, rel_tol=1e-6)
+
+
+# --- patterns ---
+
+WANT = np.arange(1.0, 13).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        (WANT.T, "transposed"),
+        (np.repeat(WANT[:1], 3, 0), "All rows of your result are the same"),
+        (np.zeros((3, 4)), "zero everywhere"),
+        (2 * WANT, "2 times"),
+        (WANT + np.array([[0, 0, 0, 1]]), "Only the last column"),
+        (WANT + np.array([[1, 0, 0, 0]]), "Only the first column"),
+        (WANT + np.array([[0, 0, 1, 1]]), "last 2 columns"),
+        (WANT + np.array([[0], [1], [0]]), "Only row 1"),
+    ],
+)
+def test_patterns_are_recognised(got, words):
+    assert words in " ".join(recognise(got.tolist(), WANT.tolist(), ()))
+
+
+@given(arrays.arrays(np.float64, (3, 4), elements=numbers))
+def test_recognising_never_fails_on_odd_results(values):
+    for odd in (values, values * np.nan, values[:0], values[:, :2], None, "text", [[None]]):
+        assert isinstance(recognise(odd, WANT, (WANT, WANT)), list)

@@ -1,0 +1,185 @@
+"""check(), hint(), baseline() and checkpoint() as a learner meets them."""
+
+import json
+import math
+
+import pytest
+from grading_tools import execute, noise
+
+from course_lib.grading import baseline, check, checkpoint, checkpoints, hint, registry
+from course_lib.grading import check as check_function
+from course_lib.grading.checkpoints import QUESTIONS, Question
+from course_lib.grading.sources import load
+
+
+def test_check_prints_the_report_and_returns_it(capsys):
+    report = check(
+        "01.count", load("def operations(M, K, N):\n    return M * N * K, M * N * K\n", "operations")
+    )
+    printed = capsys.readouterr()
+    assert "✗ 01.count · Count the operations · 0 of 1 point" in printed.out
+    assert "K - 1" in printed.out
+    assert printed.err == ""
+    assert (report.points, report.max_points, report.passed) == (0.0, 1, False)
+
+
+@pytest.mark.parametrize("answer", [None, ...])
+def test_no_answer_is_not_started(answer, capsys):
+    report = check("01.matmul", answer)
+    assert (report.points, report.started, report.passed) == (0.0, False, False)
+    assert "Not started: write `matmul`" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("body", ["raise NotImplementedError()", "...", "pass", "return ..."])
+@pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
+def test_every_stub_is_not_started(task, body):
+    decorated = (
+        "from numba import njit\n@njit\n" if task.id in ("02.order", "02.matmul", "02.fast", "02.bug") else ""
+    )
+    stub = load(f"{decorated}def {task.entry}(*args):\n    {body}\n", task.entry)
+    assert not check_function(task.id, stub).started
+
+
+def test_what_is_no_function_gets_a_sentence_and_no_traceback(capsys):
+    assert check("01.matmul", [[1.0]]).points == 0
+    assert "not a function: hand in the function itself" in capsys.readouterr().out
+    assert check("01.matmul", lambda A, B: A).points == 0
+    assert "lambda" in capsys.readouterr().out
+
+
+def test_an_unknown_task_names_the_nearest():
+    with pytest.raises(KeyError, match=r"01\.matmul"):
+        check("01.matmull", None)
+
+
+def test_hints_come_one_by_one():
+    first, second, third, again = (hint("02.roofline") for _ in range(4))
+    assert [note.head[:11] for note in (first, second, third, again)] == [
+        "Hint 1 of 3",
+        "Hint 2 of 3",
+        "Hint 3 of 3",
+        "Hint 3 of 3",
+    ]
+    assert "a question" in first.head and "?" in first.body
+    assert 'Call `hint("02.roofline")` again for the idea.' in first.body
+    assert "That was the last hint." in third.body
+    assert "<code" in first._repr_html_()
+
+
+@pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
+def test_hints_lead_from_a_question_to_nearly_the_line(task):
+    assert "?" in task.hints[0]
+    assert len(set(task.hints)) == 3
+
+
+def test_the_baseline_can_be_read_and_called():
+    given = baseline("01.faster")
+    assert "for k in range(K):" in repr(given)
+    assert given([[1.0, 2.0]], [[3.0], [4.0]]) == [[11.0]]
+    assert "<pre" in given._repr_html_()
+    with pytest.raises(ValueError, match=r"01\.count has no baseline"):
+        baseline("01.count")
+
+
+# --- checkpoints ---
+
+
+def test_there_are_three_checkpoints_for_each_chapter():
+    for chapter in ("00", "01", "02"):
+        assert len(checkpoints.questions(chapter)) == 3
+    assert len({question.id for question in QUESTIONS}) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
+def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
+    asked = checkpoint(question.id)
+    assert asked.right is None
+    assert question.text in str(asked) and f'checkpoint("{question.id}", ' in str(asked)
+    right = checkpoint(question.id, question.answer)
+    assert right.right is True and question.why in str(right)
+    assert len(question.wrong) >= 2
+    for given, says in question.wrong:
+        response = checkpoint(question.id, given)
+        assert response.right is False and says in str(response)
+    assert checkpoint(question.id, "nonsense").right is False
+    assert "checkpoint(" in str(checkpoint(question.id, "nonsense"))
+    assert question.id in right._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("id", "answer"),
+    [
+        ("00.amdahl", 1 / (1 - 0.45)),
+        ("00.amdahl", 1.82),
+        ("00.linear", "addmm"),
+        ("00.flops", 524_288_000),
+        ("00.flops", 5.24e8),
+        ("01.doubling", 2**3),
+        ("01.additions", sum(19 for _ in range(10) for _ in range(30))),
+        ("01.bytes", (8 + 24) / 8),
+        ("02.innermost", "J "),
+        ("02.lanes", 512 // 32),
+        ("02.intensity", 2 / (3 * 8)),
+        ("02.intensity", 0.083),
+    ],
+)
+def test_the_answers_are_what_arithmetic_says(id, answer):
+    assert checkpoint(id, answer).right is True
+
+
+def test_odd_answers_get_a_sentence():
+    assert checkpoint("01.doubling", math.nan).right is False
+    assert "is not a number" in str(checkpoint("01.doubling", True))
+    assert "is not among the options" in str(checkpoint("02.innermost", 3))
+    with pytest.raises(KeyError, match=r"01\.doubling"):
+        checkpoint("01.dubling")
+
+
+def test_a_question_is_checked_when_it_is_declared():
+    with pytest.raises(ValueError, match="not one of the options"):
+        Question("09.x", "?", "c", "why", (), options=("a", "b"))
+    with pytest.raises(ValueError, match="must be a number"):
+        Question("09.x", "?", "c", "why", ())
+    with pytest.raises(ValueError, match="counts as right"):
+        Question("09.x", "?", 1.0, "why", ((1.005, "close"),))
+
+
+# --- in a real kernel ---
+
+
+def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
+    cells = [
+        "import warnings\nfrom course_lib.grading import check, checkpoint, hint",
+        "def helper(M, N):\n    warnings.warn('noise')\n    return M * N",
+        "def operations(M, K, N):\n    return helper(M, N) * K, helper(M, N) * max(K - 1, 0)",
+        'check("01.count", operations)',
+        'report = check("01.count", operations)\nreport.points',
+        "report",
+        'hint("01.count"), checkpoint("01.doubling", 8)',
+        "def operations(M, K, N):\n\n    return undefined",
+        'check("01.count", operations)',
+    ]
+    path = tmp_path / "learner.ipynb"
+    path.write_text(
+        json.dumps(
+            {
+                "cells": [
+                    {"cell_type": "code", "id": f"c{n}", "metadata": {}, "source": text, "outputs": []}
+                    | {"execution_count": None}
+                    for n, text in enumerate(cells)
+                ],
+                "metadata": {},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
+        )
+    )
+    executed = execute(path, tmp_path)
+    assert noise(executed) == []
+    outputs = [cell["outputs"] for cell in executed["cells"]]
+    assert [output["output_type"] for output in outputs[3]] == ["display_data"]
+    assert [output["output_type"] for output in outputs[4]] == ["display_data", "execute_result"]
+    assert outputs[4][1]["data"]["text/plain"] == "1.0"
+    assert [output["output_type"] for output in outputs[5]] == ["display_data"]  # shown again when asked for
+    assert "visible tests pass" in outputs[3][0]["data"]["text/html"]
+    assert "NameError in line 3, `return undefined`" in outputs[8][0]["data"]["text/plain"]

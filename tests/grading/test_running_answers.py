@@ -1,0 +1,305 @@
+"""Sources, guarded sources, counting numbers and the in-process runner."""
+
+import functools
+import math
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.grading.counting import Number, Tally, counting
+from course_lib.grading.runner import InProcess, clone, unchanged
+from course_lib.grading.sources import NoSource, answer_source, guard, load
+from course_lib.grading.task import source
+
+FACTOR = 3
+TABLE = {"not": "a constant"}
+ARRAY = np.arange(3)
+
+
+def helper(x):
+    return FACTOR * x
+
+
+def decorate(function):
+    return function
+
+
+@decorate
+def with_helpers(x, power=FACTOR):
+    def inner():
+        return math.sqrt(helper(x)) ** power
+
+    return inner()
+
+
+def recursive(n):
+    return 1 if n == 0 else n * recursive(n - 1)
+
+
+def with_array(x):
+    return x + ARRAY
+
+
+def make_closure(scale):
+    def scaled(x):
+        return scale * helper(x)
+
+    return scaled
+
+
+# --- collecting a source ---
+
+
+def test_the_collected_text_stands_on_its_own():
+    code = answer_source(with_helpers)
+    assert load(code.text, code.entry)(4.0) == with_helpers(4.0)
+    assert code.entry == "with_helpers"
+    assert code.text.index("def helper") < code.text.index("def with_helpers")
+    assert "TABLE" not in code.text
+
+
+def test_recursion_and_closures_are_collected():
+    code = answer_source(recursive)
+    assert load(code.text, code.entry)(5) == 120
+    code = answer_source(make_closure(2))
+    assert load(code.text, code.entry)(1.0) == 6.0
+
+
+def test_compiled_functions_have_the_source_of_their_python_function(tmp_path):
+    function = load("from numba import njit\nSTEP = 2\n@njit\ndef f(x):\n    return x + STEP\n", "f")
+    code = answer_source(function)
+    assert "@njit" in code.text
+    assert "STEP = 2" in code.text
+    assert load(code.text, "f")(1) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: x, "is a lambda: write a function with `def`"),
+        (np.dot, "library function dot"),
+        (np.add, "library function add"),
+        (sum, "library function sum"),
+        (functools.partial(helper, 1), "of type partial: write a function with `def`"),
+        (3.0, "is a float, not a function: hand in the function itself"),
+        ([[1.0]], "is a list, not a function"),
+        (with_array, "with_array uses the global ARRAY (ndarray)"),
+    ],
+)
+def test_what_has_no_source_is_refused_with_a_sentence(answer, words):
+    with pytest.raises(NoSource) as caught:
+        answer_source(answer)
+    assert words in str(caught.value)
+
+
+def test_code_without_the_function_is_refused():
+    with pytest.raises(NoSource, match="defines no function f"):
+        load("x = 1\n", "f")
+
+
+def test_library_functions_that_an_answer_uses_become_imports():
+    namespace = {"d": np.dot, "s": math.sqrt, "m": operator.mul, "a": np.add}
+    text = "def f(x, y):\n    return s(d(x, y)) + a(m(1, 2), 0)\n"
+    live = load(text, "f")
+    live.__globals__.update(namespace)
+    code = answer_source(live)
+    for line in ("from numpy import dot as d", "from math import sqrt as s", "from numpy import add as a"):
+        assert line in code.text
+    assert load(code.text, "f")(np.ones(4), np.ones(4)) == 4.0
+
+
+# --- guarding ---
+
+GUARDED = source('''
+    from __future__ import annotations
+    import numpy as np
+    import numba
+    from numba import njit
+    from numpy import empty
+
+    @njit
+    def bare(A):
+        return np.empty((2, 2), A.dtype)
+
+    @njit(cache=True, boundscheck=False)
+    def options(A):
+        """np.empty in a docstring stays."""
+        return np.empty_like(A) + empty(A.shape)
+
+    @numba.njit(fastmath={"contract"},)
+    def beyond(A):
+        return A[A.shape[0]]
+
+    def plain(A):
+        return np.empty(shape=(2,), dtype=np.float64)
+
+    compiled = njit(lambda A: A[A.shape[0]])
+''')
+
+
+def test_in_a_guarded_source_unwritten_memory_is_nan():
+    A = np.ones((2, 2), np.float32)
+    text = guard(GUARDED)
+    for name in ("bare", "options", "plain"):
+        result = load(text, name)(A)
+        assert np.isnan(result).all(), name
+    assert load(text, "bare")(A).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["beyond", "compiled"])
+def test_in_a_guarded_source_every_index_is_checked(name):
+    with pytest.raises(IndexError):
+        load(guard(GUARDED), name)(np.ones(3))
+
+
+# --- counting ---
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=8))
+def test_counted_sums_have_the_right_value_and_one_addition_less_than_terms(values):
+    tally = Tally()
+    total = 0.0
+    for number in counting(values, tally):
+        total += number * number
+    terms = len(values)
+    assert total.value == sum(value * value for value in values)
+    assert tally.multiplications == terms
+    zeros_met = sum(1 for k in range(terms) if k == 0)
+    assert tally.additions == terms - zeros_met
+
+
+def test_numbers_count_every_operation_and_behave_like_their_value():
+    tally = Tally()
+    a, b = counting([2.0, 3.0], tally)
+    assert [(a * b).value, (2 * a).value, (a**2).value, (a / b).value] == [6, 4, 4, 2 / 3]
+    assert [(a + b).value, (1 + a).value, (a - b).value, (1 - a).value, (-a).value] == [5, 3, -1, -1, -2]
+    assert (tally.multiplications, tally.additions, tally.divisions) == (3, 4, 1)
+    assert a < b and b > a and a <= 2 and b >= 3 and a == 2.0 and bool(a) and repr(a) == "2.0"
+    assert sum([a, b]) == 5.0
+    with pytest.raises(TypeError, match="takes a number out of the count"):
+        float(a)
+
+
+def test_counting_copies_nested_lists_and_leaves_sizes_alone():
+    tally = Tally()
+    copied = counting(([[1.0], [2.0]], 3), tally)
+    assert isinstance(copied[0][0][0], Number)
+    assert copied[1] == 3 and not isinstance(copied[1], Number)
+
+
+# --- cloning ---
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.arange(24.0).reshape(4, 6),
+        np.asfortranarray(np.arange(24.0).reshape(4, 6)),
+        np.arange(24.0).reshape(4, 6).T,
+        np.arange(24.0).reshape(4, 6)[::2, ::3],
+        np.arange(24.0).reshape(4, 6)[::-1, 1:],
+        np.arange(24.0).reshape(4, 6)[:0],
+        np.arange(5),
+        np.float32(3.0) * np.ones((2, 2, 2), np.float32)[:, ::2],
+    ],
+)
+def test_a_cloned_array_has_the_values_and_strides_of_its_own(view):
+    copied = clone(view)
+    assert unchanged(view, copied)
+    assert copied.strides == view.strides or view.size == 0
+    assert not np.shares_memory(copied, view)
+    copied[...] = 7
+    assert not (view == 7).any() or view.size == 0 or 7 in np.arange(24)
+
+
+def test_the_gaps_of_a_cloned_view_are_nan():
+    copied = clone(np.zeros((4, 6))[::2, ::3])
+    whole = np.lib.stride_tricks.as_strided(copied, (13,), (8,))
+    assert np.isnan(whole[1]) and np.isnan(whole[2]) and whole[3] == 0
+
+
+def test_changes_are_noticed_in_lists_arrays_and_nan():
+    for value in ([[1.0], [2.0]], np.array([1.0, math.nan]), (1, "a"), math.nan):
+        assert unchanged(value, clone(value))
+    assert not unchanged([[1.0]], [[2.0]])
+    assert not unchanged([[1.0]], [[1.0], []])
+    assert not unchanged([1.0], (1.0,))
+    assert not unchanged(np.ones(2), np.ones(2, np.float32))
+    assert not unchanged(np.array([1.0]), np.array([math.nan]))
+
+
+# --- running ---
+
+
+def test_a_fault_names_the_learners_own_line():
+    text = "def g(A):\n    return A[7]\n\ndef f(A):\n    x = 1\n    return sorted(A, key=lambda a: g(A))\n"
+    outcome = InProcess(load(text, "f")).call(([1.0],))
+    assert (outcome.fault.kind, outcome.fault.line, outcome.fault.code) == ("IndexError", 2, "return A[7]")
+    assert outcome.fault.sentence() == "IndexError in line 2, `return A[7]`: list index out of range."
+
+
+def test_a_fault_deep_in_a_library_points_at_the_learners_call():
+    outcome = InProcess(load("import statistics\ndef f():\n    return statistics.mean([])\n", "f")).call(())
+    assert (outcome.fault.line, outcome.fault.code) == (3, "return statistics.mean([])")
+
+
+def test_a_numba_fault_is_one_sentence_without_escape_codes():
+    outcome = InProcess(
+        load("from numba import njit\n@njit\ndef f(A):\n    return A.nonsense()\n", "f")
+    ).call(([1.0],))
+    sentence = outcome.fault.sentence()
+    assert "Numba cannot compile it" in sentence
+    assert "in line 4, `return A.nonsense()`: Unknown attribute 'nonsense'" in sentence
+    assert "\n" not in sentence and "\x1b" not in sentence
+
+
+def test_exits_and_recursion_are_faults_and_an_interrupt_is_not():
+    for body, kind in (("raise SystemExit(3)", "SystemExit"), ("return f()", "RecursionError")):
+        assert InProcess(load(f"def f():\n    {body}\n", "f")).call(()).fault.kind == kind
+    with pytest.raises(KeyboardInterrupt):
+        InProcess(load("def f():\n    raise KeyboardInterrupt\n", "f")).call(())
+
+
+def test_output_and_warnings_of_an_answer_stay_off_the_page(capfd):
+    text = source("""
+        import sys, warnings
+        def f():
+            print("one")
+            print("two")
+            print("three", file=sys.stderr)
+            warnings.warn("four")
+    """)
+    assert InProcess(load(text, "f")).call(()).printed == 2
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "owner"),
+    [
+        ("return A", 0),
+        ("return B", 1),
+        ("return A[:1]", 0),
+        ("return B.T", 1),
+        ("return A + B", None),
+    ],
+)
+def test_returned_input_memory_is_noticed(body, owner):
+    outcome = InProcess(load(f"def f(A, B):\n    {body}\n", "f")).call((np.ones((2, 2)), np.ones((2, 2))))
+    assert outcome.owner == owner
+
+
+def test_returned_rows_of_an_input_list_are_noticed():
+    assert InProcess(load("def f(A):\n    return [A[0]]\n", "f")).call(([[1.0]],)).owner == 0
+    assert InProcess(load("def f(A):\n    return [list(A[0])]\n", "f")).call(([[1.0]],)).owner is None
+
+
+def test_counting_in_process():
+    text = "def f(A):\n    return A[0] * A[1] + A[0]\n"
+    counted = InProcess(load(text, "f")).count(([2.0, 3.0],))
+    assert (counted.multiplications, counted.additions, counted.fault) == (1, 1, None)
+    assert (
+        InProcess(load("def f(A):\n    return float(A[0])\n", "f")).count(([2.0],)).fault.kind == "TypeError"
+    )

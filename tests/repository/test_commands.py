@@ -1,0 +1,207 @@
+"""The command line: loaded a command at a time, and the doctor finds what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from course_lib import __main__ as command_line
+from course_lib.commands import doctor, lab
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments, **variables):
+    command = [sys.executable, "-m", "course_lib", *arguments]
+    environment = os.environ | variables
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+
+
+# -- python -m course_lib ----------------------------------------------------------------------------------
+
+
+def test_no_command_lists_them():
+    done = run("--help")
+    assert done.returncode == 0 and all(name in done.stdout for name in command_line.COMMANDS)
+    assert run().returncode == 2 and run("nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(command_line.COMMANDS) - command_line.PASSING_ON))
+def test_every_command_has_help(name):
+    done = run(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"python -m course_lib {name}" in done.stdout
+
+
+def test_only_the_called_command_is_loaded():
+    code = (
+        "import sys; from course_lib.__main__ import main; main(['format', '--check']); "
+        "print(sorted(name for name in sys.modules if name.startswith('course_lib.commands.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "['course_lib.commands.format_notebooks']"
+
+
+def test_a_closed_pipe_is_no_traceback():
+    command = f'"{sys.executable}" -m course_lib --help | true'
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+# -- lab ---------------------------------------------------------------------------------------------------
+
+
+def test_lab_serves_the_whole_course_from_the_first_chapter(monkeypatch):
+    seen = {}
+    monkeypatch.setattr("jupyterlab.labapp.main", lambda argv: seen.update(argv=argv, cwd=Path.cwd()))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    monkeypatch.chdir("/")
+    assert command_line.main(["lab", "--no-browser", "--port=8901"]) == 0
+    assert f"--ServerApp.root_dir={ROOT}" in seen["argv"]
+    assert f"--LabApp.default_url=/lab/tree/{lab.START}" in seen["argv"]
+    assert seen["argv"][-2:] == ["--no-browser", "--port=8901"], "the user's options come last and win"
+    assert seen["cwd"] == ROOT and (ROOT / lab.START).is_file()
+    assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def test_lab_asks_nothing_about_news(monkeypatch):
+    """The plug-in that asks is switched off in what JupyterLab tells the page."""
+    from jupyterlab_server.config import get_page_config
+
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("jupyterlab.labapp.main", lambda argv: None)
+    assert command_line.main(["lab"]) == 0
+    disabled = get_page_config([])["disabledExtensions"]
+    assert any("announcements" in name for name in disabled)
+
+
+@pytest.mark.parametrize(("user", "expected"), [(0, True), (1000, False)])
+def test_lab_runs_as_root_only_then(monkeypatch, user, expected):
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    assert ("--allow-root" in lab.options()) is expected
+
+
+# -- doctor ------------------------------------------------------------------------------------------------
+
+
+def test_doctor_finds_this_environment_ready():
+    done = run("doctor", "--json")
+    lines = json.loads(done.stdout)
+    assert [line["found"] for line in lines if line["status"] == "problem"] == []
+    assert done.returncode == 0 and done.stderr == ""
+    names = {line["what"] for line in lines}
+    assert names >= {"Python", "packages", "compiler", "NumPy's BLAS", "JupyterLab", "nbgrader", "GPU"}
+
+
+def outcome(monkeypatch, capsys, *checks):
+    """Run the doctor with these checks only; return its exit code and what it printed."""
+    monkeypatch.setattr(doctor, "CHECKS", checks)
+    return command_line.main(["doctor"]), capsys.readouterr().out
+
+
+def test_doctor_ends_with_a_summary(monkeypatch, capsys):
+    code, said = outcome(monkeypatch, capsys, lambda: doctor.Line("OK", "a", "fine"))
+    assert code == 0 and said.splitlines()[-1] == "Everything is ready."
+    bad = doctor.Line("problem", "b", "broken", "mend it")
+    code, said = outcome(monkeypatch, capsys, lambda: bad, lambda: doctor.Line("note", "c", "hm"))
+    assert code == 1 and "-> mend it" in said
+    assert said.splitlines()[-1] == "1 problem to mend: b (1 note: the course works all the same)."
+
+
+def test_doctor_survives_a_check_that_breaks(monkeypatch, capsys):
+    def compiler():
+        raise RuntimeError("LLVM is gone")
+
+    code, said = outcome(monkeypatch, capsys, compiler, lambda: doctor.Line("OK", "last", "fine"))
+    assert code == 1 and "RuntimeError: LLVM is gone" in said and "last" in said
+
+
+def with_versions(monkeypatch, **versions):
+    """Pretend that these packages are installed in these versions (None: not at all)."""
+    real = metadata.version
+
+    def version(name):
+        wanted = versions.get(name, real(name))
+        if wanted is None:
+            raise metadata.PackageNotFoundError(name)
+        return wanted
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
+@pytest.mark.parametrize(
+    ("versions", "status", "fragment"),
+    [
+        ({"numba": None}, "problem", "numba missing"),
+        ({"jupyterlab": None}, "problem", "jupyterlab missing"),
+        ({"hypothesis": None}, "note", "tests cannot run"),
+        ({"numpy": "1.26.4"}, "problem", "numpy 1.26.4 (needs >=2.0)"),
+        ({"torch": "2.12.0"}, "note", "torch 2.12.0"),
+        ({"torch": "2.13.0+cu130"}, "OK", "in the tested versions"),
+        ({}, "OK", "in the tested versions"),
+    ],
+)
+def test_doctor_judges_packages(monkeypatch, versions, status, fragment):
+    with_versions(monkeypatch, **{name: doctor.tested_versions()[name] for name in ("torch", "numpy")})
+    with_versions(monkeypatch, **versions)
+    line = doctor._packages()
+    assert line.status == status and fragment in line.found
+
+
+def test_doctor_sees_that_results_cannot_be_kept(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path / "file" / "folder"))
+    line = doctor._results_folder()
+    assert line.status == "problem" and "NINE_CIRCLES_HOME" in line.cure
+
+
+def test_doctor_notes_a_blas_that_is_behind(monkeypatch):
+    from course_lib.measure import machine
+
+    monkeypatch.setattr(machine, "blas_is_behind", lambda: "OpenBLAS took its Haswell kernels.")
+    assert doctor._BLAS() == doctor.Line("note", "NumPy's BLAS", "OpenBLAS took its Haswell kernels.")
+
+
+def test_doctor_sees_a_foreign_kernel(monkeypatch):
+    class Spec:
+        argv = ("/bin/sh",)
+
+    monkeypatch.setattr("jupyter_client.kernelspec.KernelSpecManager.get_kernel_spec", lambda *_: Spec)
+    line = doctor._JupyterLab()
+    assert line.status == "problem" and "/bin/sh" in line.found
+
+
+@pytest.mark.parametrize("check", [doctor._browser, doctor._sandbox], ids=["browser", "sandbox"])
+def test_doctor_only_notes_what_tests_need(monkeypatch, check):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert check().status == "note"
+
+
+# -- nbgrader ----------------------------------------------------------------------------------------------
+
+
+def test_nbgrader_keeps_a_class_out_of_git():
+    """The folders of the configuration, and that git ignores the class's work but not the library's room."""
+    from traitlets.config import PyFileConfigLoader
+
+    course = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config().CourseDirectory
+    assert (course.source_directory, course.release_directory) == ("solutions", "exercises")
+    assert course.course_id == "nine-circles" and Path(course.root) == ROOT
+    private = [course.submitted_directory, course.autograded_directory, course.feedback_directory]
+    private.append(os.path.relpath(course.db_url.removeprefix("sqlite:///"), ROOT))
+    assert all(path.split("/")[0] == "grading" for path in private)
+
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    assert {"/grading/", "/.venv", "/.venv.*"} <= set(ignored)
+    assert not {"grading", "grading/", "exercises", "/exercises/"} & set(ignored), (
+        "course_lib/grading is code"
+    )

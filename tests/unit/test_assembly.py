@@ -1,0 +1,337 @@
+"""Machine code is read right: packed against single, fused or not, innermost loops, x86 and ARM."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from course_lib.measure import assembly
+from course_lib.measure.assembly import inspect, parse
+from course_lib.measure.instructions import read
+
+FUSE = frozenset({"contract", "reassoc"})
+
+
+def compiled(order, fastmath, dtype=np.float64):
+    """Compile the matrix product's loops in an order."""
+    import numba
+
+    source = {
+        "ijk": "for i in range(M):\n  for j in range(N):\n    for k in range(K):",
+        "ikj": "for i in range(M):\n  for k in range(K):\n    for j in range(N):",
+    }[order]
+    code = f"def loops(A, B, C):\n M, K = A.shape\n N = B.shape[1]\n {source.replace(chr(10), chr(10) + ' ')}"
+    space = {}
+    exec(code + "\n      C[i, j] += A[i, k] * B[k, j]", space)
+    function = numba.njit(fastmath=set(fastmath))(space["loops"])
+    X = np.ones((4, 4), dtype)
+    function(X, X, X.copy())
+    return function
+
+
+# -- compiled here -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ikj_becomes_vectors_with_fma(dtype):
+    hot = inspect(compiled("ikj", FUSE, dtype)).hot
+    assert hot.is_vectorised and hot.has_fma
+    assert hot.vector_bits >= 128
+    assert hot.n_fma == hot.n_vector > 0 and hot.n_mul == hot.n_add == 0
+    assert hot.n_stores == hot.n_fma and hot.n_loads >= hot.n_fma
+    assert not hot.is_strided
+
+
+def test_ikj_without_permission_has_vectors_and_no_fma():
+    hot = inspect(compiled("ikj", frozenset())).hot
+    assert hot.is_vectorised and not hot.has_fma
+    assert hot.n_mul == hot.n_add > 0
+
+
+@pytest.mark.parametrize("fastmath", [FUSE, frozenset()])
+def test_ijk_stays_scalar_because_of_its_strides(fastmath):
+    code = inspect(compiled("ijk", fastmath))
+    assert not code.hot.is_vectorised
+    assert code.hot.vector_bits == 0 and code.hot.n_scalar > 0
+    assert code.hot.is_strided
+    # LLVM may write a vector version for stride one, which no matrix with more than one column takes
+    assert all(loop.only_for_stride_one for loop in code.loops if loop.n_vector)
+
+
+def test_the_version_asked_for_is_inspected():
+    function = compiled("ikj", FUSE, np.float64)
+    X = np.ones((4, 4), np.float32)
+    function(X, X, X.copy())
+    first, last = function.signatures
+    assert "float32" in inspect(function).signature
+    assert inspect(function, first).signature == str(first) != str(last)
+    with pytest.raises(ValueError, match="is not compiled for int64; it is for"):
+        inspect(function, "int64")
+
+
+def test_what_is_not_compiled_is_said_in_a_sentence():
+    import numba
+
+    with pytest.raises(ValueError, match=r"lonely is not compiled yet.*call it first"):
+
+        @numba.njit
+        def lonely(x):
+            return x
+
+        inspect(lonely)
+    with pytest.raises(TypeError, match="compiled with @njit, but got a builtin_function_or_method"):
+        inspect(sum)
+
+
+def test_a_function_without_floating_point_has_no_hot_loop():
+    import numba
+
+    @numba.njit
+    def count(n):
+        total = 0
+        for i in range(n):
+            total ^= i
+        return total
+
+    count(3)
+    code = inspect(count)
+    assert code.hot is None
+    assert "none computes with floating-point numbers" in str(code)
+
+
+def test_code_from_numbas_cache_is_inspected_without_a_warning(tmp_path):
+    (tmp_path / "cached.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import numpy as np
+            from numba import njit
+            from course_lib.measure import assembly
+
+            @njit(cache=True, fastmath={"contract", "reassoc"})
+            def axpy(a, x, y):
+                for i in range(len(x)):
+                    y[i] += a * x[i]
+
+            axpy(2.0, np.ones(8), np.ones(8))
+            hot = assembly.inspect(axpy).hot
+            print(sum(axpy.stats.cache_hits.values()), hot.is_vectorised, hot.has_fma)
+            """
+        )
+    )
+    for hits in (0, 1):
+        done = subprocess.run([sys.executable, "cached.py"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (f"{hits} True True\n", "")
+
+
+def test_the_sentence_tells_the_finding():
+    text = str(inspect(compiled("ikj", FUSE)))
+    assert text.startswith("loops(") and "-bit vectors" in text and "fused multiply-add" in text
+    text = str(inspect(compiled("ijk", frozenset())))
+    assert "one number at a time (scalar)" in text and "fused" not in text
+
+
+# -- one line ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "bits"),
+    [
+        ("vfmadd231pd\t%ymm0, %ymm1, %ymm2", "fma", 256),
+        ("vfmadd213ps\t-96(%r10,%rsi,8), %zmm1, %zmm2", "fma", 512),
+        ("vfnmadd132pd %xmm0, %xmm1, %xmm2", "fma", 128),
+        ("vfmadd231sd\t%xmm0, %xmm1, %xmm2", "fma", 0),
+        ("vfmadd231ss\txmm0, xmm1, dword ptr [rax]", "fma", 0),
+        ("mulps\t%xmm0, %xmm1", "mul", 128),
+        ("vmulsd\t(%rax), %xmm0, %xmm0", "mul", 0),
+        ("vaddpd\tymm0, ymm1, ymmword ptr [rdi + 8*rsi]", "add", 256),
+        ("vsubps\t%zmm0, %zmm1, %zmm2", "add", 512),
+        ("vhaddpd\t%xmm0, %xmm0, %xmm0", "add", 128),
+        ("vdivpd\t%ymm0, %ymm1, %ymm2", "other", 256),
+        ("vmaxpd\t%ymm0, %ymm1, %ymm2", "other", 256),
+        ("vmovupd\t(%rax), %ymm0", "", 0),
+        ("vxorpd\t%xmm0, %xmm0, %xmm0", "", 0),
+        ("vbroadcastsd\t%xmm0, %ymm1", "", 0),
+        ("vpaddq\t%ymm0, %ymm1, %ymm2", "", 0),
+        ("addq\t$16, %rsi", "", 0),
+        ("imulq\t%rbx, %rdx", "", 0),
+        ("fmla v0.4s, v1.4s, v2.4s", "fma", 128),
+        ("fmla v0.2d, v1.2d, v2.d[0]", "fma", 128),
+        ("fmla.4s\tv0, v1, v2", "fma", 128),
+        ("fmul v0.2s, v1.2s, v2.2s", "mul", 64),
+        ("fadd v0.8h, v1.8h, v2.8h", "add", 128),
+        ("fmadd d0, d1, d2, d3", "fma", 0),
+        ("fnmul s0, s1, s2", "mul", 0),
+        ("fsub d0, d1, d2", "add", 0),
+        ("fmax v0.4s, v1.4s, v2.4s", "other", 128),
+        ("add x8, x8, #16", "", 0),
+        ("fmov d0, #1.0", "", 0),
+    ],
+)
+def test_arithmetic_is_told_apart(line, kind, bits):
+    found = read(line)
+    assert (found.kind, found.vector_bits) == (kind, bits)
+
+
+@pytest.mark.parametrize(
+    ("line", "loads", "stores"),
+    [
+        ("vmovupd\t(%rax,%rsi,8), %ymm0", True, False),
+        ("vmovupd\t%ymm0, -96(%r10,%rsi,8)", False, True),
+        ("vfmadd213pd\t(%r10,%rsi,8), %ymm1, %ymm5", True, False),
+        ("vmovups ymm0, ymmword ptr [rdi + 4*rax]", True, False),
+        ("vmovups ymmword ptr [rdi + 4*rax], ymm0", False, True),
+        ("movq\t%rbx, -8(%rsp)", False, True),
+        ("cmpq\t%rbx, 64(%rsp)", True, False),
+        ("cmpq\t$0, (%rax)", True, False),
+        ("addq\t16(%rsp), %rdi", True, False),
+        ("addq\t$1, 16(%rsp)", True, True),
+        ("incq\t(%rdi)", True, True),
+        ("leaq\t(%r8,%rax,8), %rcx", False, False),
+        ("prefetcht0\t(%rax)", False, False),
+        ("vbroadcastsd\t(%r10,%r9,8), %ymm0", True, False),
+        ("addq\t%rax, %rbx", False, False),
+        ("ldr q0, [x8, x9]", True, False),
+        ("ldp q0, q1, [x8], #32", True, False),
+        ("str d0, [x8]", False, True),
+        ("stp q0, q1, [x8, #-16]", False, True),
+        ("add x8, x8, x9", False, False),
+        ("fmla v0.4s, v1.4s, v2.s[1]", False, False),
+    ],
+)
+def test_memory_traffic_is_seen(line, loads, stores):
+    found = read(line)
+    assert (found.loads, found.stores) == (loads, stores)
+
+
+# -- texts of other machines -------------------------------------------------------------------------------
+
+ARM = """
+	.globl	_ZN4axpyE
+_ZN4axpyE:
+	cbz	x2, .LBB0_5
+	mov	x8, xzr
+.LBB0_2:                                // the outer loop
+	mov	x9, xzr
+.LBB0_3:
+	ldp	q1, q2, [x10, #-16]             // two vectors
+	ldp	q3, q4, [x11]
+	fmla	v3.2d, v1.2d, v0.d[0]
+	fmla	v4.2d, v2.2d, v0.d[0]
+	stp	q3, q4, [x11], #32
+	add	x10, x10, #32
+	subs	x9, x9, #4
+	b.ne	.LBB0_3
+.LBB0_4:
+	ldr	d1, [x10], #8
+	ldr	d2, [x11]
+	fmadd	d1, d0, d1, d2
+	str	d1, [x11], #8
+	subs	x12, x12, #1
+	b.ne	.LBB0_4
+	add	x8, x8, #1
+	cmp	x8, x2
+	b.lt	.LBB0_2
+.LBB0_5:
+	ret
+_ZN7cpythonE:
+.LBB1_1:
+	fmla	v3.2d, v1.2d, v0.2d
+	fmla	v3.2d, v1.2d, v0.2d
+	fmla	v3.2d, v1.2d, v0.2d
+	b	.LBB1_1
+"""
+
+INTEL = """
+dot:
+        test    rsi, rsi
+        je      .LBB0_3
+.LBB0_2:
+        vmovups zmm1, zmmword ptr [rdi + 4*rax]
+        vmulps  zmm1, zmm1, zmmword ptr [rdx + 4*rax]   # not fused
+        vaddps  zmm0, zmm0, zmm1
+        add     rax, 16
+        cmp     rax, rsi
+        jne     .LBB0_2
+.LBB0_3:
+        ret
+"""
+
+STRIDED = """
+strided:
+.LBB0_1:
+	vmovupd	(%rdx,%rdi,8), %ymm6
+	vfmadd231pd	(%rbp,%rdi,8), %ymm6, %ymm2
+	addq	$4, %rdi
+	cmpq	%rdi, %rcx
+	jne	.LBB0_1
+.LBB0_2:
+	vmovsd	(%r15,%r10,8), %xmm3
+	incq	%r10
+	vfmadd231sd	(%rdi), %xmm3, %xmm2
+	addq	%r11, %rdi
+	decq	%r9
+	jne	.LBB0_2
+	retq
+"""
+
+NOT_A_LOOP = """
+early:
+	testq	%rax, %rax
+	jne	.LBB0_2
+.LBB0_1:
+	vaddsd	%xmm0, %xmm0, %xmm0
+	retq
+.LBB0_2:
+	vmulsd	%xmm0, %xmm0, %xmm0
+	jmp	.LBB0_1
+"""
+
+
+def test_arm_code_is_read():
+    code = parse(ARM, "axpy")
+    assert [loop.label for loop in code.loops] == [".LBB0_3", ".LBB0_4"]  # innermost, and no wrapper
+    vector, scalar = code.loops
+    assert (vector.n_fma, vector.n_vector, vector.vector_bits) == (2, 2, 128)
+    assert (vector.n_loads, vector.n_stores, vector.is_strided) == (2, 1, False)
+    assert (scalar.n_fma, scalar.n_vector, scalar.n_scalar, scalar.vector_bits) == (1, 0, 1, 0)
+    assert code.hot == vector and not vector.only_for_stride_one
+
+
+def test_arm_strides_are_seen():
+    strided = ARM.replace("ldr	d1, [x10], #8", "ldr	d1, [x10], x13")
+    vector, scalar = parse(strided).loops
+    assert scalar.is_strided and vector.only_for_stride_one
+    assert parse(strided).hot == scalar
+    strided = ARM.replace("subs	x12", "add	x10, x10, x13\n	subs	x12")
+    assert parse(strided).hot.is_strided
+
+
+def test_intel_notation_is_read():
+    (loop,) = parse(INTEL).loops
+    assert (loop.n_fma, loop.n_mul, loop.n_add, loop.n_loads, loop.n_stores) == (0, 1, 1, 2, 0)
+    assert (loop.vector_bits, loop.n_vector, loop.has_fma, loop.is_strided) == (512, 2, False, False)
+    assert parse(INTEL.replace("add     rax, 16", "add     rax, r8")).loops[0].is_strided
+
+
+def test_a_vector_version_for_stride_one_is_not_hot():
+    code = parse(STRIDED)
+    assert [loop.only_for_stride_one for loop in code.loops] == [True, False]
+    assert not code.hot.is_vectorised
+    assert "only taken if the stride is one number" in str(code.loops[0])
+    plain = parse(STRIDED.replace("addq	%r11, %rdi", "addq	$8, %rdi"))
+    assert plain.hot.is_vectorised and not plain.hot.only_for_stride_one
+
+
+def test_a_jump_back_that_does_not_come_round_is_no_loop():
+    assert parse(NOT_A_LOOP).loops == []
+    assert parse("").loops == [] and parse("").hot is None
+
+
+def test_an_assembly_shows_its_finding():
+    assert repr(parse(INTEL, "dot", "(x)")).startswith(
+        "dot(x): 1 innermost loop; the hot one, .LBB0_2: 512-bit"
+    )
+    assert isinstance(parse(INTEL), assembly.Assembly)

@@ -1,0 +1,460 @@
+"""What the machine is (also on systems this one is not) and what it can do."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+
+import pytest
+
+from course_lib.measure import hardware, machine
+from course_lib.measure.hardware import CacheLevel, Gpu
+from course_lib.measure.peaks import Peaks, restore
+from course_lib.measure.store import Store
+
+PEAKS = Peaks(
+    flops={"float32": {"one": 200.0, "all": 380.0}, "float64": {"one": 100.0, "all": 190.0}},
+    bandwidth={"one": 15.0, "all": 28.0},
+    threads=4,
+    when="2030-01-01T00:00:00+00:00",
+    array_bytes=2**27,
+    notes=("a note",),
+)
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.fixture
+def fake_machine(monkeypatch):
+    """Return a function that makes describe() say something else."""
+    real = machine.describe()
+
+    def become(**changes):
+        pretended = replace(real, **changes)
+        monkeypatch.setattr(machine, "describe", lambda: pretended)
+
+    return become
+
+
+# -- what it is --------------------------------------------------------------------------------------------
+
+
+def test_describe_fills_every_field_and_is_asked_once():
+    here = machine.describe()
+    assert here is machine.describe()
+    assert here.cpu and here.system and here.python
+    assert 1 <= here.cores <= here.threads <= (os.cpu_count() or 1)
+    assert here.simd_bits in (64, 128, 256, 512)
+    assert here.memory_bytes > 2**28
+    assert all(isinstance(cache, CacheLevel) and cache.size_bytes > 0 for cache in here.caches)
+    assert here.blas != "unknown"
+    assert machine.caches() == here.caches and machine.gpu() == here.gpu
+    assert machine.key() == machine.key() and here.cpu in machine.key()
+
+
+def test_describe_is_quick_and_light():
+    code = """
+        import sys, time
+        start = time.perf_counter()
+        from course_lib.measure import machine
+        imported = time.perf_counter()
+        assert not {"numpy", "numba", "torch", "matplotlib"} & set(sys.modules)
+        machine.describe()
+        print(imported - start, time.perf_counter() - imported)
+        assert not {"numba", "torch", "matplotlib"} & set(sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    imported, described = map(float, done.stdout.split())
+    assert imported < 1.0 and described < 1.5, done.stdout
+    assert done.stderr == ""
+
+
+def test_caches_are_read_with_ways_and_sharing(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardware, "_affinity", lambda: {2, 3})
+    monkeypatch.setattr(sys, "platform", "linux")
+    folder = "sys/devices/system/cpu/cpu2/cache"
+    write(
+        tmp_path,
+        {
+            f"{folder}/index0/level": "1\n",
+            f"{folder}/index0/type": "Data\n",
+            f"{folder}/index0/size": "48K\n",
+            f"{folder}/index0/coherency_line_size": "64\n",
+            f"{folder}/index0/ways_of_associativity": "12\n",
+            f"{folder}/index0/shared_cpu_list": "2-3\n",
+            f"{folder}/index1/level": "1\n",
+            f"{folder}/index1/type": "Instruction\n",
+            f"{folder}/index1/size": "32K\n",
+            f"{folder}/index3/level": "3\n",
+            f"{folder}/index3/type": "Unified\n",
+            f"{folder}/index3/size": "32M\n",
+            f"{folder}/index3/shared_cpu_list": "0-7,16-23\n",
+            f"{folder}/index2/level": "two\n",
+            f"{folder}/index2/type": "Unified\n",
+            f"{folder}/index2/size": "what\n",
+        },
+    )
+    assert hardware.caches(tmp_path) == (
+        CacheLevel(1, 48 * 1024, 64, 12, 2),
+        CacheLevel(3, 32 * 2**20, 64, None, 16),
+    )
+
+
+def test_a_system_that_tells_nothing_is_unknown_and_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(hardware, "_cpuinfo", dict)
+    assert hardware.caches(tmp_path) == ()
+    assert hardware.cpu_name(tmp_path) == "unknown"
+    assert hardware.threads(tmp_path) >= 1
+    assert hardware.cores(tmp_path) >= 1
+    assert hardware.memory_bytes(tmp_path) > 0
+
+
+def test_cpuinfo_steps_in_where_the_files_say_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    known = {"brand_raw": "Some CPU", "l2_cache_size": 2**20, "l3_cache_size": "16 MB"}
+    monkeypatch.setattr(hardware, "_cpuinfo", lambda: known)
+    assert hardware.cpu_name(tmp_path) == "Some CPU"
+    assert hardware.caches(tmp_path) == (CacheLevel(2, 2**20, 64, None, None),)
+
+
+def test_macos_is_asked_through_sysctl(monkeypatch):
+    answers = {
+        "machdep.cpu.brand_string": "Apple M9",
+        "hw.cachelinesize": "128",
+        "hw.perflevel0.l1dcachesize": "131072",
+        "hw.perflevel0.l2cachesize": "16777216",
+        "hw.perflevel0.cpusperl2": "4",
+        "hw.l1dcachesize": "65536",
+    }
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(hardware, "_run", lambda command: answers.get(command[-1], ""))
+    assert hardware.cpu_name() == "Apple M9"
+    assert hardware.caches() == (
+        CacheLevel(1, 131072, 128, None, None),
+        CacheLevel(2, 16777216, 128, None, 4),
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "150000 100000\n"}, 2),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
+        (
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/box\n0::/\n",
+                "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us": "300000\n",
+                "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us": "100000\n",
+            },
+            3,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpu:/\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            8,
+        ),
+    ],
+)
+def test_threads_respect_affinity_and_container_quota(tmp_path, monkeypatch, files, expected):
+    monkeypatch.setattr(hardware, "_affinity", lambda: set(range(8)))
+    assert hardware.threads(write(tmp_path, files)) == expected
+
+
+def test_cores_count_hyperthreads_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardware, "_affinity", lambda: {0, 1, 2, 3})
+    topology = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    write(tmp_path, {topology.format(n): f"{n % 2},{n % 2 + 2}" for n in range(4)})
+    assert hardware.threads(tmp_path) == 4
+    assert hardware.cores(tmp_path) == 2
+
+
+def test_memory_respects_the_container_limit(tmp_path):
+    write(tmp_path, {"proc/self/cgroup": "0::/box\n", "sys/fs/cgroup/box/memory.max": str(2**29)})
+    assert hardware.memory_bytes(tmp_path) == 2**29
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({"sse2"}, ("SSE2", 128)),
+        ({"sse2", "avx"}, ("AVX", 256)),
+        ({"sse2", "avx", "avx2"}, ("AVX", 256)),  # AVX2 without FMA is not what the kernels need
+        ({"sse2", "avx", "avx2", "fma"}, ("AVX2", 256)),
+        ({"sse2", "avx", "avx2", "fma", "avx512f", "avx512vl"}, ("AVX-512", 512)),
+        (set(), ("scalar", 64)),
+    ],
+)
+def test_the_widest_simd_is_found(monkeypatch, features, expected):
+    monkeypatch.setattr(hardware.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(hardware, "cpu_features", lambda: frozenset(features))
+    assert hardware.simd() == expected
+
+
+def test_arm_has_neon(monkeypatch):
+    monkeypatch.setattr(hardware.platform, "machine", lambda: "aarch64")
+    assert hardware.simd() == ("NEON", 128)
+
+
+# -- the GPU -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path, monkeypatch):
+    """Return a function that puts a pretended nvidia-smi on the PATH."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def install(script):
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    return install
+
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="the pretended nvidia-smi is a shell script")
+
+
+@posix_only
+def test_a_gpu_is_described(nvidia_smi):
+    nvidia_smi('echo "NVIDIA H100 80GB HBM3, 81559, 550.54, 9.0"; echo "NVIDIA T4, 15360, 550.54, 7.5"')
+    assert hardware.gpu() == Gpu("NVIDIA H100 80GB HBM3", 81559 * 2**20, "550.54", "9.0")
+
+
+@posix_only
+def test_an_old_driver_that_knows_no_compute_capability(nvidia_smi):
+    nvidia_smi('case "$*" in *compute_cap*) exit 2;; esac; echo "Tesla K80, [N/A], 418.1"')
+    assert hardware.gpu() == Gpu("Tesla K80", None, "418.1", "unknown")
+
+
+@posix_only
+@pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found'", "true"])
+def test_no_gpu_is_none(nvidia_smi, script):
+    nvidia_smi(script)
+    assert hardware.gpu() is None
+
+
+@posix_only
+def test_a_hanging_nvidia_smi_is_given_up(nvidia_smi, monkeypatch):
+    nvidia_smi("exec sleep 60")
+    monkeypatch.setattr(hardware, "NVIDIA_SMI_TIMEOUT_S", 0.1)
+    start = time.perf_counter()
+    assert hardware.gpu() is None
+    assert time.perf_counter() - start < 5
+
+
+@posix_only
+def test_hidden_and_chosen_devices(nvidia_smi, monkeypatch):
+    nvidia_smi('echo "GPU asked as $2, 1024, 550, 8.0"')
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert hardware.gpu() is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert hardware.gpu() is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    assert hardware.gpu().name == "GPU asked as 3"
+
+
+# -- what is missing, and the BLAS -------------------------------------------------------------------------
+
+
+def test_missing_says_why_in_one_sentence(fake_machine):
+    fake_machine(gpu=None, simd="AVX2", simd_bits=256, threads=1, cores=1)
+    assert machine.missing("avx2") is None
+    for need in ("gpu", "avx512", "neon", "hopper", "cores"):
+        sentence = machine.missing(need)
+        assert sentence.endswith(".") and "\n" not in sentence, need
+    assert "AVX2" in machine.missing("avx512")
+
+
+def test_what_is_here_is_not_missing(fake_machine):
+    fake_machine(gpu=Gpu("NVIDIA H100", 2**36, "550", "9.0"), simd="AVX-512", simd_bits=512, threads=8)
+    for need in ("gpu", "hopper", "avx2", "avx512", "cores", "numba", "torch"):
+        assert machine.missing(need) is None, need
+    fake_machine(gpu=Gpu("NVIDIA T4", 2**34, "550", "7.5"))
+    assert machine.missing("gpu") is None
+    assert "7.5" in machine.missing("hopper")
+
+
+def test_a_missing_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+    assert "pip install torch" in machine.missing("torch")
+
+
+def test_an_unknown_need_is_refused():
+    with pytest.raises(ValueError, match=r"'quantum' is no known requirement; known are .*gpu"):
+        machine.missing("quantum")
+
+
+@pytest.mark.parametrize(
+    ("blas", "architecture", "simd", "is_behind"),
+    [
+        ("openblas 0.3.31", "Haswell", "AVX-512", True),
+        ("openblas 0.3.31", "Zen", "AVX-512", True),
+        ("openblas 0.3.31", "Nehalem", "AVX2", True),
+        ("openblas 0.3.31", "SkylakeX", "AVX-512", False),
+        ("openblas 0.3.31", "Haswell", "AVX2", False),
+        ("openblas 0.3.31", "neoversen1", "NEON", False),
+        ("openblas 0.3.31", "unknown", "AVX-512", False),
+        ("mkl 2024.1", "unknown", "AVX-512", False),
+    ],
+)
+def test_a_blas_behind_its_cpu_is_named(fake_machine, blas, architecture, simd, is_behind):
+    fake_machine(blas=blas, blas_architecture=architecture, simd=simd)
+    sentence = machine.blas_is_behind()
+    assert (sentence is not None) == is_behind
+    if is_behind:
+        assert architecture in sentence and simd in sentence and "OPENBLAS_CORETYPE=" in sentence
+        assert sentence in str(machine.card())
+
+
+# -- the peaks ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def measurements(monkeypatch):
+    """Count the measurements of the peaks, which cost seconds, and pretend their result."""
+    count = []
+
+    def measure(*_):
+        count.append(1)
+        return replace(PEAKS, array_bytes=len(count))
+
+    monkeypatch.setattr(machine, "_measure_peaks", measure)
+    machine._remembered.clear()
+    return count
+
+
+def test_peaks_are_measured_once_and_remembered(measurements):
+    first = machine.peaks()
+    machine._remembered.clear()  # as a new process would
+    assert machine.peaks() == first
+    assert len(measurements) == 1
+    assert machine.peaks(refresh=True).array_bytes == 2
+    machine._remembered.clear()
+    assert machine.peaks().array_bytes == 2
+
+
+def _broken(change):
+    data = json.loads(json.dumps(PEAKS.data()))
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        None,
+        17,
+        "fast",
+        [],
+        {},
+        _broken(lambda data: data.pop("flops")),
+        _broken(lambda data: data["flops"].pop("float64")),
+        _broken(lambda data: data["flops"]["float32"].update(one="much")),
+        _broken(lambda data: data["flops"]["float32"].update(one=-1.0)),
+        _broken(lambda data: data["bandwidth"].update(all=float("nan"))),
+        _broken(lambda data: data["bandwidth"].update(all=float("inf"))),
+        _broken(lambda data: data.update(bandwidth=3)),
+        _broken(lambda data: data.update(when="yesterday")),
+        _broken(lambda data: data.update(method=0)),
+        _broken(lambda data: data.update(threads=None)),
+    ],
+)
+def test_garbage_in_the_store_is_measured_again(measurements, garbage):
+    Store("machine").update(lambda values: values.update({machine.key(): garbage}))
+    machine.peaks()
+    assert len(measurements) == 1
+    assert restore(Store("machine").read()[machine.key()]) is not None
+
+
+def test_peaks_survive_a_folder_that_cannot_be_written(measurements, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="cannot be") as notices:
+        machine.peaks()
+    assert "cannot be written" in str(notices[-1].message)
+    machine.peaks()
+    assert len(measurements) == 1
+
+
+def test_peaks_without_numba_say_so(measurements, monkeypatch):
+    monkeypatch.setattr(machine, "missing", lambda need: f"This needs {need}.")
+    with pytest.raises(RuntimeError, match="This needs numba"):
+        machine.peaks()
+
+
+def test_peaks_answer_for_threads_and_dtypes():
+    import numpy as np
+
+    assert PEAKS.gflops("float32", 1) == 200
+    assert PEAKS.gflops(np.float64, 4) == PEAKS.gflops(np.dtype("float64"), 99) == 190
+    assert PEAKS.gflops("float64", 3) == 190  # never above all cores together
+    assert PEAKS.gbps() == 15 and PEAKS.gbps(2) == 28
+    with pytest.raises(ValueError, match="float16"):
+        PEAKS.gflops("float16")
+    for threads in (0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="threads is"):
+            PEAKS.gbps(threads)
+
+
+def test_the_card_shows_peaks_once_measured(measurements):
+    assert "not measured yet" in str(machine.card())
+    assert not measurements
+    text = str(machine.card(measure=True))
+    assert "200 GFLOP/s on one core, 380 GFLOP/s on all 4" in text
+    assert "15.0 GB/s" in text and "STREAM" in text and "a note" in text
+    assert str(machine.card()) == text
+    html = machine.card()._repr_html_()
+    assert "<table" in html and 'scope="row"' in html and "200 GFLOP/s" in html
+
+
+@pytest.mark.timing
+def test_peaks_are_measured_in_under_five_seconds_and_make_sense():
+    code = """
+        import json, time
+        start = time.perf_counter()
+        from course_lib.measure import machine
+        peaks = machine.peaks(refresh=True)
+        print(json.dumps({"seconds": time.perf_counter() - start, **peaks.data()}))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["seconds"] < 5
+    single, double = found["flops"]["float32"], found["flops"]["float64"]
+    # float32 has twice as many lanes in the same registers
+    assert 1.6 < single["one"] / double["one"] < 2.5
+    # SIMD and FMA: any CPU of the last ten years does more than one operation per nanosecond
+    assert double["one"] > 4
+    for values in (single, double, found["bandwidth"]):
+        assert values["one"] <= values["all"] <= 1.3 * found["threads"] * values["one"]
+    assert 1 < found["bandwidth"]["one"] < 1000
+
+
+@pytest.mark.timing
+def test_no_matrix_product_is_faster_than_the_peak():
+    import numpy as np
+
+    from course_lib.measure.timing import compare
+
+    A = np.random.default_rng(0).standard_normal((384, 384))
+    result = compare({"numpy": np.matmul}, A, A.copy(), budget_s=0.5)
+    assert result.row("numpy").gflops < 1.1 * machine.peaks(refresh=True).gflops("float64", 1)

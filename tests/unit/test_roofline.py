@@ -1,0 +1,135 @@
+"""The roofline's arithmetic, and a figure whose labels do not cover each other."""
+
+import pytest
+
+from course_lib import theme
+from course_lib.measure import machine, roofline
+from course_lib.measure.peaks import Peaks
+from course_lib.measure.roofline import Point
+
+PEAKS = Peaks(
+    flops={"float32": {"one": 200.0, "all": 400.0}, "float64": {"one": 100.0, "all": 200.0}},
+    bandwidth={"one": 20.0, "all": 25.0},
+    threads=2,
+    when="2030-01-01T00:00:00+00:00",
+    array_bytes=2**27,
+)
+CIRCLES = [
+    Point("numpy", 95, 42.7),
+    Point("compiled-ikj", 12, 42.7),
+    Point("compiled-ijk", 1.2, 42.7),
+    Point("python-lists", 0.06, 42.7),
+    Point("python-ndarray", 0.012, 42.7),
+]
+CROWD = [
+    Point("addmm", 90, 40),
+    Point("bmm", 80, 35),
+    Point("layer norm", 1.2, 0.5),
+    Point("softmax", 1.5, 0.6),
+    Point("gemv", 4.9, 0.25),
+    Point("copy", 1.0, 0.06),
+]
+
+
+def test_the_smaller_roof_counts():
+    assert roofline.attainable(2, 100, 20) == 40
+    assert roofline.attainable(5, 100, 20) == roofline.attainable(50, 100, 20) == 100
+    assert roofline.limit(4.9, 100, 20) == "memory"
+    assert roofline.limit(5.0, 100, 20) == "compute"
+
+
+@pytest.mark.parametrize(
+    ("shape", "itemsize", "expected"),
+    [
+        ((512, 512, 512), 8, 2 * 512 / (3 * 8)),
+        ((1, 4096, 4096), 4, 2 * 4096**2 / (4 * (4096 + 4096**2 + 4096))),  # a vector: half a flop per byte
+        ((2, 3, 4), 8, 48 / (8 * (6 + 12 + 8))),
+    ],
+)
+def test_the_intensity_of_a_product_moves_each_matrix_once(shape, itemsize, expected):
+    assert roofline.matmul_intensity(*shape, itemsize) == pytest.approx(expected)
+
+
+def test_nothing_moved_is_refused():
+    with pytest.raises(ValueError, match="something must be moved"):
+        roofline.matmul_intensity(0, 0, 0, 8)
+
+
+@pytest.mark.parametrize("point", [Point("p", 0, 1), Point("p", 1, -1), Point("p", float("nan"), 1)])
+def test_points_that_have_no_place_are_refused(point):
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        roofline.figure([point], peaks=PEAKS)
+
+
+def test_the_alt_text_tells_the_roofs_the_ridge_and_each_point():
+    alt = roofline.figure(CIRCLES[:2], peaks=PEAKS).alt
+    assert "float64, 1 thread" in alt
+    assert "Memory roof 20.0 GB/s, peak 100 GFLOP/s, ridge at 5.00 flop/byte" in alt
+    assert "numpy reaches 95 % of its roof, compiled-ikj 12 %" in alt
+    assert "numpy at 42.7 flop/byte reaches 95.0 GFLOP/s, under the compute roof of 100" in alt
+    memory = roofline.figure([Point("gemv", 4, 0.25)], peaks=PEAKS).alt
+    assert "gemv reaches 80 % of its memory roof" in memory
+    assert "under the memory roof of 5.00" in memory
+
+
+def test_a_point_above_its_roof_is_called_what_it_is():
+    alt = roofline.figure([Point("ikj", 12, 1 / 12), Point("numpy", 95, 40)], peaks=PEAKS).alt
+    assert "ikj lies above its roof: memory did not move that many bytes" in alt
+
+
+def test_dtype_and_threads_choose_the_roofs():
+    import numpy as np
+
+    alt = roofline.figure([], np.float32, 2, PEAKS).alt
+    assert "float32, 2 threads" in alt and "25.0 GB/s" in alt and "400 GFLOP/s" in alt
+    assert "From 16 flop per byte on, arithmetic is the limit" in alt
+    with pytest.raises(ValueError, match="float16"):
+        roofline.figure([], "float16", peaks=PEAKS)
+
+
+def test_the_machines_own_peaks_are_the_usual_ones(monkeypatch):
+    monkeypatch.setattr(machine, "peaks", lambda: PEAKS)
+    assert "peak 100 GFLOP/s" in roofline.figure([]).alt
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Return a function that draws a roofline and returns its axes."""
+    figures = []
+    real = theme.Picture.of
+    monkeypatch.setattr(theme.Picture, "of", lambda fig, alt: figures.append(fig) or real(fig, alt))
+
+    def draw(points):
+        roofline.figure(points, peaks=PEAKS)
+        figures[-1].draw_without_rendering()  # at the nominal resolution again
+        return figures[-1].axes[0]
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "points", [CIRCLES, CROWD, CIRCLES + CROWD[2:], []], ids=["same x", "pairs", "all", "none"]
+)
+def test_labels_cover_neither_each_other_nor_markers_and_stay_inside(drawn, points):
+    axes = drawn(points)
+    labels = [text for text in axes.texts if text.get_text()]
+    boxes = {label.get_text(): label.get_window_extent() for label in labels if not label.get_rotation()}
+    assert len(boxes) >= 2 + 0.8 * len(points)
+    legend = {text.get_text().split(":")[0] for each in axes.figure.legends for text in each.get_texts()}
+    assert legend == {point.name for point in points}
+    names = list(boxes)
+    for place, name in enumerate(names):
+        for other in names[place + 1 :]:
+            assert roofline._overlap(boxes[name], boxes[other]) == 0, (name, other)
+        for point in points:
+            x, y = axes.transData.transform((point.intensity, point.gflops))
+            assert not boxes[name].contains(x, y), (name, point.name)
+        assert roofline._outside(boxes[name], axes.bbox) < 1, name
+
+
+def test_the_axes_carry_units_and_the_roofs_their_numbers(drawn):
+    axes = drawn(CIRCLES)
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert "flop per byte" in axes.get_xlabel() and "GFLOP/s" in axes.get_ylabel()
+    said = [text.get_text() for text in axes.texts]
+    assert {"peak: 100 GFLOP/s", "memory: 20.0 GB/s", "ridge: 5.00 flop/byte"} <= set(said)

@@ -1,0 +1,128 @@
+"""The exponent of a power law is found, from exact and from measured times."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from course_lib.measure import scaling as module
+from course_lib.measure.scaling import Scaling, scaling
+
+CUBIC = Scaling(
+    {
+        "cubic": [(n, 2e-9 * n**3) for n in (16, 32, 64)],
+        "square": [(n, 5e-8 * n**2) for n in (16, 32, 64)],
+    },
+    threads=1,
+)
+ALONE = Scaling({"cubic": CUBIC.points["cubic"]}, threads=1)
+
+
+def test_a_power_law_is_fitted_exactly():
+    assert CUBIC.exponent("cubic") == pytest.approx(3)
+    assert CUBIC.exponent("square") == pytest.approx(2)
+    assert CUBIC.predict("cubic", 1024) == pytest.approx(2e-9 * 1024**3)
+    assert CUBIC.predict("square", 100) == pytest.approx(5e-8 * 100**2)
+    with pytest.raises(ValueError, match="no function 'log' here; there are 'cubic', 'square'"):
+        CUBIC.exponent("log")
+
+
+def test_the_slope_is_a_least_squares_fit():
+    rng = np.random.default_rng(0)
+    sizes = (10, 20, 40, 80, 160)
+    noisy = Scaling({"f": [(n, 1e-9 * n**2.5 * rng.lognormal(0, 0.05)) for n in sizes]}, threads=1)
+    assert noisy.exponent("f") == pytest.approx(2.5, abs=0.1)
+
+
+def test_work_that_grows_quadratically_is_seen():
+    def pairs(n):
+        count = 0
+        for i in range(n):
+            for j in range(n):
+                count += i < j
+        return count
+
+    grown = scaling({"pairs": pairs}, (150, 50, 100, 100), lambda n: (n,), budget_s=0.3)
+    assert [n for n, _ in grown.points["pairs"]] == [50, 100, 150]
+    assert grown.threads == 1
+    assert grown.exponent("pairs") == pytest.approx(2, abs=0.3)
+    measured = dict(grown.points["pairs"])[150]
+    assert grown.predict("pairs", 150) == pytest.approx(measured, rel=0.5)
+
+
+def test_two_random_float64_matrices_are_the_usual_inputs():
+    seen = {}
+
+    def look(A, B):
+        seen[len(A)] = (A, B)
+
+    scaling({"look": look}, (3, 5), budget_s=0.02)
+    for n, (A, B) in seen.items():
+        assert A.shape == B.shape == (n, n) and A.dtype == B.dtype == np.float64
+        assert not np.array_equal(A, B)
+
+
+def test_slow_calls_get_one_sample_at_each_size():
+    calls = []
+    grown = scaling(
+        {"slow": lambda n: (calls.append(n), time.sleep(0.01 * n))}, (2, 4), lambda n: (n,), budget_s=0.01
+    )
+    assert calls == [2, 2, 4, 4]  # a warm-up and a sample
+    assert grown.exponent("slow") == pytest.approx(1, abs=0.3)
+
+
+def test_one_size_is_measured_and_has_no_growth():
+    alone = scaling({"f": lambda *_: None}, (8, 8), budget_s=0.02)
+    assert [n for n, _ in alone.points["f"]] == [8]
+    assert alone.table().notes == ()
+    for ask in (alone.exponent, lambda name: alone.predict(name, 16), lambda _: alone.figure()):
+        with pytest.raises(ValueError, match="f was measured at one size only"):
+            ask("f")
+
+
+@pytest.mark.parametrize("sizes", [(), (0, 8), (-4, 8)])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ValueError, match="positive whole numbers"):
+        scaling({"f": lambda *_: None}, sizes)
+
+
+def test_inputs_must_be_a_tuple():
+    with pytest.raises(TypeError, match=r"make_inputs\(4\) returned a list"):
+        scaling({"f": lambda *_: None}, (4, 8), lambda n: [n])
+
+
+def test_the_table_has_a_row_for_each_size():
+    table = CUBIC.table()
+    assert table.columns == ("n", "cubic (us)", "square (us)")
+    assert [row[0] for row in table.rows] == ["16", "32", "64"]
+    assert table.rows[0][1] == "8.19"  # 2e-9 * 16^3 s
+    assert "cubic: time grows as n^3.00" in table.notes
+    assert str(table) == str(CUBIC)
+    assert "<table" in CUBIC._repr_html_()
+
+
+def test_the_figure_says_the_growth_and_the_guess():
+    picture = ALONE.figure()
+    assert picture.png.startswith(b"\x89PNG")
+    assert "cubic: twice the size takes 8.0x the time (n^3.00)" in picture.alt
+    assert "8.19 us at n = 16" in picture.alt and "dashed" not in picture.alt
+    guessed = ALONE.figure(guess=2, guess_label="your bet")
+    assert "your bet, n^2" in guessed.alt and guessed.png != picture.png
+    assert "Time grows as n^2.00 to n^3.00" in CUBIC.figure().alt
+
+
+def test_equal_growth_is_said_as_such():
+    both = Scaling({"a": CUBIC.points["cubic"], "b": [(n, 2 * t) for n, t in CUBIC.points["cubic"]]}, 1)
+    assert "Time grows as n^3.00 for all of them" in both.figure().alt
+
+
+def test_the_guess_begins_where_the_line_begins(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(module.theme.Picture, "of", lambda fig, alt: drawn.append(fig))
+    ALONE.figure(guess=2)
+    (axes,) = drawn[0].axes
+    (line,) = [line for line in axes.lines if line.get_label().startswith("your guess")]
+    x, y = line.get_xdata(), line.get_ydata()
+    assert y[0] == pytest.approx(2e-9 * 16**3)
+    assert math.log(y[1] / y[0]) / math.log(x[1] / x[0]) == pytest.approx(2)

@@ -1,0 +1,247 @@
+"""The store keeps its promises: atomic, nothing lost, nothing dropped, said once when it cannot write."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+from course_lib.measure.store import FORMAT, HOME_VARIABLE, Store, StoreNotice, data_dir
+
+
+def put(key, value):
+    return lambda values: values.__setitem__(key, value)
+
+
+@pytest.fixture
+def path(private_data_folder):
+    return private_data_folder / "ladder.json"
+
+
+def damaged_files(path):
+    return sorted(path.parent.glob("ladder.damaged-*.json"))
+
+
+def test_what_is_saved_can_be_read_by_another_store(path):
+    assert Store("ladder").read() == {}
+    saved = Store("ladder").update(put("numpy", {"seconds": 0.5, "shape": [2, 3]}))
+    assert saved == Store("ladder").read() == {"numpy": {"seconds": 0.5, "shape": [2, 3]}}
+    assert json.loads(path.read_text())["format"] == FORMAT
+
+
+def test_what_is_returned_is_a_copy():
+    store = Store("ladder")
+    store.update(put("a", [1]))["a"].append(2)
+    store.read()["a"].append(3)
+    assert store.read() == {"a": [1]}
+
+
+def test_the_folder_is_made_on_the_first_write_only(tmp_path, monkeypatch):
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "not" / "yet"))
+    Store("ladder").read()
+    assert not (tmp_path / "not").exists()
+    Store("ladder").update(put("a", 1))
+    assert (tmp_path / "not" / "yet" / "ladder.json").exists()
+
+
+def test_data_dir_follows_the_variable_and_else_the_platform(monkeypatch, tmp_path):
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    assert data_dir() == tmp_path
+    monkeypatch.delenv(HOME_VARIABLE)
+    assert "nine-circles-of-matmul" in str(data_dir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"format": 1, "values": {"a": 1}',  # cut off
+        b"\xff\xfe\x00not text",
+        b"[1, 2, 3]",
+        b'{"values": {}}',
+        b'{"format": "one", "values": {}}',
+        b'{"format": 1, "values": [1]}',
+        b'{"format": 1}',
+        b"[" * 100_000,  # nested too deeply for Python's JSON reader
+        b"null",
+    ],
+)
+def test_a_damaged_file_is_set_aside_and_never_dropped(path, content):
+    path.write_bytes(content)
+    with pytest.warns(StoreNotice, match="damaged"):
+        assert Store("ladder").read() == {}
+    assert path.read_bytes() == content  # a reader holds no lock and touches nothing
+    with pytest.warns(StoreNotice, match="set aside as ladder.damaged-"):
+        Store("ladder").update(put("a", 1))
+    assert Store("ladder").read() == {"a": 1}
+    (aside,) = damaged_files(path)
+    assert aside.read_bytes() == content
+
+
+def test_two_damaged_files_in_the_same_second_are_both_kept(path, monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _: "20300101-000000")
+    for content in (b"first", b"second", b"third"):
+        path.write_bytes(content)
+        with pytest.warns(StoreNotice):
+            Store("ladder").update(put("a", 1))
+    assert sorted(file.read_bytes() for file in damaged_files(path)) == [b"first", b"second", b"third"]
+
+
+@pytest.mark.parametrize(
+    "content", ['{"format": 99, "values": {"a": 1}}', '{"format": 99, "entries": []}', '{"format": 99}']
+)
+def test_a_file_of_a_newer_version_is_left_as_it_is(path, content):
+    path.write_text(content)
+    store = Store("ladder")
+    with pytest.warns(StoreNotice, match="newer version"):
+        assert store.read() == {}
+    with pytest.warns(StoreNotice, match="update the course"):
+        store.update(put("b", 2))
+    assert path.read_text() == content
+    assert store.read() == {"b": 2}  # kept for this session
+    assert not damaged_files(path)
+
+
+def test_a_folder_that_cannot_be_made_is_said_once_and_values_live_on(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file" / "folder"))
+    store = Store("ladder")
+    with pytest.warns(StoreNotice, match="cannot be written") as notices:
+        store.update(put("a", 1))
+        store.update(put("b", 2))
+    assert len([n for n in notices if "cannot be written" in str(n.message)]) == 1
+    assert store.read() == {"a": 1, "b": 2}
+
+
+def test_a_full_disk_keeps_the_old_file_and_runs_the_change_once(path, monkeypatch):
+    store = Store("ladder")
+    store.update(put("old", 1))
+    before = path.read_bytes()
+
+    def no_space(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    calls = []
+    with pytest.warns(StoreNotice, match="No space left"):
+        store.update(lambda values: (calls.append(1), values.update(new=2)))
+    assert calls == [1]
+    assert path.read_bytes() == before
+    assert store.read() == {"old": 1, "new": 2}
+    assert not list(path.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("problem", [ValueError("mine"), OSError("mine"), TimeoutError("mine")])
+def test_an_exception_in_the_change_is_the_callers_and_saves_nothing(problem):
+    store = Store("ladder")
+    store.update(put("a", 1))
+
+    def change(values):
+        values["b"] = 2
+        raise problem
+
+    with pytest.raises(type(problem), match="mine"):
+        store.update(change)
+    assert store.read() == Store("ladder").read() == {"a": 1}
+    store.update(put("c", 3))  # the lock was given back
+    assert Store("ladder").read() == {"a": 1, "c": 3}
+
+
+def test_a_value_that_is_no_json_leaves_the_file_alone():
+    Store("ladder").update(put("a", 1))
+    with pytest.raises(TypeError):
+        Store("ladder").update(put("b", object()))
+    assert Store("ladder").read() == {"a": 1}
+
+
+def test_a_file_system_without_locks_is_said_and_survived(monkeypatch):
+    import filelock
+
+    def no_locks(*_, **__):
+        raise NotImplementedError("FileSystem does not appear to support flock")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", no_locks)
+    store = Store("ladder")
+    with pytest.warns(StoreNotice, match="flock"):
+        store.update(put("a", 1))
+    assert store.read() == {"a": 1}
+
+
+def test_a_lock_that_nobody_gives_back_ends_the_wait(monkeypatch, path):
+    import filelock
+
+    from course_lib.measure import store as module
+
+    monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.05)
+    path.parent.mkdir(exist_ok=True)
+    with filelock.FileLock(str(path) + ".lock"), pytest.warns(StoreNotice, match="cannot be written"):
+        assert Store("ladder").update(put("a", 1)) == {"a": 1}
+
+
+def test_a_reader_that_holds_the_file_for_a_moment_is_waited_for(monkeypatch, path):
+    really = os.replace
+    refusals = [PermissionError(13, "in use"), PermissionError(13, "in use")]
+
+    def busy(source, target):
+        if refusals:
+            raise refusals.pop()
+        really(source, target)
+
+    monkeypatch.setattr(os, "replace", busy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Store("ladder").update(put("a", 1))
+    assert Store("ladder").read() == {"a": 1}
+
+
+def _count_up(name, times):
+    for number in range(times):
+        Store("ladder").update(put(f"{name}-{number}", number))
+        Store("ladder").update(lambda values: values.update(total=values.get("total", 0) + 1))
+
+
+def test_two_processes_with_200_updates_each_lose_nothing():
+    context = multiprocessing.get_context("spawn")
+    crew = [context.Process(target=_count_up, args=(name, 100)) for name in ("left", "right")]
+    for member in crew:
+        member.start()
+    for member in crew:
+        member.join(60)
+    assert [member.exitcode for member in crew] == [0, 0]
+    values = Store("ladder").read()
+    assert values["total"] == 200
+    assert sum(name.startswith(("left-", "right-")) for name in values) == 200
+
+
+WRITER = """
+import sys
+from course_lib.measure.store import Store
+print("started", flush=True)
+while True:
+    Store("ladder").update(lambda values: values.update(n=values.get("n", 0) + 1, filling=["x" * 1000] * 200))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
+def test_killing_a_writer_leaves_a_whole_file_and_no_lock(path):
+    reached = 0
+    for delay in (0.05, 0.11, 0.17):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER], stdout=subprocess.PIPE)
+        writer.stdout.readline()
+        time.sleep(delay)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # no notice: the file is whole
+            values = Store("ladder").update(lambda values: None)
+        assert values.get("n", 0) >= reached
+        reached = values.get("n", 0)
+    assert reached > 0
+    assert not list(path.parent.glob("*.tmp"))  # what the killed writers left was cleared away

@@ -1,0 +1,744 @@
+"""A comparison is fair, says how it was made, and ranks functions right on a busy machine."""
+
+import contextlib
+import gc
+import io
+import json
+import math
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from course_lib.measure import clocks, inputs, results
+from course_lib.measure.bars import finding
+from course_lib.measure.comparison import Conditions
+from course_lib.measure.progress import Progress
+from course_lib.measure.table import Table, digits, seconds_in_words, times
+from course_lib.measure.timing import Comparison, Row, compare
+from course_lib.measure.uncertainty import ratio_interval
+
+QUICK = {"budget_s": 0.05, "min_rounds": 3, "progress": False}
+
+
+def python_work(turns):
+    def work(*_):
+        total = 0
+        for i in range(turns):
+            total += i
+        return total
+
+    return work
+
+
+def row(name, ratio, **changes):
+    made = Row(name, ratio * 1e-3, ratio * 1e-5, 9, None, ratio, ratio * 0.98, ratio * 1.02, None)
+    return replace(made, **changes)
+
+
+def comparison(*rows, baseline=None):
+    how = Conditions(("float64 (8 x 8), C order",), "openblas 0.3", "wall time", "several threads", 9, 1e-3,
+                     "certain enough", 0.01, 0.02, False, 0.1, ())  # fmt: skip
+    return Comparison(tuple(rows), baseline or rows[0].name, 1, "float64", ((8, 8),), how)
+
+
+# -- the numbers -------------------------------------------------------------------------------------------
+
+
+def test_a_matrix_product_is_counted_and_compared():
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((30, 50)), rng.standard_normal((50, 20))
+    result = compare({"numpy": np.matmul, "einsum": lambda A, B: np.einsum("ik,kj->ij", A, B)}, A, B, **QUICK)
+    assert [r.name for r in result.rows] == ["numpy", "einsum"]
+    assert result.baseline == "numpy" and result.threads == 1
+    assert result.dtype == "float64" and result.shapes == ((30, 50), (50, 20))
+    for found in result.rows:
+        assert found.gflops == pytest.approx(2 * 30 * 50 * 20 / found.seconds / 1e9)
+        assert found.rounds >= 3 and found.spread_s >= 0
+        assert found.ratio == pytest.approx(found.seconds / result.row("numpy").seconds)
+        assert found.ratio_low <= found.ratio <= found.ratio_high
+    base, other = result.rows
+    assert (base.ratio, base.ratio_low, base.ratio_high, base.max_error) == (1, 1, 1, 0)
+    assert 0 <= other.max_error < 1e-13
+    assert result.ratio == other.ratio
+    assert result.speedup("einsum") == pytest.approx(1 / other.ratio)
+    assert set(result.ranking()) == {"numpy", "einsum"}
+    assert result.row(result.ranking()[0]).seconds == min(r.seconds for r in result.rows)
+
+
+def test_flops_come_from_two_matrices_or_from_the_caller_only():
+    x = np.ones(8)
+    assert compare({"sum": np.sum}, x, **QUICK).rows[0].gflops is None
+    given = compare({"sum": np.sum}, x, flops=8, **QUICK).rows[0]
+    assert given.gflops == pytest.approx(8 / given.seconds / 1e9)
+    assert inputs.matmul_flops((np.ones((2, 3)), np.ones((4, 5)))) is None
+    assert inputs.matmul_flops((np.ones((2, 3)), np.ones((3, 5)))) == 60
+    assert inputs.matmul_flops((np.ones((2, 3)), np.ones(3))) is None
+    assert inputs.matmul_flops((1.0, 2.0)) is None
+
+
+def test_the_ratio_needs_two_functions():
+    three = comparison(row("a", 1.0), row("b", 2.0), row("c", 3.0))
+    with pytest.raises(ValueError, match="two functions"):
+        _ = three.ratio
+    assert three.ranking() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="no function 'd' here; there are 'a', 'b', 'c'"):
+        three.row("d")
+
+
+def test_the_baseline_can_be_any_of_them():
+    result = compare({"one": python_work(2000), "two": python_work(4000)}, baseline="two", **QUICK)
+    assert result.baseline == "two" and result.row("two").ratio == 1
+    assert result.ratio == result.row("one").ratio < 0.9
+
+
+def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():
+    rng = np.random.default_rng(0)
+    covered, widths = 0, []
+    for _ in range(60):
+        disturbance = rng.lognormal(0, 0.3, 40)  # slows whole rounds
+        times_a = 1.1 * disturbance * rng.lognormal(0, 0.01, 40)
+        times_b = disturbance * rng.lognormal(0, 0.01, 40)
+        low, high = ratio_interval(times_a, times_b)
+        covered += low <= 1.1 <= high
+        widths.append(high - low)
+    assert covered >= 52  # of 60; 95 % would be 57
+    assert np.median(widths) < 0.15  # unpaired it would be 0.3
+    assert ratio_interval(times_a, times_b) == ratio_interval(times_a, times_b)  # fixed seed
+    assert ratio_interval(np.array([3.0]), times_b)[0] == pytest.approx(3.0 / np.median(times_b))
+
+
+def test_max_error_compares_values_places_of_nan_and_shapes():
+    reference = np.array([1.0, -4.0, math.nan, math.inf])
+    assert results.max_error(reference.copy(), reference) == 0
+    assert results.max_error(np.array([1.0, -4.4, math.nan, math.inf]), reference) == pytest.approx(0.1)
+    assert results.max_error(np.array([1.0, -4.0, 0.0, math.inf]), reference) == math.inf
+    assert results.max_error(np.array([1.0, -4.0, math.nan, -math.inf]), reference) == math.inf
+    assert results.max_error(np.array([1.0]), reference) == math.inf
+    assert results.max_error(np.array([2.0]), np.array([0.0])) == math.inf
+    assert results.max_error(np.zeros((0, 3)), np.zeros((0, 3))) == 0
+    assert results.max_error(None, reference) is None
+    assert results.max_error(np.array([1 + 1j]), np.array([1 - 1j])) == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize("value", [None, "text", [[1, 2], [3]], object(), {"a": 1}])
+def test_what_is_no_number_has_no_error(value):
+    assert results.numbers(value) is None
+
+
+def test_lists_integers_and_scalars_are_numbers():
+    assert results.numbers([[1, 2], [3, 4]]).shape == (2, 2)
+    assert results.numbers(np.arange(3, dtype=np.uint8)).dtype == np.float64
+    assert results.numbers(2.5) == 2.5
+
+
+def test_a_result_in_a_reused_buffer_is_kept_as_it_was():
+    buffer = np.zeros((4, 4))
+
+    def into_buffer(A):
+        return np.multiply(A, len(calls), out=buffer)
+
+    calls = [1]
+
+    def counting(A):
+        calls.append(1)
+        return into_buffer(A)
+
+    result = compare({"plain": lambda A: 2 * A, "buffered": counting}, np.ones((4, 4)), **QUICK)
+    assert result.row("buffered").max_error == 0  # its later calls return other values
+
+
+def test_a_wrong_shape_is_noted():
+    result = compare({"a": lambda X: X, "b": lambda X: X[:2]}, np.ones((3, 3)), **QUICK)
+    assert result.row("b").max_error == math.inf
+    assert "do not do the same job" in str(result.card())
+    json.dumps(result.data(), allow_nan=False)
+
+
+def test_errors_are_left_out_when_not_wanted():
+    result = compare({"a": np.sin, "b": np.cos}, np.ones(3), max_error=False, **QUICK)
+    assert [r.max_error for r in result.rows] == [None, None]
+    assert "max error" not in str(result.table())
+
+
+# -- fair inputs -------------------------------------------------------------------------------------------
+
+
+def test_every_function_gets_its_own_copy_and_the_original_stays():
+    seen = {}
+    A = np.arange(12.0).reshape(3, 4)
+    functions = {name: lambda X, name=name: seen.setdefault(name, X) is None for name in "ab"}
+    compare(functions, A, max_error=False, **QUICK)
+    assert not np.shares_memory(seen["a"], seen["b"]) and not np.shares_memory(seen["a"], A)
+    assert np.array_equal(seen["a"], A)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda X: X,
+        lambda X: X.T,
+        lambda X: X[:, ::2],
+        lambda X: X[::-1, 1:],
+        lambda X: X[1:4],
+        lambda X: np.broadcast_to(X[0], X.shape),
+        lambda X: X[:0],
+        lambda X: X[0, 0],
+        lambda X: X.astype(np.float32)[:, 3],
+    ],
+)
+def test_a_copy_has_the_layout_and_the_alignment_of_the_original(view):
+    X = view(np.random.default_rng(0).standard_normal((7, 9)))
+    (copied,) = inputs.clone((X,))
+    assert np.array_equal(copied, X)
+    assert not np.shares_memory(copied, X)
+    if isinstance(X, np.ndarray) and X.size:
+        assert copied.strides == X.strides and copied.dtype == X.dtype
+        assert copied.ctypes.data % inputs.PAGE == X.ctypes.data % inputs.PAGE
+        assert copied.flags.writeable == X.flags.writeable
+
+
+def test_lists_and_other_objects_are_copied_deeply():
+    original = ([[1.0, 2.0], [3.0]], {"a": [1]}, 3.5, "text", np.array([[1], None], dtype=object))
+    copied = inputs.clone(original)
+    assert copied[0] == original[0] and copied[0][0] is not original[0][0]
+    copied[1]["a"].append(2)
+    copied[4][0].append(2)
+    assert original[1] == {"a": [1]} and original[4][0] == [1]
+
+
+def test_torch_tensors_are_copied_with_their_strides():
+    torch = pytest.importorskip("torch")
+    base = torch.arange(24.0).reshape(4, 6)
+    for tensor in (base, base.t(), base[:, ::2], base[0].expand(3, 6), base.to(torch.bfloat16)):
+        (copied,) = inputs.clone((tensor,))
+        assert torch.equal(copied, tensor) and copied.dtype == tensor.dtype
+        assert copied.data_ptr() != tensor.data_ptr()
+        assert 0 in tensor.stride() or copied.stride() == tensor.stride()
+        assert not inputs.changed((copied,), (tensor,))
+    (copied,) = inputs.clone((base.clone().requires_grad_(),))
+    assert copied.requires_grad and copied.is_leaf
+
+
+def test_torch_functions_are_compared():
+    torch = pytest.importorskip("torch")
+    A = torch.ones(8, 8, dtype=torch.bfloat16)
+    result = compare({"mm": torch.mm, "matmul": torch.matmul}, A, A.clone(), **QUICK)
+    assert result.dtype == "bfloat16" and result.shapes == ((8, 8), (8, 8))
+    assert result.row("matmul").max_error == 0 and result.row("mm").gflops > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        (np.ones((2, 2)), lambda X: X.__setitem__((0, 0), 5)),
+        (np.ones((2, 2)), lambda X: X.__setitem__((0, 0), math.nan)),
+        (np.arange(3), lambda X: X.sort() or X.__setitem__(0, 9)),
+        ([[1.0, 2.0]], lambda X: X[0].append(3.0)),
+        ([[1.0, math.nan]], lambda X: X[0].__setitem__(1, 2.0)),
+        ([[1.0, 2.0]], lambda X: X[0].__setitem__(1, math.nan)),
+        ([1, 2], lambda X: X.__setitem__(0, 1.5)),
+        ({"a": [1]}, lambda X: X["a"].append(2)),
+        ({1, 2}, lambda X: X.add(3)),
+    ],
+)
+def test_a_change_of_the_inputs_is_seen(value, change):
+    (copied,) = inputs.clone((value,))
+    assert not inputs.changed((copied,), (value,))
+    change(copied)
+    assert inputs.changed((copied,), (value,))
+
+
+def test_nan_and_unknown_objects_are_no_change():
+    class Odd:
+        pass
+
+    values = (np.array([math.nan, 1.0]), [math.nan], float("nan"), Odd())
+    assert not inputs.changed(inputs.clone(values), values)
+
+
+def test_a_function_that_changes_its_inputs_gets_fresh_ones_and_is_reported():
+    starts = set()
+
+    def greedy(X):
+        starts.add(float(X[0]))
+        X += 1
+        return X
+
+    result = compare({"pure": lambda X: X + 1, "greedy": greedy}, np.zeros(100), **QUICK)
+    assert starts == {0.0}
+    assert result.row("greedy").max_error == 0
+    assert "greedy changes its inputs" in str(result.card())
+    assert "pure changes" not in str(result.card())
+
+
+def test_a_function_that_begins_to_change_its_inputs_late_is_found():
+    calls = []
+
+    def sly(X):
+        calls.append(X[0])
+        if len(calls) > 60:
+            X[0] += 1
+        return X[0]
+
+    result = compare({"pure": lambda X: X[0], "sly": sly}, np.zeros(100), budget_s=0.1, progress=False)
+    assert "sly changes its inputs" in str(result.card())
+    assert calls[-1] == 0
+
+
+# -- fair turns --------------------------------------------------------------------------------------------
+
+
+def test_rounds_are_interleaved_in_shuffled_order():
+    order = []
+    functions = {name: lambda name=name: (order.append(name), time.sleep(0.002)) for name in "abc"}
+    compare(functions, budget_s=0.15, min_rounds=10, max_error=False, progress=False)
+    rounds = ["".join(order[at : at + 3]) for at in range(len(order) - 30, len(order), 3)]
+    assert all(sorted(r) == ["a", "b", "c"] for r in rounds), rounds
+    assert len(set(rounds)) > 1
+
+
+def test_the_garbage_collector_rests_during_samples_and_works_again_afterwards():
+    states = []
+    assert gc.isenabled()
+    compare({"f": lambda: states.append(gc.isenabled())}, max_error=False, **QUICK)
+    assert gc.isenabled()
+    assert states[0] and not any(states[1:])  # the first call is not timed
+    gc.disable()
+    try:
+        compare({"f": lambda: None}, **QUICK)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_slow_call_is_timed_once_and_the_others_are_not_held_up():
+    slow_calls = []
+
+    def slow():
+        slow_calls.append(1)
+        time.sleep(0.12)
+
+    result = compare({"slow": slow, "fast": python_work(100)}, budget_s=0.1, min_rounds=5, progress=False)
+    assert len(slow_calls) == 2  # once to warm up
+    assert result.row("slow").rounds == 1 and result.row("fast").rounds >= 5
+    assert result.row("slow").seconds == pytest.approx(0.12, rel=0.3)
+    found = result.row("fast")
+    assert found.ratio == found.ratio_low == found.ratio_high
+    assert "slow: one call takes 0.1 s, longer than the budget" in str(result.card())
+    assert "(one call)" in str(result.table())
+    json.dumps(result.data(), allow_nan=False)
+
+
+def test_only_slow_functions():
+    result = compare(
+        {"a": lambda: time.sleep(0.03), "b": lambda: time.sleep(0.06)}, budget_s=0.01, progress=False
+    )
+    assert result.ratio == pytest.approx(2, rel=0.3)
+    assert "not known" in result.card()["uncertainty"]
+
+
+def test_min_rounds_are_made_even_over_the_budget():
+    result = compare(
+        {"a": lambda: time.sleep(0.02)}, budget_s=0.03, min_rounds=6, target=1e-9, progress=False
+    )
+    assert result.row("a").rounds == 6
+    assert "the time was over" in result.card()["uncertainty"]
+
+
+def test_measuring_ends_early_when_the_ratio_is_certain():
+    start = time.perf_counter()
+    result = compare({"a": python_work(3000), "b": python_work(9000)}, budget_s=30, target=0.2)
+    assert time.perf_counter() - start < 10
+    assert "the target was" in result.card()["uncertainty"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_thread_pools_are_capped_and_restored(threads):
+    torch = pytest.importorskip("torch")
+    import numba
+    from threadpoolctl import threadpool_info
+
+    def pools():
+        return {lib["filepath"]: lib["num_threads"] for lib in threadpool_info()}
+
+    torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+    numba.get_num_threads()  # starts Numba's threads, which may load a library
+    before = pools(), torch.get_num_threads(), numba.get_num_threads()
+    seen = []
+
+    def look():
+        seen.append((*pools().values(), torch.get_num_threads(), numba.get_num_threads()))
+
+    result = compare({"look": look}, threads=threads, max_error=False, **QUICK)
+    usable = min(threads, result.threads)
+    assert {count for counts in seen for count in counts} == {usable}
+    assert (pools(), torch.get_num_threads(), numba.get_num_threads()) == before
+
+
+def test_threads_that_numba_starts_in_the_first_call_are_capped_and_others_not_started():
+    code = """
+        import numba, sys
+        from threadpoolctl import threadpool_info
+        from course_lib.measure.timing import compare
+        from numba.np.ufunc import parallel
+        compare({"plain": lambda: None}, budget_s=0.02, min_rounds=1)
+        assert not parallel._is_initialized
+
+        @numba.njit(parallel=True)
+        def count(n):
+            total = 0
+            for i in numba.prange(n):
+                total += 1
+            return total
+
+        seen = []
+        compare({"count": lambda: (count(10), seen.append(numba.get_num_threads()))}, budget_s=0.02)
+        assert parallel._is_initialized and set(seen[1:]) == {1}, seen
+        assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_caps_are_lifted_after_an_exception():
+    from threadpoolctl import threadpool_info
+
+    before = [lib["num_threads"] for lib in threadpool_info()]
+    with pytest.raises(ZeroDivisionError):
+        compare({"bad": lambda: 1 / 0}, **QUICK)
+    assert [lib["num_threads"] for lib in threadpool_info()] == before
+
+
+def test_more_threads_than_there_are_is_noted(monkeypatch):
+    monkeypatch.setattr("course_lib.measure.hardware.threads", lambda: 2)
+    result = compare({"f": python_work(10)}, threads=64, **QUICK)
+    assert result.threads == 2
+    assert "64 threads were asked for" in str(result.card())
+
+
+# -- the clock ---------------------------------------------------------------------------------------------
+
+
+needs_thread_clock = pytest.mark.skipif(not clocks.HAS_THREAD_CLOCK, reason="no clock for one thread here")
+
+
+@needs_thread_clock
+def test_pure_computation_is_timed_with_cpu_time():
+    result = compare({"a": python_work(3000), "b": python_work(3000)}, **QUICK)
+    assert result.conditions.clock == "CPU time of the calling thread"
+    assert "CPU time" in result.card()["clock"]
+
+
+@needs_thread_clock
+def test_a_sleeper_brings_back_wall_time_for_all():
+    result = compare({"busy": python_work(1000), "sleeper": lambda: time.sleep(0.004)}, **QUICK)
+    assert result.conditions.clock == "wall time"
+    assert "sleeper spends part of its time waiting" in result.card()["clock"]
+    assert result.row("sleeper").seconds >= 0.004
+
+
+@needs_thread_clock
+def test_a_function_with_threads_of_its_own_brings_back_wall_time():
+    X = np.random.default_rng(0).standard_normal(400_000)
+
+    def in_a_thread(X):
+        worker = threading.Thread(target=lambda: np.sort(X))
+        worker.start()
+        worker.join()
+
+    result = compare({"here": np.sort, "elsewhere": in_a_thread}, X, max_error=False, **QUICK)
+    assert result.conditions.clock == "wall time"
+    assert "elsewhere works on threads of its own" in result.card()["clock"]
+    assert result.ratio > 0.5
+
+
+def test_several_threads_are_timed_with_wall_time():
+    assert clocks.choose(2, {}).name == "wall time"
+
+
+def test_a_trial_that_was_disturbed_once_does_not_decide():
+    calm = clocks.Trial(wall=1.0, cpu=0.99, other_threads=0.0, queued=0.0)
+    preempted = clocks.Trial(wall=2.0, cpu=0.99, other_threads=0.0, queued=1.0)
+    asleep = clocks.Trial(wall=2.0, cpu=0.99, other_threads=0.0, queued=0.0)
+    helped = clocks.Trial(wall=1.0, cpu=0.99, other_threads=0.5, queued=0.0)
+    assert clocks.why_not_cpu_time([calm, asleep, helped]) is None
+    assert clocks.why_not_cpu_time([preempted, preempted]) is None
+    assert "waiting" in clocks.why_not_cpu_time([asleep, asleep])
+    assert "threads" in clocks.why_not_cpu_time([helped])
+
+
+# -- bad arguments and bad functions -----------------------------------------------------------------------
+
+
+def test_an_exception_names_the_function():
+    def broken(X):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        compare({"fine": lambda X: X, "broken one": broken}, np.ones(2), **QUICK)
+    assert any("'broken one'" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "message"),
+    [
+        ({"functions": {}}, TypeError, "functions is"),
+        ({"functions": [max]}, TypeError, "functions is"),
+        ({"functions": {"a": 3}}, TypeError, "must map names to functions"),
+        ({"functions": {3: max}}, TypeError, "must map names to functions"),
+        ({"baseline": "b"}, ValueError, "baseline is 'b', but it must be one of 'a'"),
+        ({"threads": 0}, ValueError, "threads is 0"),
+        ({"threads": 1.5}, ValueError, "threads is 1.5"),
+        ({"min_rounds": True}, ValueError, "min_rounds is True"),
+        ({"budget_s": 0}, ValueError, "budget_s is 0"),
+        ({"budget_s": math.nan}, ValueError, "budget_s is nan"),
+        ({"target": -1}, ValueError, "target is -1"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_in_a_sentence(arguments, problem, message):
+    functions = arguments.pop("functions", {"a": lambda: None})
+    with pytest.raises(problem, match=message):
+        compare(functions, **arguments)
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+
+def test_the_table_has_the_agreed_columns_and_marks_the_baseline():
+    A = np.ones((16, 16))
+    result = compare({"numpy": np.matmul, "twice": lambda A, B: 2 * (A @ B)}, A, A.copy(), **QUICK)
+    table = result.table()
+    assert table.columns == ("", "us", "GFLOP/s", "x baseline", "max error")
+    text = str(table)
+    assert "numpy (baseline)" in text and "±" in text and "1e+00" in text
+    html = table._repr_html_()
+    assert "text-align:right" in html and "numpy (baseline)" in html and 'scope="col"' in html
+    both = result._repr_html_()
+    assert "<table" in both and "<details>" in both and "Fair comparison" in both
+    assert repr(result) == f"{table}\n\n{result.card()}"
+
+
+def test_speed_is_shown_as_a_multiple_and_noise_as_such():
+    table = comparison(
+        row("base", 1.0), row("fast", 0.5), row("same", 1.01, ratio_low=0.98, ratio_high=1.04)
+    ).table()
+    cells = {cells[0]: cells[2] for cells in table.rows}
+    assert cells == {"base": "1.00", "fast": "2.00", "same": "≈ 0.990"}
+    assert any("≈" in note for note in table.notes)
+    assert not any("≈" in note for note in comparison(row("base", 1.0), row("fast", 0.5)).table().notes)
+
+
+def test_text_and_html_are_aligned_and_escaped():
+    table = Table(
+        ("", "us"), (("a<b>", "1"), ("long name", "1,234")), "caption & more", "a<b>", ("note <i>",)
+    )
+    lines = str(table).splitlines()
+    assert lines[3].endswith("      1") and len(lines[3]) == len(lines[4])
+    html = table._repr_html_()
+    assert "a&lt;b&gt; (baseline)" in html and "caption &amp; more" in html and "note &lt;i&gt;" in html
+
+
+def test_the_card_names_what_matters():
+    result = compare({"numpy": np.matmul, "b": np.dot}, np.ones((4, 6)), np.ones((6, 4)).T.copy().T, **QUICK)
+    card = result.card()
+    assert card["threads"].startswith("1 for every function")
+    assert "float64 (4 x 6), C order; float64 (6 x 4), Fortran order" in card["inputs"]
+    assert card["baseline"].startswith("numpy") and "BLAS" in card["baseline"]
+    for what in ("clock", "samples", "caches", "uncertainty", "machine"):
+        assert card[what]
+
+
+def test_data_is_json_and_complete():
+    result = compare({"a": np.sin, "b": np.cos}, np.ones(3), **QUICK)
+    data = json.loads(json.dumps(result.data(), allow_nan=False))
+    assert data["baseline"] == "a" and data["shapes"] == [[3]] and data["threads"] == 1
+    assert [r["name"] for r in data["rows"]] == ["a", "b"]
+    assert data["rows"][1]["seconds"] == result.row("b").seconds
+    assert data["conditions"]["clock"] == result.conditions.clock
+
+
+@pytest.mark.parametrize(
+    ("made", "speed", "said"),
+    [
+        (comparison(row("rows", 1.0), row("columns", 5.2)), False, "columns take 5.2x as long as rows"),
+        (
+            comparison(row("numpy", 1.0), row("compiled-ijk", 98.3)),
+            False,
+            "compiled-ijk takes 98.3x as long as",
+        ),
+        (
+            comparison(row("numpy", 1.0), row("compiled-ijk", 4.0)),
+            True,
+            "compiled-ijk is 0.25x as fast as numpy",
+        ),
+        (comparison(row("python", 1.0), row("numba", 0.02)), False, "numba is 50.0x as fast as python"),
+        (comparison(row("a", 1.0), row("b", 1.0)), False, "take the same time, as far as can be told"),
+        (comparison(row("a", 1.0), row("b", 0.5), row("c", 0.1)), False, "c is fastest: 10.0x as fast as a"),
+        (
+            comparison(row("a", 1.0), row("b", 2.0), row("c", 9.0)),
+            False,
+            "Nothing beats a; c takes 9.0x as long",
+        ),
+    ],
+)
+def test_the_title_says_the_finding(made, speed, said):
+    assert said in finding(made, speed)
+    assert finding(made, speed) in made.figure(speed=speed).alt
+
+
+def test_the_figure_draws_the_guess_and_says_so():
+    made = comparison(row("rows", 1.0), row("columns", 5.2))
+
+    class Prediction:
+        value = 12
+
+    class Unlocked:
+        value = None
+
+    plain = made.figure()
+    assert plain.png.startswith(b"\x89PNG") and "dashed" not in plain.alt
+    for guess in (12, 12.0, Prediction()):
+        drawn = made.figure(guess=guess, guess_label="your bet")
+        assert "A dashed line marks your bet: 12x" in drawn.alt
+        assert drawn.png != plain.png
+    assert made.figure(guess=Unlocked()).alt == plain.alt
+    assert "rows 1.00x (1.00 ms), columns 5.2x (5.20 ms)" in plain.alt
+
+
+def test_a_wide_range_is_drawn_on_a_logarithmic_axis():
+    made = comparison(row("python", 1.0), row("numba", 0.002), row("numpy", 0.0001))
+    assert made.figure(guess=0.01).png and made.figure(speed=True).png
+    assert "numpy is fastest: 10,000x as fast as python" in made.figure().alt
+
+
+def test_one_function_has_a_table_and_no_figure():
+    result = compare({"a": python_work(10)}, **QUICK)
+    assert "a (baseline)" in str(result.table())
+    with pytest.raises(ValueError, match="only one"):
+        result.figure()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (1234.5, "1,234"),
+        (12.345, "12.3"),
+        (1.0, "1.00"),
+        (0.0123, "0.0123"),
+        (0.00001234, "1.23e-05"),
+        (0.0, "0"),
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "inf"),
+    ],
+)
+def test_numbers_are_rounded_for_reading(value, said):
+    assert digits(value) == said
+
+
+def test_ratios_and_durations_in_words():
+    assert [times(v) for v in (5.21, 0.187, 1.04, 17.34, 1734.2)] == [
+        "5.2x",
+        "0.19x",
+        "1.04x",
+        "17.3x",
+        "1,734x",
+    ]
+    assert [seconds_in_words(s) for s in (5e-7, 0.0123, 4.5)] == ["0.500 us", "12.3 ms", "4.50 s"]
+
+
+# -- the progress bar --------------------------------------------------------------------------------------
+
+
+def run_quietly(**arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        compare({"a": python_work(1000), "b": python_work(2000)}, budget_s=0.1, **arguments)
+    return out.getvalue(), err.getvalue()
+
+
+def test_short_work_shows_no_bar_and_stderr_stays_empty():
+    assert run_quietly() == ("", "")
+    assert run_quietly(progress=False) == ("", "")
+    out, err = run_quietly(progress=True)
+    assert "%" in out and err == ""
+
+
+def test_long_work_shows_a_bar_and_wipes_it(monkeypatch):
+    monkeypatch.setattr("course_lib.measure.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("course_lib.measure.progress.REDRAW_S", 0.0)
+    out, err = run_quietly()
+    assert "round" in out and err == ""
+    assert out.split("\r")[-1].strip() == ""
+    before = threading.active_count()
+    with contextlib.redirect_stdout(io.StringIO()), Progress(True) as bar:
+        bar.update(2.0, "a name that is very much longer than the bar has room for")
+        assert threading.active_count() == before  # tqdm's watching thread would disturb the measurement
+
+
+# -- ranking on a busy machine -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def other_programs(count=3):
+    """Keep more programs busy than there are CPUs, one of them on memory."""
+    spin = "while True: sum(range(1000))"
+    stream = "import numpy as np\nx = np.ones(10_000_000)\nwhile True: x += 1"
+    programs = [subprocess.Popen([sys.executable, "-c", code]) for code in [spin] * (count - 1) + [stream]]
+    try:
+        time.sleep(0.3)
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def numpy_work(turns):
+    A, B = np.ones((200, 20 * turns)), np.ones((20 * turns, 200))
+    return lambda: A @ B
+
+
+def numba_work(turns):
+    import numba
+
+    @numba.njit
+    def horner(x, n):
+        for _ in range(n):
+            x = x * 0.999 + 0.5
+        return x
+
+    return lambda: horner(1.0, 3000 * turns)
+
+
+KINDS = {"python": lambda turns: python_work(800 * turns), "numpy": numpy_work, "numba": numba_work}
+
+
+def ranked_right(kind, run):
+    """Compare 10 units of work with 11, in an order and with a seed of its own for each run."""
+    units = (10, 11) if run % 2 else (11, 10)
+    functions = {f"{n}": KINDS[kind](n) for n in units}
+    result = compare(functions, seed=run, max_error=False, progress=False)
+    return result.ranking() == ["10", "11"]
+
+
+@pytest.mark.timing
+def test_ten_percent_are_told_apart_while_other_programs_run():
+    with other_programs():
+        outcomes = {(kind, run): ranked_right(kind, run) for kind in KINDS for run in (0, 1)}
+    assert all(outcomes.values()), outcomes
+
+
+@pytest.mark.timing
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_percent_are_told_apart_in_19_of_20_runs(kind):
+    with other_programs():
+        right = sum(ranked_right(kind, run) for run in range(20))
+    assert right >= 19
