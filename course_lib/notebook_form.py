@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-KEPT_METADATA = ("nbgrader", "nine_circles", "slideshow", "tags")
+KEPT_METADATA = ("deletable", "editable", "nbgrader", "nine_circles", "slideshow", "tags")
 CELL_TYPES = ("code", "markdown", "raw")
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SKIPPED_FOLDERS = {".ipynb_checkpoints", ".venv", "node_modules"}

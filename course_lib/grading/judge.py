@@ -15,8 +15,8 @@ import numpy as np
 
 from course_lib.grading import patterns
 from course_lib.grading.compare import Mismatch, describe
+from course_lib.grading.program import is_stub
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
-from course_lib.grading.rules import is_stub
 from course_lib.grading.runner import Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task

@@ -1,4 +1,4 @@
-"""All tasks by id. A chapter's tasks are declared in one module, imported when first asked for."""
+"""All tasks by id. A chapter's tasks are declared in one package, imported when first asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 
 from course_lib.grading.task import Task
 
-#: chapter -> the module in `tasks/` that declares TASKS. A new chapter adds a line.
+#: chapter -> the package in `tasks/` that declares TASKS. A new chapter adds a line.
 CHAPTERS = {
     "01": "python_loops",
     "02": "compiled_loops",

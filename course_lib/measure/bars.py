@@ -32,6 +32,7 @@ def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> t
         is_log = max(everything) / min(everything) > WIDE_RANGE
         if is_log:
             axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         for place, (row, value) in enumerate(zip(comparison.rows, values, strict=True)):
             _bar(axes, place, row, value, comparison, speed, is_log)
         low, high = min(everything), max(everything)

@@ -18,13 +18,18 @@ from course_lib.measure import clocks, hardware
 
 DTYPES = ("float32", "float64")
 SPANS = ("one", "all")
+PAGE = 4096
 METHOD = 1  # raise it when the way of measuring changes: remembered peaks are then measured again
 WARM_UP_S = 0.03  # long enough for the clock frequency to rise
 WINDOW_S = 0.005  # short, so that some windows are free of other programs
-WINDOWS = 40
+WINDOWS = 30
+FEWEST_WINDOWS = 10
+WINDOWS_S = 1.0  # on a busy machine the windows are cut short here
 CALL_S = 0.25e-3  # one call of the register loop; threads that finish early take another
 TRIAD_PASSES = 5
-LARGEST_TRIAD_ARRAY = 128 * 2**20  # first touching more would cost seconds on a virtual machine
+TOUCH_S = 0.7  # first touching is slow on some virtual machines; arrays are made small enough for this time
+SMALLEST_TRIAD_ARRAY = 16 * 2**20
+LARGEST_TRIAD_ARRAY = 128 * 2**20
 STREAM_RULE = 4  # STREAM wants each array at least this many times the last-level cache
 MULTIPLIER, ADDEND = 0.999, 0.5  # v * 0.999 + 0.5 settles at 500: never inf, nan or denormal
 
@@ -111,13 +116,19 @@ def _measure_flops(simd: str, simd_bits: int, threads: int, notes: list[str]) ->
     """Return the best GFLOP/s of many short windows; kinds take turns, so each gets its calm moments."""
     kernels = {dtype: _kernel(dtype, simd, simd_bits) for dtype in DTYPES}
     rates = {(dtype, span): [] for dtype in DTYPES for span in SPANS}
-    for _ in range(WINDOWS):
+    end = time.perf_counter() + WINDOWS_S
+    for window in range(WINDOWS):
+        if window >= FEWEST_WINDOWS and time.perf_counter() > end:
+            break
         for dtype, (call, gflop) in kernels.items():
             rates[dtype, "one"].append(gflop * _rate(call))
             if threads > 1:
                 rates[dtype, "all"].append(gflop * _rate_together(call, threads))
     if any(_is_disturbed(found) for found in rates.values()):
-        notes.append("The machine was busy: half of the repeats were over 15 % below the best.")
+        notes.append(
+            "The machine was busy: half of the repeats were over 15 % below the best, so the numbers for all "
+            "cores may be too low; machine.peaks(refresh=True) measures again."
+        )
     best = {kind: max(found, default=0.0) for kind, found in rates.items()}
     return {
         dtype: {"one": best[dtype, "one"], "all": max(best[dtype, "one"], best[dtype, "all"])}
@@ -159,13 +170,12 @@ def _turns_in(seconds: float, run: Callable[[int], Any]) -> int:
 
 def _rate(call: Callable[[], Any]) -> float:
     """Return calls per second on this thread during one window, not counting what other programs take."""
-    clock = time.thread_time if clocks.HAS_THREAD_CLOCK else time.perf_counter
-    calls, begun = 0, clock()
+    calls, begun = 0, _own_time()
     end = time.perf_counter() + WINDOW_S
     while time.perf_counter() < end:
         call()
         calls += 1
-    return calls / (clock() - begun)
+    return calls / (_own_time() - begun)
 
 
 def _rate_together(call: Callable[[], Any], threads: int) -> float:
@@ -199,14 +209,27 @@ def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
 def _triad_array_bytes(caches: tuple[hardware.CacheLevel, ...], memory_bytes: int, notes: list[str]) -> int:
     """Choose the size of one triad array: STREAM's rule where time and memory allow it."""
     last = caches[-1].size_bytes if caches else 0
-    wanted = max(32 * 2**20, STREAM_RULE * last)
-    chosen = min(wanted, LARGEST_TRIAD_ARRAY, memory_bytes // 16)
+    wanted = max(2 * SMALLEST_TRIAD_ARRAY, STREAM_RULE * last)
+    chosen = min(wanted, LARGEST_TRIAD_ARRAY, memory_bytes // 16, _bytes_touched_in(TOUCH_S))
     if chosen < STREAM_RULE * last:
         notes.append(
             f"The triad arrays are {chosen / 2**20:.0f} MiB each; STREAM asks for {STREAM_RULE} times the "
             f"last-level cache, {last / 2**20:.0f} MiB. That cache may have served part of the traffic."
         )
     return chosen
+
+
+def _bytes_touched_in(seconds: float) -> int:
+    """Return the size of three arrays that can be touched first in this time, or the smallest size."""
+    import numpy as np
+
+    from course_lib.measure.peak_kernels import touch
+
+    arrays = [np.empty(SMALLEST_TRIAD_ARRAY // 8) for _ in range(3)]
+    start = time.perf_counter()
+    touch(*arrays)
+    share = seconds / (time.perf_counter() - start)
+    return int(SMALLEST_TRIAD_ARRAY * max(1.0, share)) // PAGE * PAGE
 
 
 def _measure_triad(threads: int, array_bytes: int) -> float:
@@ -224,10 +247,11 @@ def _measure_triad(threads: int, array_bytes: int) -> float:
         touch(*own)
         for _ in range(TRIAD_PASSES):
             barrier.wait()
-            start = time.perf_counter()
+            start = clock()
             triad(*own, 3.0)
-            spans.append((start, time.perf_counter()))
+            spans.append((start, clock()))
 
+    clock = time.perf_counter if threads > 1 else _own_time
     spans = _on_threads(passes, threads)
     seconds = [
         max(end for _, end in same) - min(start for start, _ in same) for same in zip(*spans, strict=True)
@@ -260,6 +284,11 @@ def _on_threads(work: Callable[[int, threading.Barrier, list], None], threads: i
         if not isinstance(problem, threading.BrokenBarrierError):
             raise problem
     return results
+
+
+def _own_time() -> float:
+    """Read this thread's CPU time, which leaves out what other programs take (wall time if unknown)."""
+    return time.thread_time() if clocks.HAS_THREAD_CLOCK else time.perf_counter()
 
 
 def _between(values: dict[str, float], threads: int, all_threads: int) -> float:

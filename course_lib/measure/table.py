@@ -6,7 +6,7 @@ import html
 import math
 from dataclasses import dataclass
 
-from course_lib.theme import GREY, PINK
+from course_lib.theme import PINK
 
 _CELL = "padding:.25em .8em;border:0;border-bottom:1px solid #8a849440"
 
@@ -45,7 +45,7 @@ class Table:
         )
         body = "".join(self._html_row(row) for row in self.rows)
         notes = "".join(
-            f'<div style="color:{GREY};font-size:90%">{html.escape(note)}</div>' for note in self.notes
+            f'<div style="font-size:90%;opacity:.85">{html.escape(note)}</div>' for note in self.notes
         )
         return (
             f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">{caption}'

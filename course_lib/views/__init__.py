@@ -21,6 +21,7 @@ _HOME = {
     "bytecode": "interpreter",
     "compare_assembly": "machine_code",
     "course_map": "nine_circles",
+    "innermost_loop": "interpreter",
     "ladder_plot": "ladder_figure",
     "memory": "boxes",
     "predict": "prediction",

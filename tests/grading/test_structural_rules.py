@@ -2,6 +2,7 @@
 
 import pytest
 
+from course_lib.grading.program import is_stub
 from course_lib.grading.rules import (
     PRODUCTS,
     WHOLE_ARRAY,
@@ -13,7 +14,6 @@ from course_lib.grading.rules import (
     NoCalls,
     NoOperator,
     OnlyImports,
-    is_stub,
 )
 from course_lib.grading.task import source
 

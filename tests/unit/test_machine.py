@@ -1,6 +1,7 @@
 """What the machine is (also on systems this one is not) and what it can do."""
 
 import json
+import math
 import os
 import stat
 import subprocess
@@ -262,13 +263,13 @@ def test_a_hanging_nvidia_smi_is_given_up(nvidia_smi, monkeypatch):
 
 @posix_only
 def test_hidden_and_chosen_devices(nvidia_smi, monkeypatch):
-    nvidia_smi('echo "GPU asked as $2, 1024, 550, 8.0"')
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert hardware.gpu() is None
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert hardware.gpu() is None
+    nvidia_smi('test "$1" = -i && name="number $2" || name="the first"; echo "$name, 1024, 550, 8.0"')
+    assert hardware.gpu().name == "the first"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
-    assert hardware.gpu().name == "GPU asked as 3"
+    assert hardware.gpu().name == "number 3"
+    for hidden in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert hardware.gpu() is None
 
 
 # -- what is missing, and the BLAS -------------------------------------------------------------------------
@@ -423,6 +424,25 @@ def test_the_card_shows_peaks_once_measured(measurements):
     assert str(machine.card()) == text
     html = machine.card()._repr_html_()
     assert "<table" in html and 'scope="row"' in html and "200 GFLOP/s" in html
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_register_loop_does_the_operations_that_are_counted(dtype, fused):
+    from course_lib.measure.assembly import inspect
+    from course_lib.measure.peak_kernels import fma_loop
+
+    here = machine.describe()
+    if fused and here.simd not in ("AVX2", "AVX-512", "NEON"):
+        fused = False
+    run, flops_per_turn = fma_loop(dtype, here.simd_bits, chains=12, fused=fused)
+    hot = inspect(run).hot
+    lanes = here.simd_bits // (32 if dtype == "float32" else 64)
+    assert hot.vector_bits == here.simd_bits
+    assert lanes * (2 * hot.n_fma + hot.n_mul + hot.n_add) == flops_per_turn
+    assert hot.has_fma == fused
+    assert hot.n_loads == hot.n_stores == 0  # everything stays in registers
+    assert math.isfinite(run(10_000, 0.999, 0.5))
 
 
 @pytest.mark.timing

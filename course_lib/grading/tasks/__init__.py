@@ -1,1 +1,1 @@
-"""The tasks, one module per chapter."""
+"""The tasks, one package per chapter, one module per task."""

@@ -1,0 +1,250 @@
+"""Reading source text: what an answer reaches, what its names stand for, and whether it was begun at all.
+
+Nothing is run. `rules` judges what is found here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
+#: Ways to run code that the source does not show.
+DODGES = words("""
+    eval exec compile __import__ globals vars import_module __dict__ __getattribute__ __builtins__ modules
+    ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace
+""")
+#: Modules that lead out of what the source shows.
+DODGE_MODULES = frozenset({"ctypes", "cffi", "subprocess", "importlib", "sys", "builtins"})
+
+
+class Program:
+    """Source text, seen from one of its functions: `nodes()` are the syntax nodes that it can reach."""
+
+    def __init__(self, source: str, entry: str) -> None:
+        self.entry = entry
+        self.tree = ast.parse(source)
+        self._statements = self._by_name()
+        self.reached = self._reach()
+        self.aliases = self._aliases()
+
+    def nodes(self) -> Iterator[ast.AST]:
+        """Yield every reachable node once."""
+        for statement in self.reached:
+            yield from ast.walk(statement)
+
+    def function(self) -> ast.FunctionDef | None:
+        """Return the entry's last definition, if it is a `def`."""
+        defined = [node for node in self._statements.get(self.entry, []) if isinstance(node, ast.FunctionDef)]
+        return defined[-1] if defined else None
+
+    def defines(self, name: str) -> bool:
+        """Whether the text itself defines `name` as a function or class."""
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        return any(isinstance(node, kinds) and node.name == name for node in ast.walk(self.tree))
+
+    def dotted(self, node: ast.AST) -> str:
+        """Return what a name or attribute stands for, aliases resolved: "numpy.dot"; "" if unknown."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            root = self.dotted(node.value)
+            return f"{root}.{node.attr}" if root else f"?.{node.attr}"
+        if isinstance(node, ast.Call) and self.dotted(node.func) == "getattr" and len(node.args) >= 2:
+            return f"{self.dotted(node.args[0])}.{constant_text(node.args[1]) or '?'}"
+        return ""
+
+    def _by_name(self) -> dict[str, list[ast.stmt]]:
+        """Map each top-level name to the statements that define or change it."""
+        table: dict[str, list[ast.stmt]] = {}
+        for statement in _flat(self.tree.body):
+            for name in _changed_names(statement):
+                table.setdefault(name, []).append(statement)
+        return table
+
+    def _reach(self) -> list[ast.stmt]:
+        found: dict[int, ast.stmt] = {}
+        names, seen = [self.entry, "*"], set()  # a star import may bring in any name
+        while names:
+            name = names.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for statement in self._statements.get(name, []):
+                if id(statement) not in found:
+                    found[id(statement)] = statement
+                    names += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        return list(found.values())
+
+    def _aliases(self) -> dict[str, str]:
+        """Map names bound by imports and by plain assignments (`d = np.dot`) to what they stand for."""
+        self.aliases: dict[str, str] = {}
+        for node in self.nodes():
+            if isinstance(node, ast.Import):
+                for one in node.names:
+                    self.aliases[one.asname or one.name.split(".")[0]] = (
+                        one.name if one.asname else one.name.split(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom):
+                for one in node.names:
+                    self.aliases[one.asname or one.name] = f"{node.module or ''}.{one.name}"
+        for _ in range(3):  # an alias of an alias of an alias
+            for node in self.nodes():
+                for target, value in bindings(node):
+                    meaning = self.dotted(value)
+                    if "." in meaning or meaning in DODGES or meaning == "getattr":
+                        self.aliases.setdefault(target, meaning)
+        return self.aliases
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield top-level statements; those inside if, try, with and loops as well."""
+    for statement in body:
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                yield from _flat(getattr(statement, part, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _flat(handler.body)
+
+
+def _changed_names(statement: ast.stmt) -> set[str]:
+    """Return the names that a top-level statement defines, assigns, or changes in place."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {one.asname or one.name.split(".")[0] for one in statement.names}
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            names.add(root_name(node))
+        elif isinstance(node, ast.Call):  # table.append(np.dot), setattr(table, "f", np.dot)
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            first = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "setattr" else None
+            names.update(root_name(one) for one in (owner, first) if one is not None)
+    return names - {""}
+
+
+def root_name(node: ast.AST) -> str:
+    """Return the name that attributes and indices hang on: "a" for a.b[0].c; "" if there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield (name, value) for each simple way to give a value a name."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _pairs(target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+    elif isinstance(node, ast.FunctionDef | ast.Lambda):
+        positional = [*node.args.posonlyargs, *node.args.args]
+        for argument, default in zip(reversed(positional), reversed(node.args.defaults), strict=False):
+            yield argument.arg, default
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, its_value in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, its_value)
+
+
+def constant_text(node: ast.AST) -> str | None:
+    """Return the text of a constant string expression ("do" + "t", f"dot", "d" "ot"), or None."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = constant_text(node.left), constant_text(node.right)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.JoinedStr):
+        parts = [
+            constant_text(part.value if isinstance(part, ast.FormattedValue) else part)
+            for part in node.values
+        ]
+        return None if None in parts else "".join(parts)
+    return None
+
+
+def imported(node: ast.AST) -> list[str]:
+    """Return the modules that an import names; none for any other node."""
+    if isinstance(node, ast.Import):
+        return [one.name for one in node.names]
+    return [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+
+
+def is_own(program: Program, name: str) -> bool:
+    """Whether the reached code itself binds the name (as a function, argument or variable)."""
+    if program.defines(name):
+        return True
+    return any(
+        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name)
+        or (isinstance(node, ast.arg) and node.arg == name)
+        for node in program.nodes()
+    )
+
+
+def docstrings(program: Program) -> set[int]:
+    """Return the ids of constants that are mere text: docstrings."""
+    found = set()
+    for node in program.nodes():
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.add(id(node.value))
+    return found
+
+
+def unreadable(program: Program, node: ast.AST) -> str | None:
+    """Return what makes code unreadable at this node: eval, getattr with a computed name …"""
+    if isinstance(node, ast.Name | ast.Attribute):
+        last = program.dotted(node).rpartition(".")[2]
+        own = isinstance(node, ast.Name) and is_own(program, node.id)
+        if last in DODGES and not (own and "." not in program.dotted(node)):
+            return last
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        roots = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        return next((root for root in roots if root.split(".")[0] in DODGE_MODULES), None)
+    if isinstance(node, ast.Call) and program.dotted(node.func) in ("getattr", "builtins.getattr"):
+        readable = len(node.args) >= 2 and constant_text(node.args[1]) is not None
+        return None if readable else "getattr with a name made at run time"
+    return None
+
+
+def at(node: ast.AST, source: str) -> str:
+    """Return the words that point at a node: the line of code it stands in."""
+    lines = source.splitlines()
+    line = lines[node.lineno - 1].strip() if 0 < getattr(node, "lineno", 0) <= len(lines) else ""
+    return f" in `{line}`" if line else ""
+
+
+def is_stub(source: str, entry: str) -> bool:
+    """Whether the entry is still what was handed out: it raises NotImplementedError, or does nothing."""
+    function = Program(source, entry).function()
+    if function is None:
+        return False
+    left = any(
+        isinstance(node, ast.Raise) and "NotImplementedError" in _raised(node) for node in ast.walk(function)
+    )
+    body = [one for one in function.body if not (isinstance(one, ast.Expr) and _is_text(one.value))]
+    return left or all(_does_nothing(one) for one in body)
+
+
+def _raised(node: ast.Raise) -> str:
+    return ast.unparse(node.exc) if node.exc else ""
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr | ast.Return):
+        return isinstance(statement.value, ast.Constant) and statement.value.value is ...
+    return isinstance(statement, ast.Pass)

@@ -1,0 +1,139 @@
+"""Task 02.roofline: the speed that memory and arithmetic allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+
+
+def attainable(intensity: float, peak_gflops: float, gbps: float) -> tuple[float, str]:
+    """Return the GFLOP/s the roofline allows, and what limits: "memory" below the ridge, else "compute"."""
+    by_memory = intensity * gbps
+    return (by_memory, "memory") if by_memory < peak_gflops else (peak_gflops, "compute")
+
+
+def _kernels(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
+    yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
+    yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
+    for _ in range(6):
+        intensity, peak, gbps = (
+            round(float(rng.uniform(*span)), 3) for span in ((0.05, 40), (20, 900), (8, 400))
+        )
+        yield Case((intensity, peak, gbps), "a kernel")
+
+
+TASK = Task(
+    id="02.roofline",
+    title="Is this the end, right?",
+    kind="write",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="an upper bound for any loop before anybody optimises it",
+    entry="attainable",
+    cases=_kernels,
+    reference=attainable,
+    comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
+    lookalikes=(
+        Lookalike(
+            "Your result exceeds the peak: no kernel computes faster than the machine.",
+            lambda intensity, peak, gbps: (
+                (intensity * gbps, attainable(intensity, peak, gbps)[1]) if intensity * gbps > peak else None
+            ),
+        ),
+        Lookalike(
+            "You take the higher of the two bounds; a kernel must stay below both.",
+            lambda intensity, peak, gbps: (
+                max(intensity * gbps, peak),
+                attainable(intensity, peak, gbps)[1],
+            ),
+        ),
+        Lookalike(
+            "The bound by memory is intensity * bandwidth: FLOP/byte times GB/s. You divide.",
+            lambda intensity, peak, gbps: (
+                min(gbps / intensity, peak),
+                "memory" if gbps / intensity < peak else "compute",
+            ),
+        ),
+        Lookalike(
+            "The words are swapped: left of the ridge memory is what limits.",
+            lambda intensity, peak, gbps: (
+                attainable(intensity, peak, gbps)[0],
+                "compute" if intensity * gbps < peak else "memory",
+            ),
+        ),
+        Lookalike(
+            "At the ridge both bounds meet and the peak is reached: that counts as compute.",
+            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None,
+        ),
+    ),
+    hints=(
+        "A kernel that does `intensity` FLOP for each byte, on a machine that moves `gbps` GB per second: "
+        "how many "
+        "FLOP can it do per second at most, if arithmetic cost nothing?",
+        "intensity * gbps is the roof set by memory, peak_gflops the one set by arithmetic. The lower "
+        "roof limits.",
+        'by_memory = intensity * gbps; return (by_memory, "memory") if by_memory < peak_gflops '
+        'else (peak_gflops, "compute").',
+    ),
+    mutants=(
+        Mutant(
+            "the higher roof",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return max(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
+            """),
+            ("stay below both",),
+        ),
+        Mutant(
+            "no peak",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return roof, 'memory' if roof < peak_gflops else 'compute'
+            """),
+            ("exceeds the peak",),
+        ),
+        Mutant(
+            "divides",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = gbps / intensity
+                    return min(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
+            """),
+            ("You divide",),
+        ),
+        Mutant(
+            "words swapped",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return min(roof, peak_gflops), 'compute' if roof < peak_gflops else 'memory'
+            """),
+            ("words are swapped",),
+        ),
+        Mutant(
+            "the ridge counts as memory",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return min(roof, peak_gflops), 'memory' if roof <= peak_gflops else 'compute'
+            """),
+            ("ridge",),
+        ),
+        Mutant(
+            "one number",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    return min(intensity * gbps, peak_gflops)
+            """),
+            ("tuple of 2",),
+        ),
+    ),
+)

@@ -1,0 +1,134 @@
+"""What several tasks of chapter 02 use: the product by its definition, inputs, rules, common slips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.rules import (
+    PRODUCTS,
+    WHOLE_ARRAY,
+    FastmathOnly,
+    MustBeCompiled,
+    NoCalls,
+    NoOperator,
+    OnlyImports,
+)
+from course_lib.grading.task import Case, Lookalike, source
+
+Array = np.ndarray
+
+#: Loops only: no BLAS behind the scenes, no whole-array sums.
+LOOPS_ONLY = (
+    OnlyImports(("numba", "numpy", "math")),
+    NoOperator("@"),
+    NoCalls(PRODUCTS | WHOLE_ARRAY, "this task is to write the loops yourself"),
+    MustBeCompiled(),
+    FastmathOnly(),
+)
+
+
+def product(A: Array, B: Array) -> Array:
+    """Return A @ B, summed in float64 by the definition, in the dtype of A; NaN and inf as IEEE has them."""
+    C = np.zeros((A.shape[0], B.shape[1]))
+    with np.errstate(invalid="ignore"):  # 0 * inf is meant
+        for k in range(A.shape[1]):
+            C += A[:, k, None].astype(np.float64) * B[k].astype(np.float64)
+    return C.astype(A.dtype)
+
+
+def skipping_zeros(A: Array, B: Array) -> Array:
+    """Return the product that leaves out the terms in which A is 0: wrong where B is inf or NaN."""
+    terms = np.where(A[:, :, None] == 0, 0.0, A[:, :, None] * B[None])  # (M, K, N)
+    return terms.sum(axis=1)
+
+
+def matrix(rng: np.random.Generator, M: int, N: int, dtype: str = "float64") -> Array:
+    """Return M x N random numbers, none of them 0, C order."""
+    values = rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+def pair(rng: np.random.Generator, M: int, K: int, N: int, dtype: str = "float64") -> tuple[Array, Array]:
+    """Return A (M, K) and B (K, N)."""
+    return matrix(rng, M, K, dtype), matrix(rng, K, N, dtype)
+
+
+def shapes(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield float64 matrices in C order: small, thin, empty, prime."""
+    for M, K, N in ((3, 3, 3), (2, 3, 4), (1, 7, 1), (5, 1, 3)):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+    for M, K, N, what in ((3, 0, 2, "an empty sum is 0"), (0, 3, 2, "no rows"), (2, 3, 0, "no columns")):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {what}")
+    M, K, N = (int(n) for n in rng.permutation([13, 17, 23]))
+    yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+
+
+def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield what `shapes` has, then NaN and inf, float32, and views that are not contiguous."""
+    yield from shapes(rng)
+    yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN")
+    yield Case(pair(rng, 11, 7, 5, "float32"), "float32, A 11 x 7, B 7 x 5: the result is float32")
+    big = matrix(rng, 14, 18)
+    yield Case((big[::2, ::3], matrix(rng, 5, 6).T), "views: every 2nd row and 3rd column of A, B transposed")
+
+
+def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
+    A, B = pair(rng, 5, 4, 6)
+    A[0, 1], A[2, 2], A[3, 0] = 0.0, np.nan, np.inf
+    B[1, 3], B[0, 5], B[3, 4] = np.inf, 0.0, -np.inf
+    return A, B
+
+
+PRODUCT_SLIPS = (
+    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
+    Lookalike("This is A times the transpose of B: B is indexed [j, k].", lambda A, B: product(A, B.T)),
+    Lookalike(
+        "The last product of every sum is missing: the sum over k has K terms.",
+        lambda A, B: product(A[:, :-1], B[:-1]),
+    ),
+    Lookalike(
+        "Only the last product of every sum is there: add (+=) instead of replacing.",
+        lambda A, B: product(A[:, -1:], B[-1:]),
+    ),
+    Lookalike(
+        "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
+        "exception.",
+        lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
+    ),
+)
+
+HEAD = source("""
+    import numpy as np
+    from numba import njit
+
+""")
+_LOOPS = (
+    HEAD
+    + """\
+@njit{options}
+def {name}(A, B):
+    M, K = A.shape
+    N = B.shape[1]
+    C = {C}
+    for {a} in range({A_range}):
+        for {b} in range({B_range}):
+            for {c} in range({C_range}):
+                {step}
+    return C
+"""
+)
+
+
+def loops(name: str, order: str = "ikj", **changes: str) -> str:
+    """Return compiled loops in an order, with some parts changed."""
+    size = {"i": "M", "j": "N", "k": "K", **{n: changes.pop(n) for n in "ijk" if n in changes}}
+    parts = {
+        "options": "",
+        "C": "np.zeros((M, N), A.dtype)",
+        "step": "C[i, j] += A[i, k] * B[k, j]",
+        **dict(zip("abc", order, strict=True)),
+        **{f"{letter}_range": size[index] for letter, index in zip("ABC", order, strict=True)},
+    }
+    return _LOOPS.format(name=name, **{**parts, **changes})

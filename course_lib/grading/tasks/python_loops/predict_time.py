@@ -1,0 +1,156 @@
+"""Task 01.predict_time: the exponent and the time of a large product, from timings of small ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.rules import OnlyImports
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+
+
+def extrapolate(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    """Return the exponent of the power law through the points (least squares in logs) and the time at N."""
+    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return float(slope), float(np.exp(offset) * N**slope)
+
+
+def _timings(rng: np.random.Generator) -> Iterator[Case]:
+    plain = [8.0, 16.0, 32.0, 64.0]
+    yield Case((plain, [1e-9 * n**3 for n in plain], 500.0), "an exact cubic law, 1 ns per step")
+    for exponent, count in ((3.0, 5), (2.0, 4), (2.81, 7), (1.0, 3)):
+        sizes = sorted(float(n) for n in rng.choice(np.arange(10, 400), count, replace=False))
+        noise = rng.uniform(0.75, 1.35, count)
+        seconds = [float(3e-8 * n**exponent * e) for n, e in zip(sizes, noise, strict=True)]
+        yield Case((sizes, seconds, 1024.0), f"{count} noisy timings")
+    yield Case(([100.0, 200.0], [0.5, 4.1], 50.0), "two points, N below them")
+
+
+def _two_points(sizes: list[float], seconds: list[float], N: float, first: int) -> tuple[float, float] | None:
+    if len(sizes) < 3:
+        return None
+    p = math.log(seconds[-1] / seconds[first]) / math.log(sizes[-1] / sizes[first])
+    return p, seconds[first] * (N / sizes[first]) ** p
+
+
+def _line(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(sizes, seconds, 1)
+    return float(slope), float(offset + slope * N)
+
+
+TASK = Task(
+    id="01.predict_time",
+    title="How long would a large one take?",
+    kind="open",
+    points=2,
+    difficulty=3,
+    minutes=20,
+    good_for="reading an exponent off your own timings, and knowing when not to wait",
+    entry="extrapolate",
+    cases=_timings,
+    reference=extrapolate,
+    comparison=close(rtol=1e-6, parts=("exponent", "seconds at N")),
+    rules=(OnlyImports(("math", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "The exponent is fixed at 3: fit it to the timings, they may follow another law.",
+            lambda sizes, seconds, N: (
+                3.0,
+                float(np.exp(np.mean(np.log(seconds) - 3 * np.log(sizes))) * N**3),
+            ),
+        ),
+        Lookalike(
+            "Only the first and the last point are used: noise in one of them spoils the fit. Use all "
+            "points.",
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, 0),
+        ),
+        Lookalike(
+            "Only the last two points are used: noise in one of them spoils the fit. Use all points.",
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, -2),
+        ),
+        Lookalike(
+            "This is a straight line through the times themselves. A power law is straight in the "
+            "logarithms.",
+            lambda sizes, seconds, N: _line(sizes, seconds, N),
+        ),
+        Lookalike(
+            "The second number is the logarithm of the time: take exp of it.",
+            lambda sizes, seconds, N: (
+                extrapolate(sizes, seconds, N)[0],
+                math.log(extrapolate(sizes, seconds, N)[1]),
+            ),
+        ),
+    ),
+    hints=(
+        "If t = c * N^p, what is log t? Which kind of curve is that in log N?",
+        "log t = log c + p * log N is a straight line: fit one through (log N, log t) by least squares. Its "
+        "slope is p.",
+        "slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1); the time at N is exp(offset) * N "
+        "** slope.",
+    ),
+    mutants=(
+        Mutant(
+            "straight line in the times",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    slope, offset = np.polyfit(sizes, seconds, 1)
+                    return slope, offset + slope * N
+            """),
+            ("straight line", "logarithms"),
+        ),
+        Mutant(
+            "the exponent is 3 anyway",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    c = np.exp(np.mean(np.log(seconds) - 3 * np.log(sizes)))
+                    return 3.0, c * N ** 3
+            """),
+            ("fixed at 3",),
+        ),
+        Mutant(
+            "first and last point only",
+            source("""
+                from math import log
+                def extrapolate(sizes, seconds, N):
+                    p = log(seconds[-1] / seconds[0]) / log(sizes[-1] / sizes[0])
+                    return p, seconds[0] * (N / sizes[0]) ** p
+            """),
+            ("first and the last point",),
+        ),
+        Mutant(
+            "last two points only",
+            source("""
+                from math import log
+                def extrapolate(sizes, seconds, N):
+                    p = log(seconds[-1] / seconds[-2]) / log(sizes[-1] / sizes[-2])
+                    return p, seconds[-2] * (N / sizes[-2]) ** p
+            """),
+            ("last two points",),
+        ),
+        Mutant(
+            "forgets exp",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+                    return slope, offset + slope * np.log(N)
+            """),
+            ("logarithm of the time",),
+        ),
+        Mutant(
+            "mixes log and log10",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    slope, offset = np.polyfit(np.log10(sizes), np.log10(seconds), 1)
+                    return slope, np.exp(offset) * N ** slope
+            """),
+            ("seconds at N",),
+        ),
+    ),
+)
