@@ -28,7 +28,8 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
     """Return the ladder: GFLOP/s of each rung on a log scale, in ladder order, its bottleneck, its error.
 
     `results` None: the learner's own. `dtype` None: the one most rungs were measured in. Of several results
-    of a rung the fastest one is drawn. Rungs without a result stand as empty places.
+    of a rung those on the fewest threads count, so that all stand on equal terms where they can, and the
+    fastest of these is drawn. Rungs without a result stand as empty places.
     """
     from course_lib import ladder
 
@@ -41,11 +42,10 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
 
 
 def fastest(results: Iterable[Result]) -> dict[str, Result]:
-    """Return the fastest result of each rung."""
+    """Return each rung's fastest result among those on its fewest threads."""
     best: dict[str, Result] = {}
-    for result in results:
-        if result.rung not in best or result.gflops > best[result.rung].gflops:
-            best[result.rung] = result
+    for result in sorted(results, key=lambda result: (-result.threads, result.gflops)):
+        best[result.rung] = result
     return best
 
 

@@ -57,6 +57,13 @@ def test_the_fastest_of_several_results_counts():
     assert "numpy 50 GFLOP/s at 512³" in alt and "at 64³" not in alt
 
 
+def test_rungs_are_compared_on_the_fewest_threads():
+    on_one, on_eight = result("numpy", 50.0, 512), result("numpy", 300.0, 1024, threads=8)
+    for found in ([on_one, on_eight], [on_eight, on_one]):
+        assert "numpy 50 GFLOP/s at 512³ on 1 thread" in ladder_plot(found).alt
+    assert "numpy 300 GFLOP/s" in ladder_plot([on_eight]).alt
+
+
 def test_the_dtype_with_most_rungs_is_shown_unless_one_is_asked_for():
     results = [
         result("python-lists", 1.0, dtype="float32"),
