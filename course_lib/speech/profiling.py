@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+WARM_UPS = 2
+
 
 @dataclass(frozen=True)
 class OpRow:
-    """One operator of a profile; times are sums over all calls, in microseconds of CPU time.
+    """One operator in one pass; times are the sums over its calls, in microseconds of CPU time.
 
-    `self_us` is the time in the operator itself, `total_us` includes the operators it calls; `flops` is
-    torch's own count for matrix products and convolutions (0 where it does not count).
+    `self_us` is the time in the operator itself, `total_us` includes the operators it calls; both are medians
+    over the passes. `flops` is torch's own count for matrix products and convolutions (0 elsewhere).
     """
 
     name: str
@@ -26,32 +29,74 @@ class OpRow:
 
 
 def profile(function: Callable[..., Any], *inputs: Any, runs: int = 10, threads: int = 1) -> list[OpRow]:
-    """Return one row per operator of `runs` calls function(*inputs), most self time first.
+    """Return one row per operator of a pass function(*inputs), most self time first.
 
-    Runs without gradients, after two warm-up calls, on `threads` torch threads.
+    Runs without gradients on `threads` torch threads, `runs` passes after two that warm up. What is measured
+    is the steady state of a service that runs for hours (see `_grow_heap`).
     """
     # Kineto, torch's tracer, otherwise writes two lines to stderr for every profile.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     import torch
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as torch_profile
 
+    _grow_heap()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with torch.no_grad():
-            for _ in range(2):
-                function(*inputs)
-            with torch_profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
-                for _ in range(runs):
-                    function(*inputs)
+            passes = [_one_pass(function, inputs) for _ in range(WARM_UPS + runs)][WARM_UPS:]
     finally:
         torch.set_num_threads(before)
-    rows = [
-        OpRow(event.key, event.count, event.self_cpu_time_total, event.cpu_time_total, float(event.flops))
-        for event in recording.key_averages()
-    ]
+    names = {name for events in passes for name in events}
+    rows = [_median_row(name, [events[name] for events in passes if name in events]) for name in names]
     return sorted(rows, key=lambda row: -row.self_us)
+
+
+def _one_pass(function: Callable[..., Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the profiler's event averages of one call, by operator."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as torch_profile
+
+    with torch_profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
+        function(*inputs)
+    return {event.key: event for event in recording.key_averages()}
+
+
+def _median_row(name: str, events: list[Any]) -> OpRow:
+    return OpRow(
+        name,
+        events[0].count,
+        statistics.median(event.self_cpu_time_total for event in events),
+        statistics.median(event.cpu_time_total for event in events),
+        float(events[0].flops),
+    )
+
+
+SPARE_BLOCKS, BLOCK_BYTES = 16, 16 << 20
+
+
+def _grow_heap() -> None:
+    """Give glibc's malloc a heap whose pages are already mapped, and have it keep them; nothing elsewhere.
+
+    An operator that writes into a fresh page waits for the operating system to map it, and the profiler books
+    the wait on that operator: on a virtual machine silu, the first to touch a large new output, took twenty
+    times its own time (4500 us instead of 200). A service that runs for hours has no such waits.
+    """
+    import ctypes
+    import platform
+
+    if platform.libc_ver()[0] != "glibc":
+        return
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+    trim_threshold, mmap_threshold = -1, -3  # mallopt(3) calls them M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+    libc.mallopt(mmap_threshold, 2 * BLOCK_BYTES)  # the largest it accepts
+    libc.mallopt(trim_threshold, 1 << 30)
+    blocks = [block for _ in range(SPARE_BLOCKS) if (block := libc.malloc(BLOCK_BYTES))]
+    for block in blocks:
+        ctypes.memset(block, 0, BLOCK_BYTES)
+    for block in blocks:
+        libc.free(block)
 
 
 @dataclass(frozen=True)
