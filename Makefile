@@ -54,7 +54,7 @@ format: venv
 exercises: venv
 	$(IN_VENV) python -m course_lib exercises
 
-# Takes the first Python that is new enough. When none is, the first one that runs at all says so in a sentence.
+# Takes the first Python that fits. When none is, the first one that runs at all says so in a sentence.
 venv:
 	@for python in $(CANDIDATES); do \
 	  if found=$$("$$python" course_lib/bootstrap.py --fits 2>/dev/null); then \
@@ -64,6 +64,6 @@ venv:
 	for python in $(CANDIDATES); do \
 	  if "$$python" -c "" 2>/dev/null; then exec "$$python" course_lib/bootstrap.py; fi; \
 	done; \
-	echo "Set-up stopped: no Python was found (tried: "$(CANDIDATES)"), and the course needs Python 3.11 or newer;" \
+	echo "Set-up stopped: no Python was found (tried: "$(CANDIDATES)"), and the course needs Python 3.11 to 3.13;" \
 	  "install one (python.org, or your system's packages) and try again." >&2; \
 	exit 1

@@ -1,7 +1,7 @@
 """Makes the course's Python environment, .venv, when it is missing or out of date; every `make` runs it.
 
     python course_lib/bootstrap.py [--asked-for]    make .venv if need be; --asked-for: with this very Python
-    python course_lib/bootstrap.py --fits           is this Python new enough? prints its path if so
+    python course_lib/bootstrap.py --fits           does this Python fit? prints its path if so
 
 This file runs before anything is installed and must read as Python 2.7 as well, so that an old Python gives
 a sentence instead of a syntax error. What it does from there is in course_lib/environment/.
@@ -10,23 +10,23 @@ a sentence instead of a syntax error. What it does from there is in course_lib/e
 import os
 import sys
 
-#: The oldest Python the course runs on; pyproject.toml says the same (a test compares them).
-OLDEST = (3, 11)
+#: The Pythons the course runs on, first and last; pyproject.toml says the same (a test compares them).
+OLDEST, NEWEST = (3, 11), (3, 13)
 
 
-def too_old():
-    """Return the sentence for a Python that is too old."""
+def unfit():
+    """Return the sentence for a Python that is too old, or newer than the course was tried on."""
     return (
-        "Set-up stopped: this is Python %d.%d.%d (%s), but the course needs Python %d.%d or newer; install "
+        "Set-up stopped: this is Python %d.%d.%d (%s), but the course needs Python %d.%d to %d.%d; install "
         "one (python.org, or your system's packages) and try again, or name it: "
         "make lab PYTHON=/path/to/python3.12."
-    ) % (tuple(sys.version_info[:3]) + (sys.executable,) + OLDEST)
+    ) % (tuple(sys.version_info[:3]) + (sys.executable,) + OLDEST + NEWEST)
 
 
 def main(arguments):
     """Do what the module's docstring says and return the exit code."""
-    if tuple(sys.version_info[:2]) < OLDEST:
-        sys.stderr.write(too_old() + "\n")
+    if not OLDEST <= tuple(sys.version_info[:2]) <= NEWEST:
+        sys.stderr.write(unfit() + "\n")
         return 1
     if "--fits" in arguments:
         print(sys.executable)

@@ -13,6 +13,8 @@ import datetime
 import difflib
 import functools
 import importlib
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
@@ -68,6 +70,7 @@ class Result:
     max_error: float | None  # max|C - exact| / max|exact| over sampled entries
     when: str  # ISO 8601, UTC
     machine: str
+    blas: str = ""  # NumPy's BLAS and the kernels it chose, for example "openblas 0.3.31 SkylakeX"
 
 
 def _missing(requires: Sequence[str]) -> str | None:
@@ -124,7 +127,7 @@ LADDER: tuple[Rung, ...] = (
         "compiled-ijk",
         2,
         "Compiled loops, k innermost",
-        "strided reads of B: one number per cache line",
+        "one number at a time: strided B defeats SIMD",
         "compiled",
         requires=("numba",),
         order="ijk",
@@ -181,12 +184,16 @@ def climb(
     """Measure rungs fairly on one random product and add the results to the learner's ladder.
 
     `size` N stands for the shape (N, N, N). `baseline` is "numpy" when it is among `ids`, else the first.
-    Returns the Comparison; raises as `rung` and `measure.timing.compare` do.
+    Returns the Comparison; raises KeyError for an unknown rung, ValueError for a shape, dtype or list of ids
+    that makes no sense, and otherwise as `measure.timing.compare` does.
     """
     from course_lib.measure.timing import compare
 
+    rungs = _rungs(ids)
     shape = _shape(size, shape)
-    rungs = [rung(id) for id in ids]
+    for entry in rungs:
+        if dtype not in entry.dtypes:
+            raise ValueError(f"dtype is {dtype!r}, but '{entry.id}' multiplies {' or '.join(entry.dtypes)}.")
     A, B = operands(shape, dtype)
     if baseline is None:
         baseline = "numpy" if "numpy" in ids else ids[0]
@@ -229,9 +236,17 @@ def results(everywhere: bool = False) -> list[Result]:
     return sorted(kept, key=lambda r: (order[r.rung], r.dtype, r.threads, r.shape))
 
 
+def unreadable() -> int:
+    """Return how many saved entries this version cannot read; they stay in the file."""
+    return sum(_restore(saved) is None for saved in _store().read().values())
+
+
 def forget(rungs: Sequence[str] | None = None) -> int:
     """Delete the learner's results of these rungs on this machine (None: of all); return how many."""
     from course_lib.measure import machine
+
+    if rungs is not None:
+        rungs = [entry.id for entry in _rungs(rungs)]
 
     gone: list[str] = []
     here = machine.key()
@@ -259,12 +274,24 @@ def _store() -> Store:
     return _stores[0]
 
 
+def _rungs(ids: Sequence[str]) -> list[Rung]:
+    if isinstance(ids, str) or not ids:
+        raise ValueError(
+            f"ids is {ids!r}, but a list of rungs is needed, for example ['compiled-ikj', 'numpy']."
+        )
+    return [rung(id) for id in ids]
+
+
 def _shape(size: int | None, shape: Shape | None) -> Shape:
     if (size is None) == (shape is None):
         raise ValueError("Give either a size N or a shape (M, K, N), for example climb(ids, 256).")
-    wanted = (size, size, size) if shape is None else tuple(shape)
-    if len(wanted) != 3 or not all(isinstance(n, int) and n > 0 for n in wanted):
-        raise ValueError(f"The shape is {wanted}, but it must be three positive whole numbers (M, K, N).")
+    given = (size, size, size) if shape is None else shape
+    try:
+        wanted = tuple(operator.index(n) for n in given)  # NumPy's integers as well, but no 3.0
+    except TypeError:
+        wanted = ()
+    if len(wanted) != 3 or min(wanted) < 1 or any(isinstance(n, bool) for n in given):
+        raise ValueError(f"The shape is {given}, but it must be three positive whole numbers (M, K, N).")
     return wanted
 
 
@@ -274,6 +301,8 @@ def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list
     known = {entry.id for entry in LADDER}
     (M, K), (_, N) = comparison.shapes
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    here = machine.describe()
+    blas = f"{here.blas} {here.blas_architecture}"
     return [
         Result(
             rung=row.name,
@@ -286,6 +315,7 @@ def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list
             max_error=errors.get(row.name),
             when=now,
             machine=machine.key(),
+            blas=blas,
         )
         for row in comparison.rows
         if row.name in known
@@ -294,14 +324,33 @@ def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list
 
 def _key(result: Result) -> str:
     M, K, N = result.shape
-    return f"{result.machine}|{result.rung}|{M}x{K}x{N}|{result.dtype}|{result.threads}"
+    kernels = f"|{result.blas}" if result.rung == "numpy" else ""  # as installed or tuned: two baselines
+    return f"{result.machine}|{result.rung}|{M}x{K}x{N}|{result.dtype}|{result.threads}{kernels}"
 
 
 def _restore(saved: Any) -> Result | None:
     """Return the saved Result, or None for an entry this version cannot read (it stays in the file)."""
     try:
         result = Result(**{**saved, "shape": tuple(saved["shape"])})
-        float(result.seconds), float(result.gflops)
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError):
         return None
-    return result
+    return result if _is_sound(result) else None
+
+
+def _is_sound(result: Result) -> bool:
+    """Say whether every field holds what its type promises; JSON would let anything through."""
+    words = (result.rung, result.dtype, result.when, result.machine, result.blas)
+    counts = (*result.shape, result.threads)
+    times = (result.seconds, result.gflops)
+    return (
+        all(isinstance(word, str) for word in words)
+        and len(result.shape) == 3
+        and all(type(count) is int and count > 0 for count in counts)
+        and all(_is_number(time) and 0 < time < math.inf for time in times)
+        and _is_number(result.spread_s)
+        and (result.max_error is None or _is_number(result.max_error))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -31,8 +31,6 @@ def compiled_loops(order: str, fastmath: frozenset[str] = FUSE_AND_REORDER):
     outer, middle, inner = ("ijk".index(name) for name in order)
     at_i, at_j, at_k = (order.index(name) for name in "ijk")
 
-    # Numba's cache on disk does not tell two fastmath settings apart, so only one of them may use it.
-    @njit(fastmath=set(fastmath), nogil=True, cache=fastmath == FUSE_AND_REORDER)
     def loops(A, B, C):
         size = (C.shape[0], C.shape[1], A.shape[1])  # M, N, K
         for x in range(size[outer]):
@@ -42,7 +40,16 @@ def compiled_loops(order: str, fastmath: frozenset[str] = FUSE_AND_REORDER):
                     i, j, k = at[at_i], at[at_j], at[at_k]
                     C[i, j] += A[i, k] * B[k, j]
 
-    return loops
+    # Numba's cache on disk does not tell two fastmath settings apart, so only one of them may use it.
+    return compiled(loops, fastmath, cache=fastmath == FUSE_AND_REORDER)
+
+
+def compiled(loops, fastmath: frozenset[str], cache: bool):
+    """Return `loops` compiled by Numba, kept on disk if asked for and if there is a folder to keep it in."""
+    try:
+        return njit(fastmath=set(fastmath), nogil=True, cache=cache)(loops)
+    except RuntimeError:  # neither the course's folder nor the user's cache folder can be written
+        return njit(fastmath=set(fastmath), nogil=True)(loops)
 
 
 def matmul(A: Array, B: Array, order: str = "ikj") -> Array:

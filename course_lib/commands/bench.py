@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import tempfile
 import time
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_lib import ladder
+from course_lib.measure.table import seconds_in_words
 
 PROBE_SIZE = 48  # small enough for plain Python, large enough to tell rungs apart
 DEFAULT_SIZES = (64, 256, 1024)
+WRITABLE = "choose a file in a folder that exists and is yours"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +76,8 @@ def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, 
     for entry in rungs:
         if entry.id not in in_time:
             expected = costs[entry.id] * growth
-            print(f"  {entry.id}: left out, one call would take about {expected:.0f} s (see --longest)")
+            about = seconds_in_words(expected, significant=2)
+            print(f"  {entry.id}: left out, one call would take about {about} (see --longest)")
     if not in_time:
         return None
     comparison = ladder.climb(
@@ -118,12 +122,28 @@ def _chosen(args: argparse.Namespace) -> list[ladder.Rung]:
     wrong = [size for size in args.sizes if size < 1]
     if wrong:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
+    for option, seconds in (("--budget", args.budget), ("--longest", args.longest)):
+        if not 0 < seconds < math.inf:
+            raise ValueError(f"{option} is {seconds:g}, but it must be a number of seconds above 0.")
+    if args.json and (trouble := _why_not_writable(args.json)):
+        raise ValueError(f"{args.json} cannot be written ({trouble}): {WRITABLE}.")
     return [ladder.rung(id) for id in args.rungs] if args.rungs else list(ladder.LADDER)
 
 
 def _print_rungs() -> None:
     for entry in ladder.LADDER:
         print(f"{entry.id:16} circle {entry.circle}  {entry.title} ({entry.bottleneck})")
+
+
+def _why_not_writable(path: Path) -> str | None:
+    """Return why a file cannot be made there, None when it can: asked before minutes of measuring."""
+    if path.is_dir():
+        return "it is a folder"
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            return None
+    except OSError as problem:
+        return problem.strerror or str(problem)
 
 
 def _write(path: Path, content: dict) -> int:
@@ -133,9 +153,7 @@ def _write(path: Path, content: dict) -> int:
             json.dump(content, file, indent=1)
         os.replace(file.name, path)
     except OSError as problem:
-        print(
-            f"bench: {path} cannot be written ({problem.strerror}): choose a folder that exists and is yours."
-        )
+        print(f"bench: {path} cannot be written ({problem.strerror}): {WRITABLE}.")
         return 1
     print(f"\nWritten to {path}.")
     return 0

@@ -6,6 +6,7 @@ A *problem* keeps a chapter or an assignment from working; a *note* is good to k
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -24,6 +25,8 @@ NBGRADER_EXTENSIONS = (
     "nbgrader.server_extensions.formgrader",
     "nbgrader.server_extensions.validate_assignment",
 )
+CORE = ("numpy", "numba", "torch", "matplotlib", "jupyterlab", "ipywidgets", "nbgrader")
+SAVED = ("ladder", "machine", "guesses")  # the Stores that the course keeps
 ENOUGH_MEMORY_GB = 4
 ENOUGH_DISK_GB = 1
 
@@ -50,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what every check finds; return 0 when there is no problem."""
     lines = []
-    for check in CHECKS:
+    stranger = wrong_python()
+    for check in (lambda: stranger,) if stranger else CHECKS:
         lines.append(_checked(check))
         if not args.json:
             print(lines[-1], flush=True)
@@ -71,6 +75,23 @@ def summary(lines: list[Line]) -> str:
     return f"{len(problems)} problem{'s' if len(problems) > 1 else ''} to mend: {', '.join(problems)}{tail}."
 
 
+def wrong_python() -> Line | None:
+    """Return the one thing to say when the course was called with a Python that it is not installed in."""
+    at_home = Path(sys.prefix).resolve() == (PROJECT / ".venv").resolve()
+    lacking = [name for name in CORE if importlib.util.find_spec(name) is None]
+    if at_home or 2 * len(lacking) < len(CORE):  # with most of it there, each check says what it lacks
+        return None
+    is_system = sys.prefix == sys.base_prefix and not (Path(sys.prefix) / "conda-meta").exists()
+    whose = "the system's Python" if is_system else "the Python of another environment"
+    program = Path(".venv", *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+    if (PROJECT / program).exists():
+        cure = f"use {program}, or `make`"
+    else:
+        cure = "`make lab` makes an environment for the course, .venv, and starts there"
+    found = f"You run {whose} ({sys.executable}), and the course is not installed in it"
+    return Line("problem", "Python", found, cure)
+
+
 def _checked(check: Callable[[], Line]) -> Line:
     what = check.__name__.strip("_").replace("_", " ")
     try:
@@ -88,7 +109,7 @@ def _python() -> Line:
         return Line("OK", "Python", found)
     if sys.version_info < TESTED_PYTHONS[0]:
         return Line(
-            "problem", "Python", found, "install Python 3.11 or newer and run make lab PYTHON=its/path"
+            "problem", "Python", found, "install Python 3.11 to 3.13 and run make lab PYTHON=its/path"
         )
     return Line("note", "Python", f"{found}; tested are 3.11 to 3.13")
 
@@ -219,6 +240,24 @@ def _results_folder() -> Line:
     return Line("OK", "results folder", f"{folder}")
 
 
+def _saved_results() -> Line:
+    from course_lib import ladder
+    from course_lib.measure.store import Store
+
+    stores = [Store(name) for name in SAVED]
+    complaints = [f"{store.path.name}: {said}" for store in stores if (said := store.complaint())]
+    if complaints:
+        cure = f"move it out of {stores[0].path.parent}; what can be measured again then is"
+        return Line("problem", "saved results", "; ".join(complaints), cure)
+    odd = ladder.unreadable()
+    if odd:
+        entries = "1 entry" if odd == 1 else f"{odd} entries"
+        found = f"{stores[0].path}: {entries} cannot be read and count as not measured"
+        return Line("note", "saved results", found, "measure again: python -m course_lib bench")
+    files = ", ".join(store.path.name for store in stores if store.path.exists())
+    return Line("OK", "saved results", f"{files} can be read" if files else "none yet")
+
+
 def _GPU() -> Line:
     from course_lib.measure import machine
 
@@ -271,6 +310,7 @@ CHECKS: tuple[Callable[[], Line], ...] = (
     _JupyterLab,
     _nbgrader,
     _results_folder,
+    _saved_results,
     _GPU,
     _browser,
     _sandbox,

@@ -1,4 +1,4 @@
-"""What a learner calls in a notebook: check, hint, baseline."""
+"""What a learner calls in a notebook: check, total, hint, baseline."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from course_lib.theme import GREY
 PUBLIC_SEED = 9
 
 _hints_given: dict[str, int] = {}
+_latest: dict[str, Report] = {}
 
 
 def check(id: str, answer: Any = None, brief: bool = False) -> Report:
@@ -27,8 +28,19 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
     a stub, the report says that the task is not started. `brief` shows one line if there is nothing to mend.
     """
     report = examine(registry.task(id), answer)
+    _latest[report.task_id] = report
     report.show(brief)
     return report
+
+
+def total(chapter: str) -> Note:
+    """Return the sum of the points of a chapter's tasks, as far as they were checked in this session."""
+    tasks = registry.tasks(chapter)
+    reports = [_latest.get(task.id) for task in tasks]
+    points = sum(report.points for report in reports if report)
+    open_tasks = [task.id for task, one in zip(tasks, reports, strict=True) if not (one and one.started)]
+    rest = f"Not started: {', '.join(open_tasks)}." if open_tasks else "Every task is started."
+    return Note(f"{points:g} of {sum(task.points for task in tasks):g} points", rest)
 
 
 def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:

@@ -22,6 +22,7 @@ Index = tuple[int, ...]
 class Mismatch:
     """What is wrong with a result.
 
+    `form` says that the type, the shape or the dtype is wrong, so that the values were not compared at all.
     `says` are sentences, the most important first; `rows` are (index, yours, expected) as text; `errors` is
     |yours - expected| over the largest |expected| for a 2-D result (NaN where one of the two is not finite
     and they differ), else None.
@@ -34,6 +35,7 @@ class Mismatch:
     wrong: int = 0
     total: int = 0
     errors: np.ndarray | None = field(default=None, compare=False)
+    form: bool = False
 
 
 class Comparison(Protocol):
@@ -65,7 +67,7 @@ class Values:
             return _compare_words(got, want)
         problem = _type_problem(got, want) or _shape_problem(got, want) or _dtype_problem(got, want)
         if problem:
-            return Mismatch((problem,), describe(got), describe(want))
+            return Mismatch((problem,), describe(got), describe(want), form=True)
         yours, expected = np.asarray(got), np.asarray(want)
         return _compare_arrays(yours, expected, self.tolerance(expected, args), describe(got), describe(want))
 
@@ -73,7 +75,7 @@ class Values:
         names = self.parts or tuple(f"entry {place}" for place in range(len(want)))
         wanted = f"a tuple of {len(want)}: ({', '.join(names)})"
         if not isinstance(got, tuple | list) or len(got) != len(want):
-            return Mismatch((f"Your function returned {describe(got)}, but {wanted} is needed.",))
+            return Mismatch((_returned(got, wanted),), form=True)
         for name, mine, right in zip(names, got, want, strict=True):
             found = self.compare(mine, right, args)
             if found:
@@ -154,7 +156,7 @@ def number_text(value: Any) -> str:
 def _type_problem(got: Any, want: Any) -> str | None:
     wanted = "NumPy array" if isinstance(want, np.ndarray) else _wanted_type(want)
     if got is None:
-        return f"Your function returned None, but {_a(wanted)} is needed: is a `return` missing?"
+        return _returned(got, _a(wanted))
     if type(got).__name__ == "generator":
         return f"Your function returned a generator, but {_a(wanted)} is needed: use return, not yield."
     if isinstance(want, np.ndarray):
@@ -163,7 +165,12 @@ def _type_problem(got: Any, want: Any) -> str | None:
         right = type(got) is list
     else:
         right = _is_number(got)
-    return None if right else f"Your function returned {describe(got)}, but {_a(wanted)} is needed."
+    return None if right else _returned(got, _a(wanted))
+
+
+def _returned(got: Any, wanted: str) -> str:
+    missing = ": is a `return` missing?" if got is None else "."
+    return f"Your function returned {describe(got)}, but {wanted} is needed{missing}"
 
 
 def _wanted_type(want: Any) -> str:
@@ -195,6 +202,8 @@ def _shape_problem(got: Any, want: Any) -> str | None:
 def _list_problem(got: list, want: list) -> str | None:
     """Say what keeps a list from being a matrix of numbers like the wanted one."""
     nested = bool(want) and isinstance(want[0], list)
+    if nested and len(got) == sum(map(len, want)) > 0 and all(map(_is_number, got)):
+        return "You collected all elements in one list: begin a new list for every row."
     for place, row in enumerate(got):
         if nested and type(row) is not list:
             return f"Row {place} of your result is {describe(row)}, but every row must be a list."
@@ -226,7 +235,12 @@ def _is_number(value: Any) -> bool:
 def _compare_words(got: Any, want: str) -> Mismatch | None:
     if isinstance(got, str) and got == want:
         return None
-    return Mismatch((f"Yours is {describe(got)}, expected is {want!r}.",))
+    if isinstance(got, str) and got.strip().lower() == want:
+        return Mismatch((f"Yours is {got!r}; write it in lower case, {want!r}.",), form=True)
+    missing = ": is a `return` missing?" if got is None else "."
+    return Mismatch(
+        (f"Yours is {describe(got)}, expected is {want!r}{missing}",), form=not isinstance(got, str)
+    )
 
 
 def _compare_arrays(got: np.ndarray, want: np.ndarray, allowed: Any, got_is: str, want_is: str):

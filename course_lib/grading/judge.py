@@ -22,6 +22,10 @@ from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
 OTHER_INPUTS = "The visible tests pass. Grading may run the same task with other inputs."
+KEPT = (
+    "A timed call gave a wrong result, though the same function was right before. The numbers change with "
+    "every call: does it keep results of earlier calls?"
+)
 GUARD_NOTE = (
     "Found in a second run of your function, in which memory that was never written reads as NaN and every "
     "index is checked. The plain run may look right by luck."
@@ -39,12 +43,18 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     broken = [said for rule in task.rules if (said := rule.judge(code.text, code.entry))]
     if broken:
         return _report(task, 0.0, WRONG, broken)
-    found = _first_fault(task, runner, code, seed)
+    cases = list(task.cases(generator(task, seed)))
+    found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases)
     if found:
         return found
-    return (
-        _with_speed(task, runner, seed) if task.speed else _report(task, task.points, RIGHT, [OTHER_INPUTS])
+    if not task.speed:
+        return _report(task, task.points, RIGHT, [OTHER_INPUTS])
+    timed = Case(
+        task.speed.make_inputs(generator(task, seed, part=1)),
+        "the large one that is timed",
+        guard=any(case.guard for case in cases),
     )
+    return _first_fault(task, runner, code, [timed]) or _with_speed(task, runner, timed.args)
 
 
 def not_started(task: Task, why: str = "") -> Report:
@@ -63,37 +73,36 @@ def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(task.id.encode()), part])
 
 
-def _first_fault(task: Task, runner: Runner, code: Code, seed: int) -> Report | None:
-    """Return the report on the first thing that is wrong; the guarded run comes first, as it does no harm."""
-    cases = list(task.cases(generator(task, seed)))
-    guarded = [case for case in cases if case.guard]
-    if guarded:
-        found = _guarded_fault(task, runner, code, guarded)
-        if found:
-            return found
+def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
+    """Return the report on the first thing that is wrong; a guarded run comes first, as it does no harm."""
+    other: Runner | None = None
+    if any(case.guard for case in cases):
+        try:
+            other = runner.guarded(Code(guard(code.text), code.entry))
+        except Exception as error:  # the text does not stand on its own: say so rather than guess
+            return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
+        found = _guarded_fault(task, other, case) if other and case.guard else None
+        if found:
+            return found
         outcome = runner.call(clone(case.args))
         printed += outcome.printed
         found = _fault_of_case(task, case, outcome)
         if found:
             return replace(found, notes=(*found.notes, *_printed(printed)))
-    return _counting_fault(task, runner, cases)
-
-
-def _guarded_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
-    try:
-        other = runner.guarded(Code(guard(code.text), code.entry))
-    except Exception as error:  # the text does not stand on its own: say so rather than guess
-        return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
-    for case in cases:
-        outcome = other.call(clone(case.args))
-        found, told = _fault_of_case(task, case, outcome), _guard_lines(outcome)
-        if found and told:
-            return replace(found, lines=(*told, *_details(found)), notes=(*found.notes, GUARD_NOTE))
-        if found:  # an ordinary fault: the plain run shows it, with the learner's own lines
-            return None
     return None
+
+
+def _guarded_fault(task: Task, other: Runner, case: Case) -> Report | None:
+    """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
+    outcome = other.call(clone(case.args))
+    told = _guard_lines(case, outcome)
+    found = _fault_of_case(task, case, outcome) if told else None
+    if found is None:
+        return None
+    lines = (*told, *_built_wrong(task, case, outcome.fault), *_details(found))
+    return replace(found, lines=lines, notes=(*found.notes, GUARD_NOTE))
 
 
 def _details(found: Report) -> tuple[str, ...]:
@@ -101,7 +110,7 @@ def _details(found: Report) -> tuple[str, ...]:
     return found.lines if found.mismatch else ()
 
 
-def _guard_lines(outcome: Outcome) -> list[str]:
+def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
     """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
     if outcome.fault and "IndexError" in outcome.fault.kinds:
         return [
@@ -109,7 +118,8 @@ def _guard_lines(outcome: Outcome) -> list[str]:
             "without the check it takes whatever lies in memory there."
         ]
     value = outcome.value
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+    finite = all(np.isfinite(one).all() for one in case.args if isinstance(one, np.ndarray))
+    if finite and isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
         return [
             "Your result depends on memory that was never written: np.empty gives room, not zeros. "
             "(NaN stands for that memory here.)"
@@ -138,7 +148,7 @@ def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
         want = task.reference(*clone(case.args))
         found = _compare(task, case, outcome.value, want)
     if found:
-        return _mismatch_report(task, case, outcome.value, want, found)
+        return _mismatch_report(task, case, outcome, want, found)
     if outcome.owner is not None:
         said = (
             f"Your function returned memory of its own input, {_argument(outcome.owner)}: make a new result."
@@ -161,12 +171,31 @@ def _fault_report(task: Task, case: Case, fault: Fault) -> Report | None:
             return None
         said = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
         return _report(task, 0.0, WRONG, [said], _on(task, case))
-    return _report(task, 0.0, WRONG, [fault.sentence()], _on(task, case))
+    lines = [fault.sentence(), *_built_wrong(task, case, fault)]
+    return _report(task, 0.0, WRONG, lines, _on(task, case))
 
 
-def _mismatch_report(task: Task, case: Case, got: Any, want: Any, found: Mismatch) -> Report:
-    told = patterns.recognise(got, want, case.args, task.lookalikes)
-    return _report(task, 0.0, WRONG, [*told, *found.says], _on(task, case), found)
+def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
+    """Say that the result was built with rows and columns swapped, if an index error shows it."""
+    if fault is None or not fault.built:
+        return []
+    want = np.shape(task.reference(*clone(case.args)))
+    if len(want) != 2 or want[0] == want[1]:
+        return []
+    rows, columns = want
+    return [
+        f"`{name}` has {columns} rows of {rows}; {rows} rows of {columns} are needed."
+        for name, shape in fault.built
+        if shape == (columns, rows)
+    ][:1]
+
+
+def _mismatch_report(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
+    got = outcome.value
+    told = patterns.recognise(got, want, case.args, task.lookalikes, formed=not found.form)
+    printed = got is None and outcome.printed
+    only = ["Printing is not returning: write `return …`."] if printed else []
+    return _report(task, 0.0, WRONG, [*told, *found.says, *only], _on(task, case), found)
 
 
 def _counting_fault(task: Task, runner: Runner, cases: list[Case]) -> Report | None:
@@ -184,13 +213,18 @@ def _counting_fault(task: Task, runner: Runner, cases: list[Case]) -> Report | N
     return None
 
 
-def _with_speed(task: Task, runner: Runner, seed: int) -> Report:
+def _with_speed(task: Task, runner: Runner, args: tuple) -> Report:
     rule = task.speed
-    timing = runner.time(rule, rule.make_inputs(generator(task, seed, part=1)))
+    timing = runner.time(rule, clone(args))
     base = task.points_for_being_right
     if timing.fault:
         said = ["The values are right, but timing it failed.", timing.fault.sentence()]
         return _report(task, base, PARTLY if base else WRONG, said)
+    if timing.last:
+        last = Case(timing.last[0], "the last timed call", must_not_change=False)
+        found = _fault_of_case(task, last, Outcome(timing.last[1]))
+        if found:
+            return replace(found, lines=(KEPT, *found.lines))
     points = base + rule.points * rule.share(timing.high)  # noise counts in the learner's favour
     goal = rule.next_threshold(timing.high)
     lines = [_speed_line(timing)]
@@ -198,6 +232,8 @@ def _with_speed(task: Task, runner: Runner, seed: int) -> Report:
         return _report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
     gain = base + rule.points * rule.share(goal)
     lines.append(f"The values are right. {goal:g}x gives {gain:g} of {task.points:g} points.")
+    if rule.on_the_way and rule.share(timing.high):
+        lines.append(rule.on_the_way)
     return _report(task, points, PARTLY if points else WRONG, lines)
 
 
@@ -205,7 +241,7 @@ def _speed_line(timing: Timing) -> str:
     return (
         f"{timing.speedup:.2f}x as fast as the baseline (95 % between {timing.low:.2f}x and "
         f"{timing.high:.2f}x): "
-        f"{_time(timing.seconds)} against {_time(timing.baseline_seconds)}, same inputs, one thread, "
+        f"{_time(timing.seconds)} against {_time(timing.baseline_seconds)}, equal inputs, one thread, "
         "interleaved."
     )
 

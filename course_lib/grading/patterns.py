@@ -13,16 +13,21 @@ from course_lib.grading.task import Lookalike
 LOOSE = 1e-6  # relative: a recogniser must be sure, not exact
 
 
-def recognise(got: Any, want: Any, args: tuple, lookalikes: Sequence[Lookalike] = ()) -> list[str]:
-    """Return sentences that name the fault, the most telling first; empty if no pattern fits."""
-    told = [one.says for one in lookalikes if _is(got, one, args)]
+def recognise(
+    got: Any, want: Any, args: tuple, lookalikes: Sequence[Lookalike] = (), formed: bool = True
+) -> list[str]:
+    """Return sentences that name the fault, the most telling first; empty if no pattern fits.
+
+    `formed` says that type and shape are right: only then the lookalikes are asked.
+    """
+    told = [one.says for one in lookalikes if formed and _is(got, one, args)]
     if told:
         return told[:1]
     try:
         yours, expected = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return []
-    if yours.ndim != 2:
+    if got is None or yours.ndim != 2:
         return []
     return list(_patterns(yours, expected))[:2]
 
@@ -37,6 +42,8 @@ def _patterns(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
         yield "Your result is zero everywhere: is the sum ever stored?"
     elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
         yield "All rows of your result are the same: are they one list (or one array) used several times?"
+    elif _digits(got, want) is not None:
+        yield f"Your values are right to {_digits(got, want)} digits after the point: do you round?"
     elif _factor(got, want):
         yield f"Every value is {_factor(got, want):g} times what is expected."
     else:
@@ -59,6 +66,17 @@ def _where(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
             yield f"Only the last {len(at)} {name}s are wrong."
 
 
+def _digits(got: np.ndarray, want: np.ndarray) -> int | None:
+    """Return to how many digits after the point `got` is `want` rounded, or None if it is not."""
+    if not (np.isfinite(got).all() and np.isfinite(want).all()):
+        return None
+    for digits in range(1, 9):
+        rounded = np.array_equal(np.round(got, digits), got)
+        if rounded and np.abs(got - want).max() <= 0.501 * 10.0**-digits:
+            return digits
+    return None
+
+
 def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
     """Return c if got = c * want for a c other than 1, else None."""
     if not (np.isfinite(got).all() and np.isfinite(want).all()) or not want.any():
@@ -72,8 +90,12 @@ def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
 def _is(got: Any, lookalike: Lookalike, args: tuple) -> bool:
     try:
         with np.errstate(all="ignore"):
+            if lookalike.fits is not None:
+                return bool(lookalike.fits(got, *args))
             candidate = lookalike.make(*args)
     except Exception:  # a recogniser that does not apply to these inputs is no match
+        return False
+    if candidate is None:
         return False
     if isinstance(candidate, tuple):
         return isinstance(got, tuple | list) and len(got) == len(candidate) and _all_same(got, candidate)

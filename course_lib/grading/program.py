@@ -18,9 +18,11 @@ def words(text: str) -> frozenset[str]:
 DODGES = words("""
     eval exec compile __import__ globals vars import_module __dict__ __getattribute__ __builtins__ modules
     ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace
+    f_locals f_globals f_builtins f_back tb_frame tb_next gi_frame cr_frame ag_frame __traceback__
+    __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
 """)
 #: Modules that lead out of what the source shows.
-DODGE_MODULES = frozenset({"ctypes", "cffi", "subprocess", "importlib", "sys", "builtins"})
+DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback")
 
 
 class Program:
@@ -212,8 +214,12 @@ def unreadable(program: Program, node: ast.AST) -> str | None:
         roots = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         return next((root for root in roots if root.split(".")[0] in DODGE_MODULES), None)
     if isinstance(node, ast.Call) and program.dotted(node.func) in ("getattr", "builtins.getattr"):
-        readable = len(node.args) >= 2 and constant_text(node.args[1]) is not None
-        return None if readable else "getattr with a name made at run time"
+        name = constant_text(node.args[1]) if len(node.args) >= 2 else None
+        if name is None:
+            return "getattr with a name made at run time"
+        return name if name in DODGES else None
+    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
+        return next((name for name in node.kwd_attrs if name in DODGES), None)
     return None
 
 
@@ -229,11 +235,20 @@ def is_stub(source: str, entry: str) -> bool:
     function = Program(source, entry).function()
     if function is None:
         return False
-    left = any(
-        isinstance(node, ast.Raise) and "NotImplementedError" in _raised(node) for node in ast.walk(function)
-    )
     body = [one for one in function.body if not (isinstance(one, ast.Expr) and _is_text(one.value))]
-    return left or all(_does_nothing(one) for one in body)
+    return _left_open(body) or all(_does_nothing(one) for one in body)
+
+
+def _left_open(body: list[ast.stmt]) -> bool:
+    """Whether these statements always come to `raise NotImplementedError`, not only for some inputs."""
+    for statement in body:
+        if isinstance(statement, ast.Raise):
+            return "NotImplementedError" in _raised(statement)
+        if isinstance(statement, ast.For | ast.With) and _left_open(statement.body):
+            return True
+        if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+            return False
+    return False
 
 
 def _raised(node: ast.Raise) -> str:

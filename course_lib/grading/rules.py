@@ -8,10 +8,12 @@ where a name is made up at run time: what cannot be read cannot be judged.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from course_lib.grading.loop_nests import returns_something, writing_orders
+from course_lib.grading.memory import kept
 from course_lib.grading.program import (
     Program,
     at,
@@ -223,7 +225,10 @@ class FastmathOnly:
 
 @dataclass(frozen=True)
 class LoopOrder:
-    """The entry nests its loops in this order: LoopOrder("kij")."""
+    """Every element of the result is computed in loops of this order: LoopOrder("kij").
+
+    i runs over the rows of the result, j over its columns, k over the summands, whatever they are called.
+    """
 
     order: str
 
@@ -232,59 +237,42 @@ class LoopOrder:
         return "loops in the order " + ", ".join(self.order)
 
     def judge(self, source: str, entry: str) -> str | None:
-        """Return a sentence unless some nest of loops runs over exactly these variables, outermost first."""
-        function = Program(source, entry).function()
-        nests = list(_nests(function)) if function else []
-        if tuple(self.order) in nests:
+        """Return a sentence unless all loops that compute the result have the order, outermost first."""
+        program = Program(source, entry)
+        function = program.function()
+        if function is None or not returns_something(function):
+            return None  # comparing its result says more
+        for node in program.nodes():
+            if isinstance(node, ast.FunctionDef) and node is not function and _has_loop(node):
+                return f"The loops are in {node.name}: this task wants them in {entry} itself."
+        found = writing_orders(function)
+        wrong = [one for one in found if one[0] != tuple(self.order)]
+        if found and not wrong:
             return None
-        found = " and ".join(", ".join(nest) for nest in nests if nest) or "not nested"
-        return f"The loops run over {found}; this task wants {', '.join(self.order)}, outermost first."
+        said = _order_text(*wrong[0]) if wrong else "not nested, or they do not write the result"
+        return f"The loops run over {said}; this task wants {', '.join(self.order)}, outermost first."
 
 
-def _nests(node: ast.AST) -> Iterator[tuple[str, ...]]:
-    """Yield the loop variables of every innermost loop, outermost first."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.For):
-            name = child.target.id if isinstance(child.target, ast.Name) else "?"
-            inner = list(_nests(child)) or [()]
-            yield from ((name, *rest) for rest in inner)
-        else:
-            yield from _nests(child)
+def _has_loop(function: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.For | ast.While) for node in ast.walk(function))
+
+
+def _order_text(roles: tuple[str, ...], names: tuple[str, ...]) -> str:
+    said = ", ".join(roles)
+    return said if roles == names else f"{said} (you call them {', '.join(names)})"
 
 
 @dataclass(frozen=True)
-class MaxLoops:
-    """At most `nested` loops inside each other, comprehensions and called helpers included."""
+class NoMemory:
+    """Nothing is kept from one call to the next: for tasks whose answers are timed."""
 
-    nested: int
-
-    @property
-    def wanted(self) -> str:
-        return f"at most {self.nested} nested loops"
+    wanted: str = "nothing kept between calls"
 
     def judge(self, source: str, entry: str) -> str | None:
-        """Return a sentence if the deepest nest is deeper."""
-        program = Program(source, entry)
-        functions = {node.name: node for node in ast.walk(program.tree) if isinstance(node, ast.FunctionDef)}
-        depth = _depth(functions.get(entry), functions, (entry,))
-        return (
-            None
-            if depth <= self.nested
-            else f"Your loops are nested {depth} deep; allowed are {self.nested}."
-        )
-
-
-def _depth(node: ast.AST | None, functions: dict[str, ast.FunctionDef], callers: tuple[str, ...]) -> int:
-    """Return how deep loops nest below `node`, following calls of the learner's own functions."""
-    if node is None:
-        return 0
-    own = isinstance(node, ast.For | ast.While)
-    below = [_depth(child, functions, callers) for child in ast.iter_child_nodes(node)]
-    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-        own = len(node.generators)
-    if isinstance(node, ast.Name) and node.id in functions and node.id not in callers:
-        below.append(_depth(functions[node.id], functions, (*callers, node.id)))
-    return int(own) + max(below, default=0)
+        """Return a sentence for a mutable default, a global, or a write to something outside the function."""
+        for node, what in kept(Program(source, entry)):
+            return f"Your answer uses {what}{at(node, source)}: every call must do all of its work."
+        return None
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import dis
 import io
 import itertools
 import linecache
+import random
 import re
+import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,18 +24,24 @@ import numpy as np
 from course_lib.grading import sources
 from course_lib.grading.counting import Tally, counting
 from course_lib.grading.task import Code, SpeedRule
+from course_lib.measure.inputs import changed
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LONGEST_CALL_S = 10.0
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An exception in the answer: its type and the types above it, its message, the learner's line."""
+    """An exception in the answer: its type and the types above it, its message, the learner's line.
+
+    `built` are the matrices that the answer had made when an index was out of range: (name, shape) of each.
+    """
 
     kinds: tuple[str, ...]
     message: str
     line: int | None = None
     code: str = ""
+    built: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -41,7 +52,7 @@ class Fault:
         place = f" in line {self.line}" if self.line else ""
         code = f", `{self.code}`" if self.code else ""
         said = f": {self.message}" if self.message else ""
-        return f"{self.kind}{place}{code}{said}{'' if said.endswith('.') else '.'}"
+        return f"{self.kind}{place}{code}{said}{'' if said.endswith(('.', '?')) else '.'}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,10 @@ class Counted:
 
 @dataclass(frozen=True)
 class Timing:
-    """Times as fast as the baseline: the measured value and the ends of its 95 % interval."""
+    """Times as fast as the baseline: the measured value and the ends of its 95 % interval.
+
+    `last` is the last timed call, its arguments and its value, for the judge to compare.
+    """
 
     speedup: float
     low: float
@@ -74,6 +88,7 @@ class Timing:
     seconds: float
     baseline_seconds: float
     fault: Fault | None = None
+    last: tuple[tuple, Any] | None = None
 
 
 class Runner(Protocol):
@@ -89,7 +104,7 @@ class Runner(Protocol):
         """Call the answer on counting operands."""
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
-        """Time the answer side by side with the rule's baseline."""
+        """Time the answer side by side with the rule's baseline, on other numbers in every call."""
 
 
 class InProcess:
@@ -99,14 +114,15 @@ class InProcess:
         self._function = function
 
     def call(self, args: tuple) -> Outcome:
-        """Call the answer; its output is counted, its warnings are kept off the page."""
+        """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
         with _quiet() as printed:
             try:
-                value = self._function(*args)
+                with _time_limit(LONGEST_CALL_S):
+                    value = self._function(*args)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                return Outcome(fault=self._fault(error), args_after=args, printed=printed.lines)
+                return Outcome(fault=self._fault(error, args), args_after=args, printed=printed.lines)
         return Outcome(value, None, args, _owner(value, args), printed.lines)
 
     def guarded(self, code: Code) -> InProcess:
@@ -120,15 +136,17 @@ class InProcess:
         return Counted(tally.multiplications, tally.additions, outcome.fault)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
-        """Time the answer through `measure.timing.compare`: one thread, interleaved, same inputs."""
+        """Time the answer through `measure.timing.compare`: one thread, interleaved, equal inputs."""
         from course_lib.measure.timing import compare
 
-        functions = {"the baseline": speed.baseline.load(), "yours": self._function}
+        functions = {
+            "the baseline": _OtherNumbers(speed.baseline.load(), args),
+            "yours": _OtherNumbers(self._function, args),
+        }
         with _quiet():
             try:
                 result = compare(
                     functions,
-                    *args,
                     baseline="the baseline",
                     flops=speed.flops(*args) if speed.flops else None,
                     threads=1,
@@ -141,30 +159,126 @@ class InProcess:
             except Exception as error:
                 return Timing(0.0, 0.0, 0.0, 0.0, 0.0, self._fault(error))
         mine, base = result.row("yours"), result.row("the baseline")
-        return Timing(1 / mine.ratio, 1 / mine.ratio_high, 1 / mine.ratio_low, mine.seconds, base.seconds)
+        last = functions["yours"].last()
+        return Timing(
+            1 / mine.ratio, 1 / mine.ratio_high, 1 / mine.ratio_low, mine.seconds, base.seconds, last=last
+        )
 
-    def _fault(self, error: BaseException) -> Fault:
+    def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
         kinds = tuple(kind.__name__ for kind in type(error).__mro__[:-1])
         line, code = self._place(error)
-        return Fault(kinds, _message(error), line, code)
+        built = self._built(error, args) if isinstance(error, IndexError) else ()
+        return Fault(kinds, _message(error), line, code, built)
 
     def _place(self, error: BaseException) -> tuple[int | None, str]:
         """Return the number and text of the last line of the learner's own code in the traceback."""
+        own = self._own_frames(error)
+        if not own:
+            return self._place_of_name(error)
+        frame, line = own[-1]
+        return line, linecache.getline(frame.f_code.co_filename, line).strip()
+
+    def _place_of_name(self, error: BaseException) -> tuple[int | None, str]:
+        """Return where compiled code uses the name that Numba does not know; it gives no line itself."""
+        unknown = re.search(r"NameError: name '(\w+)' is not defined", str(error))
+        code = getattr(getattr(self._function, "py_func", None), "__code__", None)
+        for step in dis.get_instructions(code) if unknown and code else ():
+            if step.argval == unknown[1] and step.positions and step.positions.lineno:
+                line = step.positions.lineno
+                return line, linecache.getline(code.co_filename, line).strip()
+        return None, ""
+
+    def _own_frames(self, error: BaseException) -> list[tuple[FrameType, int]]:
         plain = getattr(self._function, "py_func", self._function)
         space = getattr(plain, "__globals__", None)
-        own = [
-            (frame.f_code.co_filename, line)
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if frame.f_globals is space
-        ]
-        if not own:
-            return None, ""
-        filename, line = own[-1]
-        return line, linecache.getline(filename, line).strip()
+        return [pair for pair in traceback.walk_tb(error.__traceback__) if pair[0].f_globals is space]
+
+    def _built(self, error: BaseException, args: tuple) -> tuple[tuple[str, tuple[int, int]], ...]:
+        """Return name and shape of the matrices in the learner's frames that are not arguments.
+
+        Compiled code keeps no variables, so it is run once more uncompiled, until it fails again.
+        """
+        inputs = [*args]
+        if not self._own_frames(error) and hasattr(self._function, "py_func"):
+            try:
+                inputs = [*clone(args)]
+                self._function.py_func(*inputs)
+            except Exception as again:
+                error = again
+        found = {}
+        for frame, _ in self._own_frames(error):
+            for name, value in frame.f_locals.items():
+                shape = None if any(value is one for one in inputs) else _matrix_shape(value)
+                if shape:
+                    found[name] = shape
+        return tuple(found.items())
+
+
+def _matrix_shape(value: Any) -> tuple[int, int] | None:
+    """Return the rows and columns of a 2-D array or a list of equally long lists, None for all else."""
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        return value.shape
+    if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        lengths = {len(row) for row in value}
+        return (len(value), lengths.pop()) if len(lengths) == 1 else None
+    return None
+
+
+class _OtherNumbers:
+    """Calls a function on its own copy of the inputs, with another number in each matrix every time.
+
+    A result that was kept from an earlier call is therefore wrong. One number is too little work to be seen
+    in the time of a product, and baseline and answer get the same ones.
+    """
+
+    def __init__(self, function: Callable, args: tuple) -> None:
+        self._function = function
+        self._args = clone(args)
+        self._random = random.Random(len(args))
+        self._value: Any = None
+
+    def __call__(self) -> None:
+        for matrix in self._args:
+            row = matrix[self._random.randrange(len(matrix))]
+            column = self._random.randrange(len(row))
+            row[column] = -row[column]
+        self._value = self._function(*self._args)
+
+    def last(self) -> tuple[tuple, Any]:
+        """Return the arguments and the value of the last call."""
+        return self._args, self._value
+
+
+class TimeLimit(BaseException):
+    """The answer runs too long. Not an Exception, so that the answer's own `except` does not stop it."""
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise TimeLimit(f"it did not finish in {seconds:g} s: does a loop end?")
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler if handler is not None else signal.SIG_DFL)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, left, interval)
 
 
 def clone(value: Any) -> Any:
-    """Return a deep copy; an array keeps its strides, and the memory between its elements is NaN."""
+    """Return a deep copy; an array keeps its strides, and the memory between its elements is NaN.
+
+    `measure.inputs.clone` keeps the place within a page instead, for the speed; here NaN shows a stray read.
+    """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return _clone_array(value)
     if isinstance(value, list | tuple):
@@ -173,7 +287,9 @@ def clone(value: Any) -> Any:
 
 
 def _clone_array(array: np.ndarray) -> np.ndarray:
-    if array.size == 0 or array.flags.c_contiguous or array.flags.f_contiguous:
+    if array.size == 0:
+        return np.lib.stride_tricks.as_strided(array.copy(), array.shape, array.strides)
+    if array.flags.c_contiguous or array.flags.f_contiguous:
         return array.copy(order="K")
     low, high = np.lib.array_utils.byte_bounds(array)
     memory = np.full(high - low, 0xFF, np.uint8)  # all bits set is a NaN in every float format
@@ -185,14 +301,7 @@ def _clone_array(array: np.ndarray) -> np.ndarray:
 
 def unchanged(before: Any, after: Any) -> bool:
     """Whether two values are the same in type, shape and every entry (NaN equals NaN)."""
-    if isinstance(before, np.ndarray):
-        if not isinstance(after, np.ndarray) or before.shape != after.shape or before.dtype != after.dtype:
-            return False
-        return bool(np.array_equal(before, after, equal_nan=before.dtype.kind in "fc"))
-    if isinstance(before, list | tuple):
-        same_kind = type(before) is type(after) and len(before) == len(after)
-        return same_kind and all(unchanged(*pair) for pair in zip(before, after, strict=True))
-    return before is after or before == after or (before != before and after != after)
+    return type(before) is type(after) and not changed(([after],), ([before],))
 
 
 def _owner(value: Any, args: tuple) -> int | None:
@@ -243,7 +352,10 @@ def _message(error: BaseException) -> str:
     lines = [line for line in lines if line]
     if type(error).__module__.startswith("numba"):
         return _numba_message(lines)
-    return " ".join(itertools.islice(lines, 1))[:300]
+    said = " ".join(itertools.islice(lines, 1))[:300]
+    if said.startswith("No matching definition"):  # compiled for fixed types
+        return f"{said}. Remove the types from @njit(...): it then compiles for each input."
+    return said
 
 
 def _numba_message(lines: list[str]) -> str:

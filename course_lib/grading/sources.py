@@ -23,6 +23,7 @@ from course_lib.grading.task import Code
 
 _NUMBER = itertools.count(1)
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
+DEEPEST = 8  # containers in each other that still count as a constant
 
 
 class NoSource(ValueError):
@@ -45,19 +46,14 @@ def answer_source(function: Any) -> Code:
 
     Raises NoSource with one sentence for what has no source of its own: lambdas, built-ins, classes, values.
     """
-    plain = plain_function(function)
     collector = _Collector()
     name = collector.add_function(function)
-    return Code(
-        "\n".join(["from __future__ import annotations", *collector.pieces]) + "\n", name or plain.__name__
-    )
+    return Code("\n".join(["from __future__ import annotations", *collector.pieces]) + "\n", name)
 
 
 def plain_function(function: Any) -> Callable:
     """Return the Python function in `function` (a compiled one is unpacked); NoSource if there is none."""
     plain = getattr(function, "py_func", function)
-    if inspect.isfunction(plain) and plain.__name__ == "<lambda>":
-        raise NoSource("Your answer is a lambda: write a function with `def`, so that errors have a line.")
     if inspect.isfunction(plain):
         return plain
     if inspect.isbuiltin(plain) or type(plain).__name__ in ("ufunc", "_ArrayFunctionDispatcher"):
@@ -78,19 +74,22 @@ class _Collector:
         self.pieces: list[str] = []
         self._done: dict[int, str] = {}
 
-    def add_function(self, function: Any) -> str:
+    def add_function(self, function: Any, called: str = "Your answer") -> str:
         """Add the function and what it uses; return the name it has in the text."""
         plain = plain_function(function)
         if id(plain) in self._done:
             return self._done[id(plain)]
-        self._done[id(plain)] = plain.__name__
-        text = _text_of(plain)
+        if plain.__name__ == "<lambda>":
+            own_name, text = _named_lambda(plain, called)
+        else:
+            own_name, text = plain.__name__, _text_of(plain)
+        self._done[id(plain)] = own_name
         namespace = _namespace(plain)
         for name in sorted(_used_names(plain, text)):
             if name in namespace:
                 self._add(name, namespace[name], plain)
         self.pieces.append(text)
-        return plain.__name__
+        return own_name
 
     def _add(self, name: str, value: Any, user: Callable) -> None:
         if isinstance(value, ModuleType):
@@ -98,7 +97,10 @@ class _Collector:
         elif _is_constant(value):
             self._line(f"{name} = {value!r}")
         elif _belongs_to(value, user):
-            own_name = self.add_function(value) if _is_function(value) else self._add_class(value)
+            if _is_function(value):
+                own_name = self.add_function(value, f"Your helper `{name}`")
+            else:
+                own_name = self._add_class(value)
             if own_name != name:
                 self._line(f"{name} = {own_name}")
         else:
@@ -123,6 +125,26 @@ def _text_of(thing: Any) -> str:
             f"The source of {thing.__name__} cannot be found: define it with `def` in a cell and run that "
             "cell."
         ) from problem
+
+
+def _named_lambda(function: Callable, called: str) -> tuple[str, str]:
+    """Return the name and, written with `def`, the text of a lambda that is simply given a name."""
+    try:
+        (statement,) = ast.parse(_text_of(function)).body
+        (target,) = statement.targets
+        arguments = [ast.unparse(node.args) for node in ast.walk(statement) if isinstance(node, ast.Lambda)]
+        known = isinstance(target, ast.Name) and isinstance(statement.value, ast.Lambda)
+    except (NoSource, SyntaxError, ValueError, AttributeError):
+        known = False
+    if not known or arguments.count(arguments[0]) > 1 or not _takes(statement.value, function):
+        raise NoSource(f"{called} is a lambda: write a function with `def`, so that errors have a line.")
+    head = f"def {target.id}({ast.unparse(statement.value.args)}):"
+    return target.id, f"{head}\n    return {ast.unparse(statement.value.body)}"
+
+
+def _takes(node: ast.Lambda, function: Callable) -> bool:
+    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    return names == list(function.__code__.co_varnames[: function.__code__.co_argcount])
 
 
 def _namespace(function: Callable) -> dict[str, Any]:
@@ -157,9 +179,14 @@ def _global_names(code: CodeType) -> Iterator[str]:
             yield from _global_names(constant)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: Any, depth: int = 0) -> bool:
+    """Whether the value can be written as a literal: a number, a text, or containers of those."""
+    if depth > DEEPEST:  # a list may even contain itself
+        return False
+    if isinstance(value, dict):
+        return _is_constant([*value, *value.values()], depth + 1)
     if isinstance(value, tuple | list | set | frozenset):
-        return len(value) <= 1000 and all(_is_constant(item) for item in value)
+        return len(value) <= 1000 and all(_is_constant(item, depth + 1) for item in value)
     return isinstance(value, PLAIN) and repr(value) not in ("nan", "inf", "-inf")
 
 

@@ -66,7 +66,8 @@ class SpeedRule:
     """The answer must be faster than `baseline` on the inputs `make_inputs(rng)`, measured side by side.
 
     `thresholds` are pairs (times as fast, share of the points), both rising, the last share 1. The share is
-    that of the highest threshold reached. `flops(*inputs)` counts the work for the report.
+    that of the highest threshold reached. `flops(*inputs)` counts the work for the report. `on_the_way` is
+    said to an answer that has reached a threshold, but not the last.
     """
 
     baseline: Code
@@ -75,6 +76,7 @@ class SpeedRule:
     points: float
     budget_s: float = 2.5
     flops: Callable[..., float] | None = None
+    on_the_way: str = ""
 
     def __post_init__(self) -> None:
         speeds = [speed for speed, _ in self.thresholds]
@@ -113,10 +115,15 @@ def source(text: str) -> str:
 
 @dataclass(frozen=True)
 class Lookalike:
-    """A recogniser of a typical slip: if the result equals `make(*args)`, the report says `says`."""
+    """A recogniser of a typical slip: if the result equals `make(*args)`, the report says `says`.
+
+    Where no one result is typical, `fits(got, *args)` says instead whether the slip was made. Both are asked
+    only about results of the right type and shape.
+    """
 
     says: str
-    make: Callable
+    make: Callable | None = None
+    fits: Callable[..., bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from course_lib.theme import Picture
 
 
+WITHIN_THIS_RUN = "this holds within this run: another run on a busy machine may differ more"
+UNREADABLE = 0.1  # a speed below this many times the baseline's is written as a fraction
+
+
 @dataclass(frozen=True)
 class Row:
     """One function of a comparison."""
@@ -119,12 +123,18 @@ class Comparison:
 
     def _speed(self, row: Row) -> str:
         unsure = "" if row.differs or row.name == self.baseline else "≈ "
-        return unsure + digits(1 / row.ratio)
+        return unsure + (_fraction(row) or digits(1 / row.ratio))
 
     def _table_notes(self) -> tuple[str, ...]:
-        legend = "us: median ± half the middle 50 %; x baseline: 2.00 is twice as fast"
-        unsure = any(not row.differs for row in self.rows if row.name != self.baseline)
-        return (legend + ("; ≈ no difference that can be told from noise" if unsure else "") + ".",)
+        legend = ["us: median ± half the middle 50 %", "x baseline: 2.00 is twice as fast"]
+        fraction = next(filter(None, map(_fraction, self.rows)), None)
+        if fraction:
+            legend.append(f"{fraction}: {fraction.removeprefix('1/')} times slower")
+        if any(not row.differs for row in self.rows if row.name != self.baseline):
+            legend.append("≈ no difference that can be told from noise")
+        if any(row.max_error is not None for row in self.rows if row.name != self.baseline):
+            legend.append(f"max error: against the result of {self.baseline}")
+        return ("; ".join(legend) + ".",)
 
     def figure(self, guess: Any = None, guess_label: str = "your guess", speed: bool = False) -> Picture:
         """Draw the times as multiples of the baseline's (`speed`: the speeds), and a guess of that multiple.
@@ -145,7 +155,7 @@ class Comparison:
             ("clock", f"{how.clock}: {how.clock_why}"),
             ("samples", self._samples_in_words()),
             ("caches", "as the calls before left them: warm for short calls, which run many times in a row"),
-            ("uncertainty", self._uncertainty_in_words()),
+            *([("uncertainty", self._uncertainty_in_words())] * (len(self.rows) > 1)),
             *(
                 [("max error", "largest difference from the baseline's result / its largest entry")]
                 * how.max_error
@@ -173,10 +183,11 @@ class Comparison:
     def _uncertainty_in_words(self) -> str:
         how = self.conditions
         width = f"each ratio is known to ±{100 * how.half_width:.2g} % or better (95 %, bootstrap of medians)"
+        target = f"±{100 * how.target:.2g} %"
         if how.ended == "certain enough":
-            return f"{width}; the target was ±{100 * how.target:.2g} %"
+            return f"{width}; the target was {target}; {WITHIN_THIS_RUN}"
         if how.ended == "budget spent":
-            return f"{width}; the time was over before the target of ±{100 * how.target:.2g} % was reached"
+            return f"{width}; the time was over before the target of {target} was reached; {WITHIN_THIS_RUN}"
         return "not known: one call took longer than the whole budget, and a single sample has no spread"
 
     def _machine_in_words(self) -> str:
@@ -211,6 +222,11 @@ def _rounds(count: int) -> str:
 def _microseconds(row: Row) -> str:
     median = digits(row.seconds * 1e6)
     return f"{median} ± {digits(row.spread_s * 1e6, 2)}" if row.rounds > 2 else f"{median} (one call)"
+
+
+def _fraction(row: Row) -> str | None:
+    """Return a speed far below the baseline's as "1/893", None for one that reads well as a number."""
+    return f"1/{digits(row.ratio, 2)}" if 1 / row.ratio < UNREADABLE else None
 
 
 def _error(row: Row, baseline: str) -> str:

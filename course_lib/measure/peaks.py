@@ -10,28 +10,37 @@ import datetime
 import math
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
 
 from course_lib.measure import clocks, hardware
+
+if TYPE_CHECKING:
+    import numpy as np
 
 DTYPES = ("float32", "float64")
 SPANS = ("one", "all")
 PAGE = 4096
-METHOD = 1  # raise it when the way of measuring changes: remembered peaks are then measured again
+METHOD = 2  # raise it when the way of measuring changes: remembered peaks are then measured again
 WARM_UP_S = 0.03  # long enough for the clock frequency to rise
 WINDOW_S = 0.005  # short, so that some windows are free of other programs
 WINDOWS = 30
 FEWEST_WINDOWS = 10
-WINDOWS_S = 1.0  # on a busy machine the windows are cut short here
+WINDOWS_S = 1.2  # on a busy machine the windows are cut short here
 CALL_S = 0.25e-3  # one call of the register loop; threads that finish early take another
-TRIAD_PASSES = 5
-TOUCH_S = 0.7  # first touching is slow on some virtual machines; arrays are made small enough for this time
+TRIAD_WINDOWS = 100
+TRIAD_PIECE = 2**20  # bytes of each array in one call: short beside a window, long beside the call itself
+TOUCH_S = 0.5  # first touching is slow on some virtual machines; arrays are made small enough for this time
 SMALLEST_TRIAD_ARRAY = 16 * 2**20
 LARGEST_TRIAD_ARRAY = 128 * 2**20
 STREAM_RULE = 4  # STREAM wants each array at least this many times the last-level cache
 MULTIPLIER, ADDEND = 0.999, 0.5  # v * 0.999 + 0.5 settles at 500: never inf, nan or denormal
+DISTURBED = (
+    "The machine was busy: half of the repeats were over 15 % below the best, so some peaks may be too low; "
+    "machine.peaks(refresh=True) measures again."
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,10 @@ class Peaks:
     """The machine's limits, for one core ("one") and for all this process may use ("all").
 
     ``flops`` in GFLOP/s per dtype, ``bandwidth`` in GB/s (10^9 bytes; STREAM triad, three arrays counted).
+
+    The triad a = b + s * c is counted as STREAM counts it, 24 bytes per float64 element. Most CPUs move 32:
+    they read the lines of ``a`` before they write them (write-allocate). A kernel that only reads has no such
+    extra traffic, so it can exceed ``bandwidth`` by up to a third.
     """
 
     flops: dict[str, dict[str, float]]
@@ -47,6 +60,13 @@ class Peaks:
     when: str  # ISO 8601, UTC
     array_bytes: int  # size of one of the triad's three arrays
     notes: tuple[str, ...] = ()
+    #: The same with 256-bit vectors where the CPU has wider ones (compilers often use no more); else None.
+    flops_256: dict[str, dict[str, float]] | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs disturbed the measurement, which may then be too low."""
+        return DISTURBED in self.notes
 
     def gflops(self, dtype: Any = "float64", threads: int = 1) -> float:
         """Return the peak GFLOP/s for ``dtype`` on ``threads`` cores."""
@@ -58,6 +78,14 @@ class Peaks:
                 f"No peak was measured for dtype {name!r}; there are {' and '.join(self.flops)}."
             )
         return _between(self.flops[name], threads, self.threads)
+
+    def gflops_256(self, dtype: Any = "float64", threads: int = 1) -> float | None:
+        """Return the peak GFLOP/s with 256-bit vectors, None where the CPU has no wider ones."""
+        import numpy as np
+
+        if self.flops_256 is None:
+            return None
+        return _between(self.flops_256[np.dtype(dtype).name], threads, self.threads)
 
     def gbps(self, threads: int = 1) -> float:
         """Return the memory bandwidth in GB/s that ``threads`` cores reach together."""
@@ -74,66 +102,91 @@ def restore(saved: Any) -> Peaks | None:
         if saved["method"] != METHOD:
             return None
         peaks = Peaks(
-            flops={
-                dtype: {span: _positive(saved["flops"][dtype][span]) for span in SPANS} for dtype in DTYPES
-            },
+            flops=_restored_flops(saved["flops"]),
             bandwidth={span: _positive(saved["bandwidth"][span]) for span in SPANS},
             threads=int(_positive(saved["threads"])),
             when=datetime.datetime.fromisoformat(saved["when"]).isoformat(timespec="seconds"),
             array_bytes=int(_positive(saved["array_bytes"])),
             notes=tuple(str(note) for note in saved["notes"]),
+            flops_256=None if saved["flops_256"] is None else _restored_flops(saved["flops_256"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
     return peaks
 
 
+def _restored_flops(saved: Any) -> dict[str, dict[str, float]]:
+    return {dtype: {span: _positive(saved[dtype][span]) for span in SPANS} for dtype in DTYPES}
+
+
+def higher(one: Peaks, other: Peaks) -> Peaks:
+    """Return ``other`` with every limit raised to that of ``one``: no repeat can be too fast."""
+
+    def top(a: Any, b: Any) -> Any:
+        if isinstance(b, dict):
+            return {name: top(a[name], b[name]) for name in b}
+        return None if b is None else max(a, b)
+
+    return replace(
+        other,
+        flops=top(one.flops, other.flops),
+        bandwidth=top(one.bandwidth, other.bandwidth),
+        flops_256=top(one.flops_256, other.flops_256),
+    )
+
+
 def measure(
     simd: str, simd_bits: int, threads: int, caches: tuple[hardware.CacheLevel, ...], memory_bytes: int
 ) -> Peaks:
-    """Measure the peaks of a machine with these properties; about two seconds, Numba's import included."""
+    """Measure the peaks of a machine with these properties; about four seconds, Numba's import included."""
     notes: list[str] = []
-    flops = _measure_flops(simd, simd_bits, threads, notes)
+    flops, flops_disturbed = _measure_flops(simd, simd_bits, threads)
     array_bytes = _triad_array_bytes(caches, memory_bytes, notes)
-    one = _measure_triad(1, array_bytes)
+    bandwidth, bandwidth_disturbed = _measure_bandwidth(threads, array_bytes)
+    if flops_disturbed or bandwidth_disturbed:
+        notes.insert(0, DISTURBED)
     return Peaks(
-        flops=flops,
-        bandwidth={
-            "one": one,
-            "all": one if threads == 1 else max(one, _measure_triad(threads, array_bytes)),
-        },
+        flops=flops[max(flops)],
+        bandwidth=bandwidth,
         threads=threads,
         when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         array_bytes=array_bytes,
         notes=tuple(notes),
+        flops_256=flops[256] if max(flops) > 256 else None,
     )
 
 
 # -- FLOP/s ------------------------------------------------------------------------------------------------
 
 
-def _measure_flops(simd: str, simd_bits: int, threads: int, notes: list[str]) -> dict[str, dict[str, float]]:
-    """Return the best GFLOP/s of many short windows; kinds take turns, so each gets its calm moments."""
-    kernels = {dtype: _kernel(dtype, simd, simd_bits) for dtype in DTYPES}
-    rates = {(dtype, span): [] for dtype in DTYPES for span in SPANS}
+def _measure_flops(
+    simd: str, simd_bits: int, threads: int
+) -> tuple[dict[int, dict[str, dict[str, float]]], bool]:
+    """Return GFLOP/s per vector width, dtype and span, and whether other programs disturbed it.
+
+    Each is the best of many short windows; all kinds take turns, so each gets its calm moments.
+    """
+    widths = (simd_bits, 256) if simd_bits > 256 else (simd_bits,)
+    kernels = {(bits, dtype): _kernel(dtype, simd, bits) for bits in widths for dtype in DTYPES}
+    rates = {(*kind, span): [] for kind in kernels for span in SPANS}
     end = time.perf_counter() + WINDOWS_S
     for window in range(WINDOWS):
         if window >= FEWEST_WINDOWS and time.perf_counter() > end:
             break
-        for dtype, (call, gflop) in kernels.items():
-            rates[dtype, "one"].append(gflop * _rate(call))
+        for kind, (call, gflop) in kernels.items():
+            rates[*kind, "one"].append(gflop * _rate(call))
             if threads > 1:
-                rates[dtype, "all"].append(gflop * _rate_together(call, threads))
-    if any(_is_disturbed(found) for found in rates.values()):
-        notes.append(
-            "The machine was busy: half of the repeats were over 15 % below the best, so the numbers for all "
-            "cores may be too low; machine.peaks(refresh=True) measures again."
-        )
-    best = {kind: max(found, default=0.0) for kind, found in rates.items()}
-    return {
-        dtype: {"one": best[dtype, "one"], "all": max(best[dtype, "one"], best[dtype, "all"])}
-        for dtype in DTYPES
+                rates[*kind, "all"].append(gflop * _rate_together(call, threads))
+    best = {
+        bits: {dtype: _best(rates[bits, dtype, "one"], rates[bits, dtype, "all"]) for dtype in DTYPES}
+        for bits in widths
     }
+    return best, any(_is_disturbed(found) for found in rates.values())
+
+
+def _best(one: list[float], together: list[float]) -> dict[str, float]:
+    """Return the best rate of one core, and of all: they are never slower than one of them."""
+    return {"one": max(one), "all": max(one + together)}
 
 
 def _is_disturbed(rates: list[float]) -> bool:
@@ -188,9 +241,13 @@ def _rate_together(call: Callable[[], Any], threads: int) -> float:
         barrier.wait()
         worked.append(_work(call))
 
-    worked = [own for (own,) in _on_threads(window, threads)]
-    calls, starts, ends = zip(*worked, strict=True)
-    return sum(calls) / (max(ends) - min(starts))
+    return _joint_rate([own for (own,) in _on_threads(window, threads)])
+
+
+def _joint_rate(worked: Sequence[tuple[float, float, float]]) -> float:
+    """Return the amount of work per second of threads that each did (amount, start, end)."""
+    amounts, starts, ends = zip(*worked, strict=True)
+    return sum(amounts) / (max(ends) - min(starts))
 
 
 def _work(call: Callable[[], Any]) -> tuple[int, float, float]:
@@ -232,8 +289,19 @@ def _bytes_touched_in(seconds: float) -> int:
     return int(SMALLEST_TRIAD_ARRAY * max(1.0, share)) // PAGE * PAGE
 
 
-def _measure_triad(threads: int, array_bytes: int) -> float:
-    """Return the best GB/s of a few passes, every thread on the slice of the arrays that it touched first."""
+def _measure_bandwidth(threads: int, array_bytes: int) -> tuple[dict[str, float], bool]:
+    """Return the triad's best GB/s of one core and of all, and whether other programs disturbed it."""
+    one = _triad_rates(1, array_bytes)
+    together = _triad_rates(threads, array_bytes) if threads > 1 else []
+    return _best(one, together), _is_disturbed(one) or _is_disturbed(together)
+
+
+def _triad_rates(threads: int, array_bytes: int) -> list[float]:
+    """Return the GB/s of many short windows, every thread on the slice of the arrays that it touched first.
+
+    From window to window a thread goes on where it was in its slice, so a piece comes back only after all
+    the others: a cache smaller than the arrays has lost it by then.
+    """
     import numpy as np
 
     from course_lib.measure.peak_kernels import touch, triad
@@ -242,21 +310,31 @@ def _measure_triad(threads: int, array_bytes: int) -> float:
     arrays = [np.empty(count) for _ in range(3)]
     bounds = [count * t // threads for t in range(threads + 1)]
 
-    def passes(thread: int, barrier: threading.Barrier, spans: list) -> None:
+    def windows(thread: int, barrier: threading.Barrier, worked: list) -> None:
         own = [array[bounds[thread] : bounds[thread + 1]] for array in arrays]
         touch(*own)
-        for _ in range(TRIAD_PASSES):
+        cut = _pieces(own)
+        moved = sum(array.nbytes for array in cut[0]) / 1e9  # GB of a call, counted as STREAM does
+        pieces = cycle(cut)
+        for _ in range(TRIAD_WINDOWS):
             barrier.wait()
-            start = clock()
-            triad(*own, 3.0)
-            spans.append((start, clock()))
+            if threads == 1:
+                worked.append(moved * _rate(lambda: triad(*next(pieces), 3.0)))
+            else:
+                calls, start, end = _work(lambda: triad(*next(pieces), 3.0))
+                worked.append((moved * calls, start, end))
 
-    clock = time.perf_counter if threads > 1 else _own_time
-    spans = _on_threads(passes, threads)
-    seconds = [
-        max(end for _, end in same) - min(start for start, _ in same) for same in zip(*spans, strict=True)
-    ]
-    return 3 * 8 * count / min(seconds) / 1e9
+    per_thread = _on_threads(windows, threads)
+    if threads == 1:
+        return per_thread[0]
+    return [_joint_rate(window) for window in zip(*per_thread, strict=True)]
+
+
+def _pieces(arrays: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """Cut the arrays into pieces of TRIAD_PIECE bytes; what is left at the end is not used."""
+    size = min(TRIAD_PIECE // 8, len(arrays[0]))
+    starts = range(0, len(arrays[0]) - size + 1, size)
+    return [[array[start : start + size] for array in arrays] for start in starts]
 
 
 # -- helpers -----------------------------------------------------------------------------------------------

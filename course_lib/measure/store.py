@@ -64,8 +64,18 @@ class Store:
         try:
             return self._load()
         except (OSError, _Newer) as problem:
-            _notice(f"{self.path} cannot be read ({problem}); it is left as it is and counts as empty here.")
+            self._say(
+                f"{self.path} cannot be read ({problem}); it is left as it is and counts as empty here."
+            )
             return {}
+
+    def complaint(self) -> str | None:
+        """Return what is wrong with the file in a few words, None when it can be read or does not exist."""
+        try:
+            self._load(quietly=True)
+        except (OSError, _Newer, _Damaged) as problem:
+            return str(problem)
+        return None
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Apply ``change`` to the saved values, save them and return them."""
@@ -108,50 +118,85 @@ class Store:
         remedy = f"free the disk or set {HOME_VARIABLE} to a folder you may write"
         if isinstance(problem, _Newer):
             remedy = f"update the course or set {HOME_VARIABLE} to another folder"
-        _notice(
+        self._say(
             f"{self.path} cannot be written ({problem}): results of this session are kept only until this "
             f"kernel stops; {remedy}."
         )
 
-    def _load(self, set_aside: bool = False) -> dict[str, Any]:
+    def _load(self, set_aside: bool = False, quietly: bool = False) -> dict[str, Any]:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            return _values_in(self.path)
         except FileNotFoundError:
             return {}
-        except UnicodeDecodeError:
-            return self._damaged("it is not text", set_aside)
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            return self._damaged(f"it is not JSON: {problem}", set_aside)
-        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-            return self._damaged("it has no 'format' number", set_aside)
-        if content["format"] > FORMAT:  # asked before anything else: a newer file may look quite different
-            raise _Newer(f"it was written by a newer version of the course (format {content['format']})")
-        if not isinstance(content.get("values"), dict):
-            return self._damaged("it has no 'values' object", set_aside)
-        return content["values"]
+        except _Damaged as problem:
+            if quietly:
+                raise
+            return self._damaged(str(problem), set_aside)
 
     def _damaged(self, why: str, set_aside: bool) -> dict[str, Any]:
         if not set_aside:  # a reader holds no lock: it reports, the next writer moves the file
-            _notice(f"{self.path} is damaged ({why}); it counts as empty and will be set aside, not deleted.")
+            self._say(
+                f"{self.path} is damaged ({why}); it counts as empty and will be set aside, not deleted."
+            )
             return {}
         aside = _free_name(self.path)
         os.replace(self.path, aside)
-        _notice(f"{self.path} was damaged ({why}); it was set aside as {aside.name} and a new one begun.")
+        self._say(f"{self.path} was damaged ({why}); it was set aside as {aside.name} and a new one begun.")
         return {}
+
+    def _say(self, sentence: str) -> None:
+        """Give the learner a notice: once per process for a file in the state it is in."""
+        try:
+            found = self.path.stat()
+            state = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:
+            state = ()
+        if (sentence, state) not in _said:
+            _said.add((sentence, state))
+            _notice(sentence)
 
 
 class _Newer(Exception):
     """The file comes from a later version of this course."""
 
 
+class _Damaged(Exception):
+    """The file's content is not what a Store writes."""
+
+
+_said: set[tuple[str, tuple]] = set()
+
+
 #: What may go wrong in taking the lock; filelock raises NotImplementedError on file systems without locks.
 _TROUBLE = (OSError, NotImplementedError)
 
 
+def _values_in(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise _Damaged("it is not text") from None
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise _Damaged(f"it is not JSON: {problem}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+        raise _Damaged("it has no 'format' number")
+    if content["format"] > FORMAT:  # asked before anything else: a newer file may look quite different
+        raise _Newer(f"it was written by a newer version of the course (format {content['format']})")
+    if not isinstance(content.get("values"), dict):
+        raise _Damaged("it has no 'values' object")
+    return content["values"]
+
+
 def _notice(sentence: str) -> None:
-    warnings.warn(sentence, StoreNotice, stacklevel=4)
+    """Warn with the sentence alone: the line of code that Python adds would tell a learner nothing."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"{message}\n"
+    try:
+        warnings.warn(sentence, StoreNotice, stacklevel=5)
+    finally:
+        warnings.formatwarning = usual
 
 
 def _lock(path: Path):

@@ -117,12 +117,12 @@ def times(value: float) -> str:
     return f"{digits(value, 3 if is_close_to_one or value >= 10 else 2)}x"
 
 
-def seconds_in_words(seconds: float) -> str:
+def seconds_in_words(seconds: float, significant: int = 3) -> str:
     """Return a duration with the unit that suits it: "12.3 us", "4.56 ms", "7.89 s"."""
     for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
         if seconds < limit:
-            return f"{digits(seconds * factor)} {unit}"
-    return f"{digits(seconds)} s"
+            return f"{digits(seconds * factor, significant)} {unit}"
+    return f"{digits(seconds, significant)} s"
 
 
 def _text_row(cells: tuple[str, ...], widths: list[int]) -> str:

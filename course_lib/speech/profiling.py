@@ -15,7 +15,7 @@ WARM_UPS = 2
 
 @dataclass(frozen=True)
 class OpRow:
-    """One operator in one pass; times are the sums over its calls, in microseconds of CPU time.
+    """One operator in one pass; times are the sums over its calls, in microseconds of wall time.
 
     `self_us` is the time in the operator itself, `total_us` includes the operators it calls; both are medians
     over the passes. `flops` is torch's own count for matrix products and convolutions (0 elsewhere).

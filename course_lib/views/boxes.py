@@ -30,6 +30,7 @@ from course_lib.views.paper import (
 )
 
 DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
+SHARED_LABEL = 270.0  # room beside a list that stands in several rows, for the words that say so
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def memory(rows: Sequence[Sequence[float]]) -> Html:
     drawn, bottom, width = _lists(rows, shown)
     below, end = _array(array, shown, bottom + 34)
     title = (
-        f"{plural(size.numbers, 'number')}: {in_bytes(size.as_lists)} as lists, "
+        f"{_fewer_lists(rows)}{plural(size.numbers, 'number')}: {in_bytes(size.as_lists)} as lists, "
         f"{in_bytes(size.as_array)} as an array, a ratio of {size.ratio:.3g}"
     )
     words = (
@@ -109,19 +110,38 @@ def memory(rows: Sequence[Sequence[float]]) -> Html:
     return Html(card(picture + note(words + corner), label, title=title), f"{title}. {words}")
 
 
+def _fewer_lists(rows: list[list[Any]]) -> str:
+    """Return how a title begins when some rows are the same list: "3 rows, but one list. "."""
+    lists = len({id(row) for row in rows})
+    if lists == len(rows):
+        return ""
+    return f"{len(rows):,} rows, but {'one list' if lists == 1 else plural(lists, 'list')}. "
+
+
 def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], float, float]:
-    """Draw the outer list, the rows below it and the number objects, in the order of their addresses."""
+    """Draw the outer list, the lists its rows are and the number objects, in the order of their addresses.
+
+    A list that stands in several rows is drawn once, with an arrow from each.
+    """
     side, high, left = 46.0, 26.0, 16.0
     row_width = len(shown[0]) * side
     gap = 48.0
     objects = sorted({id(x): x for row in shown for x in row}.items())
     first = objects[0][0]
-    width = max(left + len(shown) * (row_width + gap), left + len(objects) * 62, 560)
+    places: dict[int, list[int]] = {}  # list -> the rows it is, of all and not only of those drawn
+    for n, row in enumerate(rows):
+        places.setdefault(id(row), []).append(n)
+    starts: dict[int, float] = {}
+    end = left
+    for row in rows[: len(shown)]:
+        if id(row) not in starts:
+            starts[id(row)] = end
+            end += row_width + (SHARED_LABEL if len(places[id(row)]) > 1 else gap)
+    width = max(end, left + len(objects) * 62, 560)
     top, middle, bottom = 46.0, 122.0, 232.0
     parts = [
         write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
     ]
-    starts = [left + n * (row_width + gap) for n in range(len(shown))]
     parts.append(
         write(
             left + len(shown) * side + 10,
@@ -138,15 +158,26 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
     for n, row in enumerate(shown):
         pointer = left + (n + 0.5) * side
         parts.append(box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK))
-        parts.append(arrow(pointer, top + high, starts[n] + 14, middle - 2, stroke=GREY))
+        start, same = starts[id(rows[n])], places[id(rows[n])]
+        tip = start + 14 + 9 * same.index(n)
+        parts.append(arrow(pointer, top + high, tip, middle - 2, stroke=GREY))
+        if same[0] != n:
+            continue
         for k, value in enumerate(row):
-            x = starts[n] + k * side
+            x = start + k * side
             parts.append(box(x, middle, side, high, fill=PINK_TINT, stroke=PINK))
             parts.append(
                 arrow(x + side / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
             )
-        size = f"row {n}, {in_bytes(sys.getsizeof(rows[n]))}"
-        parts.append(write(starts[n] + 24, middle - 6, size, size=12, fill=QUIET))
+        size = in_bytes(sys.getsizeof(rows[n]))
+        if len(same) == 1:
+            parts.append(write(start + 24, middle - 6, f"row {n}, {size}", size=12, fill=QUIET))
+            continue
+        beside = start + row_width + 10
+        parts.append(
+            write(beside, middle + 11, f"{_row_names(same)}: the same list", bold=True, fill=DEEP_PINK)
+        )
+        parts.append(write(beside, middle + 27, size, size=12, fill=QUIET))
     for address, value in objects:
         x = place[address] - 27
         parts.append(box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4))
@@ -159,6 +190,13 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
     base = f"{kind} objects of {each} each, by address: bytes from {first:#x}"
     parts.append(write(left, bottom + 66, base, size=12, fill=QUIET))
     return parts, bottom + 66, width
+
+
+def _row_names(places: list[int]) -> str:
+    """Return "rows 0, 1, 2", or for many "rows 0, 1, 2 and 5 more"."""
+    named = ", ".join(map(str, places[:DRAWN_ROWS]))
+    more = len(places) - DRAWN_ROWS
+    return f"rows {named} and {more:,} more" if more > 0 else f"rows {named}"
 
 
 def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from course_lib import theme
 
+WHAT_TO_DO = "lock one in above and run this cell again"
 WIDE_RANGE = 20.0  # from this ratio on, a linear axis would squeeze the smaller number against zero
 
 
@@ -16,17 +17,18 @@ def verdict(guess: Any, measured: float, unit: str = "", what: str = "measured")
     """
     guessed = getattr(guess, "value", guess)
     finding = _finding(guessed, measured, unit, what)
-    with theme.figure(8.0, 1.9) as fig:
+    title = finding if guessed is not None else f"{finding}\n{WHAT_TO_DO}"
+    with theme.figure(8.0, 1.9 if guessed is not None else 2.15) as fig:
         axes = fig.subplots()
         axes.axhline(0, color=theme.GREY, linewidth=1)
         _mark(axes, measured, unit, "measured", theme.PINK, "o", above=True)
         if guessed is not None:
             _mark(axes, guessed, unit, "your guess", theme.VIOLET, "D", above=False)
         _scale(axes, [measured, *([] if guessed is None else [guessed])], unit)
-        axes.set(title=finding, yticks=[], ylim=(-1, 1), xlabel=f"{what} ({unit})" if unit else what)
+        axes.set(title=title, yticks=[], ylim=(-1, 1), xlabel=f"{what} ({unit})" if unit else what)
         axes.spines["left"].set_visible(False)
         axes.grid(False)
-        return theme.Picture.of(fig, f"Number line. {finding}.")
+        return theme.Picture.of(fig, f"Number line. {title.replace(chr(10), ': ')}.")
 
 
 def _finding(guessed: float | None, measured: float, unit: str, what: str) -> str:

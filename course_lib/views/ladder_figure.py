@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BASELINE = "numpy"
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
+SIZES_DIFFER = "sizes differ: each label names its own"
 CROWDED = 13  # more columns than this: their labels stand upright
 LETTER = 0.54  # mean width of a letter, in font sizes
 
@@ -29,24 +30,26 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
 
     `results` None: the learner's own. `dtype` None: the one most rungs were measured in. Of several results
     of a rung those on the fewest threads count, so that all stand on equal terms where they can, and the
-    fastest of these is drawn. Rungs without a result stand as empty places.
+    one at the largest size is drawn: small matrices lie in the caches, where no rung meets its limit. Where
+    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places.
     """
     from course_lib import ladder
 
     known = {rung.id for rung in ladder.LADDER}
     found = [r for r in (ladder.results() if results is None else results) if r.rung in known]
     chosen = dtype or _commonest_dtype(found)
-    best = fastest(r for r in found if r.dtype == chosen)
+    best = representative(r for r in found if r.dtype == chosen)
     rungs = sorted(ladder.LADDER, key=lambda rung: rung.id == BASELINE)  # the baseline stands last
     return Picture.of(draw(rungs, best, chosen), _alt(rungs, best, chosen))
 
 
-def fastest(results: Iterable[Result]) -> dict[str, Result]:
-    """Return each rung's fastest result among those on its fewest threads."""
-    best: dict[str, Result] = {}
-    for result in sorted(results, key=lambda result: (-result.threads, result.gflops)):
-        best[result.rung] = result
-    return best
+def representative(results: Iterable[Result]) -> dict[str, Result]:
+    """Return each rung's result on its fewest threads at its largest size; of equals the fastest."""
+
+    def rank(result: Result) -> tuple[int, int, float]:
+        return -result.threads, math.prod(result.shape), result.gflops
+
+    return {result.rung: result for result in sorted(results, key=rank)}
 
 
 def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -> Figure:
@@ -57,7 +60,8 @@ def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
     with theme.figure(width, 6.4 if best else 4.2) as fig:
         upper, lower = fig.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3.4, 1]})
         fig.get_layout_engine().set(h_pad=0.06)
-        upper.set_title("\n".join(textwrap.wrap(_finding(rungs, best), int((width - 1.2) / 0.115))))
+        title = textwrap.wrap(_finding(rungs, best), int((width - 1.2) / 0.115))
+        upper.set_title("\n".join([*title, *([SIZES_DIFFER] if _sizes_differ(best) else [])]))
         _axes(upper, lower, rungs, width)
         said = ", ".join(
             [*([dtype] if dtype else []), *([plural(*threads, "thread")] if len(threads) == 1 else [])]
@@ -77,8 +81,12 @@ def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
     return fig
 
 
+def _sizes_differ(best: Mapping[str, Result]) -> bool:
+    return len({tuple(result.shape) for result in best.values()}) > 1
+
+
 def _axes(upper: Axes, lower: Axes, rungs: Sequence[Rung], width: float) -> None:
-    lower.set_ylabel("max error\n(relative)")
+    lower.set_ylabel("error against\nexact entries\n(relative)")
     lower.set_xlabel("rung of the ladder")
     upper.set_xlim(-0.6, len(rungs) - 0.4)
     upper.tick_params(axis="x", length=0)
@@ -261,7 +269,9 @@ def _alt(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
             what = "the baseline" if rung.id == BASELINE else f"limited by: {rung.bottleneck}"
             said.append(f"{rung.id} {_numbers(best[rung.id])}, {what}")
     empty = [rung.id for rung in rungs if rung.id not in best]
-    words = f"{_finding(rungs, best)}. Speed of each rung on a log scale{_in(dtype)}, its error below: "
+    differ = f"{SIZES_DIFFER.capitalize()}. " if _sizes_differ(best) else ""
+    scales = f"Speed of each rung on a log scale{_in(dtype)}, its error against exact entries below: "
+    words = f"{_finding(rungs, best)}. {differ}{scales}"
     return words + "; ".join(said) + (f". Not measured yet: {', '.join(empty)}." if empty else ".")
 
 

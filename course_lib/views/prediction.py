@@ -1,14 +1,17 @@
 """A guess the learner commits before measuring: a slider that locks.
 
 The measuring cell's figure takes the prediction as `guess=` and draws it beside what was measured. A locked
-guess cannot be moved: run the cell again to start anew.
+guess cannot be moved: run the cell again to start anew. The slider then starts at the last guess, also after
+the kernel was restarted: locked guesses are remembered beside the ladder.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from numbers import Real
 
+from course_lib.measure.store import Store, StoreNotice
 from course_lib.theme import GREY, INK, PINK
 from course_lib.views.live import Live, widgets
 from course_lib.views.paper import (
@@ -50,6 +53,7 @@ def predict(
 class Prediction(Live):
     """A guess: `.value` is None until it is locked in, then a float; `.locked` says which.
 
+    `.last` is what was locked in when the question was asked before, or None: the slider starts there.
     `lock()` does what the button does; `lock(120)` locks that number, for where there is no slider.
     """
 
@@ -66,6 +70,7 @@ class Prediction(Live):
         )
         self.step = step
         self._value: float | None = None
+        self.last = self._remembered()
         self._build()
 
     @property
@@ -97,15 +102,37 @@ class Prediction(Live):
         self.slider.disabled = self.button.disabled = True
         self.button.description = "Locked in"
         self._say()
+        self._remember()
 
     def static(self) -> Html:
         """Return the question and the scale as a picture, with the guess marked if there is one."""
         return Html(card(_scale(self), self._summary(), title=self.question), self._summary())
 
+    def _key(self) -> str:
+        return f"{self.question}|{self.unit}|{self.low:g}|{self.high:g}"
+
+    def _remembered(self) -> float | None:
+        """Return the guess that was locked in here before, None without one."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", StoreNotice)  # a lost guess is no reason to alarm anybody
+                return self._in_range(Store("guesses").read().get(self._key()))
+        except (ValueError, OSError):
+            return None
+
+    def _remember(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", StoreNotice)
+                Store("guesses").update(lambda values: values.update({self._key(): self._value}))
+        except OSError:
+            pass  # the guess counts all the same, for as long as this kernel runs
+
     def _build(self) -> None:
         kit = widgets()
         shared = {"tooltip": KEYS, "layout": {"width": "min(460px, 95%)"}}
-        start = self._rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
+        middle = math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2
+        start = self._rounded(middle) if self.last is None else self.last
         if self.log:
             low, high = math.log10(self.low), math.log10(self.high)
             fine = (high - low) / max(1, round((high - low) * STEPS_PER_DECADE))
@@ -138,7 +165,9 @@ class Prediction(Live):
             words = f"Locked in: <b>{escape(self._written())}</b>. Run this cell again to start anew."
         else:
             now = escape(_written(self._present(), self.unit))
-            words = f"Your guess: <b>{now}</b> ({escape(ends)}), not locked in. {KEYS}"
+            last = _written(self.last, self.unit) if self.last is not None else ""
+            before = f"Last time you guessed {escape(last)}. " if last else ""
+            words = f"{before}Your guess: <b>{now}</b> ({escape(ends)}), not locked in. {KEYS}"
         self.status.value = f'<div role="status" style="line-height:1.45;max-width:76ch">{words}</div>'
 
     def _present(self) -> float:

@@ -57,6 +57,26 @@ def test_the_solution_is_right_through_its_collected_source_too(task, solutions)
     assert examine(task, live).points >= task.points_for_being_right
 
 
+@pytest.mark.parametrize("task", TASKS, ids=IDS)
+def test_no_return_is_all_that_is_said(task):
+    compiled = task.id in ("02.order", "02.matmul", "02.fast", "02.bug")
+    head = "from numba import njit\n@njit\ndef NAME(A, B):\n" if compiled else "def NAME(*args):\n"
+    loops = "    for k in range(1):\n        for i in range(1):\n            for j in range(1):\n"
+    report = verdict(task, (head + loops + "                x = 2\n").replace("NAME", task.entry), 9)
+    (said,) = report.lines
+    assert said.startswith("Your function returned None")
+    assert said.endswith("is a `return` missing?")
+
+
+def test_a_row_slice_may_stand_for_the_third_loop_where_the_text_says_so():
+    from course_lib.grading.tasks.compiled_loops.shared import loops
+
+    inner = "            for j in range(N):\n                C[i, j] += A[i, k] * B[k, j]"
+    sliced = loops("matmul").replace(inner, "            C[i, :] += A[i, k] * B[k, :]")
+    assert "for j" not in sliced
+    assert verdict(registry.task("02.matmul"), sliced, 9).passed
+
+
 def test_sentences_for_slips_end_like_sentences():
     assert all(one.says[-1] in ".?" for task in TASKS for one in task.lookalikes)
 
@@ -85,7 +105,9 @@ def test_partial_speed_points_follow_the_thresholds():
     ):  # 1.27 * 1.03: noise in your favour
         report = verdict(task, text, 9, speedup)
         assert report.points == points
-        assert ("1.8x gives 3 of 3 points" in str(report)) == (1.3 <= speedup * 1.03 < 1.8)
+        on_the_way = 1.3 <= speedup * 1.03 < 1.8
+        assert ("1.8x gives 3 of 3 points" in str(report)) == on_the_way
+        assert ("let one pass serve several columns: hint 2" in str(report)) == on_the_way
 
 
 def test_the_given_baselines_are_right_themselves():

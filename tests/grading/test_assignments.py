@@ -15,6 +15,17 @@ from course_lib.notebook_form import is_canonical
 CHAPTERS = list(ASSIGNMENTS)
 
 
+#: How a task's kind is called in its assignment.
+LABELS = {
+    "predict": "work it out",
+    "complete": "complete a line",
+    "write": "write a function",
+    "fast": "make it fast",
+    "debug": "find the bug",
+    "open": "open-ended",
+}
+
+
 def slug(id: str) -> str:
     return id.replace(".", "-").replace("_", "-")
 
@@ -63,9 +74,21 @@ def test_each_task_stands_in_its_assignment_with_the_declared_points(chapter):
         answer = text_of(cells[f"{name}-answer"])
         assert answer.count("### BEGIN SOLUTION") == answer.count("### END SOLUTION") == 1
         statement = text_of(cells[f"{name}-task"])
+        assert f"*{LABELS[task.kind]} · " in statement
         for fact in (task.title, f"{task.minutes} minutes", f"{task.points:g} point", task.good_for):
             assert fact in statement
         assert "●" * task.difficulty + "○" * (5 - task.difficulty) in statement
+
+
+def best(chapter: str) -> float:
+    return sum(task.points for task in registry.tasks(chapter))
+
+
+def total_shown(executed: dict) -> str:
+    """Return what the last cell of an executed assignment says: the sum of the points."""
+    last = executed["cells"][-1]
+    assert last["id"] == "total" and not grader_of(last)["grade"]
+    return last["outputs"][0]["data"]["text/plain"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -100,6 +123,7 @@ def test_the_executed_solution_has_its_points_and_makes_no_noise(chapter, tmp_pa
     executed = execute(source_of(chapter), tmp_path)
     assert noise(executed) == []
     points = points_by_task(executed)
+    assert total_shown(executed).startswith(f"{sum(points.values()):g} of {best(chapter):g} points\nEvery")
     for task in registry.tasks(chapter):  # how many speed points, the timing tests tell
         assert task.points_for_being_right <= points[slug(task.id)] <= task.points
         if not task.speed:
@@ -145,6 +169,7 @@ def test_a_released_notebook_runs_from_top_to_bottom_as_not_started(chapter, gen
     executed = execute(generated / name / f"{name}.ipynb", tmp_path)
     assert noise(executed) == []
     assert set(points_by_task(executed).values()) == {0.0}
+    assert total_shown(executed).startswith(f"0 of {best(chapter):g} points\nNot started: {chapter}.")
     shown = [
         output["data"]["text/plain"]
         for cell in executed["cells"]

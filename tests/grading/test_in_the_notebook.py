@@ -2,11 +2,13 @@
 
 import json
 import math
+import re
+import sys
 
 import pytest
 from grading_tools import execute, noise
 
-from course_lib.grading import baseline, check, checkpoint, checkpoints, hint, registry
+from course_lib.grading import baseline, check, checkpoint, checkpoints, hint, registry, total
 from course_lib.grading import check as check_function
 from course_lib.grading.checkpoints import QUESTIONS, Question
 from course_lib.grading.sources import load
@@ -81,6 +83,18 @@ def test_the_baseline_can_be_read_and_called():
         baseline("01.count")
 
 
+def test_the_total_adds_up_what_was_checked(capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["course_lib.grading.check"], "_latest", {})
+    assert str(total("01")).startswith("0 of 12 points\nNot started: 01.count, 01.dot")
+    check("01.dot", load("def dot(row, col):\n    return sum(a * b for a, b in zip(row, col))\n", "dot"))
+    check("01.count", None)
+    assert total("01").head == "1 of 12 points"
+    assert "01.count" in total("01").body and "01.dot" not in total("01").body
+    assert capsys.readouterr().err == ""
+    with pytest.raises(KeyError, match="no tasks for chapter '99'"):
+        total("99")
+
+
 # --- checkpoints ---
 
 
@@ -95,6 +109,8 @@ def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
     asked = checkpoint(question.id)
     assert asked.right is None
     assert question.text in str(asked) and f'checkpoint("{question.id}", ' in str(asked)
+    sample = re.search(r"`checkpoint\(.*, (.*)\)`", asked.says)[1]
+    assert sample in ('"…"', "...")  # nothing that could be the answer
     right = checkpoint(question.id, question.answer)
     assert right.right is True and question.why in str(right)
     assert len(question.wrong) >= 2
@@ -112,6 +128,7 @@ def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
         ("00.amdahl", 1 / (1 - 0.45)),
         ("00.amdahl", 1.82),
         ("00.linear", "addmm"),
+        ("00.linear", "aten::addmm"),
         ("00.flops", 524_288_000),
         ("00.flops", 5.24e8),
         ("01.doubling", 2**3),
@@ -121,10 +138,29 @@ def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
         ("02.lanes", 512 // 32),
         ("02.intensity", 2 / (3 * 8)),
         ("02.intensity", 0.083),
+        ("02.intensity", 0.08),
     ],
 )
 def test_the_answers_are_what_arithmetic_says(id, answer):
     assert checkpoint(id, answer).right is True
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("00.amdahl", 1.84, "for 45.62 %"),
+        ("00.linear", "aten::mm", "the product alone"),
+        ("00.flops", 0.52, "in GFLOP; answer in FLOP"),
+        ("01.doubling", 6.4, "may have measured that; the count says more"),
+        ("01.doubling", 7.9, "may have measured that; the count says more"),
+        ("01.doubling", 8.5, "may have measured that; the count says less"),
+        ("02.lanes", 17, "Write it as a formula"),
+    ],
+)
+def test_what_learners_answered_is_explained(id, answer, words):
+    response = checkpoint(id, answer)
+    assert response.right is False
+    assert words in response.says
 
 
 def test_odd_answers_get_a_sentence():
@@ -158,6 +194,9 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
         'hint("01.count"), checkpoint("01.doubling", 8)',
         "def operations(M, K, N):\n\n    return undefined",
         'check("01.count", operations)',
+        "pair = lambda a, b: a * b\ndot = lambda row, col: sum(pair(a, b) for a, b in zip(row, col))",
+        'check("01.dot", dot)',
+        'from course_lib.grading import total\ntotal("01")',
     ]
     path = tmp_path / "learner.ipynb"
     path.write_text(
@@ -183,3 +222,5 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
     assert [output["output_type"] for output in outputs[5]] == ["display_data"]  # shown again when asked for
     assert "visible tests pass" in outputs[3][0]["data"]["text/html"]
     assert "NameError in line 3, `return undefined`" in outputs[8][0]["data"]["text/plain"]
+    assert "visible tests pass" in outputs[10][0]["data"]["text/plain"]
+    assert "1 of 12 points" in outputs[11][0]["data"]["text/plain"]

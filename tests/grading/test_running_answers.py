@@ -95,6 +95,32 @@ def test_what_has_no_source_is_refused_with_a_sentence(answer, words):
     assert words in str(caught.value)
 
 
+def test_a_lambda_with_a_name_is_collected_as_a_function():
+    text = "STEP = 2\nadd = lambda x, y=STEP: (\n    x + y\n)\ntwice = lambda x: add(add(x))\n"
+    code = answer_source(load(text, "twice"))
+    assert "def add(x, y=STEP):\n    return x + y" in code.text
+    assert code.entry == "twice"
+    assert load(code.text, code.entry)(1) == 5
+
+
+def test_rules_see_into_a_lambda(judged):
+    assert "operator @" in str(judged("01.matmul", "matmul = lambda A, B: A @ B\n"))
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "(lambda x: x)(lambda row, col: 0.0)",
+        "[lambda row, col: 0.0][0]",
+        "(lambda row, col: lambda row, col: 0.0)(1, 2)",
+    ],
+)
+def test_a_lambda_without_a_source_of_its_own_is_named_in_the_refusal(helper):
+    text = f"dot = {helper}\ndef matmul(A, B):\n    return [[dot(row, col) for col in B] for row in A]\n"
+    with pytest.raises(NoSource, match="Your helper `dot` is a lambda: write a function with `def`"):
+        answer_source(load(text, "matmul"))
+
+
 def test_code_without_the_function_is_refused():
     with pytest.raises(NoSource, match="defines no function f"):
         load("x = 1\n", "f")

@@ -8,8 +8,6 @@ from course_lib.grading.rules import (
     WHOLE_ARRAY,
     CountsOperations,
     FastmathOnly,
-    LoopOrder,
-    MaxLoops,
     MustBeCompiled,
     NoCalls,
     NoOperator,
@@ -225,26 +223,6 @@ def test_fastmath_may_not_assume_nan_away(option, fine):
             return A
     """)
     assert (FastmathOnly().judge(text, "f") is None) == fine
-
-
-def test_loop_order():
-    nest = "def f(A):\n    for k in A:\n        x = 1\n        for i in A:\n            for j in A: x = 2"
-    assert LoopOrder("kij").judge(nest, "f") is None
-    assert "run over k, i, j; this task wants i, k, j" in LoopOrder("ikj").judge(nest, "f")
-    assert "not nested" in LoopOrder("ijk").judge("def f(A): return A", "f")
-
-
-def test_max_loops_follows_helpers_and_comprehensions():
-    text = source("""
-        def g(A):
-            return [a for row in A for a in row]
-        def f(A):
-            for a in A:
-                g(a)
-    """)
-    assert MaxLoops(3).judge(text, "f") is None
-    assert "nested 3 deep" in MaxLoops(2).judge(text, "f")
-    assert MaxLoops(1).judge("def f(n):\n    while n: n = f(n - 1)", "f") is None
 
 
 def test_counts_are_compared_with_the_formula():

@@ -371,7 +371,7 @@ def test_rubbish_of_a_killed_clean_up_goes(made):
 
 def test_every_python_is_too_old(project, tmp_path):
     path = fake_pythons(tmp_path / "bin", python3=old_python((3, 8, 18)), python=old_python((2, 7, 18)))
-    assert_one_sentence(project.make("lab", PATH=path), "Python 3.8.18", "Python 3.11 or newer", "PYTHON=")
+    assert_one_sentence(project.make("lab", PATH=path), "Python 3.8.18", "Python 3.11 to 3.13", "PYTHON=")
     assert_nothing_left(project)
 
 
@@ -392,7 +392,15 @@ def test_the_first_python_that_fits_is_taken(made, tmp_path):
 def test_a_python_named_on_the_command_line_is_an_order(made, tmp_path):
     fake_pythons(tmp_path / "bin", python=old_python((3, 10, 1)))
     done = made.make("venv", f"PYTHON={tmp_path / 'bin' / 'python'}")
-    assert_one_sentence(done, "Python 3.10.1", "3.11 or newer")
+    assert_one_sentence(done, "Python 3.10.1", "3.11 to 3.13")
+
+
+def test_a_python_newer_than_the_course_was_tried_on_is_passed_over(made, project, tmp_path):
+    new = old_python((3, 14, 0))
+    path = fake_pythons(tmp_path / "both", python3=new, python3_12=real_python())
+    assert made.make("venv", PATH=path).returncode == 0
+    path = fake_pythons(tmp_path / "only", python3=new)
+    assert_one_sentence(project.make("lab", PATH=path), "Python 3.14.0", "Python 3.11 to 3.13")
 
 
 def test_a_python_named_by_the_shell_is_only_tried_first(made, tmp_path):
@@ -429,4 +437,5 @@ def test_the_oldest_python_is_the_same_everywhere():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["requires-python"] == ">={}.{}".format(*module.OLDEST)
+    beyond = (module.NEWEST[0], module.NEWEST[1] + 1)
+    assert project["requires-python"] == ">={}.{},<{}.{}".format(*module.OLDEST, *beyond)

@@ -164,6 +164,48 @@ def test_doctor_sees_that_results_cannot_be_kept(monkeypatch, tmp_path):
     assert line.status == "problem" and "NINE_CIRCLES_HOME" in line.cure
 
 
+@pytest.mark.parametrize("name", ["ladder", "machine", "guesses"])
+@pytest.mark.parametrize(("content", "words"), [("garbage", "not JSON"), ('{"format": 99}', "newer version")])
+def test_doctor_reads_what_was_saved(private_data_folder, name, content, words):
+    assert doctor._saved_results() == doctor.Line("OK", "saved results", "none yet")
+    (private_data_folder / f"{name}.json").write_text(content)
+    line = doctor._saved_results()
+    assert line.status == "problem" and line.found.startswith(f"{name}.json: ") and words in line.found
+    assert str(private_data_folder) in line.cure
+
+
+def test_doctor_notes_results_that_nobody_understands(private_data_folder):
+    good = {"format": 1, "values": {}}
+    (private_data_folder / "ladder.json").write_text(json.dumps(good))
+    assert doctor._saved_results().found == "ladder.json can be read"
+    odd = {"format": 1, "values": {"odd": {"colour": "green"}, "odder": 3}}
+    (private_data_folder / "ladder.json").write_text(json.dumps(odd))
+    line = doctor._saved_results()
+    assert line.status == "note" and "2 entries cannot be read" in line.found and "bench" in line.cure
+
+
+@pytest.mark.parametrize("has_environment", [True, False])
+def test_doctor_says_one_thing_to_a_python_without_the_course(monkeypatch, capsys, tmp_path, has_environment):
+    program = tmp_path / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if has_environment:
+        program.parent.mkdir(parents=True)
+        program.touch()
+    monkeypatch.setattr(doctor, "PROJECT", tmp_path)
+    assert doctor.wrong_python() is None, "another environment that has the course is welcome"
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    code = command_line.main(["doctor"])
+    said = capsys.readouterr().out
+    assert code == 1 and said.count("problem ") == 2  # the one line, and the last word
+    assert f"You run the system's Python ({sys.executable})" in said and "pip install" not in said
+    assert ("use .venv" in said.replace(os.sep, "/")) is has_environment
+    assert "make" in said
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
+    assert "the Python of another environment" in doctor.wrong_python().found
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    assert doctor.wrong_python() is None, "in .venv each check says what is missing"
+
+
 def test_doctor_notes_a_blas_that_is_behind(monkeypatch):
     from course_lib.measure import machine
 

@@ -1,6 +1,7 @@
 """The bench: measures what was asked, says what it leaves out, and writes JSON or nothing."""
 
 import json
+import re
 
 import pytest
 
@@ -46,6 +47,12 @@ def test_no_save_keeps_the_ladder(capsys):
         (["--sizes", "0"], "--sizes has 0"),
         (["--threads", "100000"], "--threads is 100000"),
         (["--threads", "0"], "--threads is 0"),
+        (["--budget", "0"], "--budget is 0, but it must be"),
+        (["--budget", "-1"], "--budget is -1"),
+        (["--budget", "nan"], "--budget is nan"),
+        (["--longest", "0"], "--longest is 0, but it must be"),
+        (["--json", "no/such/folder/results.json"], "cannot be written"),
+        (["--json", "."], "it is a folder"),
     ],
 )
 def test_bad_options_get_one_sentence(options, words, capsys):
@@ -54,12 +61,23 @@ def test_bad_options_get_one_sentence(options, words, capsys):
     assert words in printed and "\n" not in printed
 
 
-def test_a_json_file_that_cannot_be_written_is_said(tmp_path, capsys):
+def test_a_disk_that_fails_after_the_measuring_is_said(tmp_path, capsys, monkeypatch):
+    def no_space(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bench.os, "replace", no_space)
     code = run(
-        "--rungs", "numpy", "--sizes", "8", "--budget", "0.05", "--json", str(tmp_path / "no" / "such.json")
+        "--rungs", "numpy", "--sizes", "8", "--budget", "0.05", "--no-save", "--json", str(tmp_path / "a")
     )
     assert code == 1
-    assert "cannot be written" in capsys.readouterr().out
+    assert "cannot be written (No space left on device)" in capsys.readouterr().out
+
+
+def test_a_short_expected_time_is_not_zero_seconds(capsys):
+    assert run("--rungs", "python-lists", "--sizes", "48", "--longest", "1e-6") == 1
+    said = capsys.readouterr().out
+    assert "one call would take about 0 s" not in said
+    assert re.search(r"one call would take about [\d.,]+ (us|ms) \(see --longest\)", said)
 
 
 def test_list_names_every_rung(capsys):

@@ -110,12 +110,69 @@ def test_two_notebooks_writing_at_once_lose_nothing(private_data_folder):
         ({}, "Give either a size"),
         ({"size": 4, "shape": (1, 2, 3)}, "Give either a size"),
         ({"size": 0}, "three positive whole numbers"),
+        ({"size": True}, "three positive whole numbers"),
+        ({"size": 2.0}, "three positive whole numbers"),
+        ({"shape": 8}, "three positive whole numbers"),
         ({"shape": (1, 2)}, "three positive whole numbers"),
+        ({"size": 4, "dtype": "foo"}, "dtype is 'foo', but 'numpy' multiplies float32 or float64"),
     ],
 )
 def test_climb_refuses_shapes_that_are_none(arguments, words):
     with pytest.raises(ValueError, match=words):
         ladder.climb(["numpy"], **arguments)
+
+
+@pytest.mark.parametrize("ids", [[], "numpy"])
+def test_climb_and_forget_want_a_list_of_rungs(ids):
+    with pytest.raises(ValueError, match="a list of rungs is needed"):
+        ladder.climb(ids, 8)
+    with pytest.raises(ValueError, match="a list of rungs is needed"):
+        ladder.forget(ids)
+
+
+def test_numpy_integers_are_sizes():
+    assert ladder.climb(["numpy"], np.int64(8), budget_s=0.02).shapes[0] == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rung", ["x"]),
+        ("shape", ["a", None]),
+        ("shape", [8, 8]),
+        ("shape", [8, 8, -8]),
+        ("threads", None),
+        ("dtype", 3),
+        ("seconds", "fast"),
+        ("seconds", 0),
+        ("gflops", float("nan")),
+        ("max_error", "small"),
+        ("blas", None),
+    ],
+)
+def test_a_damaged_entry_in_a_sound_file_harms_nobody(field, value):
+    from course_lib import views
+
+    ladder.climb(["numpy", "compiled-ikj"], 8, budget_s=0.02)
+    path = data_dir() / "ladder.json"
+    content = json.loads(path.read_text())
+    damaged = next(key for key in content["values"] if "compiled" in key)
+    content["values"][damaged][field] = value
+    path.write_text(json.dumps(content))
+    assert [result.rung for result in ladder.results()] == ["numpy"]
+    assert "compiled-ikj" in views.ladder_plot().alt.partition("Not measured yet")[2]
+
+
+def test_two_blas_kernels_are_two_baselines(monkeypatch):
+    import dataclasses
+
+    from course_lib.measure import machine
+
+    ladder.climb(["numpy"], 8, budget_s=0.02)
+    other = dataclasses.replace(machine.describe(), blas_architecture="Tuned")
+    monkeypatch.setattr(machine, "describe", lambda: other)
+    ladder.climb(["numpy"], 8, budget_s=0.02)
+    assert len({result.blas for result in ladder.results()}) == 2
 
 
 def test_exact_dot_is_exact_where_a_plain_sum_is_lost():

@@ -20,6 +20,7 @@ def test_rows_are_of_one_pass():
     assert rows["aten::addmm"].flops == 2 * 10 * 32 * 64 + 2 * 10 * 64 * 8
     assert rows["aten::silu"].flops == 0
     assert 0 < rows["aten::addmm"].self_us <= rows["aten::addmm"].total_us <= rows["aten::linear"].total_us
+    assert rows["aten::linear"].self_us < rows["aten::linear"].total_us / 2  # it only hands on to addmm
 
 
 def test_most_self_time_first():

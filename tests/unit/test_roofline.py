@@ -1,5 +1,7 @@
 """The roofline's arithmetic, and a figure whose labels do not cover each other."""
 
+from dataclasses import replace
+
 import pytest
 
 from course_lib import theme
@@ -13,6 +15,9 @@ PEAKS = Peaks(
     threads=2,
     when="2030-01-01T00:00:00+00:00",
     array_bytes=2**27,
+)
+WIDE = replace(
+    PEAKS, flops_256={"float32": {"one": 108.0, "all": 210.0}, "float64": {"one": 54.0, "all": 105.0}}
 )
 CIRCLES = [
     Point("numpy", 95, 42.7),
@@ -50,12 +55,39 @@ def test_the_intensity_of_a_product_moves_each_matrix_once(shape, itemsize, expe
     assert roofline.matmul_intensity(*shape, itemsize) == pytest.approx(expected)
 
 
-def test_nothing_moved_is_refused():
+@pytest.mark.parametrize(
+    "numbers", [(0, 0, 0, 8), (-1, 2, 3, 8), (2, 3, 2.5, 8), (2, True, 3, 8), (2, 2, 2, 0)]
+)
+def test_a_product_that_cannot_be_is_refused(numbers):
     with pytest.raises(ValueError, match="something must be moved"):
-        roofline.matmul_intensity(0, 0, 0, 8)
+        roofline.matmul_intensity(*numbers)
 
 
-@pytest.mark.parametrize("point", [Point("p", 0, 1), Point("p", 1, -1), Point("p", float("nan"), 1)])
+@pytest.mark.parametrize("function", [roofline.attainable, roofline.limit])
+@pytest.mark.parametrize(
+    ("numbers", "wrong"),
+    [
+        ((-1, 100, 20), "intensity is -1"),
+        ((float("nan"), 100, 20), "intensity is nan"),
+        (("2", 100, 20), "intensity is '2'"),
+        ((2, 0, 20), "peak_gflops is 0"),
+        ((2, 100, float("inf")), "gbps is inf"),
+    ],
+)
+def test_roofs_that_cannot_be_are_refused(function, numbers, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        function(*numbers)
+
+
+@pytest.mark.parametrize("points", [["x"], [("numpy", 95, 42.7)], "x", Point("p", 1, 1), None])
+def test_what_is_no_point_is_named(points):
+    with pytest.raises(TypeError, match=r"must be a .*Point\(name, gflops, intensity\)"):
+        roofline.figure(points, peaks=PEAKS)
+
+
+@pytest.mark.parametrize(
+    "point", [Point("p", 0, 1), Point("p", 1, -1), Point("p", float("nan"), 1), Point("p", "1", 1)]
+)
 def test_points_that_have_no_place_are_refused(point):
     with pytest.raises(ValueError, match="cannot be drawn"):
         roofline.figure([point], peaks=PEAKS)
@@ -75,6 +107,11 @@ def test_the_alt_text_tells_the_roofs_the_ridge_and_each_point():
 def test_a_point_above_its_roof_is_called_what_it_is():
     alt = roofline.figure([Point("ikj", 12, 1 / 12), Point("numpy", 95, 40)], peaks=PEAKS).alt
     assert "ikj lies above its roof: memory did not move that many bytes" in alt
+    # 2 flop/byte: 40 GFLOP/s at 20 GB/s; a kernel that only reads may come to 4/3 of STREAM's count
+    assert "sum reaches 133 % of its memory roof" in roofline.figure([Point("sum", 53.3, 2)], peaks=PEAKS).alt
+    assert "sum lies above its roof" in roofline.figure([Point("sum", 55, 2)], peaks=PEAKS).alt
+    near = [Point("sum", 53, 2), Point("strassen", 120, 40)]  # no such allowance for arithmetic
+    assert "strassen lies above the peak: it did fewer" in roofline.figure(near, peaks=PEAKS).alt
 
 
 def test_dtype_and_threads_choose_the_roofs():
@@ -99,19 +136,22 @@ def drawn(monkeypatch):
     real = theme.Picture.of
     monkeypatch.setattr(theme.Picture, "of", lambda fig, alt: figures.append(fig) or real(fig, alt))
 
-    def draw(points):
-        roofline.figure(points, peaks=PEAKS)
+    def draw(points, peaks=PEAKS):
+        roofline.figure(points, peaks=peaks)
         figures[-1].draw_without_rendering()  # at the nominal resolution again
         return figures[-1].axes[0]
 
     return draw
 
 
+@pytest.mark.parametrize("peaks", [PEAKS, WIDE], ids=["one roof", "two roofs"])
 @pytest.mark.parametrize(
-    "points", [CIRCLES, CROWD, CIRCLES + CROWD[2:], []], ids=["same x", "pairs", "all", "none"]
+    "points",
+    [CIRCLES, [*CIRCLES, Point("tiled", 40, 42.7)], CROWD, CIRCLES + CROWD[2:], []],
+    ids=["same x", "under the lower roof", "pairs", "all", "none"],
 )
-def test_labels_cover_neither_each_other_nor_markers_and_stay_inside(drawn, points):
-    axes = drawn(points)
+def test_labels_cover_neither_each_other_nor_markers_and_stay_inside(drawn, points, peaks):
+    axes = drawn(points, peaks)
     labels = [text for text in axes.texts if text.get_text()]
     boxes = {label.get_text(): label.get_window_extent() for label in labels if not label.get_rotation()}
     assert len(boxes) >= 2 + 0.8 * len(points)
@@ -133,3 +173,19 @@ def test_the_axes_carry_units_and_the_roofs_their_numbers(drawn):
     assert "flop per byte" in axes.get_xlabel() and "GFLOP/s" in axes.get_ylabel()
     said = [text.get_text() for text in axes.texts]
     assert {"peak: 100 GFLOP/s", "memory: 20.0 GB/s", "ridge: 5.00 flop/byte"} <= set(said)
+
+
+def test_where_compilers_stop_at_256_bits_a_lower_roof_says_so(drawn):
+    axes = drawn(CIRCLES, WIDE)
+    label = "peak with 256-bit vectors: 54.0 GFLOP/s"
+    assert label in [text.get_text().replace("\n", " ") for text in axes.texts]
+    assert any(list(line.get_ydata()) == [54.0, 54.0] for line in axes.lines)
+    alt = roofline.figure([], "float32", 2, WIDE).alt
+    assert "Peak with 256-bit vectors: 210 GFLOP/s" in alt and "peak 400 GFLOP/s" in alt
+
+
+def test_a_lower_roof_that_is_no_lower_is_not_drawn(drawn):
+    same = replace(PEAKS, flops_256={name: dict(values) for name, values in PEAKS.flops.items()})
+    for peaks in (PEAKS, same):
+        assert not any("256" in text.get_text() for text in drawn(CIRCLES, peaks).texts)
+        assert "256" not in roofline.figure(CIRCLES, peaks=peaks).alt

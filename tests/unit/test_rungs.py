@@ -1,11 +1,13 @@
 """Every rung, through the registry: right for every shape, dtype and layout; a sentence otherwise."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import ladder
+from course_lib.circles import compiled as compiled_rung
 from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
 from course_lib.circles.compiled import matmul as compiled_matmul
 from course_lib.circles.front_door import RungUnavailable, through_the_door
@@ -165,3 +167,15 @@ def test_fastmath_settings_do_not_share_machine_code():
         C = np.full((1, 1), -1.0)
         compiled_loops("ikj", permissions)(A, B, C)
         assert C[0, 0] == expected
+
+
+def test_compiles_where_no_folder_can_be_written(monkeypatch):
+    def refuses_to_cache(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(compiled_rung, "njit", refuses_to_cache)
+    C = np.zeros((1, 1))
+    compiled_loops.__wrapped__("ikj")(np.full((1, 1), 2.0), np.full((1, 1), 3.0), C)
+    assert C[0, 0] == 6.0

@@ -84,6 +84,38 @@ def test_a_damaged_file_is_set_aside_and_never_dropped(path, content):
     assert aside.read_bytes() == content
 
 
+READER = """
+import sys, warnings
+warnings.simplefilter("always")  # Python itself says a thing once per line of code only
+from course_lib.measure.store import Store
+Store("ladder").read(), Store("ladder").read()
+Store("ladder").path.write_text("{ other damage")
+Store("ladder").read(), Store("ladder").read()
+warnings.warn("mine")
+"""
+
+
+def test_a_notice_is_one_plain_sentence_and_comes_once_per_state_of_the_file(path):
+    path.write_text("{")
+    done = subprocess.run([sys.executable, "-c", READER], capture_output=True, text=True)
+    first, second, other = done.stderr.splitlines()
+    for sentence in (first, second):
+        assert sentence.startswith(f"{path} is damaged") and sentence.endswith("set aside, not deleted.")
+    assert other.endswith("UserWarning: mine")  # other warnings keep their form
+
+
+def test_a_complaint_is_had_without_a_notice(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Store("ladder").complaint() is None
+        Store("ladder").update(put("a", 1))
+        assert Store("ladder").complaint() is None
+        path.write_text("{")
+        assert "not JSON" in Store("ladder").complaint()
+        path.write_text('{"format": 99}')
+        assert "newer version" in Store("ladder").complaint()
+
+
 def test_two_damaged_files_in_the_same_second_are_both_kept(path, monkeypatch):
     monkeypatch.setattr(time, "strftime", lambda _: "20300101-000000")
     for content in (b"first", b"second", b"third"):

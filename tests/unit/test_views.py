@@ -226,6 +226,34 @@ class TestMemory:
         size = footprint([[0.5] * 4] * 3)
         assert size.objects == 1 and size.floats == sys.getsizeof(0.5)
 
+    @staticmethod
+    def drawn(rows):
+        """Return the words in the picture, and how many arrows and boxes of rows it has."""
+        shown = views.memory(rows)
+        root = ElementTree.fromstring(re.search(r"<svg.*?</svg>", shown.body, re.DOTALL)[0])
+        kinds = [(element.tag.split("}")[-1], element) for element in root.iter()]
+        words = ["".join(element.itertext()) for kind, element in kinds if kind == "text"]
+        boxes = [e for kind, e in kinds if kind == "rect" and e.get("fill") == "#ffe3f0"]
+        arrows = [e for kind, e in kinds if kind == "line"]
+        return shown, words, len(boxes), len(arrows)
+
+    def test_rows_that_are_one_list_are_drawn_as_one(self):
+        shown, words, boxes, arrows = self.drawn([[0.0] * 2] * 3)
+        assert shown.text.startswith("3 rows, but one list. ")
+        assert words.count("rows 0, 1, 2: the same list") == 1
+        assert not any(word.startswith("row ") for word in words)
+        assert boxes == 3 + 2  # the pointers to rows, and those of the one list
+        assert arrows == 3 + 2
+
+    def test_some_rows_may_be_one_list_and_some_may_not_be_drawn(self):
+        a, b = [1.0, 2.0], [3.0, 4.0]
+        shown, words, boxes, _ = self.drawn([a, b, a])
+        assert shown.text.startswith("3 rows, but 2 lists. ") and boxes == 3 + 4
+        assert "rows 0, 2: the same list" in words and f"row 1, {sys.getsizeof(b)} bytes" in words
+        assert "rows 0, 1, 2 and 5 more: the same list" in self.drawn([a] * 8)[1]
+        shown, words, boxes, _ = self.drawn([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])
+        assert "but" not in shown.text and boxes == 3 + 6 and not any("same list" in w for w in words)
+
     def test_shows_the_objects_by_their_real_addresses(self):
         from course_lib.views.boxes import offset
 

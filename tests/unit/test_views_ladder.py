@@ -10,7 +10,7 @@ from course_lib.views import ladder_figure, ladder_plot
 
 LIMITS = (
     "interpreter: bytecode and boxed floats",
-    "strided reads of B: one number per cache line",
+    "one number at a time: strided B defeats SIMD",
     "register pressure: not enough accumulators",
     "packing traffic and edge tiles",
 )
@@ -52,9 +52,24 @@ def test_the_alt_text_tells_what_the_picture_tells():
     assert picture.png.startswith(b"\x89PNG")
 
 
-def test_the_fastest_of_several_results_counts():
-    alt = ladder_plot([result("numpy", 10.0, 64), result("numpy", 50.0, 512), result("numpy", 20.0, 128)]).alt
+def test_the_largest_size_of_several_results_counts():
+    alt = ladder_plot([result("numpy", 90.0, 64), result("numpy", 50.0, 512), result("numpy", 70.0, 128)]).alt
     assert "numpy 50 GFLOP/s at 512³" in alt and "at 64³" not in alt
+    same = [result("numpy", 50.0, 512), result("numpy", 60.0, 512), result("numpy", 40.0, 512)]
+    assert "numpy 60 GFLOP/s at 512³" in ladder_plot(same).alt
+
+
+def test_sizes_that_differ_are_said_to():
+    one, other = result("compiled-ikj", 2.0, 512), result("numpy", 50.0, 512)
+    assert "izes differ" not in ladder_plot([one, other]).alt
+    assert "Sizes differ: each label names its own." in ladder_plot([one, result("numpy", 50.0, 64)]).alt
+    figure = ladder_figure.draw(
+        ladder.LADDER, {"compiled-ikj": one, "numpy": result("numpy", 9.0, 64)}, "float64"
+    )
+    upper, lower = figure.axes
+    titles = {upper.get_title(loc=place) for place in ("left", "center")}
+    assert any(title.endswith("\nsizes differ: each label names its own") for title in titles)
+    assert lower.get_ylabel() == "error against\nexact entries\n(relative)"
 
 
 def test_rungs_are_compared_on_the_fewest_threads():

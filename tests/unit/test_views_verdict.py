@@ -12,7 +12,7 @@ class Locked:
 @pytest.mark.parametrize(
     ("guess", "measured", "unit", "words"),
     [
-        (None, 27.1, "ms", "27.1 ms (no guess was locked in)"),
+        (None, 27.1, "ms", "27.1 ms (no guess was locked in): lock one in above and run"),
         (270, 27, "ms", "your guess was 10 times too high"),
         (Locked(), 80.0, "x", "80x, your guess was 2 times too low"),
         (28, 27, "ms", "and you guessed it"),
@@ -24,4 +24,5 @@ class Locked:
 def test_the_sentence(guess, measured, unit, words):
     picture = views.verdict(guess, measured, unit=unit, what="the loop")
     assert words in picture.alt and "the loop" in picture.alt
+    assert ("lock one in above" in picture.alt) is (guess is None)
     assert picture.png.startswith(b"\x89PNG")

@@ -1,6 +1,7 @@
 """The widgets, driven as a learner drives them: slider, buttons, drop-down; and their still twins."""
 
 import re
+import warnings
 from itertools import product
 from xml.etree import ElementTree
 
@@ -102,6 +103,41 @@ class TestPrediction:
         with pytest.raises(ValueError, match="from 0 to 100"):
             guess.lock(value)
         assert not guess.locked
+
+    def test_the_last_guess_is_remembered_and_not_locked(self):
+        question = {"question": "How <long>?", "unit": "ms", "low": 1, "high": 1000}
+        first = views.predict(**question)
+        assert first.last is None and "Last time" not in first.status.value
+        first.lock(20)
+        again = views.predict(**question)
+        assert again.value is None and not again.locked and again.last == 20.0
+        assert again.slider.value == pytest.approx(20) and not again.slider.disabled
+        assert "Last time you guessed 20 ms." in again.status.value
+        assert again.static() == views.predict(**{**question, "name": "other"}).static()
+        assert "20 ms" not in again.static().body
+        again.button.click()
+        assert again.value == 20.0
+        for other in ({"unit": "s"}, {"high": 999}, {"question": "How wide?"}):
+            assert views.predict(**{**question, **other}).last is None
+
+    @pytest.mark.parametrize("saved", ["far", 5000, None, [1], True])
+    def test_a_remembered_guess_that_makes_no_sense_is_passed_over(self, saved):
+        from course_lib.measure.store import Store
+
+        guess = views.predict("How many?")
+        Store("guesses").update(lambda values: values.update({guess._key(): saved}))
+        assert views.predict("How many?").last is None
+
+    @pytest.mark.parametrize("trouble", ["no folder", "garbage"])
+    def test_a_store_that_cannot_be_used_disturbs_nobody(self, tmp_path, monkeypatch, capsys, trouble):
+        (tmp_path / "guesses.json").write_text("{")
+        home = tmp_path if trouble == "garbage" else tmp_path / "guesses.json" / "folder"
+        monkeypatch.setenv("NINE_CIRCLES_HOME", str(home))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            guess = views.predict("How many?")
+            guess.lock(7)
+        assert guess.value == 7.0 and capsys.readouterr().err == ""
 
     def test_the_still_twin_shows_the_guess(self):
         guess = views.predict("How <many>?", unit="x", name="slowdown")

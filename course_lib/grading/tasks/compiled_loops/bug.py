@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.task import Mutant, Task
-from course_lib.grading.tasks.compiled_loops.shared import HEAD, LOOPS_ONLY, PRODUCT_SLIPS, product, shapes
+from course_lib.grading.tasks.compiled_loops.shared import (
+    HEAD,
+    LOOPS_ONLY,
+    PRODUCT_SLIPS,
+    loops,
+    product,
+    shapes,
+)
 
 BROKEN = (
     HEAD
@@ -23,6 +30,7 @@ def broken(A, B):
 )
 _REPAIRED = BROKEN.replace("broken", "repaired")
 _ZEROS = ("np.empty((M, N)", "np.zeros((M, N)")
+_RETURNLESS = loops("repaired").replace("    return C\n", "")
 
 
 TASK = Task(
@@ -49,6 +57,7 @@ TASK = Task(
     ),
     mutants=(
         Mutant("nothing repaired", _REPAIRED, ("outside an array", "does not check")),
+        Mutant("forgets to return", _RETURNLESS, ("is a `return` missing?",)),
         Mutant("only the zeros", _REPAIRED.replace(*_ZEROS), ("outside an array",)),
         Mutant(
             "only the bounds",

@@ -61,7 +61,17 @@ TASK = Task(
             ("skip the product", "0 * inf"),
         ),
         Mutant("square only", loops("matmul", j="K"), ("last column",)),
-        Mutant("shape swapped", loops("matmul", C="np.zeros((N, M), A.dtype)"), ("outside an array",)),
+        Mutant(
+            "shape swapped",
+            loops("matmul", C="np.zeros((N, M), A.dtype)"),
+            ("outside an array", "`C` has ", " rows of ", " are needed."),
+        ),
+        Mutant("sum starts at 1", loops("matmul", k="1, K"), ("first product", "missing")),
+        Mutant(
+            "fixed types",
+            loops("matmul", options='("float64[:, ::1](float64[:, ::1], float64[:, ::1])")'),
+            ("Remove the types from @njit(...)",),
+        ),
         Mutant(
             "BLAS does it",
             HEAD

@@ -7,6 +7,13 @@ from course_lib.grading.rules import LoopOrder
 from course_lib.grading.task import Mutant, Task
 from course_lib.grading.tasks.compiled_loops.shared import LOOPS_ONLY, PRODUCT_SLIPS, loops, product, shapes
 
+
+def _returning_in(loop: str) -> str:
+    """Return the loops with `return C` at the end of the body of one of them."""
+    depth = 2 + "kij".index(loop)
+    return loops("matmul_kij", "kij").replace("    return C", "    " * depth + "return C")
+
+
 TASK = Task(
     id="02.order",
     title="Turn the loops around",
@@ -35,6 +42,15 @@ TASK = Task(
             loops("matmul_kij", "kij", step="C[i, j] = A[i, k] * B[k, j]"),
             ("last product", "+="),
         ),
+        Mutant("returns in the outer loop", _returning_in("k"), ("return inside a loop",)),
+        Mutant("returns in the middle loop", _returning_in("i"), ("return inside a loop",)),
+        Mutant("returns in the inner loop", _returning_in("j"), ("return inside a loop",)),
+        Mutant(
+            "a name that is not there",
+            loops("matmul_kij", "kij", j="n_columns"),
+            ("NameError", "line 11", "`for j in range(n_columns):`"),
+        ),
+        Mutant("forgets to return", loops("matmul_kij", "kij").replace("    return C\n", ""), ("`return`",)),
         Mutant("stops a column early", loops("matmul_kij", "kij", j="N - 1"), ("last column",)),
         Mutant(
             "runs over the rows of B",

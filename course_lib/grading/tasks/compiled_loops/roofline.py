@@ -8,15 +8,17 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.measure import roofline
 
 
 def attainable(intensity: float, peak_gflops: float, gbps: float) -> tuple[float, str]:
     """Return the GFLOP/s the roofline allows, and what limits: "memory" below the ridge, else "compute"."""
-    by_memory = intensity * gbps
-    return (by_memory, "memory") if by_memory < peak_gflops else (peak_gflops, "compute")
+    bounds = intensity, peak_gflops, gbps
+    return roofline.attainable(*bounds), roofline.limit(*bounds)
 
 
 def _kernels(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((0.5, 100.0, 20.0), "a loop that moves more than it computes")
     yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
     yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
     yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
@@ -47,10 +49,9 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "You take the higher of the two bounds; a kernel must stay below both.",
-            lambda intensity, peak, gbps: (
-                max(intensity * gbps, peak),
-                attainable(intensity, peak, gbps)[1],
+            "You took the higher roof; the lower one limits.",
+            fits=lambda got, intensity, peak, gbps: (
+                intensity * gbps != peak and got[0] == max(intensity * gbps, peak)
             ),
         ),
         Lookalike(
@@ -61,15 +62,21 @@ TASK = Task(
             ),
         ),
         Lookalike(
+            "You divide the intensity by the bandwidth; FLOP/byte times GB/s is GFLOP/s.",
+            fits=lambda got, intensity, peak, gbps: (
+                np.isclose(got[0], min(intensity / gbps, peak)) and intensity / gbps < peak
+            ),
+        ),
+        Lookalike(
+            "Only where both bounds meet: the task says compute there.",
+            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None,
+        ),
+        Lookalike(
             "The words are swapped: left of the ridge memory is what limits.",
             lambda intensity, peak, gbps: (
                 attainable(intensity, peak, gbps)[0],
                 "compute" if intensity * gbps < peak else "memory",
             ),
-        ),
-        Lookalike(
-            "At the ridge both bounds meet and the peak is reached: that counts as compute.",
-            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None,
         ),
     ),
     hints=(
@@ -89,7 +96,34 @@ TASK = Task(
                     roof = intensity * gbps
                     return max(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
             """),
-            ("stay below both",),
+            ("higher roof",),
+        ),
+        Mutant(
+            "the higher roof and its word",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return max(roof, peak_gflops), 'memory' if roof > peak_gflops else 'compute'
+            """),
+            ("You took the higher roof; the lower one limits.",),
+        ),
+        Mutant(
+            "divides the other way round",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity / gbps
+                    return min(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
+            """),
+            ("You divide the intensity",),
+        ),
+        Mutant(
+            "words in upper case",
+            source("""
+                def attainable(intensity, peak_gflops, gbps):
+                    roof = intensity * gbps
+                    return min(roof, peak_gflops), 'Memory' if roof < peak_gflops else 'Compute'
+            """),
+            ("lower case",),
         ),
         Mutant(
             "no peak",
@@ -125,7 +159,7 @@ TASK = Task(
                     roof = intensity * gbps
                     return min(roof, peak_gflops), 'memory' if roof <= peak_gflops else 'compute'
             """),
-            ("ridge",),
+            ("Only where both bounds meet",),
         ),
         Mutant(
             "one number",

@@ -55,23 +55,34 @@ def pair(rng: np.random.Generator, M: int, K: int, N: int, dtype: str = "float64
     return matrix(rng, M, K, dtype), matrix(rng, K, N, dtype)
 
 
+def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+    """Return three different sizes from low to high - 1, in random order."""
+    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
+    return M, K, N
+
+
 def shapes(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield float64 matrices in C order: small, thin, empty, prime."""
-    for M, K, N in ((3, 3, 3), (2, 3, 4), (1, 7, 1), (5, 1, 3)):
+    """Yield float64 matrices in C order: square, wide, thin, tall, empty, and two that are larger."""
+    low, middle, high = sorted(sizes(rng, 2, 7))
+    small = ((3, 3, 3), (low, middle, middle + 1), (1, 2 * middle + 1, 1), (high, 1, low))
+    for M, K, N in small:
         yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
     for M, K, N, what in ((3, 0, 2, "an empty sum is 0"), (0, 3, 2, "no rows"), (2, 3, 0, "no columns")):
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {what}")
-    M, K, N = (int(n) for n in rng.permutation([13, 17, 23]))
-    yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {what}", guard=True)
+    for M, K, N in (sizes(rng, 11, 24), sizes(rng, 40, 80)):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
 
 
 def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     """Yield what `shapes` has, then NaN and inf, float32, and views that are not contiguous."""
     yield from shapes(rng)
-    yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN")
-    yield Case(pair(rng, 11, 7, 5, "float32"), "float32, A 11 x 7, B 7 x 5: the result is float32")
-    big = matrix(rng, 14, 18)
-    yield Case((big[::2, ::3], matrix(rng, 5, 6).T), "views: every 2nd row and 3rd column of A, B transposed")
+    yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
+    M, K, N = sizes(rng, 5, 14)
+    label = f"float32, A {M} x {K}, B {K} x {N}: the result is float32"
+    yield Case(pair(rng, M, K, N, "float32"), label, guard=True)
+    M, K, N = sizes(rng, 4, 9)
+    views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
+    yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
 
 
 def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
@@ -85,12 +96,24 @@ PRODUCT_SLIPS = (
     Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
     Lookalike("This is A times the transpose of B: B is indexed [j, k].", lambda A, B: product(A, B.T)),
     Lookalike(
+        "The first product of every sum is missing: the sum over k begins at 0.",
+        lambda A, B: product(A[:, 1:], B[1:]),
+    ),
+    Lookalike(
         "The last product of every sum is missing: the sum over k has K terms.",
         lambda A, B: product(A[:, :-1], B[:-1]),
     ),
     Lookalike(
         "Only the last product of every sum is there: add (+=) instead of replacing.",
         lambda A, B: product(A[:, -1:], B[-1:]),
+    ),
+    Lookalike(
+        "Only the first product of every sum is there: does the function return inside a loop?",
+        lambda A, B: product(A[:, :1], B[:1]),
+    ),
+    Lookalike(
+        "After the first row all is 0: does the function return inside a loop?",
+        fits=lambda got, A, B: len(got) > 1 and got[0].any() and not got[1:].any(),
     ),
     Lookalike(
         "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "

@@ -22,9 +22,9 @@ def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int,
 
 
 def _orders(rng: np.random.Generator) -> Iterator[Case]:
-    for order in ("ijk", "ikj", "jki", "jik", "kij", "kji"):
+    for place, order in enumerate(("ijk", "ikj", "jki", "jik", "kij", "kji")):
         M, K, N = (int(n) for n in rng.choice(np.arange(2, 4000), 3, replace=False))
-        itemsize = int(rng.choice([4, 8]))
+        itemsize = (4, 8)[place % 2]
         yield Case((order, M, K, N, itemsize), f"the order {order}")
 
 
@@ -65,6 +65,14 @@ TASK = Task(
             lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1),
         ),
         Lookalike(
+            "A number need not take 8 bytes: use itemsize.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 8),
+        ),
+        Lookalike(
+            "A number need not take 4 bytes: use itemsize.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 4),
+        ),
+        Lookalike(
             "That is the outermost loop. Which letter of the order is the innermost?",
             lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize),
         ),
@@ -86,6 +94,8 @@ TASK = Task(
     ),
     mutants=(
         Mutant("numbers, not bytes", _with_order("A, B, C"), ("itemsize bytes",)),
+        Mutant("always 8 bytes", _with_order("A * 8, B * 8, C * 8"), ("use itemsize",)),
+        Mutant("always 4 bytes", _with_order("A * 4, B * 4, C * 4"), ("use itemsize",)),
         Mutant(
             "outermost loop",
             _with_order("A * itemsize, B * itemsize, C * itemsize").replace("order[-1]", "order[0]"),

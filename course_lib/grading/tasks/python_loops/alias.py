@@ -47,7 +47,11 @@ TASK = Task(
     mutants=(
         Mutant("nothing repaired", _repaired("[[0.0] * M] * N"), ("rows of your result are the same",)),
         Mutant("dimensions only", _repaired("[[0.0] * N] * M"), ("rows of your result are the same",)),
-        Mutant("rows only", _repaired("[[0.0] * M for _ in range(N)]"), ("IndexError", "line")),
+        Mutant(
+            "rows only",
+            _repaired("[[0.0] * M for _ in range(N)]"),
+            ("IndexError", "line", "`C` has ", " rows of ", " are needed."),
+        ),
         Mutant(
             "a shallow copy of the outer list",
             _repaired("list([[0.0] * N] * M)"),

@@ -50,6 +50,14 @@ TASK = Task(
             lambda M, K, N: (M * N * K, M * N * (K - 1)) if K == 0 else None,
         ),
         Lookalike(
+            "Your additions are 0, but the K products of an element are joined by plus signs: K - 1 of them.",
+            fits=lambda got, M, K, N: got[1] == 0 < operations(M, K, N)[1],
+        ),
+        Lookalike(
+            "That is the work for one element. The result has M * N of them.",
+            lambda M, K, N: (K, K - 1) if K else None,
+        ),
+        Lookalike(
             "Those are the elements of the result. Each of them is a sum of K products.",
             lambda M, K, N: (M * N, M * N),
         ),
@@ -84,6 +92,38 @@ TASK = Task(
                     return M * N * K, M * N * (K - 1)
             """),
             ("negative", "K = 0"),
+        ),
+        Mutant(
+            "no additions",
+            source("""
+                def operations(M, K, N):
+                    return M * N * K, 0
+            """),
+            ("additions are 0", "K - 1"),
+        ),
+        Mutant(
+            "one element only",
+            source("""
+                def operations(M, K, N):
+                    return K, K - 1
+            """),
+            ("work for one element",),
+        ),
+        Mutant(
+            "forgets to return",
+            source("""
+                def operations(M, K, N):
+                    M * N * K, M * N * (K - 1)
+            """),
+            ("returned None", "is a `return` missing?"),
+        ),
+        Mutant(
+            "prints instead of returning",
+            source("""
+                def operations(M, K, N):
+                    print(M * N * K, M * N * (K - 1))
+            """),
+            ("is a `return` missing?", "Printing is not returning: write `return …`."),
         ),
         Mutant(
             "per element",

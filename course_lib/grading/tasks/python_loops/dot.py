@@ -20,7 +20,7 @@ def dot(row: list[float], col: list[float]) -> float:
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
     for K in (2, 3, 1, 7, 31):
-        row, col = rows(rng, 2, K)
+        row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
 

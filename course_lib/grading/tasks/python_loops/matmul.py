@@ -82,6 +82,22 @@ TASK = Task(
         Mutant(
             "replaces instead of adding", _loops(step="C[i][j] = A[i][k] * B[k][j]"), ("last product", "+=")
         ),
+        Mutant(
+            "rounds",
+            _loops(result="[[round(c, 2) for c in row] for row in C]"),
+            ("right to 2 digits", "round"),
+        ),
+        Mutant(
+            "returns in the loop",
+            _loops().replace("    return C", "            return C"),
+            ("return inside a loop",),
+        ),
+        Mutant(
+            "prints instead of returning",
+            _loops().replace("return C", "print(C)"),
+            ("is a `return` missing?", "Printing is not returning"),
+        ),
+        Mutant("one flat list", _loops(result="sum(C, [])"), ("begin a new list for every row",)),
         Mutant("forgets the last column", _loops(N="N - 1"), ("last column",)),
         Mutant("forgets to return", _loops(result="None"), ("None", "return")),
         Mutant("shape from A", _loops(N="K"), ("column",)),

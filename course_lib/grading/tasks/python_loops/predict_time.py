@@ -41,6 +41,11 @@ def _line(sizes: list[float], seconds: list[float], N: float) -> tuple[float, fl
     return float(slope), float(offset + slope * N)
 
 
+def _log_c(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return float(slope), float(offset * N**slope)
+
+
 TASK = Task(
     id="01.predict_time",
     title="How long would a large one take?",
@@ -56,10 +61,23 @@ TASK = Task(
     rules=(OnlyImports(("math", "numpy")),),
     lookalikes=(
         Lookalike(
-            "The exponent is fixed at 3: fit it to the timings, they may follow another law.",
-            lambda sizes, seconds, N: (
-                3.0,
-                float(np.exp(np.mean(np.log(seconds) - 3 * np.log(sizes))) * N**3),
+            "The pair is swapped: exponent first, then the seconds.",
+            lambda sizes, seconds, N: extrapolate(sizes, seconds, N)[::-1],
+        ),
+        Lookalike(
+            "The exponent is fixed at 3: measure the exponent, do not assume it.",
+            fits=lambda got, sizes, seconds, N: (
+                got[0] == 3 and abs(extrapolate(sizes, seconds, N)[0] - 3) > 1e-6
+            ),
+        ),
+        Lookalike(
+            "That is log c: take exp of it.",
+            lambda sizes, seconds, N: _log_c(sizes, seconds, N),
+        ),
+        Lookalike(
+            "The slope and the offset are swapped: np.polyfit gives the highest power first, the slope.",
+            fits=lambda got, sizes, seconds, N: np.isclose(
+                got[0], np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
             ),
         ),
         Lookalike(
@@ -141,6 +159,44 @@ TASK = Task(
                     return slope, offset + slope * np.log(N)
             """),
             ("logarithm of the time",),
+        ),
+        Mutant(
+            "takes log c for c",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+                    return slope, offset * N ** slope
+            """),
+            ("That is log c: take exp",),
+        ),
+        Mutant(
+            "swapped pair",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+                    return np.exp(offset) * N ** slope, slope
+            """),
+            ("exponent first",),
+        ),
+        Mutant(
+            "slope and offset swapped",
+            source("""
+                import numpy as np
+                def extrapolate(sizes, seconds, N):
+                    offset, slope = np.polyfit(np.log(sizes), np.log(seconds), 1)
+                    return slope, np.exp(offset) * N ** slope
+            """),
+            ("highest power first",),
+        ),
+        Mutant(
+            "the exponent is 3, from the last point",
+            source("""
+                def extrapolate(sizes, seconds, N):
+                    return 3.0, seconds[-1] * (N / sizes[-1]) ** 3
+            """),
+            ("fixed at 3", "measure the exponent"),
         ),
         Mutant(
             "mixes log and log10",

@@ -19,27 +19,32 @@ def product(A: Rows, B: Rows) -> Rows:
     ]
 
 
-def rows(rng: np.random.Generator, M: int, N: int) -> Rows:
+def rows(rng: np.random.Generator, M: int, N: int, decimals: int = 17) -> Rows:
     """Return M rows of N random floats, none of them 0, in no order that a mistake could keep."""
-    return (rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))).round(2).tolist()
+    return (rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))).round(decimals).tolist()
 
 
-def pair(rng: np.random.Generator, M: int, K: int, N: int) -> tuple[Rows, Rows]:
+def pair(rng: np.random.Generator, M: int, K: int, N: int, decimals: int = 17) -> tuple[Rows, Rows]:
     """Return A (M, K) and B (K, N)."""
-    return rows(rng, M, K), rows(rng, K, N)
+    return rows(rng, M, K, decimals), rows(rng, K, N, decimals)
+
+
+def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+    """Return three different sizes from low to high - 1, in random order."""
+    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
+    return M, K, N
 
 
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield rectangular, square, thin and empty matrices, small ones first."""
-    yield Case(pair(rng, 3, 3, 3), "A 3 x 3, B 3 x 3")
-    yield Case(pair(rng, 2, 3, 4), "A 2 x 3, B 3 x 4")
-    yield Case(pair(rng, 1, 5, 1), "A 1 x 5, B 5 x 1")
-    yield Case(pair(rng, 4, 1, 3), "A 4 x 1, B 1 x 3")
-    yield Case(pair(rng, 1, 1, 1), "A 1 x 1, B 1 x 1")
+    """Yield square, rectangular, thin and empty matrices, small ones first, and one that is larger."""
+    wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
+    small = ((3, 3, 3), tuple(wide), (1, wide[2], 1), (tall[2], 1, tall[0]), (1, 1, 1))
+    for M, K, N in small:  # short enough for a report: few digits
+        yield Case(pair(rng, M, K, N, decimals=2), f"A {M} x {K}, B {K} x {N}")
     yield Case(([], rows(rng, 3, 2)), "A without rows, B 3 x 2: the result has no rows")
     yield Case((rows(rng, 3, 2), [[], []]), "A 3 x 2, B 2 x 0: the result has three empty rows")
-    M, K, N = (int(n) for n in rng.permutation([5, 7, 11]))
-    yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
+    for M, K, N in (sizes(rng, 5, 12), sizes(rng, 24, 41)):
+        yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 
 PRODUCT_SLIPS = (
@@ -64,5 +69,9 @@ PRODUCT_SLIPS = (
     Lookalike(
         "Only the first product of every sum is there: does the function return too early?",
         lambda A, B: product([row[:1] for row in A], B[:1]),
+    ),
+    Lookalike(
+        "After the first row all is 0: does the function return inside a loop?",
+        fits=lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:])),
     ),
 )

@@ -1,0 +1,151 @@
+"""Loop nests of a matrix product, read from source text: which loop runs over rows, columns, summands.
+
+What a loop is called does not matter. Its role follows from where its variable stands: i and j index the
+result, k indexes the columns of the first argument and the rows of the second.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from course_lib.grading.program import bindings
+
+UNKNOWN = "?"
+Loop = ast.For | ast.While
+
+
+def returns_something(function: ast.FunctionDef) -> bool:
+    """Whether the function has a `return` with a value."""
+    return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
+
+
+def writing_orders(function: ast.FunctionDef) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return for each place that computes an element of the result the loops around it, outermost first.
+
+    Each is (roles, names): (("k", "i", "j"), ("kk", "ii", "jj")); "?" is a loop without a role of its own.
+    Setting elements to a constant is no computing. Loops beside the write, inside the same loop, count too:
+    a sum in a local name.
+    """
+    results = _results(function)
+    found = []
+    for loops, statement in _inside_loops(function.body):
+        if not _computes(statement, results):
+            continue
+        nest = [*loops, *_deepest(loops[-1].body, statement)]
+        roles = _roles(function, loops[0], results)
+        names = [_variable(loop) for loop in nest]
+        found.append((tuple(roles.get(name, UNKNOWN) for name in names), tuple(names)))
+    return list(dict.fromkeys(found))
+
+
+def _inside_loops(body: list[ast.stmt], around: tuple[Loop, ...] = ()) -> Iterator:
+    """Yield (loops around it, statement) for every simple statement in a loop."""
+    for statement in body:
+        inner = (*around, statement) if isinstance(statement, Loop) else around
+        parts = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
+        if not any(parts) and around:
+            yield around, statement
+        for part in parts:
+            yield from _inside_loops(part, inner)
+
+
+def _results(function: ast.FunctionDef) -> set[str]:
+    """Return the names of the result: those returned, and views of them."""
+    nodes = list(ast.walk(function))
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    names = {one.id for value in returned for one in ast.walk(value) if isinstance(one, ast.Name)} & own
+    pairs = [(target, _viewed(value)) for node in nodes for target, value in bindings(node)]
+    while True:  # D = C[:], C = D.T, and so on
+        more = {one for pair in pairs if names.intersection(pair) for one in pair if one in own} - names
+        if not more:
+            return names
+        names |= more
+
+
+def _viewed(value: ast.expr) -> str:
+    """Return the name that C, C[i], C.T, C.reshape(…) look into."""
+    while isinstance(value, ast.Subscript | ast.Attribute | ast.Call):
+        if isinstance(value, ast.Subscript) and _is_element(value):
+            return ""
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _is_element(value: ast.Subscript) -> bool:
+    """Whether it takes one number: two indices and no slice."""
+    return isinstance(value.slice, ast.Tuple) and not any(
+        isinstance(one, ast.Slice) for one in value.slice.elts
+    )
+
+
+def _computes(statement: ast.stmt, results: set[str]) -> bool:
+    """Whether the statement stores something computed in an element of the result."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+        return False
+    stored = [
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    ]
+    return any(_indexed(node)[0] in results for node in stored)
+
+
+def _deepest(body: list[ast.stmt], statement: ast.stmt) -> list[Loop]:
+    """Return the deepest chain of loops in a body, beside the statement."""
+    chains = [
+        [one, *_deepest(one.body, statement)]
+        for one in body
+        if isinstance(one, Loop) and statement not in ast.walk(one)
+    ]
+    return max(chains, key=len, default=[])
+
+
+def _variable(loop: Loop) -> str:
+    return loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else UNKNOWN
+
+
+def _roles(function: ast.FunctionDef, nest: Loop, results: set[str]) -> dict[str, str]:
+    """Map the loop variables of a nest to "i", "j" and "k"."""
+    names = [one.arg for one in function.args.args][:2]
+    first, second = names if len(names) == 2 else ("", "")
+    row_of = {
+        target: _indexed(value)[0]
+        for node in ast.walk(nest)
+        for target, value in bindings(node)
+        if isinstance(value, ast.Subscript) and len(_indexed(value)[1]) == 1
+    }
+    loops = {_variable(node) for node in ast.walk(nest) if isinstance(node, Loop)}
+    uses: list[tuple[str, int, set[str]]] = []  # matrix, axis, loop variables in that index
+    for node in ast.walk(nest):
+        if isinstance(node, ast.Subscript):
+            matrix, indices = _indexed(node)
+            shift = 1 if matrix in row_of else 0
+            for axis, index in enumerate(indices):
+                inside = {one.id for one in ast.walk(index) if isinstance(one, ast.Name)} & loops
+                uses.append((row_of.get(matrix, matrix), axis + shift, inside))
+    roles: dict[str, str] = {}
+    for role, wanted in (
+        ("i", [(name, 0) for name in results]),
+        ("j", [(name, 1) for name in results]),
+        ("k", [(first, 1)]),
+        ("k", [(second, 0)]),
+    ):
+        if role == "k" and "k" in roles.values():
+            continue
+        for matrix, axis, inside in uses:
+            if (matrix, axis) in wanted:
+                for name in inside:
+                    roles.setdefault(name, role)
+    return roles
+
+
+def _indexed(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """Return the name and the indices of C[i, j], C[i][j] or C[i]; ("", []) for anything else."""
+    indices: list[ast.expr] = []
+    while isinstance(node, ast.Subscript):
+        own = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = [*own, *indices]
+        node = node.value
+    return (node.id, indices) if isinstance(node, ast.Name) else ("", [])

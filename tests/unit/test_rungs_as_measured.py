@@ -1,0 +1,43 @@
+"""The rungs stand to each other as they did when the course was planned, within a factor of two.
+
+The planned figures are ratios measured on another machine (Zen 5, Python 3.11); each rung has its own size,
+rates are GFLOP/s on one thread in CPU time.
+"""
+
+import pytest
+
+from course_lib import ladder
+
+pytestmark = pytest.mark.timing
+
+
+@pytest.fixture(scope="module")
+def rates():
+    wanted = {
+        "python-lists": (96, "float64"),
+        "python-ndarray": (64, "float64"),
+        "compiled-ijk": (128, "float64"),
+        "compiled-ikj": (512, "float32"),
+        "numpy": (512, "float32"),
+    }
+    return {
+        id: ladder.climb([id], size, dtype=dtype, budget_s=1.5, save=False).row(id).gflops
+        for id, (size, dtype) in wanted.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "planned"),
+    [
+        ("python-lists", "python-ndarray", 0.063 / 0.012),
+        ("compiled-ijk", "python-lists", 27),
+        ("compiled-ikj", "python-lists", 500),
+    ],
+)
+def test_within_a_factor_of_two(rates, fast, slow, planned):
+    assert planned / 2 < rates[fast] / rates[slow] < planned * 2
+
+
+def test_ten_thousand_times_holds_against_arrays_picked_apart_and_not_against_lists(rates):
+    assert rates["numpy"] / rates["python-ndarray"] > 10_000 / 2
+    assert rates["compiled-ikj"] / rates["python-lists"] < 10_000 / 2
