@@ -8,7 +8,6 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from course_lib import ladder
@@ -157,10 +156,3 @@ def _write(path: Path, content: dict) -> int:
         return 1
     print(f"\nWritten to {path}.")
     return 0
-
-
-def default_arguments(options: Sequence[str] = ()) -> argparse.Namespace:
-    """Return the parsed options, for calling `run` from a notebook or a test."""
-    parser = argparse.ArgumentParser(prog="bench")
-    add_arguments(parser)
-    return parser.parse_args(list(options))

@@ -1,5 +1,6 @@
 """The bench: measures what was asked, says what it leaves out, and writes JSON or nothing."""
 
+import argparse
 import json
 import re
 
@@ -10,7 +11,9 @@ from course_lib.commands import bench
 
 
 def run(*options):
-    return bench.run(bench.default_arguments(options))
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    return bench.run(parser.parse_args(list(options)))
 
 
 def test_prints_a_table_and_writes_json(tmp_path, capsys):
