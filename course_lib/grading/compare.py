@@ -37,6 +37,19 @@ class Mismatch:
     errors: np.ndarray | None = field(default=None, compare=False)
     form: bool = False
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the mismatch as plain data, NaN in `errors` as None."""
+        errors = None if self.errors is None else np.where(np.isnan(self.errors), None, self.errors).tolist()
+        plain = {name: getattr(self, name) for name in ("got", "want", "wrong", "total", "form")}
+        return {**plain, "says": [*self.says], "rows": [[*row] for row in self.rows], "errors": errors}
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Mismatch:
+        """Return the mismatch that `to_json` wrote down."""
+        errors = None if plain["errors"] is None else np.array(plain["errors"], dtype=float)
+        rows = tuple(tuple(row) for row in plain["rows"])
+        return cls(**{**plain, "says": tuple(plain["says"]), "rows": rows, "errors": errors})
+
 
 class Comparison(Protocol):
     """Decides whether a result is right."""
@@ -117,13 +130,14 @@ def product_tolerance(dtype: np.dtype, A: Any, B: Any, slack: float = 4.0) -> np
 def describe(value: Any) -> str:
     """Return in a few words what a value is: "a 2 x 3 float32 array", "a list of 2 lists of 3 numbers"."""
     if isinstance(value, np.ndarray):
+        if value.ndim == 1:
+            return f"a 1-D array of {len(value)} {value.dtype}"
         shape = " x ".join(map(str, value.shape)) if value.ndim else "0-dimensional"
-        shape = f"1-D array of {shape}" if value.ndim == 1 else f"{shape} array"
-        return f"a {value.dtype} {shape}" if value.ndim == 1 else f"a {shape} of {value.dtype}"
+        return f"a {shape} array of {value.dtype}"
     if isinstance(value, list | tuple):
         return _describe_sequence(value)
     if value is None or isinstance(value, bool | int | float | complex | np.generic):
-        return "None" if value is None else f"the {type(value).__name__} {value}"
+        return "None" if value is None else f"the {type(value).__name__} {number_text(value)}"
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     return f"an object of type {type(value).__name__}"
@@ -136,10 +150,16 @@ def _describe_sequence(value: list | tuple) -> str:
         lengths = {len(item) for item in value}
         one = inner.pop() if len(inner) == 1 else "sequence"
         many = f"{one}s" if len(value) != 1 else one
-        size = f"{lengths.pop()} numbers" if len(lengths) == 1 else "different lengths"
+        size = _count(lengths.pop(), "number") if len(lengths) == 1 else "different lengths"
         return f"a {name} of {len(value)} {many} of {size}"
-    what = "numbers" if all(_is_number(item) for item in value) else "things"
-    return f"a {name} of {len(value)} {what}"
+    if all(_is_number(item) for item in value):
+        return f"a {name} of {_count(len(value), 'number')}"
+    kind = f" of type {inner.pop()}" if len(inner) == 1 else ""
+    return f"a {name} of {_count(len(value), 'value')}{kind}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def number_text(value: Any) -> str:
@@ -208,7 +228,7 @@ def _list_problem(got: list, want: list) -> str | None:
         if nested and type(row) is not list:
             return f"Row {place} of your result is {describe(row)}, but every row must be a list."
         if nested and len(row) != len(got[0]):
-            return f"Row {place} of your result has {len(row)} numbers, row 0 has {len(got[0])}."
+            return f"Row {place} of your result has {_count(len(row), 'number')}, row 0 has {len(got[0])}."
         for item in row if nested else [row]:
             if not _is_number(item):
                 return f"Row {place} of your result holds {describe(item)}, but only numbers may be in it."
@@ -287,8 +307,11 @@ def _wide(values: np.ndarray) -> np.ndarray:
 
 def _how_many(got: np.ndarray, want: np.ndarray, count: int, total: int) -> str:
     if total == 1:
-        return f"Yours is {number_text(got.flat[0])}, expected is {number_text(want.flat[0])}."
-    return f"All {total} values are wrong." if count == total else f"{count} of {total} values are wrong."
+        yours, expected = _texts(got.flat[0], want.flat[0])
+        return f"Yours is {yours}, expected is {expected}."
+    if count == total:
+        return f"All {total} values are wrong."
+    return f"{count} of {total} values {'is' if count == 1 else 'are'} wrong."
 
 
 def _not_finite(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
@@ -305,7 +328,12 @@ def _not_finite(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
 
 
 def _row(got: np.ndarray, want: np.ndarray, index: Index) -> tuple[str, str, str]:
-    yours, expected = number_text(got[index]), number_text(want[index])
+    return "[" + ", ".join(map(str, index)) + "]", *_texts(got[index], want[index])
+
+
+def _texts(got: Any, want: Any) -> tuple[str, str]:
+    """Return two different numbers as text that shows the difference."""
+    yours, expected = number_text(got), number_text(want)
     if yours == expected:  # they differ beyond the printed digits
-        yours, expected = repr(got[index].item()), repr(want[index].item())
-    return "[" + ", ".join(map(str, index)) + "]", yours, expected
+        yours, expected = (repr(one.item() if isinstance(one, np.generic) else one) for one in (got, want))
+    return yours, expected

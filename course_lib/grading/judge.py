@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading import patterns
+from course_lib.grading import patterns, tape
 from course_lib.grading.compare import Mismatch, describe
 from course_lib.grading.program import is_stub
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
-from course_lib.grading.runner import Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -30,6 +30,17 @@ GUARD_NOTE = (
     "Found in a second run of your function, in which memory that was never written reads as NaN and every "
     "index is checked. The plain run may look right by luck."
 )
+
+OUTSIDE = (
+    "Your compiled code reads or writes outside an array. Numba does not check indices by itself: without "
+    "the check it takes whatever lies in memory there."
+)
+NEVER_WRITTEN = (
+    "Your result depends on memory that was never written: np.empty gives room, not zeros. (NaN stands for "
+    "that memory here.)"
+)
+#: Lines that say the same whatever the inputs are.
+FIXED_WORDS = (OTHER_INPUTS, KEPT, GUARD_NOTE, OUTSIDE, NEVER_WRITTEN)
 
 
 def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None = None) -> Report:
@@ -44,7 +55,7 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     if broken:
         return _report(task, 0.0, WRONG, broken)
     cases = list(task.cases(generator(task, seed)))
-    found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases)
+    found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases, seed)
     if found:
         return found
     if not task.speed:
@@ -113,17 +124,11 @@ def _details(found: Report) -> tuple[str, ...]:
 def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
     """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
     if outcome.fault and "IndexError" in outcome.fault.kinds:
-        return [
-            "Your compiled code reads or writes outside an array. Numba does not check indices by itself: "
-            "without the check it takes whatever lies in memory there."
-        ]
+        return [OUTSIDE]
     value = outcome.value
     finite = all(np.isfinite(one).all() for one in case.args if isinstance(one, np.ndarray))
     if finite and isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
-        return [
-            "Your result depends on memory that was never written: np.empty gives room, not zeros. "
-            "(NaN stands for that memory here.)"
-        ]
+        return [NEVER_WRITTEN]
     return []
 
 
@@ -198,8 +203,9 @@ def _mismatch_report(task: Task, case: Case, outcome: Outcome, want: Any, found:
     return _report(task, 0.0, WRONG, [*told, *found.says, *only], _on(task, case), found)
 
 
-def _counting_fault(task: Task, runner: Runner, cases: list[Case]) -> Report | None:
+def _counting_fault(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
     """Check the number of operations on every case that gives a value."""
+    rng = generator(task, seed, part=2)
     for case in cases if task.counts else ():
         if case.expect != "value":
             continue
@@ -207,10 +213,29 @@ def _counting_fault(task: Task, runner: Runner, cases: list[Case]) -> Report | N
         if counted.fault:
             said = f"On numbers that count their operations your function failed: {counted.fault.sentence()}"
         else:
-            said = task.counts.judge(case.args, counted.multiplications, counted.additions)
+            said = _miscount(task, case, counted, rng)
         if said:
             return _report(task, 0.0, WRONG, ["The values are right.", said], _on(task, case))
     return None
+
+
+def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator) -> str | None:
+    """Return what is wrong with the operations written down; they must compute the result of any numbers."""
+    args = tape.nudged(case.args, rng)
+    want = task.reference(*clone(args))
+    try:
+        done = tape.count(counted.tape)
+        got = tape.replay(counted.tape, counted.result, args)
+        if isinstance(want, np.ndarray):
+            got = np.asarray(got, dtype=want.dtype).reshape(want.shape)
+    except ValueError:
+        return (
+            "What your function does on numbers that count cannot be followed: is the result a list of them?"
+        )
+    said = task.counts.judge(case.args, done.multiplications, done.additions)
+    if said or not task.comparison.compare(got, want, args):
+        return said
+    return "The operations it does on this input do not give the right result for other numbers."
 
 
 def _with_speed(task: Task, runner: Runner, args: tuple) -> Report:

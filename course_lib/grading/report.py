@@ -53,6 +53,20 @@ class Report:
         """The points in words: "2 of 3 points"."""
         return f"{self.points:g} of {self.max_points:g} point{'' if self.max_points == 1 else 's'}"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data; `from_json` gives an equal report back."""
+        kept = ("task_id", "title", "points", "max_points", "state")
+        plain = {name: getattr(self, name) for name in kept}
+        mismatch = self.mismatch.to_json() if self.mismatch else None
+        return {**plain, "lines": [*self.lines], "notes": [*self.notes], "mismatch": mismatch}
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Report:
+        """Return the report that `to_json` wrote down."""
+        mismatch = Mismatch.from_json(plain["mismatch"]) if plain["mismatch"] else None
+        given = {**plain, "lines": tuple(plain["lines"]), "notes": tuple(plain["notes"])}
+        return cls(**{**given, "mismatch": mismatch})
+
     def __str__(self) -> str:
         return "\n".join([self.headline, *self._text_lines()])
 

@@ -13,16 +13,16 @@ import signal
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
 
 from course_lib.grading import sources
-from course_lib.grading.counting import Tally, counting
+from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
 
@@ -68,10 +68,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Counted:
-    """The operations of one call on counting operands."""
+    """What one call on operands wrote down: the tape, and where on it the result's numbers are."""
 
-    multiplications: int = 0
-    additions: int = 0
+    tape: Tape
+    result: Any = None
     fault: Fault | None = None
 
 
@@ -101,7 +101,7 @@ class Runner(Protocol):
         """Return a runner for other source text: the guarded variant of this answer."""
 
     def count(self, args: tuple) -> Counted:
-        """Call the answer on counting operands."""
+        """Call the answer on operands that write down what is done with them."""
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer side by side with the rule's baseline, on other numbers in every call."""
@@ -115,10 +115,17 @@ class InProcess:
 
     def call(self, args: tuple) -> Outcome:
         """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
-        with _quiet() as printed:
+        return self._run(self._function, args)
+
+    def repeat(self, args: tuple, changes: list[Places]) -> Outcome:
+        """Call the answer once for each change of the arguments; the outcome is that of the last call."""
+        return self._run(lambda *own: _repeated(self._function, own, changes), args)
+
+    def _run(self, function: Callable, args: tuple) -> Outcome:
+        with quiet() as printed:
             try:
                 with _time_limit(LONGEST_CALL_S):
-                    value = self._function(*args)
+                    value = function(*args)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -130,10 +137,10 @@ class InProcess:
         return InProcess(sources.load(code.text, code.entry))
 
     def count(self, args: tuple) -> Counted:
-        """Call the answer on counting operands."""
-        tally = Tally()
-        outcome = self.call(counting(args, tally))
-        return Counted(tally.multiplications, tally.additions, outcome.fault)
+        """Call the answer on operands that write down what is done with them."""
+        tape = Tape()
+        outcome = self.call(taped(args, tape))
+        return Counted(tape, lines_of(outcome.value), outcome.fault)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer through `measure.timing.compare`: one thread, interleaved, equal inputs."""
@@ -143,7 +150,7 @@ class InProcess:
             "the baseline": _OtherNumbers(speed.baseline.load(), args),
             "yours": _OtherNumbers(self._function, args),
         }
-        with _quiet():
+        with quiet():
             try:
                 result = compare(
                     functions,
@@ -165,10 +172,9 @@ class InProcess:
         )
 
     def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
-        kinds = tuple(kind.__name__ for kind in type(error).__mro__[:-1])
         line, code = self._place(error)
         built = self._built(error, args) if isinstance(error, IndexError) else ()
-        return Fault(kinds, _message(error), line, code, built)
+        return replace(fault_of(error), line=line, code=code, built=built)
 
     def _place(self, error: BaseException) -> tuple[int | None, str]:
         """Return the number and text of the last line of the learner's own code in the traceback."""
@@ -214,6 +220,11 @@ class InProcess:
         return tuple(found.items())
 
 
+def fault_of(error: BaseException) -> Fault:
+    """Return an exception as a fault without a place."""
+    return Fault(tuple(kind.__name__ for kind in type(error).__mro__[:-1]), _message(error))
+
+
 def _matrix_shape(value: Any) -> tuple[int, int] | None:
     """Return the rows and columns of a 2-D array or a list of equally long lists, None for all else."""
     if isinstance(value, np.ndarray) and value.ndim == 2:
@@ -224,11 +235,38 @@ def _matrix_shape(value: Any) -> tuple[int, int] | None:
     return None
 
 
-class _OtherNumbers:
-    """Calls a function on its own copy of the inputs, with another number in each matrix every time.
+#: For each argument the row and the column of one number.
+Places = Sequence[tuple[int, int]]
 
-    A result that was kept from an earlier call is therefore wrong. One number is too little work to be seen
-    in the time of a product, and baseline and answer get the same ones.
+
+def other_places(args: tuple, rng: random.Random) -> Places:
+    """Choose one number of each matrix."""
+    rows = [rng.randrange(len(matrix)) for matrix in args]
+    return [(row, rng.randrange(len(matrix[row]))) for row, matrix in zip(rows, args, strict=True)]
+
+
+def change(args: tuple, places: Places) -> None:
+    """Change the sign of one number of each matrix.
+
+    A result that was kept from an earlier call is wrong then, and the work is too little to be seen in the
+    time of a product.
+    """
+    for matrix, (row, column) in zip(args, places, strict=True):
+        matrix[row][column] = -matrix[row][column]
+
+
+def _repeated(function: Callable, args: tuple, changes: list[Places]) -> Any:
+    value = None
+    for places in changes:
+        change(args, places)
+        value = function(*args)
+    return value
+
+
+class _OtherNumbers:
+    """Calls a function on its own copy of the inputs, with other numbers in it every time.
+
+    Baseline and answer get the same ones.
     """
 
     def __init__(self, function: Callable, args: tuple) -> None:
@@ -238,10 +276,7 @@ class _OtherNumbers:
         self._value: Any = None
 
     def __call__(self) -> None:
-        for matrix in self._args:
-            row = matrix[self._random.randrange(len(matrix))]
-            column = self._random.randrange(len(row))
-            row[column] = -row[column]
+        change(self._args, other_places(self._args, self._random))
         self._value = self._function(*self._args)
 
     def last(self) -> tuple[tuple, Any]:
@@ -334,7 +369,8 @@ class _LineCounter(io.TextIOBase):
 
 
 @contextmanager
-def _quiet() -> Iterator[_LineCounter]:
+def quiet() -> Iterator[_LineCounter]:
+    """Keep everything that is printed off the page; only the number of its lines is kept."""
     counter = _LineCounter()
     with (
         redirect_stdout(counter),

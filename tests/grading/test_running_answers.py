@@ -6,12 +6,10 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from course_lib.grading.counting import Number, Tally, counting
 from course_lib.grading.runner import InProcess, clone, unchanged
 from course_lib.grading.sources import NoSource, answer_source, guard, load
+from course_lib.grading.tape import Count, count, replay
 from course_lib.grading.task import source
 
 FACTOR = 3
@@ -181,41 +179,6 @@ def test_in_a_guarded_source_every_index_is_checked(name):
         load(guard(GUARDED), name)(np.ones(3))
 
 
-# --- counting ---
-
-
-@given(st.lists(st.floats(-10, 10), min_size=1, max_size=8))
-def test_counted_sums_have_the_right_value_and_one_addition_less_than_terms(values):
-    tally = Tally()
-    total = 0.0
-    for number in counting(values, tally):
-        total += number * number
-    terms = len(values)
-    assert total.value == sum(value * value for value in values)
-    assert tally.multiplications == terms
-    zeros_met = sum(1 for k in range(terms) if k == 0)
-    assert tally.additions == terms - zeros_met
-
-
-def test_numbers_count_every_operation_and_behave_like_their_value():
-    tally = Tally()
-    a, b = counting([2.0, 3.0], tally)
-    assert [(a * b).value, (2 * a).value, (a**2).value, (a / b).value] == [6, 4, 4, 2 / 3]
-    assert [(a + b).value, (1 + a).value, (a - b).value, (1 - a).value, (-a).value] == [5, 3, -1, -1, -2]
-    assert (tally.multiplications, tally.additions, tally.divisions) == (3, 4, 1)
-    assert a < b and b > a and a <= 2 and b >= 3 and a == 2.0 and bool(a) and repr(a) == "2.0"
-    assert sum([a, b]) == 5.0
-    with pytest.raises(TypeError, match="takes a number out of the count"):
-        float(a)
-
-
-def test_counting_copies_nested_lists_and_leaves_sizes_alone():
-    tally = Tally()
-    copied = counting(([[1.0], [2.0]], 3), tally)
-    assert isinstance(copied[0][0][0], Number)
-    assert copied[1] == 3 and not isinstance(copied[1], Number)
-
-
 # --- cloning ---
 
 
@@ -322,10 +285,11 @@ def test_returned_rows_of_an_input_list_are_noticed():
     assert InProcess(load("def f(A):\n    return [list(A[0])]\n", "f")).call(([[1.0]],)).owner is None
 
 
-def test_counting_in_process():
+def test_what_is_done_to_operands_is_written_down():
     text = "def f(A):\n    return A[0] * A[1] + A[0]\n"
     counted = InProcess(load(text, "f")).count(([2.0, 3.0],))
-    assert (counted.multiplications, counted.additions, counted.fault) == (1, 1, None)
+    assert counted.fault is None and count(counted.tape) == Count(1, 1)
+    assert replay(counted.tape, counted.result, ([5.0, 7.0],)) == 40.0
     assert (
         InProcess(load("def f(A):\n    return float(A[0])\n", "f")).count(([2.0],)).fault.kind == "TypeError"
     )

@@ -1,0 +1,109 @@
+"""`python -m course_lib grade SUBMISSIONS`: grade a class, from a learning platform's download to the pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the command."""
+    parser.add_argument(
+        "submissions",
+        type=Path,
+        nargs="?",
+        metavar="SUBMISSIONS",
+        help="a folder or zip as Moodle, Canvas or nbgrader give it; without it: the class folder's submitted/",
+    )
+    parser.add_argument("--assignment", metavar="NAME", help="such as 01_python_loops; if names do not tell")
+    parser.add_argument(
+        "--class-folder",
+        type=Path,
+        default=ROOT / "grading",
+        metavar="DIR",
+        help="seed, grades and pages go here",
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, metavar="DIR", help="the folder that holds solutions/"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="submissions at a time (one for each core)"
+    )
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="grade on the Dask cluster with this scheduler"
+    )
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run the answers with all of your own rights: only for answers that you trust",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Grade, say where everything is, and return the exit code."""
+    from course_lib.grading.classroom.assignment import AssignmentError
+    from course_lib.grading.classroom.intake import IntakeError
+    from course_lib.grading.classroom.run import Busy, Order, grade
+    from course_lib.grading.classroom.secret import SeedError
+    from course_lib.grading.classroom.team import SchedulerError
+    from course_lib.grading.kernel.sandbox import NoSandbox
+
+    if args.workers < 0:
+        print(
+            f"grade: --workers is {args.workers}, but it must be 1 or more (0: one a core).",
+            file=sys.stderr,
+        )
+        return 2
+    order = Order(
+        source=args.submissions or args.class_folder / "submitted",
+        folder=args.class_folder,
+        root=args.root,
+        assignment=args.assignment,
+        workers=args.workers,
+        scheduler=args.scheduler,
+        unsafe=args.unsafe_no_sandbox,
+    )
+    if order.unsafe:
+        print(
+            "Without a sandbox the answers run with all of your rights: they can read and change what you can."
+        )
+    bar = _Bar()
+    try:
+        done = grade(order, bar.update)
+    except (AssignmentError, IntakeError, SeedError, NoSandbox, SchedulerError, Busy) as problem:
+        bar.close()
+        print(f"grade: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        bar.close()
+        print("\nStopped. What is judged is kept: the same command goes on from here.", file=sys.stderr)
+        return 130
+    bar.close()
+    print(
+        f"{done.assignment.name}: {done.judged} judged now, {done.kept} kept from before, {done.seconds:.0f} s."
+    )
+    print(f"summary:  {done.published.summary}")
+    print(f"grades:   {done.published.grades}")
+    print(f"feedback: {order.folder / 'feedback'}")
+    return 0
+
+
+class _Bar:
+    """A progress bar that appears with the first verdict."""
+
+    def __init__(self) -> None:
+        self._bar = None
+
+    def update(self, done: int, total: int) -> None:
+        from tqdm import tqdm
+
+        if self._bar is None:
+            self._bar = tqdm(total=total, unit="student", desc="grading", mininterval=0.2)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

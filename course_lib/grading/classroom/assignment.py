@@ -1,0 +1,107 @@
+"""An assignment as the grader sees it: which tasks it has, and the function that is handed in for each.
+
+All of it comes from the instructor's source in solutions/, never from what a student hands in.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.grading import registry
+from course_lib.grading.task import Task
+
+
+class AssignmentError(ValueError):
+    """The assignment does not exist or cannot be graded; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One task of an assignment: the grade cell that has its points, the function, and where to write it."""
+
+    task_id: str
+    entry: str
+    grade_id: str
+    points: float
+
+    @property
+    def task(self) -> Task:
+        """The declaration."""
+        return registry.task(self.task_id)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The tasks of an assignment, in the order of its notebook."""
+
+    name: str
+    items: tuple[Item, ...]
+
+    @property
+    def max_points(self) -> float:
+        """The sum of all points."""
+        return sum(item.points for item in self.items)
+
+
+def names(root: Path) -> list[str]:
+    """Return the names of the assignments in solutions/, in order."""
+    folders = sorted(path for path in (root / "solutions").glob("*") if path.is_dir())
+    return [folder.name for folder in folders if source_path(root, folder.name).is_file()]
+
+
+def source_path(root: Path, name: str) -> Path:
+    """Return where the instructor's notebook of an assignment is."""
+    return root / "solutions" / name / f"{name}.ipynb"
+
+
+def load(root: Path, name: str) -> Assignment:
+    """Read an assignment's tasks from its source; AssignmentError if there is none or a cell is no task."""
+    known = names(root)
+    if name not in known:
+        raise AssignmentError(
+            f"There is no assignment {name!r} in {root / 'solutions'}; found: {', '.join(known) or 'none'}."
+        )
+    cells = json.loads(source_path(root, name).read_text(encoding="utf-8"))["cells"]
+    items = tuple(_item(name, cell) for cell in cells if _nbgrader(cell).get("grade"))
+    if not items:
+        raise AssignmentError(f"The assignment {name} has no cell that gives points: mark one in nbgrader.")
+    return Assignment(name, items)
+
+
+def task_in(source: str) -> tuple[str, str] | None:
+    """Return (task id, function) of the first `check("id", function)` in a cell, None without one."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":
+            id, answer = node.args[:2] if len(node.args) >= 2 else (None, None)
+            if isinstance(id, ast.Constant) and isinstance(answer, ast.Name):
+                return str(id.value), answer.id
+    return None
+
+
+def _item(name: str, cell: dict[str, Any]) -> Item:
+    marks = _nbgrader(cell)
+    found = task_in("".join(cell["source"]))
+    if found is None:
+        raise AssignmentError(
+            f"The cell {marks.get('grade_id')!r} of {name} gives points but calls no check(id, function): "
+            "only a declared task can be judged outside the student's kernel; declare one."
+        )
+    task = registry.task(found[0])
+    if float(marks["points"]) != task.points:
+        raise AssignmentError(
+            f"The cell {marks['grade_id']!r} of {name} gives {marks['points']} points, its task {task.id} is "
+            f"worth {task.points:g}: make them equal."
+        )
+    return Item(task.id, found[1], marks["grade_id"], float(task.points))
+
+
+def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:
+    return cell.get("metadata", {}).get("nbgrader", {})

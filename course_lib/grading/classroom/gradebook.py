@@ -1,0 +1,138 @@
+"""nbgrader's side of a class: its grade book and the graded notebooks that its form grader shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from course_lib.grading.classroom import notebook
+from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
+from course_lib.grading.classroom.pages.files import write
+from course_lib.grading.classroom.submission import Cell
+
+COURSE_ID = "nine-circles"
+
+
+class ClassBook:
+    """The grade book of one assignment in the class's folder; use it as a context."""
+
+    def __init__(self, root: Path, folder: Path, assignment: Assignment) -> None:
+        self._root = root
+        self._folder = folder
+        self._assignment = assignment
+        self._grade_ids = {item.task_id: item.grade_id for item in assignment.items}
+        self._book: Any = None
+        self._release: dict[str, Any] = {}
+
+    def __enter__(self) -> ClassBook:
+        from nbgrader.api import Gradebook
+
+        self._release = self._released()
+        self._book = Gradebook(self._url, COURSE_ID)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._book.close()
+
+    def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
+        """Write a verdict into the grade book and the graded notebook beside it. Twice changes nothing.
+
+        A score that a grader has given by hand stays.
+        """
+        name, student = self._assignment.name, verdict["student"]
+        self._book.update_or_create_student(student)
+        when = {"timestamp": handed_in} if handed_in else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SQLAlchemy's, about how nbgrader builds a submission
+            self._book.update_or_create_submission(name, student, **when)
+        grades = {
+            grade.name: grade for grade in self._book.find_submission_notebook(name, name, student).grades
+        }
+        for task in verdict["tasks"]:
+            grade = grades[self._grade_ids[task["id"]]]
+            grade.auto_score = task["points"]
+            doubtful = bool(task["manual"] or verdict["manual"])
+            grade.needs_manual_grade = doubtful or grade.manual_score is not None
+        self._book.db.commit()
+        shown = notebook.graded(self._release, cells, verdict, self._grade_ids)
+        target = self._folder / "autograded" / student / name
+        write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
+        if handed_in:
+            write(target / "timestamp.txt", handed_in + "\n")
+
+    @property
+    def _url(self) -> str:
+        return f"sqlite:///{(self._folder / 'gradebook.db').as_posix()}"
+
+    def _released(self) -> dict[str, Any]:
+        """Return the released notebook; nbgrader is asked for it when the source has changed."""
+        kept = self._folder / "release" / self._assignment.name / f"{self._assignment.name}.ipynb"
+        mark = kept.with_name("source.sha256")
+        source = hashlib.sha256(source_path(self._root, self._assignment.name).read_bytes()).hexdigest()
+        if not (kept.exists() and mark.exists() and mark.read_text() == source and self._is_known()):
+            write(kept, self._generate())
+            write(mark, source)
+        return json.loads(kept.read_text(encoding="utf-8"))
+
+    def _is_known(self) -> bool:
+        """Whether the grade book has the assignment with its cells."""
+        from nbgrader.api import Gradebook, MissingEntry
+
+        if not (self._folder / "gradebook.db").exists():
+            return False
+        with Gradebook(self._url, COURSE_ID) as book:
+            try:
+                cells = book.find_notebook(self._assignment.name, self._assignment.name).grade_cells
+            except MissingEntry:
+                return False
+            return {cell.name for cell in cells} == set(self._grade_ids.values())
+
+    def _generate(self) -> str:
+        """Have nbgrader enter the assignment into the grade book; return the released notebook."""
+        from nbgrader.converters import GenerateAssignment
+        from nbgrader.converters.base import NbGraderException
+        from nbgrader.coursedir import CourseDirectory
+        from traitlets.config import Config
+
+        name = self._assignment.name
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="nine-circles-") as release, _quiet_nbgrader():
+            config = Config()
+            config.CourseDirectory.root = str(self._root.resolve())
+            config.CourseDirectory.course_id = COURSE_ID
+            config.CourseDirectory.source_directory = "solutions"
+            config.CourseDirectory.release_directory = release
+            config.CourseDirectory.assignment_id = name
+            config.CourseDirectory.db_url = self._url
+            converter = GenerateAssignment(
+                coursedir=CourseDirectory(config=config), config=config, force=True
+            )
+            converter.log.setLevel(logging.ERROR)
+            try:
+                converter.start()
+            except (NbGraderException, SystemExit) as problem:
+                raise AssignmentError(
+                    f"nbgrader cannot take {name} into the grade book ({problem}): does it hold grades of an "
+                    "older form of it? Then grade into a new folder."
+                ) from None
+            return (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+
+
+@contextmanager
+def _quiet_nbgrader() -> Iterator[None]:
+    """Let nbgrader find the program alembic, which lies beside this Python's own programs."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before

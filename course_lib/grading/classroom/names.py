@@ -1,0 +1,192 @@
+"""Names: whose a submission is, told from the name a learning platform gave it, and safe ids for students.
+
+What is assumed of the platforms ("download all submissions"):
+
+- Moodle writes `Full Name_12345_assignsubmission_file_` as a folder, or the same in front of the file's name;
+  newer ones leave out the last underscore. Underscores in the name become spaces, so the number is plain to
+  see. It differs from assignment to assignment, hence it is no part of the id unless two share a name.
+  Marking blind, everybody is called "Participant": then it has to be.
+- Canvas writes `doejane_12345_67890_file.ipynb` (name, user, upload), `doejane_LATE_12345_67890_file.ipynb`,
+  `doejane_12345_text.html` for typed text, `doejane_12345_link.html` for a web address, and
+  `anon_x1Y2z_67890_file.ipynb` marking anonymously. The user's number lasts, hence it is part of the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: Bounds of an id before a suffix tells two of the same name apart, and with it.
+MAX_BASE, MAX_BASE_BYTES, MAX_ID = 48, 120, 64
+DEVICES = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"} | {
+    f"{port}{number}" for port in ("COM", "LPT") for number in range(10)
+}
+_NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add .txt or .json
+_REPEAT = re.compile(r"(?:-(\d{1,4})| ?\((\d{1,4})\))$")
+_MOODLE = re.compile(r"(?P<who>.+)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.S)
+_CANVAS = re.compile(r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.S)
+_CANVAS_HTML = re.compile(r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<file>(?:text|link)\.html)", re.S)
+_CANVAS_ANONYMOUS = re.compile(
+    r"anon_(?P<who>[A-Za-z0-9]{5})(?P<late>_LATE)?_(?P<upload>\d+)_(?P<file>.+)", re.S
+)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose something at the top of a source is, as far as its name tells."""
+
+    system: str  # "moodle", "canvas", or "" for names that a person gave
+    who: str
+    number: str = ""
+    file: str = ""  # the file's own name, without what the platform put in front
+    upload: int = 0  # grows with time
+    late: bool = False
+    typed: bool = False  # text typed into the platform, not a file
+
+
+def owner_of(name: str, is_folder: bool) -> Owner:
+    """Return the owner that the name of a file or folder tells."""
+    if found := _MOODLE.fullmatch(name):
+        typed = found["kind"] != "file"
+        return Owner("moodle", found["who"], found["number"], found["file"] or "", typed=typed)
+    if is_folder:
+        return Owner("", name)
+    if found := _CANVAS_ANONYMOUS.fullmatch(name):
+        return Owner("canvas", f"anon_{found['who']}", "", found["file"], _int(found["upload"]), _late(found))
+    if found := _CANVAS.fullmatch(name):
+        return Owner(
+            "canvas", found["who"], found["number"], found["file"], _int(found["upload"]), _late(found)
+        )
+    if found := _CANVAS_HTML.fullmatch(name):
+        return Owner("canvas", found["who"], found["number"], found["file"], 0, _late(found), True)
+    return Owner("", stem(name), file=name)
+
+
+def _int(digits: str) -> int:
+    return int(digits[:40])  # Python refuses numbers of thousands of digits
+
+
+def _late(found: re.Match) -> bool:
+    return found["late"] is not None
+
+
+def is_notebook(name: str) -> bool:
+    """Whether a file of this name should be a notebook."""
+    return bool(_NOTEBOOK.search(name))
+
+
+def is_zip_name(name: str) -> bool:
+    """Whether a file of this name should be a zip."""
+    return name.lower().endswith(".zip")
+
+
+def is_junk(name: str) -> bool:
+    """Whether the name is something computers leave behind: hidden files, checkpoints, folders of a Mac."""
+    return name.startswith(".") or name.lower() in ("__macosx", "thumbs.db", "desktop.ini", "__pycache__")
+
+
+def stem(name: str) -> str:
+    """Return the name without the ending of a notebook or a zip."""
+    return name[:-4] if is_zip_name(name) else _NOTEBOOK.sub("", name)
+
+
+def repeat_of(name: str) -> tuple[str, int]:
+    """Return the stem without the number of a repeated upload, and that number: "x-2.ipynb" -> ("x", 2)."""
+    whole = stem(name)
+    found = _REPEAT.search(whole)
+    return (whole[: found.start()], int(found[1] or found[2])) if found else (whole, 0)
+
+
+def squash(name: str) -> str:
+    """Return the letters and digits of a name only, in small letters, to compare names that people typed."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
+
+def shown(name: str, limit: int = 80) -> str:
+    """Return a name that may stand in a sentence: no control or direction characters, not too long."""
+    clean = "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(one).startswith(("C", "Zl", "Zp")) else one
+        for one in name[: 4 * limit]
+    )
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """Return the first few names for a sentence."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
+# --- ids ---------------------------------------------------------------------------------------------------
+
+
+def safe_id(name: str) -> str:
+    """Return a recognisable id: letters, digits, `_ - . @` only, safe as a folder's name everywhere.
+
+    Different names may give the same id; `student_ids` tells them apart.
+    """
+    text = "".join(_safe(one) for one in unicodedata.normalize("NFC", name[:2000]))
+    text = unicodedata.normalize("NFC", re.sub(r"_+", "_", text))
+    text = _trimmed(text)
+    if not text:
+        return "student"
+    if len(text) > MAX_BASE or len(text.encode()) > MAX_BASE_BYTES or len(name) > 2000:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        short = text[:MAX_BASE].encode()[:MAX_BASE_BYTES].decode("utf-8", "ignore")
+        text = f"{_trimmed(short[: MAX_BASE - 9])}-{digest}"
+    device = unicodedata.normalize("NFKC", text.split(".")[0]).upper() in DEVICES
+    return f"student_{text}" if device else text
+
+
+def _safe(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind[0] in "LMN" or character in "-_.@":
+        return character
+    return "" if kind == "Cf" or character in "'’ʼ`´" else "_"
+
+
+def _trimmed(text: str) -> str:
+    """Return the text from its first letter or digit, without dots and dashes at the end."""
+    first = next((n for n, one in enumerate(text) if one.isalnum()), len(text))
+    return text[first:].rstrip("-_.@")
+
+
+def fold(student: str) -> str:
+    """Return what two ids share that some file system would take for the same."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", student).casefold())
+
+
+def student_ids(people: Sequence[tuple[str, str]]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return for each (name, number) an id of its own, and the ids of all that would have got the same one.
+
+    Those who share one get their number as a suffix, or a count; unshared ids depend on nobody else.
+    """
+    bases = [safe_id(who) for who, _ in people]
+    sharing: defaultdict[str, list[int]] = defaultdict(list)
+    for index, base in enumerate(bases):
+        sharing[fold(base)].append(index)
+    taken = set(sharing)
+    found: list[tuple[str, tuple[str, ...]]] = [(base, ()) for base in bases]
+    for shared in sorted(key for key, group in sharing.items() if len(group) > 1):
+        group = sorted(sharing[shared], key=lambda n: (people[n][0] != bases[n], people[n], n))
+        ids = _apart([(bases[n], people[n][1]) for n in group], taken)
+        for index, own in zip(group, ids, strict=True):
+            found[index] = (own, tuple(ids))
+    return found
+
+
+def _apart(group: list[tuple[str, str]], taken: set[str]) -> list[str]:
+    """Return different ids for people of the same base; `taken` grows."""
+    ids, count = [], 1
+    for number, (base, digits) in enumerate(group):
+        own = safe_id(f"{base}_{digits}") if digits else base
+        while fold(own) in taken and not (number == 0 and own == base):
+            count += 1
+            own = f"{base}-{count}"
+        taken.add(fold(own))
+        ids.append(own)
+    return ids

@@ -1,0 +1,68 @@
+"""The instructor's secret seed: the inputs that grades are given on follow from it.
+
+It lives in the class's folder, which git ignores and no sandbox shows. Whoever knows it can make the inputs,
+and nothing else: the declarations are public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+FILE = "secret_seed"
+#: Set this to grade with a certain seed: on a cluster, or to repeat a run.
+VARIABLE = "NINE_CIRCLES_SEED"
+
+
+class SeedError(ValueError):
+    """The seed cannot be used; the message says why and what to do."""
+
+
+def seed(folder: Path) -> int:
+    """Return the class's secret seed; on first use it is made and written to `folder`/secret_seed."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return from_text(given, f"the environment variable {VARIABLE}")
+    path = folder / FILE
+    if not path.exists():
+        _make(path)
+    try:
+        return from_text(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise SeedError(
+            f"The secret seed in {path} cannot be read ({problem}): restore or delete it."
+        ) from None
+
+
+def from_text(text: str, where: str) -> int:
+    """Return the seed that a text stands for: any words with enough of a secret in them."""
+    words = text.strip()
+    if len(words) < 8:
+        raise SeedError(f"The secret seed in {where} is {len(words)} characters long: 8 or more are needed.")
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], "big")
+
+
+def mark(seed: int) -> str:
+    """Return a text that tells two seeds apart and gives neither away."""
+    return hashlib.sha256(f"nine circles, mark of {seed}".encode()).hexdigest()[:16]
+
+
+def _make(path: Path) -> None:
+    """Write a new seed that only its owner can read; of two graders that start at once, one's seed stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=path.parent)  # mode 0600
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(secrets.token_hex(16) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links
+        if not path.exists():
+            os.replace(temporary, path)
+    Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,247 @@
+"""Reading a handed-in notebook: whatever the bytes are, cells and sentences for the teacher come out.
+
+Nothing is run and nothing is trusted. What cannot be read is left out and named.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LARGEST = 20_000_000  # bytes of a notebook
+MOST_CONTAINERS = 1_000_000  # lists and objects in it: a few bytes each there, a hundred in memory
+MOST_CELLS = 10_000
+SURROGATES = re.compile("[\ud800-\udfff]")
+KINDS = {"code": "code", "markdown": "markdown", "heading": "markdown", "raw": "raw"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell. `grade_id` is nbgrader's; `is_grade` says that the cell only gives points."""
+
+    kind: str
+    text: str
+    id: str | None = None
+    grade_id: str | None = None
+    is_grade: bool = False
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The cells of a notebook, and `problems`: sentences for the teacher, empty for a sound notebook."""
+
+    cells: tuple[Cell, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read(data: bytes) -> Submission:
+    """Return the cells that can be read from a notebook's bytes; never raises for what is in them."""
+    problems: list[str] = []
+    try:
+        text = _decoded(data, problems)
+        cells = tuple(_cells(_parsed(text, problems), problems))
+    except _Unreadable as problem:
+        return Submission((), (*problems, str(problem)))
+    return Submission(cells, tuple(dict.fromkeys(problems)))
+
+
+class _Unreadable(Exception):
+    """Nothing can be read; the message says why."""
+
+
+def _decoded(data: bytes, problems: list[str]) -> str:
+    if not data.strip(b"\0 \t\r\n"):
+        raise _Unreadable("The file is empty.")
+    if len(data) > LARGEST:
+        raise _Unreadable(
+            f"The file has {len(data):,} bytes, but a notebook may have at most {LARGEST:,}: "
+            "clear its outputs and hand it in again."
+        )
+    encoding = json.detect_encoding(data)
+    try:
+        return data.decode(encoding).lstrip("\ufeff")
+    except UnicodeDecodeError as error:
+        problems.append(f"The text is no valid {encoding} at byte {error.start}: such bytes were replaced.")
+        return data.decode(encoding, "replace").lstrip("\ufeff")
+
+
+def _parsed(text: str, problems: list[str]) -> Any:
+    if text.count("[") + text.count("{") > MOST_CONTAINERS:
+        raise _Unreadable("The file has more than a million lists and objects: it is no ordinary notebook.")
+    if "\0" in text:
+        problems.append("The text contains NUL bytes.")
+
+    def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            problems.append("An object in the file has the same key twice: the last one counts.")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=as_dict, parse_int=_small_int, strict=False)
+    except json.JSONDecodeError as error:
+        raise _Unreadable(
+            f"The file is no notebook: it is not JSON ({error.msg} in line {error.lineno}, "
+            f"column {error.colno})."
+        ) from None
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise _Unreadable(f"The file cannot be read as JSON ({type(error).__name__}).") from None
+
+
+def _small_int(digits: str) -> int:
+    """Return the number; 0 for one that no notebook needs, as converting many digits takes long."""
+    return int(digits) if len(digits) < 20 else 0
+
+
+def _cells(notebook: Any, problems: list[str]) -> Iterator[Cell]:
+    if not isinstance(notebook, dict):
+        raise _Unreadable(f"The file is no notebook: it holds a {type(notebook).__name__}, not an object.")
+    for number, cell in enumerate(_raw_cells(notebook), 1):
+        if number > MOST_CELLS:
+            problems.append(f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out.")
+            return
+        if not isinstance(cell, dict):
+            problems.append(f"Cell {number} is a {type(cell).__name__}, not an object: it was left out.")
+            continue
+        kind = cell.get("cell_type")
+        if not isinstance(kind, str) or kind not in KINDS:
+            problems.append(f"Cell {number} is of an unknown type: it was left out.")
+            continue
+        yield _cell(cell, KINDS[kind], number, problems)
+
+
+def _raw_cells(notebook: dict) -> list:
+    """Return the list of cells: `cells` in format 4, inside `worksheets` in format 3."""
+    cells, sheets = notebook.get("cells"), notebook.get("worksheets")
+    if isinstance(cells, list):
+        return cells
+    if isinstance(sheets, list):
+        lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        return [cell for found in lists if isinstance(found, list) for cell in found]
+    raise _Unreadable("The file is no notebook: it has no list of cells.")
+
+
+def _cell(cell: dict, kind: str, number: int, problems: list[str]) -> Cell:
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        problems.append(f"The text of cell {number} is not a text: the cell counts as empty.")
+        source = ""
+    if SURROGATES.search(source):
+        problems.append(f"Cell {number} contains characters that are none: they were replaced.")
+    metadata = cell.get("metadata")
+    grader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    grader = grader if isinstance(grader, dict) else {}
+    return Cell(
+        kind,
+        _clean(source).replace("\r\n", "\n").replace("\r", "\n"),
+        _name(cell.get("id")),
+        _name(grader.get("grade_id")),
+        bool(grader.get("grade")) and not grader.get("solution"),  # both: an answer that is marked by hand
+    )
+
+
+def _clean(text: str) -> str:
+    """Return text that can be written to a file."""
+    return SURROGATES.sub("\ufffd", text)
+
+
+def _name(value: Any) -> str | None:
+    return _clean(value) if isinstance(value, str) else None
+
+
+# --- a cell's text as plain Python --------------------------------------------------------------------------
+
+#: Cell magics that run their cell as ordinary code. (%%timeit runs it, but defines nothing.)
+RUNS_ITS_CELL = frozenset({"time", "capture", "prun"})
+#: Line magics that run the rest of their line.
+RUNS_ITS_LINE = re.compile(r"(\s*)%time[ \t]+(?=\S)(?!-)(.*)")
+CELL_MAGIC = re.compile(r"%%(\w+)(?:[ \t].*)?")
+LONGEST_LINE = 5_000  # IPython's patterns are slow on longer ones
+MOST_WORK = 1_000_000  # characters read while turning magics into Python: each one reads its cell anew
+
+
+def code(cell_text: str) -> str:
+    """Return a cell's text as plain Python with the same line numbers.
+
+    Magics, shell commands and help become calls on get_ipython(); cells in another language become one such
+    call. Text that is no Python comes back as it is.
+    """
+    return plain(cell_text, MOST_WORK)[0]
+
+
+def plain(cell_text: str, work: int) -> tuple[str, int]:
+    """Return what `code` returns, and what is left of `work`: with none left, magics stay as they are."""
+    if is_python(cell_text):
+        return cell_text, work
+    lines = _without_cell_magic(cell_text.split("\n"))
+    if max(map(len, lines)) > LONGEST_LINE:
+        return "\n".join(lines), work
+    try:
+        found, work = _without_magics(lines, work)
+    except Exception:  # IPython is missing, or it finds no end of a string: Python's own message says more
+        return "\n".join(lines), work - len(cell_text)
+    same = len(found) == len(lines) and not any("\n" in line for line in found)
+    return "\n".join(found if same else lines), work
+
+
+def is_python(text: str) -> bool:
+    """Whether the text can be parsed; warnings are kept quiet."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _without_cell_magic(lines: list[str]) -> list[str]:
+    """Blank the %% lines whose cell is ordinary code; put one call in place of other cells."""
+    lines = list(lines)
+    for number, line in enumerate(lines):
+        magic = CELL_MAGIC.fullmatch(line.rstrip())
+        if line.strip() and not magic:
+            break
+        if magic and magic[1] not in RUNS_ITS_CELL:
+            call = f"get_ipython().run_cell_magic({magic[1]!r}, '', '')"
+            return [*lines[:number], call, *[""] * (len(lines) - number - 1)]
+        lines[number] = ""
+    return lines
+
+
+def _without_magics(lines: list[str], work: int) -> tuple[list[str], int]:
+    from IPython.core.inputtransformer2 import (
+        TransformerManager,
+        classic_prompt,
+        ipython_prompt,
+        leading_indent,
+    )
+
+    before = [f"{line}\n" for line in lines]
+    for clean in (leading_indent, classic_prompt, ipython_prompt):  # those that keep the number of lines
+        before = clean(before) if any(line.strip() for line in before) else before
+    manager, size = TransformerManager(), sum(map(len, before))
+    while work > size:
+        work -= size
+        changed, after = manager.do_one_token_transform(before)
+        if not changed:
+            break
+        before = _same_number_of_lines(before, after)
+    return [line.removesuffix("\n") for line in before], work
+
+
+def _same_number_of_lines(before: list[str], after: list[str]) -> list[str]:
+    """Return `after`, filled up behind the line that took several lines together; restore `%time` lines."""
+    pairs = enumerate(zip(before, after, strict=False))
+    place = next((number for number, (old, new) in pairs if old != new), len(after) - 1)
+    runs = RUNS_ITS_LINE.fullmatch(before[place].rstrip("\n"))
+    if runs and len(before) == len(after):
+        after[place] = f"{runs[1]}{runs[2]}\n"
+    return [*after[: place + 1], *["\n"] * (len(before) - len(after)), *after[place + 1 :]]

@@ -1,0 +1,195 @@
+"""Judging one submission: every task on the secret inputs, and what the student may be told.
+
+A verdict is plain data that is written as JSON. It is the unit of work of a class: made once, by any process
+on any machine, and never changed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_lib.grading.check import PUBLIC_SEED
+from course_lib.grading.classroom import secret, slices, submission
+from course_lib.grading.classroom.assignment import Item
+from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
+from course_lib.grading.kernel.outside import Sandboxed
+from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.report import RIGHT, WRONG, Report
+from course_lib.grading.task import Code, Task
+
+FORMAT = 1
+Verdict = dict[str, Any]
+LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
+GRADED = "Right on the inputs of the grading, which differ from the visible ones."
+OTHER = "The visible tests pass, but with other inputs the result is not right."
+OTHER_NOTE = (
+    "Which inputs those are is not told. Think of what may vary: shapes, dtypes, sizes, special values."
+)
+ODD_LOAD = "What the function needs could not be put together from the notebook"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to be judged. `data` are the notebook's bytes, None if there is no usable one."""
+
+    assignment: str
+    student: str
+    items: tuple[Item, ...]
+    data: bytes | None
+    name: str
+    problems: tuple[str, ...]
+    seed: int
+    sandbox: Sandbox
+
+    def key(self) -> str:
+        """Return what a verdict depends on, as one word: a verdict with the same key is still valid."""
+        parts = [self.assignment, self.student, repr(self.items), repr(self.sandbox.limits)]
+        parts += [repr(self.sandbox.unsafe), secret.mark(self.seed), course_mark(), repr(self.problems)]
+        parts.append("none" if self.data is None else hashlib.sha256(self.data).hexdigest())
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+@cache
+def course_mark() -> str:
+    """Return a hash of the code that grades: its files, by name and content."""
+    folder = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def judged(job: Job) -> Verdict:
+    """Return the verdict on a submission (its schema: see the module)."""
+    read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
+    tasks = [_judged_task(item, read.cells, job) for item in job.items]
+    received = {
+        "name": job.name,
+        "sha256": hashlib.sha256(job.data).hexdigest() if job.data is not None else "",
+        "bytes": len(job.data or b""),
+    }
+    return {
+        "format": FORMAT,
+        "assignment": job.assignment,
+        "student": job.student,
+        "key": job.key(),
+        "received": received,
+        "manual": [*job.problems, *read.problems],
+        "tasks": tasks,
+    }
+
+
+def unjudged(job: Job, why: str) -> Verdict:
+    """Return the verdict on a submission that could not be judged: no points, and a manual look."""
+    without = replace(job, data=None)
+    found = judged(without)
+    return {**found, "key": job.key(), "manual": [why, *found["manual"]]}
+
+
+def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, Any]:
+    start = time.perf_counter()
+    task = item.task
+    found = slices.answer_slice(cells, item.entry)
+    kernel_s, manual = 0.0, []
+    if found.problem:
+        report = feedback = refused(task, found.problem)
+        if not found.problem.startswith("SyntaxError"):
+            manual.append(found.problem)
+    elif not found.text:
+        report = feedback = not_started(task, f"Not started: there is no function `{item.entry}`.")
+    else:
+        report, kernel_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
+        feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
+        kernel_s, manual = kernel_s + more_s, [*manual, *doubts]
+    return {
+        "id": task.id,
+        "title": task.title,
+        "points": report.points,
+        "max_points": report.max_points,
+        "state": report.state,
+        "feedback": feedback.to_json(),
+        "teacher": report.to_json(),
+        "why": _why(task, report),
+        "manual": list(dict.fromkeys(manual)),
+        "answer": _answer_text(found.text, cells, item.entry)[:LONGEST_ANSWER],
+        "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
+    }
+
+
+def _judge(
+    task: Task, entry: str, found: slices.Slice, seed: int, sandbox: Sandbox
+) -> tuple[Report, float, list[str]]:
+    """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
+    with Sandboxed(Code(found.text, entry), sandbox, found.lines) as runner:
+        report = judge(task, runner, found.text, seed)
+    return report, runner.kernel_seconds, runner.incidents
+
+
+def _for_the_student(
+    task: Task, entry: str, found: slices.Slice, report: Report, sandbox: Sandbox
+) -> tuple[Report, float, list[str]]:
+    """Return a report that gives no secret input away: the fault on the public inputs, if it shows there."""
+    if report.state != WRONG or report.points:
+        lines = tuple(GRADED if line == OTHER_INPUTS else line for line in report.lines)
+        return replace(report, lines=lines), 0.0, []
+    public, kernel_s, _ = _judge(_without_speed(task), entry, found, PUBLIC_SEED, sandbox)
+    if public.state != RIGHT:
+        return replace(public, points=report.points, max_points=report.max_points), kernel_s, []
+    doubt = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
+    return _redacted(task, report), kernel_s, [doubt]
+
+
+def _without_speed(task: Task) -> Task:
+    return replace(task, speed=None)
+
+
+def _redacted(task: Task, report: Report) -> Report:
+    """Keep of a report only words that are the same for all inputs."""
+    fixed = {*FIXED_WORDS, *(one.says for one in task.lookalikes)}
+    kept = [line for line in report.lines if line in fixed]
+    raised = _builtin_exception(report)
+    if raised:
+        kept.append(f"It raised {raised}.")
+    return replace(report, lines=(OTHER, *kept), mismatch=None, notes=(OTHER_NOTE,))
+
+
+def _builtin_exception(report: Report) -> str | None:
+    """Return the name of Python's own exception that a report begins with, None for any other line."""
+    name = re.match(r"\w*", report.lines[0])[0] if report.lines else ""
+    known = getattr(builtins, name, None)
+    return name if isinstance(known, type) and issubclass(known, BaseException) else None
+
+
+def _why(task: Task, report: Report) -> str:
+    """Return one line that is the same for equal mistakes; empty for a right answer."""
+    if report.state == RIGHT or not report.lines:
+        return ""
+    told = next((line for line in report.lines if any(line == one.says for one in task.lookalikes)), None)
+    return told or re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", report.lines[0])[:200]
+
+
+def _answer_text(text: str, cells: Sequence[submission.Cell], entry: str) -> str:
+    """Return the judged text, or the cells that name the function if there is none."""
+    if text:
+        return text
+    named = [
+        cell.text
+        for cell in cells
+        if cell.kind == "code" and not cell.is_grade and _defines(cell.text, entry)
+    ]
+    return "\n\n".join(named)
+
+
+def _defines(text: str, entry: str) -> bool:
+    return (
+        re.search(rf"^\s*(async\s+)?def\s+{re.escape(entry)}\b|^{re.escape(entry)}\s*=", text, re.MULTILINE)
+        is not None
+    )

@@ -1,0 +1,124 @@
+"""Inside the sandbox: one process that runs one answer and ships what comes out.
+
+It is told to load source text, to call it, to call it on operands, to time it. It knows no seed, no
+expected value and no points. Everything it says may be a lie of the answer that runs in it; the judge on
+the other side believes values only after comparing them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from course_lib.grading import sources
+from course_lib.grading.kernel import wire
+from course_lib.grading.runner import Fault, InProcess, fault_of, quiet
+
+
+@dataclass
+class _Answers:
+    """The functions that were loaded, and the arguments that are timed."""
+
+    functions: list[Callable] = field(default_factory=list)
+    args: tuple = ()
+    value: Any = None
+
+    def load(self, text: str, entry: str) -> dict[str, Any]:
+        """Run the text; its entry is the next function."""
+        function, fault = None, None
+        with quiet():
+            try:
+                function = sources.load(text, entry)
+            except BaseException as error:
+                fault = fault_of(error)
+        self.functions.append(function)
+        return {"fault": plain_fault(fault)}
+
+    def call(self, which: int, args: tuple) -> dict[str, Any]:
+        """Call a function once."""
+        outcome = InProcess(self.functions[which]).call(args)
+        return {
+            "value": outcome.value,
+            "fault": plain_fault(outcome.fault),
+            "args_after": outcome.args_after,
+            "owner": outcome.owner,
+            "printed": outcome.printed,
+        }
+
+    def count(self, which: int, args: tuple) -> dict[str, Any]:
+        """Call a function on operands and ship the tape."""
+        import numpy as np
+
+        counted = InProcess(self.functions[which]).count(args)
+        tape = counted.tape
+        columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
+        tape_plain = {**columns, "constants": np.array(tape.constants), "compared": tape.compared}
+        return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
+
+    def prepare(self, args: tuple) -> dict[str, Any]:
+        """Take the arguments of the timed calls."""
+        self.args = args
+        return {}
+
+    def time(self, which: int, changes: list) -> dict[str, Any]:
+        """Change one number of each argument and call, for each change; ship the last result."""
+        outcome = InProcess(self.functions[which]).repeat(self.args, changes)
+        if outcome.fault is None and changes:
+            self.value = outcome.value
+        return {"value": self.value, "fault": plain_fault(outcome.fault)}
+
+
+def plain_fault(fault: Fault | None) -> dict[str, Any] | None:
+    """Return a fault as plain values."""
+    if fault is None:
+        return None
+    built = [[name, list(shape)] for name, shape in fault.built]
+    return {"kinds": list(fault.kinds), "message": fault.message, "line": fault.line, "built": built}
+
+
+def main(limits: dict[str, int]) -> None:
+    """Serve requests from standard input until it is closed."""
+    set_limits(limits)
+    requests, replies = private_streams()
+    answers = _Answers()
+    while True:
+        try:
+            request = wire.read_frame(requests.read, trusted=True)
+        except EOFError:
+            return
+        do = getattr(answers, request.pop("do"))
+        send(replies, do(**request))
+
+
+def private_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Take standard input and output for the wire, and leave an empty pair in their places."""
+    requests, replies = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for place in (0, 1, 2):
+        os.dup2(nothing, place)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    return requests, replies
+
+
+def send(replies: BinaryIO, reply: dict[str, Any]) -> None:
+    """Ship a reply; a value that cannot be shipped is a fault."""
+    try:
+        data = wire.frame(reply)
+    except Exception as error:
+        data = wire.frame({"fault": plain_fault(fault_of(error)), "value": None, "args_after": ()})
+    view = memoryview(data)
+    while view:
+        view = view[replies.write(view) :]
+
+
+def set_limits(limits: dict[str, int]) -> None:
+    """Limit this process and all it starts; the names are those of the module `resource`."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits; there is no sandbox either
+        return
+    for name, most in limits.items():
+        resource.setrlimit(getattr(resource, name), (most, most))

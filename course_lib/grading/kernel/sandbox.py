@@ -1,0 +1,241 @@
+"""The sandbox: what a process that runs an answer can see and use.
+
+It is bubblewrap (the unprivileged container tool of Flatpak): own namespaces for processes, network and file
+systems; a file system that shows Python, the library without its task declarations, and nothing else;
+everything read-only but a small memory-backed /tmp. No seed, solution, grade book or other student exists in
+there. Limits hold inside (memory, CPU time, processes, file size) and the judge outside kills what lives on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+COURSE = Path(__file__).resolve().parents[3]  # the folder that course_lib is in
+LIBRARY = COURSE / "course_lib"
+TASKS = LIBRARY / "grading" / "tasks"
+
+HOW_TO_GET_IT = (
+    "install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap), "
+    "or grade on a Linux machine; --unsafe-no-sandbox runs the answers with all of your own rights instead"
+)
+#: The environment variables that set the number of threads of numerical libraries.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+#: A user of its own for each sandbox that root starts: limits on processes count by user.
+FIRST_USER, USERS = 210_000, 20_000
+_user = itertools.count(os.getpid())
+
+
+class NoSandbox(RuntimeError):
+    """Answers cannot be run apart on this machine; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an answer may use. `call_s` is CPU time of one call; sleeping, it may take three times as long."""
+
+    call_s: float = 10.0
+    task_s: float = 120.0  # wall time of all calls of a task
+    memory_mb: int = 2048
+    disk_mb: int = 64
+    processes: int = 32
+
+    def inside(self) -> dict[str, int]:
+        """Return the limits that the process sets on itself before it has seen any answer."""
+        return {
+            "RLIMIT_AS": 2 * self.memory_mb * 2**20,  # addresses; the judge watches the memory in use
+            "RLIMIT_CPU": int(2 * self.task_s),
+            "RLIMIT_FSIZE": self.disk_mb * 2**20,
+            "RLIMIT_NPROC": self.processes + _others_of_this_user(),
+            "RLIMIT_NOFILE": 256,
+            "RLIMIT_CORE": 0,
+        }
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """How to start a Python process for an answer. `private` are folders that must not be seen in it."""
+
+    private: tuple[Path, ...] = ()
+    limits: Limits = Limits()
+    unsafe: bool = False
+
+    def command(self, code: str) -> list[str]:
+        """Return the command that runs Python `code` in a new sandbox."""
+        python = [_python(), "-I", "-B", "-X", "utf8", "-c", code]
+        if self.unsafe:
+            return python
+        return [_bubblewrap(), *self._options(), *_as_another_user(), *python]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the process: nothing of the grader's own."""
+        kept = {} if sys.platform != "win32" else {"SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}
+        one_thread = dict.fromkeys(THREADS, "1")
+        place = {"HOME": "/tmp", "TMPDIR": "/tmp", "NUMBA_CACHE_DIR": "/tmp/numba", "MPLCONFIGDIR": "/tmp"}
+        if self.unsafe:
+            place = {name: _scratch() for name in place}
+        return {**kept, **one_thread, **place, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+    def check(self) -> None:
+        """Start an empty sandbox; NoSandbox says why if that fails."""
+        if self.unsafe:
+            return
+        tried = subprocess.run(
+            self.command("print('inside')"),
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if tried.stdout.strip() != "inside":
+            why = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise NoSandbox(f"bubblewrap cannot make a sandbox here ({why}); {HOW_TO_GET_IT}.")
+
+    def _options(self) -> list[str]:
+        size = str(self.limits.disk_mb * 2**20)
+        words = [*_namespaces(), "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
+        for name, value in self.environment().items():
+            words += ["--setenv", name, value]
+        words += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
+        tree = _Tree()
+        shown = [*_system(), *((home, home) for home in _python_homes())]
+        for source, path in shown:
+            tree.show(source, path)
+        hidden = [path for path in self._hidden() if _lies_in(path, [one for _, one in shown])]
+        for path in hidden:
+            tree.hide(path)
+        for home in (home for home in _python_homes() if _lies_in(home, hidden)):
+            tree.show(home, home)
+        tree.show(LIBRARY, LIBRARY)
+        tree.hide(TASKS)
+        words += [*tree.words, "--proc", "/proc", "--dev", "/dev"]
+        words += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
+        for path in ("/dev", *map(str, tree.hidden), "/"):
+            words += ["--remount-ro", path]
+        return [*words, "--chdir", "/tmp"]
+
+    def _hidden(self) -> list[Path]:
+        """Return the folders that must not be seen, should they lie in one that is."""
+        course = [COURSE] if (COURSE / "solutions").is_dir() else []
+        return [*course, *(path.resolve() for path in self.private)]
+
+
+class _Tree:
+    """Bubblewrap's words for folders that are shown read-only, and for empty ones in the place of others."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.hidden: list[Path] = []
+        self._made: set[Path] = {Path("/tmp")}
+
+    def show(self, source: Path, path: Path) -> None:
+        """Show a folder or file of the machine."""
+        self._make_parents(path)
+        self.words += ["--ro-bind", str(source), str(path)]
+
+    def hide(self, path: Path) -> None:
+        """Put an empty folder in the place of one; what is in it has to be shown anew."""
+        self._make_parents(path)
+        self.words += ["--perms", "0755", "--tmpfs", str(path)]
+        self._made = {one for one in self._made if not one.is_relative_to(path)}
+        self.hidden.append(path)
+
+    def _make_parents(self, path: Path) -> None:
+        for parent in reversed(path.parents[:-1]):
+            if parent not in self._made:
+                self._made.add(parent)
+                self.words += ["--perms", "0755", "--dir", str(parent)]
+
+
+@functools.cache
+def _bubblewrap() -> str:
+    """Return the path of bwrap; NoSandbox where it is missing or too old."""
+    found = shutil.which("bwrap") if sys.platform == "linux" else None
+    if found is None:
+        raise NoSandbox(f"Grading needs bubblewrap (the program bwrap), which is not here: {HOW_TO_GET_IT}.")
+    helped = subprocess.run([found, "--help"], capture_output=True, text=True, check=False)
+    if "--size" not in helped.stdout + helped.stderr:
+        raise NoSandbox(f"bubblewrap is too old here (it knows no --size, from 0.7 on): {HOW_TO_GET_IT}.")
+    return found
+
+
+def _namespaces() -> list[str]:
+    own = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if os.geteuid() != 0:
+        return ["--unshare-user", *own, "--cap-drop", "ALL"]
+    # No user namespace: inside one, the user is still root to the kernel, which exempts root from limits.
+    # The three capabilities let setpriv become another user and give them up.
+    kept = [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
+    return [*own, "--cap-drop", "ALL", *kept]
+
+
+def _as_another_user() -> list[str]:
+    """Return the words that leave root behind, if the grader is root."""
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise NoSandbox(
+            "Grading as root needs setpriv (of util-linux): install it, or grade as another user."
+        )
+    user = FIRST_USER + next(_user) % USERS
+    none = [f"--{kind}=-all" for kind in ("bounding-set", "inh-caps", "ambient-caps")]
+    return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", *none, "--no-new-privs"]
+
+
+def _system() -> list[tuple[Path, Path]]:
+    """Return what of the system is shown: programs and libraries, and how the linker finds them."""
+    top = [Path(name) for name in ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store")]
+    etc = [Path("/etc") / name for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")]
+    return [(path.resolve(), path) for path in (*top, *etc) if path.exists()]
+
+
+def _python_homes() -> list[Path]:
+    """Return the folders that hold this Python and its packages."""
+    homes = {Path(home).resolve() for home in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    homes.add(Path(_python()).parent.parent)
+    outside = [home for home in homes if not _lies_in(home, [Path("/usr")])]
+    if any(len(home.parts) < 2 or home == Path.home() for home in outside):
+        raise NoSandbox(f"Python is in {sys.prefix}, which would show everything: use a virtual environment.")
+    return sorted(outside)
+
+
+def _python() -> str:
+    return sys.executable
+
+
+def _lies_in(path: Path, folders: list[Path]) -> bool:
+    return any(path == folder or path.is_relative_to(folder) for folder in folders)
+
+
+def _others_of_this_user() -> int:
+    """Return how many threads count already: before Linux 5.14 the limit counts all of a user's."""
+    if sys.platform != "linux" or os.geteuid() == 0 or _kernel_version() >= (5, 14):
+        return 0
+    import psutil
+
+    known = (one.info for one in psutil.process_iter(["uids", "num_threads"]))
+    return sum(one["num_threads"] or 1 for one in known if one["uids"] and one["uids"].real == os.getuid())
+
+
+def _kernel_version() -> tuple[int, ...]:
+    major, minor = platform.release().split("-")[0].split(".")[:2]
+    return int(major), int(minor)
+
+
+@functools.cache
+def _scratch() -> str:
+    """Return a folder for what unsafe answers write; it is removed at the end of this process."""
+    folder = tempfile.mkdtemp(prefix="nine-circles-answers-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

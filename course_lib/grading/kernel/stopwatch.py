@@ -1,0 +1,125 @@
+"""Timing an answer from outside, in turns with the baseline in a clean process.
+
+The clock is the CPU time of the whole process, read from the system; wall time where there is no such clock.
+An answer's time is all that passes between its last result and its next: its own word on when it begins or is
+done counts for nothing. What it takes to ship numbers is measured on the baseline's process, which runs our
+code alone, and taken off both.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.kernel.process import Process, Stopped
+from course_lib.grading.runner import Timing, change, clone, other_places
+from course_lib.measure.uncertainty import ratio_interval
+
+SAMPLE_S = 20e-3  # of one exchange; shorter ones would measure the shipping
+FEWEST_ROUNDS, MOST_ROUNDS = 7, 200
+TARGET = 0.02  # half the width of the interval of the ratio at which measuring ends
+SHIPPING_ROUNDS = 5
+
+
+@dataclass
+class _Runner:
+    """One of the two: its process, its arguments as they are by now, and its samples."""
+
+    process: Process
+    args: tuple
+    limit_s: Callable[[], float]
+    calls: int = 1
+    samples: list[float] = field(default_factory=list)
+    value: Any = None
+    _last: float = 0.0
+
+    def start(self) -> None:
+        """Ship the arguments, call once to compile, and start the clock."""
+        self._ask({"do": "prepare", "args": clone(self.args)})
+        self.run([other_places(self.args, random.Random(0))])
+
+    def run(self, changes: list) -> float:
+        """Have it called once for each change; return the seconds since the end of the last exchange."""
+        for places in changes:
+            change(self.args, places)
+        started = self._last if self.process.cpu() is not None else time.perf_counter()
+        self.value = self._ask(
+            {"do": "time", "which": 0, "changes": [list(map(list, one)) for one in changes]}
+        )
+        self._last = self._now()
+        return self._last - started
+
+    def _ask(self, request: dict[str, Any]) -> Any:
+        limit = self.limit_s()
+        reply = self.process.ask(request, limit, limit)
+        fault = reply.get("fault")
+        if fault is not None:
+            raise Stopped("Stopped", "it failed in a timed call, though it had worked before")
+        return reply.get("value")
+
+    def _now(self) -> float:
+        cpu = self.process.cpu()
+        return time.perf_counter() if cpu is None else cpu
+
+
+def race(
+    mine: Process,
+    base: Process,
+    args: tuple,
+    budget_s: float,
+    rng: random.Random,
+    limit_s: Callable[[], float],
+) -> Timing:
+    """Time two processes that have loaded their functions against each other; Stopped if one fails.
+
+    The timing's `last` are arguments and value of an exchange that was chosen at random.
+    """
+    yours, baseline = (_Runner(process, clone(args), limit_s) for process in (mine, base))
+    for one in (baseline, yours):
+        one.start()
+    shipping = median(baseline.run([]) for _ in range(SHIPPING_ROUNDS))
+    for one in (baseline, yours):
+        _choose_calls(one, shipping, rng)
+    shown = _take_rounds(yours, baseline, shipping, budget_s, rng)
+    if mine.has_helpers():
+        raise Stopped("Helpers", "it started other processes, and a timed answer must do its work itself")
+    times, reference = np.array(yours.samples), np.array(baseline.samples)
+    low, high = ratio_interval(reference, times)
+    speedup = float(np.median(reference) / np.median(times))
+    return Timing(speedup, low, high, float(np.median(times)), float(np.median(reference)), last=shown)
+
+
+def _choose_calls(one: _Runner, shipping: float, rng: random.Random) -> None:
+    """Choose so many calls an exchange that it lasts long enough."""
+    trials = [one.run([other_places(one.args, rng)]) - shipping for _ in range(3)]
+    once = max(min(trials), 1e-6)
+    one.calls = max(1, min(2000, math.ceil(SAMPLE_S / once)))
+
+
+def _take_rounds(yours: _Runner, baseline: _Runner, shipping: float, budget_s: float, rng: random.Random):
+    """Take samples in turns; return arguments and value of one exchange of yours, chosen at random."""
+    end = time.perf_counter() + budget_s
+    shown = None
+    for number in range(1, MOST_ROUNDS + 1):
+        for one in rng.sample((yours, baseline), 2):
+            seconds = one.run([other_places(one.args, rng) for _ in range(one.calls)])
+            one.samples.append(max(seconds - shipping, 1e-9) / one.calls)
+        if (
+            rng.random() < 1 / number
+        ):  # each exchange is as likely as any other to be the one that is compared
+            shown = (clone(yours.args), yours.value)
+        if number >= FEWEST_ROUNDS and (time.perf_counter() > end or _certain(yours, baseline)):
+            break
+    return shown
+
+
+def _certain(yours: _Runner, baseline: _Runner) -> bool:
+    low, high = ratio_interval(np.array(baseline.samples), np.array(yours.samples))
+    return (high - low) / (high + low) < TARGET

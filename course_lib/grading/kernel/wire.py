@@ -1,0 +1,239 @@
+"""The wire into and out of the sandbox: plain values as frames of bytes.
+
+A frame is eight bytes of length, a JSON tree, and the raw memory of its arrays. Whoever reads one gets
+numbers, texts, lists, tuples and plain arrays, or WireError: nothing is unpickled, imported or evaluated, and
+no size is believed before it is checked. What cannot be a plain value arrives as an object of a class with
+its type's name and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.tape import Line
+
+MOST_BYTES = 256 * 2**20
+DEEPEST = 60  # values in each other: JSON would take more than Python's stack
+KINDS = "biufc"  # bool, int, unsigned, float, complex
+_LENGTHS = struct.Struct("<II")  # of the JSON tree, of the memory behind it
+
+
+class WireError(ValueError):
+    """What came over the wire is not a frame."""
+
+
+class Foreign:
+    """Stands for a value that is not plain; its class has the name of the value's type."""
+
+
+@dataclass
+class _Memory:
+    """The raw memory of a frame's arrays, one behind the other."""
+
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, part: bytes) -> list[int]:
+        place = [self.size, len(part)]
+        self.parts.append(part)
+        self.size += len(part)
+        return place
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+def frame(value: Any, keep_strides: bool = False) -> bytes:
+    """Return `value` as a frame; with `keep_strides` its arrays arrive with the same layout in memory.
+
+    WireError if it is too large or too deep.
+    """
+    memory = _Memory()
+    tree = json.dumps(_tree(value, memory, keep_strides, 0)).encode()
+    if len(tree) + memory.size > MOST_BYTES:
+        raise WireError(f"a value of {(len(tree) + memory.size) / 2**20:.0f} MB is too large to be shipped")
+    return b"".join([_LENGTHS.pack(len(tree), memory.size), tree, *memory.parts])
+
+
+def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
+    """Return JSON for a value: plain as it is where JSON has it, else a list that begins with its kind."""
+    if depth > DEEPEST:
+        raise WireError(f"a value is nested more than {DEEPEST} deep")
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return _scalar_tree(value, memory)
+    if isinstance(value, int):
+        return ["int", hex(value)] if abs(value) >= 2**53 else int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, complex):
+        return ["complex", value.real, value.imag]
+    if value is ...:
+        return ["..."]
+    if isinstance(value, Line):
+        return ["line", value.number]
+    if isinstance(value, dict):
+        return ["dict", {str(name): _tree(one, memory, strides, depth + 1) for name, one in value.items()}]
+    if isinstance(value, list | tuple):
+        return _sequence_tree(value, memory, strides, depth)
+    if isinstance(value, np.ndarray) and value.dtype.kind in KINDS:
+        return _strided_tree(value, memory) if strides else _array_tree(value, memory)
+    return ["foreign", type(value).__name__]
+
+
+def _scalar_tree(value: np.generic, memory: _Memory) -> list:
+    if value.dtype.kind not in KINDS:
+        return ["foreign", type(value).__name__]
+    return ["scalar", value.dtype.str, memory.add(value.tobytes())]
+
+
+def _sequence_tree(value: list | tuple, memory: _Memory, strides: bool, depth: int) -> list:
+    kind = "tuple" if isinstance(value, tuple) else "list"
+    if len(value) > 8 and all(type(one) is float for one in value):  # most of what chapter 1 ships
+        return [f"{kind} of floats", memory.add(np.array(value).tobytes())]
+    return [kind, [_tree(one, memory, strides, depth + 1) for one in value]]
+
+
+def _array_tree(value: np.ndarray, memory: _Memory) -> list:
+    plain = np.ascontiguousarray(value)
+    return ["array", plain.dtype.str, list(value.shape), memory.add(plain.tobytes())]
+
+
+def _strided_tree(value: np.ndarray, memory: _Memory) -> list:
+    """Ship the memory from the first byte to the last, with what lies between the elements."""
+    low, high = np.lib.array_utils.byte_bounds(value)
+    block = np.ndarray(high - low, np.uint8, buffer=_bytes(value, low, high - low)) if value.size else b""
+    offset = value.__array_interface__["data"][0] - low if value.size else 0
+    return [
+        "strided",
+        value.dtype.str,
+        list(value.shape),
+        list(value.strides),
+        offset,
+        memory.add(bytes(block)),
+    ]
+
+
+def _bytes(value: np.ndarray, low: int, size: int) -> memoryview:
+    """Return the bytes of memory that an array spans; the array keeps them alive meanwhile."""
+    import ctypes
+
+    return memoryview((ctypes.c_char * size).from_address(low))
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
+    """Return the next value; `read(n)` gives n bytes, fewer only at the end (then EOFError).
+
+    Only a trusted frame may choose the layout of its arrays: with strides of 0 eight bytes are a terabyte.
+    """
+    tree_size, memory_size = _LENGTHS.unpack(_exactly(read, _LENGTHS.size))
+    if tree_size + memory_size > MOST_BYTES:
+        raise WireError(f"a frame of {(tree_size + memory_size) / 2**20:.0f} MB is too large")
+    text, memory = _exactly(read, tree_size), _exactly(read, memory_size)
+    try:
+        return _value(json.loads(text), memory, 0, trusted)
+    except WireError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as problem:
+        raise WireError(f"a frame cannot be read ({type(problem).__name__})") from None
+
+
+def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    parts = []
+    while size:
+        part = read(min(size, 2**20))
+        if not part:
+            raise EOFError("the wire was closed")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _value(tree: Any, memory: bytes, depth: int, trusted: bool) -> Any:
+    if depth > DEEPEST + 1:
+        raise WireError("a frame is nested too deep")
+    if tree is None or isinstance(tree, bool | str | int | float):
+        return tree
+    if not isinstance(tree, list) or not tree:
+        raise WireError("a frame has something in it that is no value")
+    kind, *rest = tree
+    if kind in ("list", "tuple"):
+        items = [_value(one, memory, depth + 1, trusted) for one in rest[0]]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "dict":
+        return {str(name): _value(one, memory, depth + 1, trusted) for name, one in rest[0].items()}
+    if kind not in _READERS or (kind == "strided" and not trusted):
+        raise WireError("a frame has a value of unknown kind")
+    return _READERS[kind](memory, *rest)
+
+
+def _read_floats(memory: bytes, place: list[int]) -> list[float]:
+    return np.frombuffer(_part(memory, place), dtype=np.float64).tolist()
+
+
+def _read_scalar(memory: bytes, dtype: str, place: list[int]) -> Any:
+    return np.frombuffer(_part(memory, place), dtype=_dtype(dtype), count=1)[0]
+
+
+def _read_array(memory: bytes, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
+    part = _part(memory, place)
+    array = np.frombuffer(part, dtype=_dtype(dtype)) if part else np.empty(0, _dtype(dtype))
+    return array.reshape([_size(n) for n in shape]).copy()
+
+
+def _read_strided(memory: bytes, dtype: str, shape: list, strides: list, offset: int, place: list) -> Any:
+    """Read what the judge has shipped; NumPy checks that every element lies within the memory."""
+    if 0 in shape:
+        return np.empty([_size(n) for n in shape], _dtype(dtype))
+    block = np.frombuffer(_part(memory, place), np.uint8).copy()
+    return np.ndarray(shape, _dtype(dtype), block, offset, strides)
+
+
+def _read_foreign(memory: bytes, name: str) -> Foreign:
+    """Return an object of a class with this name, and nothing of what the name stood for."""
+    plain = "".join(one for one in str(name)[:60] if one.isalnum() or one in "_. ") or "unknown"
+    return type(plain, (Foreign,), {})()
+
+
+def _part(memory: bytes, place: list[int]) -> bytes:
+    start, size = (_size(n) for n in place)
+    if start + size > len(memory):
+        raise WireError("a frame is shorter than it says")
+    return memory[start : start + size]
+
+
+def _size(number: Any) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise WireError("a frame has a size that is none")
+    return number
+
+
+def _dtype(name: Any) -> np.dtype:
+    dtype = np.dtype(name) if isinstance(name, str) and len(name) < 8 else None
+    if dtype is None or dtype.kind not in KINDS:
+        raise WireError("a frame has an array of a kind that is not shipped")
+    return dtype
+
+
+_READERS: dict[str, Callable] = {
+    "int": lambda memory, digits: int(digits[:100_000], 16),
+    "complex": lambda memory, real, imag: complex(real, imag),
+    "...": lambda memory: ...,
+    "line": lambda memory, number: Line(_size(number)),
+    "list of floats": _read_floats,
+    "tuple of floats": lambda memory, place: tuple(_read_floats(memory, place)),
+    "scalar": _read_scalar,
+    "array": _read_array,
+    "strided": _read_strided,
+    "foreign": _read_foreign,
+}
