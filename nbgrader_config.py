@@ -19,3 +19,15 @@ c.CourseDirectory.autograded_directory = "grading/autograded"
 c.CourseDirectory.feedback_directory = "grading/feedback"
 c.CourseDirectory.solution_directory = "grading/solution"
 c.CourseDirectory.db_url = f"sqlite:///{(CLASS / 'gradebook.db').as_posix()}"
+
+# Answers are judged outside, in a sandbox. `make grade` does so for a whole class at once, with equal grades.
+c.Autograde.autograde_preprocessors = [
+    "course_lib.grading.classroom.plugin.JudgeOutside",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.OverwriteCells.add_missing_cells = True  # a deleted cell must not take its points with it
+c.JudgeOutside.class_folder = str(CLASS)
+c.JudgeOutside.root = str(HERE)

@@ -16,6 +16,8 @@ COMMANDS = {
     "format": ("format_notebooks", "bring notebooks into the course's form"),
     "readme": ("readme", "bring the README's table and picture of the ladder up to date"),
     "exercises": ("exercises", "generate exercises/ from solutions/"),
+    "grade": ("grade", "grade a class: a folder or zip of submissions"),
+    "mutants": ("mutants", "apply systematic faults to the solutions and report which the tasks catch"),
 }
 #: These take whatever follows them as it stands.
 PASSING_ON = {"lab"}

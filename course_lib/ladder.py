@@ -266,11 +266,11 @@ _stores: list[Store] = []
 
 
 def _store() -> Store:
-    """One Store per process: it remembers that it fell back to memory."""
+    """One Store as long as the folder is the same: it remembers that it fell back to memory."""
     from course_lib.measure.store import data_dir
 
     if not _stores or _stores[0].path.parent != data_dir():
-        _stores[:] = [Store("ladder")]
+        _stores[:] = [Store("ladder", data_dir())]
     return _stores[0]
 
 

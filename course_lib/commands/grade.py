@@ -1,4 +1,4 @@
-"""`python -m course_lib grade SUBMISSIONS`: grade a class, from a learning platform's download to the pages."""
+"""`python -m course_lib grade SUBMISSIONS`: grade a class, from a platform's download to the pages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="SUBMISSIONS",
-        help="a folder or zip as Moodle, Canvas or nbgrader give it; without it: the class folder's submitted/",
+        help="a folder or zip as Moodle, Canvas or nbgrader give it (the class folder's submitted/)",
     )
-    parser.add_argument("--assignment", metavar="NAME", help="such as 01_python_loops; if names do not tell")
+    parser.add_argument("--assignment", metavar="NAME", help="such as 01_python_loops")
     parser.add_argument(
         "--class-folder",
         type=Path,
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.workers < 0:
         print(
-            f"grade: --workers is {args.workers}, but it must be 1 or more (0: one a core).",
+            f"grade: --workers is {args.workers}, but it must be 1 or more.",
             file=sys.stderr,
         )
         return 2
@@ -67,9 +67,7 @@ def run(args: argparse.Namespace) -> int:
         unsafe=args.unsafe_no_sandbox,
     )
     if order.unsafe:
-        print(
-            "Without a sandbox the answers run with all of your rights: they can read and change what you can."
-        )
+        print("Without a sandbox the answers run with all of your rights: they can do what you can.")
     bar = _Bar()
     try:
         done = grade(order, bar.update)
@@ -82,9 +80,7 @@ def run(args: argparse.Namespace) -> int:
         print("\nStopped. What is judged is kept: the same command goes on from here.", file=sys.stderr)
         return 130
     bar.close()
-    print(
-        f"{done.assignment.name}: {done.judged} judged now, {done.kept} kept from before, {done.seconds:.0f} s."
-    )
+    print(f"{done.assignment.name}: {done.judged} judged, {done.kept} kept, {done.seconds:.0f} s.")
     print(f"summary:  {done.published.summary}")
     print(f"grades:   {done.published.grades}")
     print(f"feedback: {order.folder / 'feedback'}")

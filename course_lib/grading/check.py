@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.grading import registry
+from course_lib.grading import record, registry
 from course_lib.grading.judge import judge, not_started, refused
 from course_lib.grading.report import Report, card, code_html
 from course_lib.grading.runner import InProcess
@@ -26,21 +26,30 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
 
     `answer` is the function itself: check("01.matmul", matmul). With None, ..., or a function that is still
     a stub, the report says that the task is not started. `brief` shows one line if there is nothing to mend.
+    What was found is added to the learner's record, which `views.progress()` shows.
     """
     report = examine(registry.task(id), answer)
     _latest[report.task_id] = report
     report.show(brief)
+    record.remember_check(report, _text(answer))
     return report
 
 
 def total(chapter: str) -> Note:
-    """Return the sum of the points of a chapter's tasks, as far as they were checked in this session."""
+    """Return the sum of the points of a chapter's tasks: of the latest check of each in this session.
+
+    What was passed in earlier sessions does not count here; `views.progress(chapter)` shows it.
+    """
     tasks = registry.tasks(chapter)
     reports = [_latest.get(task.id) for task in tasks]
     points = sum(report.points for report in reports if report)
     open_tasks = [task.id for task, one in zip(tasks, reports, strict=True) if not (one and one.started)]
     rest = f"Not started: {', '.join(open_tasks)}." if open_tasks else "Every task is started."
-    return Note(f"{points:g} of {sum(task.points for task in tasks):g} points", rest)
+    counted = (
+        "Counted is the latest check of each task since this kernel was started. "
+        f'`views.progress("{chapter}")` shows earlier ones too (`from course_lib import views`).'
+    )
+    return Note(f"{points:g} of {sum(task.points for task in tasks):g} points", f"{rest}\n{counted}")
 
 
 def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:
@@ -52,6 +61,14 @@ def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:
         return judge(task, InProcess(answer), code.text, seed, code.entry)
     except NoSource as problem:
         return refused(task, str(problem))
+
+
+def _text(answer: Any) -> str:
+    """Return the source text of an answer, or why it has none: what tells two answers apart."""
+    try:
+        return answer_source(answer).text
+    except NoSource as problem:
+        return str(problem)
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,7 @@ def hint(id: str) -> Note:
     task = registry.task(id)
     number = min(_hints_given.get(task.id, 0), len(HINTS) - 1)
     _hints_given[task.id] = number + 1
+    record.remember_hint(task.id, number + 1)
     last = number == len(HINTS) - 1
     more = "That was the last hint." if last else f'Call `hint("{task.id}")` again for {HINTS[number + 1]}.'
     return Note(

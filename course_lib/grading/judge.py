@@ -94,7 +94,7 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
-        found = _guarded_fault(task, other, case) if other and case.guard else None
+        found = _guarded_fault(task, runner, other, case) if other and case.guard else None
         if found:
             return found
         outcome = runner.call(clone(case.args))
@@ -105,15 +105,22 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
     return None
 
 
-def _guarded_fault(task: Task, other: Runner, case: Case) -> Report | None:
+def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = other.call(clone(case.args))
     told = _guard_lines(case, outcome)
+    if told == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
+        return None  # the answer writes NaN itself
     found = _fault_of_case(task, case, outcome) if told else None
     if found is None:
         return None
     lines = (*told, *_built_wrong(task, case, outcome.fault), *_details(found))
     return replace(found, lines=lines, notes=(*found.notes, GUARD_NOTE))
+
+
+def _same_nans(guarded: np.ndarray, plain: Any) -> bool:
+    alike = isinstance(plain, np.ndarray) and plain.shape == guarded.shape and plain.dtype.kind == "f"
+    return bool(alike and np.isnan(plain)[np.isnan(guarded)].all())
 
 
 def _details(found: Report) -> tuple[str, ...]:

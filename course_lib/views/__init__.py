@@ -26,6 +26,7 @@ _HOME = {
     "memory": "boxes",
     "predict": "prediction",
     "profile": "operators",
+    "progress": "tasks_done",
     "source": "listing",
     "step_through": "stepper",
     "strides": "loop_orders",

@@ -120,11 +120,11 @@ def test_lists_of_lists_compare_like_arrays(rows, shift):
     [
         (None, [[1.0]], "returned None, but a list of lists is needed: is a `return` missing?"),
         (None, np.zeros((1, 1)), "returned None, but a NumPy array"),
-        ([[1.0]], np.ones((1, 1)), "a list of 1 list of 1 numbers, but a NumPy array"),
+        ([[1.0]], np.ones((1, 1)), "a list of 1 list of 1 number, but a NumPy array"),
         (np.ones((1, 1)), [[1.0]], "a 1 x 1 array of float64, but a list of lists"),
         (((1.0,),), [[1.0]], "a tuple of 1 tuple"),
         ((x for x in [1.0]), [[1.0]], "generator"),
-        ([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]], "Row 1 of your result has 1 numbers, row 0 has 2"),
+        ([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]], "Row 1 of your result has 1 number, row 0 has 2"),
         ([(1.0, 2.0)], [[1.0, 2.0]], "Row 0 of your result is a tuple of 2 numbers"),
         ([["1"]], [[1.0]], "holds the text '1', but only numbers"),
         ([[True]], [[1.0]], "holds the bool True"),
@@ -161,17 +161,24 @@ def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
     want = np.array([[1.0, 2.0]])
     found = exact().compare(want + np.array([[0, 1e-12]]), want, ())
     assert found.rows[0][1] != found.rows[0][2]
+    assert found.says[0] == "1 of 2 values is wrong."
+    alone = exact().compare(-0.1201 + 1e-12, -0.1201, ())
+    assert alone.says == (f"Yours is {-0.1201 + 1e-12!r}, expected is -0.1201.",)
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
         (np.zeros((2, 3), np.float32), "a 2 x 3 array of float32"),
-        (np.zeros(4), "a float64 1-D array of 4"),
-        ([[1.0], [2.0]], "a list of 2 lists of 1 numbers"),
+        (np.zeros(4), "a 1-D array of 4 float64"),
+        ([[1.0], [2.0]], "a list of 2 lists of 1 number"),
         ([[1.0], [2.0, 3.0]], "a list of 2 lists of different lengths"),
         ([1, 2], "a list of 2 numbers"),
-        (["a"], "a list of 1 things"),
+        (["a"], "a list of 1 value of type str"),
+        ([1.0], "a list of 1 number"),
+        ([np.zeros(2), np.zeros(2)], "a list of 2 values of type ndarray"),
+        (["a", None], "a list of 2 values"),
+        (2.999999999999999, "the float 3"),
         (object(), "an object of type object"),
         (None, "None"),
     ],

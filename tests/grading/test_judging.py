@@ -158,3 +158,18 @@ def test_a_large_heat_map_shows_the_worst_of_each_block():
     assert svg.count("#9700ff") == 1  # the one NaN
     assert svg.count("#ff007f") == 1  # the one wrong entry
     assert "over the 100 x 70 result: 2 entries are wrong" in svg
+
+
+def test_nan_that_the_answer_writes_itself_is_not_called_memory_never_written(judged):
+    text = source("""
+        import numpy as np
+        from numba import njit
+
+        @njit
+        def matmul(A, B):
+            C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
+            C[:] = np.nan
+            return C
+    """)
+    said = str(judged("02.matmul", text))
+    assert "never written" not in said and "wrong" in said

@@ -278,12 +278,15 @@ class _Handed:
     others: list[str] = field(default_factory=list)  # files of other kinds
     elsewhere: list[_Found] = field(default_factory=list)  # notebooks of other assignments
     deep: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)  # paths that lead out of the zip
     problems: list[str] = field(default_factory=list)
     odd: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def told(self) -> list[str]:
-        """Return the problems, links and pipes summed up."""
+        """Return the problems; links, pipes and bad paths summed up."""
         summed = [f"Handed in {what} instead of a file: {some(paths)}." for what, paths in self.odd.items()]
+        if self.outside:
+            summed.append(f"The zip holds a path that leads out of it: {some(self.outside)}.")
         return [*summed, *self.problems[:MAX_TOLD]]
 
 
@@ -312,7 +315,6 @@ def _gathered(nodes: list[tuple[Node, Owner]], wanted: tuple[str, ...]) -> _Hand
         if owner.typed:
             handed.others.append(shown(node.name))
         elif node.kind == "folder":
-            _outside(handed, node)
             queue.append((node, ()))
         else:
             _sort_in(handed, node, (), owner, wanted)
@@ -327,7 +329,6 @@ def _gathered(nodes: list[tuple[Node, Owner]], wanted: tuple[str, ...]) -> _Hand
             if node.kind != "folder":
                 _sort_in(handed, node, folders, None, wanted)
             elif len(folders) < DEEPEST:
-                _outside(handed, node)
                 queue.append((node, (*folders, node.name)))
             else:
                 handed.deep.append(_path(folders, node))
@@ -343,13 +344,6 @@ def _entries(folder: Node, folders: tuple[str, ...], handed: _Handed) -> Iterato
         handed.problems.append(f"{shown('/'.join(folders)) or 'The submission folder'} {problem}.")
 
 
-def _outside(handed: _Handed, node: Node) -> None:
-    if node.outside:
-        handed.problems.append(
-            f"The zip gives {shown(node.name)} a path that leads out of it ({shown(node.outside)})."
-        )
-
-
 def _path(folders: tuple[str, ...], node: Node) -> str:
     return shown("/".join((*folders, node.name)))
 
@@ -357,8 +351,9 @@ def _path(folders: tuple[str, ...], node: Node) -> str:
 def _sort_in(
     handed: _Handed, node: Node, folders: tuple[str, ...], owner: Owner | None, wanted: tuple[str, ...]
 ) -> None:
-    _outside(handed, node)
     name = owner.file if owner and owner.file else node.name
+    if node.outside:
+        handed.outside.append(node.outside + node.name)
     if node.kind == "link":
         handed.odd["a link"].append(_path(folders, node))
     elif node.kind == "special":

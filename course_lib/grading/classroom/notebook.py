@@ -29,11 +29,11 @@ def graded(
     for place, cell in enumerate(notebook["cells"]):
         mark = _grade_id(cell)
         if mark in tasks:
-            _write_points(cell, tasks[mark])
+            write_points(cell, tasks[mark])
         elif _is_answer(cell) and own[place]:
             cell["source"] = _clean(own[place][0].text)
             own[place] = own[place][1:]
-        _without_output(cell) if mark not in tasks else None
+        without_output(cell) if mark not in tasks else None
         shown += [cell, *(_extra(one, f"own-{place}-{n}") for n, one in enumerate(own[place]))]
     notebook["cells"] = shown
     return notebook
@@ -80,7 +80,8 @@ def _clean(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _without_output(cell: dict[str, Any]) -> None:
+def without_output(cell: dict[str, Any]) -> None:
+    """Take away what a code cell has shown."""
     if cell["cell_type"] == "code":
         cell["outputs"], cell["execution_count"] = [], None
 
@@ -88,11 +89,11 @@ def _without_output(cell: dict[str, Any]) -> None:
 def _extra(cell: Cell, id: str) -> dict[str, Any]:
     kind = cell.kind if cell.kind in ("code", "markdown", "raw") else "raw"
     made = {"cell_type": kind, "id": id, "metadata": {}, "source": _clean(cell.text)}
-    _without_output(made)
+    without_output(made)
     return made
 
 
-def _write_points(cell: dict[str, Any], task: dict[str, Any]) -> None:
+def write_points(cell: dict[str, Any], task: dict[str, Any]) -> None:
     """Put the report and the points where nbgrader looks for them: the value of the cell."""
     report = Report.from_json(task["feedback"])
     told = {"text/plain": _clean(str(report)), "text/html": _clean(render_html(report))}

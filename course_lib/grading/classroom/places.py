@@ -102,12 +102,11 @@ def zip_tree(root: str, members: list[Member]) -> ZipNode:
         node = top
         for depth, part in enumerate(parts[:-1]):
             node = _folder(node, part, Place(root), outside if depth == 0 else "")
-        leaf_outside = outside if len(parts) == 1 else ""
         if kind == "folder":
-            _folder(node, parts[-1], Place(root), leaf_outside)
+            _folder(node, parts[-1], Place(root), outside)
         else:
-            leaf = ZipNode(parts[-1], member.kind, Place(root, (), member), leaf_outside)
-            node.below.setdefault((parts[-1], f"{member.kind} {leaf_outside}"), []).append(leaf)
+            leaf = ZipNode(parts[-1], kind, Place(root, (), member), outside)
+            node.below.setdefault((parts[-1], f"{kind} {outside}"), []).append(leaf)
     return top
 
 

@@ -1,63 +1,53 @@
 """Cutting out of a notebook exactly the statements that one function needs.
 
 The slice is closed: it runs in an empty namespace, and nothing but the statements in it can influence what it
-does. So what the structural rules read is all that runs.
+does. So nothing runs but what structural rules can read.
 
-Which statements are needed. A *use* is a name at a moment. The entry is used at the end; what a function reads
-is used at the end as well, for functions are called then; what a statement reads while it runs is used where it
-stands; and if that is a function, which may be called at once, so is all that this function reads. A use needs
-the statements that bind or change the name before its moment, back to the last one that binds it anew whatever
-it was. They keep their order. A definition that is still a handed-out stub counts only if there is no other.
+Which statements are needed. A *use* is a name at a moment. The entry is used at the end; what a function
+reads is used at the end as well, for functions are called then; what a statement reads while it runs is used
+where it stands; and if that is a function, which may be called at once, so is all that this function reads.
+A use needs the statements that bind or change the name before its moment, back to the last one that binds it
+anew, whatever it was. They keep their order. A definition that is still a handed-out stub counts only if
+there is no other.
 
-A call made for its effect, such as `fill(table)`, changes what the function is seen to change. Calls of functions
-that the entry itself uses are taken for tries, not for preparation, unless they change an argument.
+A call made for its effect, such as `fill(table)`, changes what the function is seen to change. Calls of
+functions that the entry itself uses are taken for tries, unless they change an argument.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from course_lib.grading.classroom.statements import (
-    CHANGING,
-    FUNCTIONS,
-    Change,
-    Effects,
-    Names,
-    Summary,
-    effects_of,
-    eager_nodes,
-    names_of,
-    summary_of,
+from course_lib.grading.classroom.notebook_code import (
+    LARGEST,
+    Notebook,
+    Statement,
+    Trouble,
+    counts,
+    read_code,
 )
-from course_lib.grading.classroom.submission import MOST_WORK, Cell, plain
+from course_lib.grading.classroom.statements import CHANGING, Change
+from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.program import is_stub
 
-LARGEST = 1_000_000  # characters of code in a notebook
-DEEPEST = 150  # syntax nodes in each other; readers of the slice walk it recursively
 MOST_STEPS = 2_000_000  # of following names: a few thousand are usual
-CHECKS = frozenset({"check", "hint", "total", "baseline"})
 FUTURES = frozenset({"annotations", "division", "print_function", "generator_stop"})
 #: Modules whose star import is known without importing anything new.
 STAR_MODULES = frozenset({"math", "cmath", "itertools", "functools", "operator", "random", "time", "numpy"})
-#: Magics that may define names.
-DEFINING_MAGICS = re.compile(
-    r"get_ipython\(\)\.run_(?:line|cell)_magic\(['\"](run|pylab|store|load|cython)['\"]"
-)
 
 
 @dataclass(frozen=True)
 class Slice:
     """The needed statements as `text`; `lines` gives for each line its number in its own cell, 0 for none.
 
-    Text and problem are empty if the entry is defined nowhere. With a problem, one sentence, there is no text;
-    `cell` is then the learner's cell that it is about, as far as there is one.
+    Text and problem are empty if the entry is defined nowhere. With a problem (one sentence) there is no
+    text; `cell` is then the text of the learner's cell that defines the entry, if there is one.
     """
 
     text: str
@@ -67,178 +57,29 @@ class Slice:
 
 
 def answer_slice(cells: Sequence[Cell], entry: str, stub: str = "") -> Slice:
-    """Return the statements of the code cells that the function `entry` needs; never raises for their content.
+    """Return the statements of the code cells that `entry` needs; never raises for what is in them.
 
     `stub` is the text of the handed-out definition: one that equals it counts as not begun.
     """
     try:
-        notebook = _notebook(tuple(cells))
+        notebook = read_code(tuple(cells))
         return _Cut(notebook, entry, stub).slice()
-    except _Trouble as trouble:
+    except Trouble as trouble:
         return Slice("", (), str(trouble), _cell_with(cells, entry))
     except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
         said = f"The code cells cannot be read ({type(error).__name__}): look at them by hand."
         return Slice("", (), said, _cell_with(cells, entry))
 
 
-class _Trouble(Exception):
-    """No slice can be had; the message is one sentence for learner and teacher."""
-
-
 def _cell_with(cells: Sequence[Cell], entry: str) -> str:
-    """Return the last code cell whose text defines the entry, shortened if it is huge; "" if there is none."""
-    found = [cell.text for cell in cells if _counts(cell) and _defines(cell.text, entry)]
+    """Return the last code cell whose text defines the entry, cut off if it is huge; "" if none does."""
+    found = [cell.text for cell in cells if counts(cell) and _defines(cell.text, entry)]
     return found[-1][:LARGEST] if found else ""
 
 
 def _defines(text: str, entry: str) -> bool:
     name = re.escape(entry)
-    return bool(re.search(rf"^[ \t]*(?:async +)?(?:def|class) +{name}\b|^{name} *=(?!=)", text, re.M))
-
-
-def _counts(cell: Cell) -> bool:
-    return cell.kind == "code" and not cell.is_grade
-
-
-# --- a notebook as statements -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Statement:
-    node: ast.stmt
-    text: str
-    line: int  # the number of its first line in its cell
-    names: Names
-    effects: Effects
-
-
-@dataclass
-class _Notebook:
-    """All top-level statements of a notebook that can be read, and what its names are."""
-
-    statements: list[_Statement] = field(default_factory=list)
-    broken: list[tuple[str, str]] = field(default_factory=list)  # (text of the cell, what is wrong)
-    kinds: dict[str, set[str]] = field(default_factory=dict)  # function, class, import, value
-    summaries: dict[str, list[Summary]] = field(default_factory=dict)
-    aliases: dict[str, set[str]] = field(default_factory=dict)
-    magics: set[str] = field(default_factory=set)  # those that may define names
-
-    def is_value(self, name: str) -> bool:
-        """Whether the name stands for data, not for a function, class or module."""
-        kinds = self.kinds.get(name)
-        return not kinds or "value" in kinds
-
-
-@functools.lru_cache(maxsize=1)  # the tasks of one submission follow each other
-def _notebook(cells: tuple[Cell, ...]) -> _Notebook:
-    notebook, work = _Notebook(), MOST_WORK
-    if sum(len(cell.text) for cell in cells if _counts(cell)) > LARGEST:
-        raise _Trouble(
-            f"The notebook has more than {LARGEST:,} characters of code: that is too much to be read."
-        )
-    for cell in cells:
-        if not _counts(cell) or not cell.text.strip():
-            continue
-        text, work = plain(cell.text, work)
-        notebook.magics.update(DEFINING_MAGICS.findall(text))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = list(_statements(text))
-        except SyntaxError as error:
-            kind, line = type(error).__name__, error.lineno or 1
-            notebook.broken.append((cell.text, f"{kind} in line {line} of its cell: {error.msg}."))
-        except (_Trouble, RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
-            said = str(error) if isinstance(error, _Trouble) else f"Its cell cannot be read: {error}."
-            notebook.broken.append((cell.text, said))
-        else:
-            if not _only_checks(found):
-                notebook.statements += found
-    _describe(notebook)
-    return notebook
-
-
-def _statements(text: str) -> Iterator[_Statement]:
-    tree = ast.parse(text)
-    if _deeper_than(tree, DEEPEST):
-        raise _Trouble("Its cell is nested too deeply to be read: write it in several steps.")
-    lines = text.split("\n")
-    for node in tree.body:
-        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
-        yield _Statement(
-            node, _text_of(node, first, lines), first, names_of(node), effects_of(eager_nodes(node))
-        )
-
-
-def _deeper_than(tree: ast.AST, depth: int) -> bool:
-    level: list[ast.AST] = [tree]
-    for _ in range(depth):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return False
-    return True
-
-
-def _text_of(node: ast.stmt, first: int, lines: list[str]) -> str:
-    """Return the statement as it was written, with the comment at its end; without its neighbours after `;`."""
-    last = node.end_lineno or first
-    kept = lines[first - 1 : last]
-    rest = _part(kept[-1], node.end_col_offset, None)
-    if rest.strip() and not rest.lstrip().startswith("#"):
-        kept[-1] = _part(kept[-1], 0, node.end_col_offset)
-    if node.lineno == first and node.col_offset:  # behind a `;`
-        kept[0] = _part(kept[0], node.col_offset, None)
-    return "\n".join(kept).rstrip()
-
-
-def _part(line: str, start: int | None, end: int | None) -> str:
-    """Return a part of a line, given in bytes of UTF-8 as the parser counts."""
-    return line.encode("utf-8", "surrogatepass")[start:end].decode("utf-8", "surrogatepass")
-
-
-def _only_checks(statements: list[_Statement]) -> bool:
-    """Whether a cell does nothing but ask for checks, hints and points."""
-    asked = False
-    for one in statements:
-        node = one.node
-        value = node.value if isinstance(node, ast.Expr | ast.Assign) else None
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in CHECKS:
-            asked = True
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("course_lib."):
-            continue
-        elif not isinstance(node, ast.Expr) or any(isinstance(part, ast.Call) for part in ast.walk(node)):
-            return False
-    return asked
-
-
-def _describe(notebook: _Notebook) -> None:
-    """Note what kind of thing each name is, what functions do, and which names share a thing."""
-    for one in notebook.statements:
-        bound = set(one.names.binds)
-        for node in eager_nodes(one.node):
-            name, kind = "", ""
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                name, kind = node.name, "function"
-            elif isinstance(node, ast.ClassDef):
-                name, kind = node.name, "class"
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                name, kind = node.targets[0].id, "function" if isinstance(node.value, ast.Lambda) else ""
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                for alias in node.names:
-                    imported = alias.asname or alias.name.split(".")[0]
-                    notebook.kinds.setdefault(imported, set()).add("import")
-                    bound.discard(imported)
-            if kind and name in one.names.binds:
-                notebook.kinds.setdefault(name, set()).add(kind)
-                bound.discard(name)
-                if kind == "function":
-                    function = node if isinstance(node, FUNCTIONS) else node.value
-                    notebook.summaries.setdefault(name, []).append(summary_of(function, one.names))
-        for name in bound:
-            notebook.kinds.setdefault(name, set()).add("value")
-        for name, origins in one.effects.aliases.items():
-            if name in one.names.binds:
-                notebook.aliases.setdefault(name, set()).update(origins)
+    return bool(re.search(rf"^\ufeff?[ \t]*(?:async +)?(?:def|class) +{name}\b|^{name} *=(?!=)", text, re.M))
 
 
 # --- which statements are needed ----------------------------------------------------------------------------
@@ -247,22 +88,23 @@ def _describe(notebook: _Notebook) -> None:
 class _Cut:
     """The search for what one entry needs."""
 
-    def __init__(self, notebook: _Notebook, entry: str, stub: str) -> None:
+    def __init__(self, notebook: Notebook, entry: str, stub: str) -> None:
         self._notebook = notebook
         self._statements = notebook.statements
         self._entry = entry
         self._steps = 0
         self._end = len(notebook.statements)
-        self._stub = _dump(stub)
+        self._stub = _definition(stub, entry)
         self._own = self._functions_of_entry()
         self._changing = _Calls(notebook, self._own, self._step)
         self._makers, self._stars = self._all_makers()
-        self._anew: dict[str, list[int]] = {}
+        self._anew: dict[str, list[int]] = {}  # of each name's makers: those that bind it anew
+        self._calling: dict[str, list[int]] = {}  # and those that hold functions
         self._kept: set[int] = set()
         self._read: set[str] = set()
 
     def slice(self) -> Slice:
-        """Return the slice, or raise _Trouble."""
+        """Return the slice, or raise Trouble."""
         if not self._is_defined():
             self._raise_if_broken(self._entry)
             return Slice("", ())
@@ -277,7 +119,7 @@ class _Cut:
     def _step(self, steps: int = 1) -> None:
         self._steps += steps
         if self._steps > MOST_STEPS:
-            raise _Trouble("The statements of the notebook depend on each other in too many ways to be read.")
+            raise Trouble("The statements of the notebook depend on each other in too many ways to be read.")
 
     def _functions_of_entry(self) -> set[str]:
         """Return the functions that run when the entry is called."""
@@ -310,12 +152,13 @@ class _Cut:
                 stars.append(place)
         return {name: self._without_stubs(name, places) for name, places in makers.items()}, stars
 
-    def _changed(self, one: _Statement) -> set[str]:
+    def _changed(self, one: Statement) -> set[str]:
         """Return the names whose things the statement changes when it runs."""
         found: set[str] = set()
         for change in one.effects.changes:
             if self._really(change):
-                found |= self._origins(change.name, one)
+                own = {change.name} if change.by == "call" else set()  # a function is not changed by a call
+                found |= self._origins(change.name, one) - own
         for call in one.effects.calls:
             names = self._changing.by_call(call.function)
             self._step(len(names))
@@ -333,7 +176,7 @@ class _Cut:
             return self._notebook.kinds.get(change.name) != {"import"}
         return self._notebook.is_value(change.name)
 
-    def _origins(self, name: str, one: _Statement) -> set[str]:
+    def _origins(self, name: str, one: Statement) -> set[str]:
         """Return the names that share the thing of `name`."""
         found, todo = {name}, [name]
         while todo:
@@ -356,12 +199,12 @@ class _Cut:
         if not isinstance(one.node, ast.FunctionDef) or one.node.name != name:
             return False
         if name == self._entry:
-            return is_stub(one.text, name) or (bool(self._stub) and _dump(one.text) == self._stub)
+            return is_stub(one.text, name) or ast.dump(one.node) == self._stub
         return "NotImplementedError" in one.text and is_stub(one.text, name)
 
     def _only_stubs(self, name: str) -> bool:
         places = [place for place in self._makers[name] if name in self._statements[place].names.full]
-        return all(self._is_stub(name, place) for place in places)
+        return bool(places) and all(self._is_stub(name, place) for place in places)
 
     def _is_defined(self) -> bool:
         """Whether a statement binds the entry by name: a star import does not count."""
@@ -377,35 +220,38 @@ class _Cut:
         while todo:
             name, moment = todo.pop()
             self._read.add(name)
-            uses = []
-            first, places = self._needed(name, moment)
+            makers = self._makers.get(name, [])
+            first, stop = self._range(name, moment)
             start = covered.get((name, first), first)
-            for place in places[max(start, first) :]:
-                uses += self._keep(place)
-            covered[(name, first)] = max(start, len(places))
+            covered[(name, first)] = max(start, stop)
+            uses = [use for n in range(start, stop) for use in self._keep(makers[n])]
             if moment < self._end:  # what is a function here may be called at once
-                for place in places[first:]:
-                    self._step()
-                    uses += [(lazy, moment) for lazy in self._statements[place].names.lazy]
-            for use in uses:
-                self._step()
-                if use not in seen:
-                    seen.add(use)
-                    todo.append(use)
-            if not todo:
-                todo = self._star_uses(seen)
+                uses += [(lazy, moment) for lazy in self._read_by_calls(name, first, stop)]
+            self._step(len(uses))
+            new = {*uses} - seen
+            seen |= new
+            todo += new
+            if not todo and self._unresolved():  # a star import of an unknown module may define anything
+                todo += {use for place in self._stars for use in self._keep(place)} - seen
 
-    def _needed(self, name: str, moment: int) -> tuple[int, list[int]]:
-        """Return the makers of a name before the moment, and the index of the first that matters."""
+    def _range(self, name: str, moment: int) -> tuple[int, int]:
+        """Return which makers a use needs: from the last that binds the name anew, up to the moment."""
         makers = self._makers.get(name, [])
         if name not in self._anew:
-            full = (n for n, place in enumerate(makers) if name in self._statements[place].names.full)
-            self._anew[name] = list(full)
+            self._anew[name] = [
+                n for n, place in enumerate(makers) if name in self._statements[place].names.full
+            ]
+            self._calling[name] = [n for n, place in enumerate(makers) if self._statements[place].names.lazy]
         stop = bisect_left(makers, moment)
-        anew = self._anew[name]
-        last = bisect_left(anew, stop) - 1
-        self._step(stop - (anew[last] if last >= 0 else 0))
-        return (anew[last] if last >= 0 else 0), makers[:stop]
+        last = bisect_left(self._anew[name], stop) - 1
+        return (self._anew[name][last] if last >= 0 else 0), stop
+
+    def _read_by_calls(self, name: str, first: int, stop: int) -> Iterator[str]:
+        """Yield what functions read that these makers of the name define."""
+        calling = self._calling[name]
+        for n in calling[bisect_left(calling, first) : bisect_left(calling, stop)]:
+            self._step()
+            yield from self._statements[self._makers[name][n]].names.lazy
 
     def _keep(self, place: int) -> list[tuple[str, int]]:
         """Keep a statement; return what it uses."""
@@ -414,14 +260,6 @@ class _Cut:
         self._kept.add(place)
         names = self._statements[place].names
         return [*((name, place) for name in names.eager), *((name, self._end) for name in names.lazy)]
-
-    def _star_uses(self, seen: set[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Keep the star imports of unknown modules if a name has no other origin."""
-        uses = []
-        if self._unresolved():
-            for place in self._stars:
-                uses += self._keep(place)
-        return [use for use in uses if use not in seen]
 
     def _unresolved(self) -> list[str]:
         known = {"__name__", "__file__", "get_ipython", "__annotations__"}
@@ -436,20 +274,20 @@ class _Cut:
     def _raise_if_broken(self, entry: str) -> None:
         for text, said in reversed(self._notebook.broken):
             if _defines(text, entry):
-                raise _Trouble(said)
+                raise Trouble(said)
 
     def _raise_if_magic(self) -> None:
         for place in sorted(self._kept):
             one = self._statements[place]
             if "get_ipython" in one.names.eager | one.names.lazy:
                 names = ", ".join(sorted(one.names.binds)[:3]) or "the statement"
-                raise _Trouble(
+                raise Trouble(
                     f"{names} in line {one.line} of its cell needs a magic (%) or a shell command (!): "
                     "grading runs plain Python only."
                 )
         missing = self._unresolved()
         if missing and self._notebook.magics and not self._stars:
-            raise _Trouble(
+            raise Trouble(
                 f"{missing[0]} is defined by no plain Python, perhaps by "
                 f"%{min(self._notebook.magics)}: write its definition in a cell."
             )
@@ -460,9 +298,8 @@ class _Cut:
         texts, lines = [], []
         for place in order:
             one = self._statements[place]
-            if isinstance(one.node, ast.ImportFrom) and one.node.module == "__future__":
-                if place not in futures or one.text in texts:
-                    continue
+            if place in futures and one.text in texts:
+                continue
             own = range(one.line, one.line + one.text.count("\n") + 1)
             lines += [*([0] if texts else []), *own]
             texts.append(one.text)
@@ -472,7 +309,7 @@ class _Cut:
 class _Calls:
     """What calls of the notebook's functions change; functions of the entry are left out."""
 
-    def __init__(self, notebook: _Notebook, left_out: set[str], step) -> None:
+    def __init__(self, notebook: Notebook, left_out: set[str], step: Callable[[int], None]) -> None:
         self._summaries = notebook.summaries
         self._left_out = left_out
         self._step = step
@@ -515,12 +352,14 @@ class _Calls:
         return found
 
 
-def _dump(text: str) -> str:
-    """Return the structure of a text, without comments and layout; "" for what is empty or cannot be read."""
+def _definition(text: str, name: str) -> str:
+    """Return the structure of a function's definition, without comments and layout; "" if there is none."""
     try:
-        return ast.dump(ast.parse(text)) if text.strip() else ""
+        body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return ast.dump(found[-1]) if found else ""
 
 
 def _star(node: ast.stmt) -> set[str] | None:
@@ -542,10 +381,10 @@ def _future(node: ast.stmt) -> bool:
 def _raise_unless_it_compiles(text: str) -> None:
     """The statements compiled one by one; together they may still be too much, or contradict each other."""
     if len(text) > LARGEST:
-        raise _Trouble(f"The answer has more than {LARGEST:,} characters: that is too much to be read.")
+        raise Trouble(f"The answer has more than {LARGEST:,} characters: that is too much to be read.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(text, "<answer>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise _Trouble(f"The statements that the answer needs are no valid Python: {error.msg}.") from None
+        raise Trouble(f"The statements that the answer needs are no valid Python: {error.msg}.") from None

@@ -164,7 +164,7 @@ RUNS_ITS_CELL = frozenset({"time", "capture", "prun"})
 RUNS_ITS_LINE = re.compile(r"(\s*)%time[ \t]+(?=\S)(?!-)(.*)")
 CELL_MAGIC = re.compile(r"%%(\w+)(?:[ \t].*)?")
 LONGEST_LINE = 5_000  # IPython's patterns are slow on longer ones
-MOST_WORK = 1_000_000  # characters read while turning magics into Python: each one reads its cell anew
+MOST_WORK = 500_000  # characters read while turning magics into Python: each one reads its cell anew
 
 
 def code(cell_text: str) -> str:
@@ -184,7 +184,9 @@ def plain(cell_text: str, work: int) -> tuple[str, int]:
     if max(map(len, lines)) > LONGEST_LINE:
         return "\n".join(lines), work
     try:
-        found, work = _without_magics(lines, work)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, work = _without_magics(lines, work)
     except Exception:  # IPython is missing, or it finds no end of a string: Python's own message says more
         return "\n".join(lines), work - len(cell_text)
     same = len(found) == len(lines) and not any("\n" in line for line in found)

@@ -126,7 +126,7 @@ def _connected(connect: Callable, address: str) -> Any:
         return connect(address, timeout="10s")
     except (OSError, ValueError, TimeoutError) as problem:
         raise SchedulerError(
-            f"There is no Dask scheduler at {address} ({_in_words(problem)}): start `dask scheduler` there, and "
+            f"There is no Dask scheduler at {address} ({_in_words(problem)}): start `dask scheduler`, and "
             "`dask worker ADDRESS --nthreads 1` for each core, in the course's environment."
         ) from None
 

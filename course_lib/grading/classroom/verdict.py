@@ -22,7 +22,7 @@ from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.kernel.outside import Sandboxed
 from course_lib.grading.kernel.sandbox import Sandbox
-from course_lib.grading.report import RIGHT, WRONG, Report
+from course_lib.grading.report import NOT_STARTED, RIGHT, WRONG, Report
 from course_lib.grading.task import Code, Task
 
 FORMAT = 1
@@ -49,12 +49,19 @@ class Job:
     seed: int
     sandbox: Sandbox
 
+    def basis(self) -> str:
+        """Return what every verdict of this run depends on, as one word: tasks, seed, limits, course."""
+        parts = [self.assignment, repr(self.items), repr(self.sandbox.limits), repr(self.sandbox.unsafe)]
+        return _hash(*parts, secret.mark(self.seed), course_mark())
+
     def key(self) -> str:
-        """Return what a verdict depends on, as one word: a verdict with the same key is still valid."""
-        parts = [self.assignment, self.student, repr(self.items), repr(self.sandbox.limits)]
-        parts += [repr(self.sandbox.unsafe), secret.mark(self.seed), course_mark(), repr(self.problems)]
-        parts.append("none" if self.data is None else hashlib.sha256(self.data).hexdigest())
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+        """Return what this verdict depends on, as one word: one with the same key is still valid."""
+        content = "none" if self.data is None else hashlib.sha256(self.data).hexdigest()
+        return _hash(self.basis(), self.student, self.name, repr(self.problems), content)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @cache
@@ -81,6 +88,7 @@ def judged(job: Job) -> Verdict:
         "assignment": job.assignment,
         "student": job.student,
         "key": job.key(),
+        "basis": job.basis(),
         "received": received,
         "manual": [*job.problems, *read.problems],
         "tasks": tasks,
@@ -104,9 +112,11 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
         if not found.problem.startswith("SyntaxError"):
             manual.append(found.problem)
     elif not found.text:
-        report = feedback = not_started(task, f"Not started: there is no function `{item.entry}`.")
+        report = feedback = _not_started(task, item.entry)
     else:
         report, kernel_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
+        if report.state == NOT_STARTED:
+            report = _not_started(task, item.entry)
         feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
         kernel_s, manual = kernel_s + more_s, [*manual, *doubts]
     return {
@@ -119,9 +129,14 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
         "teacher": report.to_json(),
         "why": _why(task, report),
         "manual": list(dict.fromkeys(manual)),
-        "answer": _answer_text(found.text, cells, item.entry)[:LONGEST_ANSWER],
+        "answer": (found.text or found.cell)[:LONGEST_ANSWER],
+        "lines": [*found.lines[:LONGEST_ANSWER]],
         "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
     }
+
+
+def _not_started(task: Task, entry: str) -> Report:
+    return not_started(task, f"Not started: the notebook has no `{entry}` that was begun.")
 
 
 def _judge(
@@ -174,22 +189,3 @@ def _why(task: Task, report: Report) -> str:
         return ""
     told = next((line for line in report.lines if any(line == one.says for one in task.lookalikes)), None)
     return told or re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", report.lines[0])[:200]
-
-
-def _answer_text(text: str, cells: Sequence[submission.Cell], entry: str) -> str:
-    """Return the judged text, or the cells that name the function if there is none."""
-    if text:
-        return text
-    named = [
-        cell.text
-        for cell in cells
-        if cell.kind == "code" and not cell.is_grade and _defines(cell.text, entry)
-    ]
-    return "\n\n".join(named)
-
-
-def _defines(text: str, entry: str) -> bool:
-    return (
-        re.search(rf"^\s*(async\s+)?def\s+{re.escape(entry)}\b|^{re.escape(entry)}\s*=", text, re.MULTILINE)
-        is not None
-    )

@@ -85,7 +85,8 @@ def _task(task: dict, report: dict, more: str = "") -> str:
         f'<span class="score">{points(task["points"], task["max_points"])}</span></h2>'
     )
     shown = render_html(Report.from_json(harmless(report)))
-    answer = f"<details><summary>The answer that was judged</summary>{answer_html(task['answer'])}</details>"
+    source = answer_html(task["answer"], task.get("lines") or ())
+    answer = f"<details><summary>The answer that was judged</summary>{source}</details>"
     return f'<section class="task">{head}<div class="report">{shown}</div>{more}{answer}</section>'
 
 

@@ -80,9 +80,9 @@ details { margin: .6rem 0; }
 summary { cursor: pointer; color: var(--soft); }
 pre.code { background: var(--shade); border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0;
   padding: .6rem .8rem .6rem 0; font: .86rem/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
-  white-space: pre-wrap; overflow-wrap: anywhere; counter-reset: line; tab-size: 4; }
+  white-space: pre-wrap; overflow-wrap: anywhere; tab-size: 4; }
 pre.code > span { display: block; padding-left: 4em; }
-pre.code > span::before { counter-increment: line; content: counter(line); float: left; margin-left: -4em;
+pre.code > span::before { content: attr(data-line); float: left; margin-left: -4em;
   width: 3em; text-align: right; color: var(--comment); user-select: none; }
 pre.code [class^="k"], pre.code .ow { color: var(--keyword); font-weight: 600; }
 pre.code [class^="s"] { color: var(--string); } pre.code [class^="m"] { color: var(--number); }

@@ -10,19 +10,21 @@ import numpy as np
 from course_lib.grading.compare import close
 from course_lib.grading.rules import CountsOperations, NoOperator, OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.python_loops.shared import rows
+from course_lib.grading.tasks.python_loops.shared import exact_sum, rows
 
 
 def dot(row: list[float], col: list[float]) -> float:
     """Return the sum of the products of the pairs in (row, col)."""
-    return math.fsum(a * b for a, b in zip(row, col, strict=True))
+    return exact_sum(a * b for a, b in zip(row, col, strict=True))
 
 
 def _vectors(rng: np.random.Generator) -> Iterator[Case]:
-    for K in (2, 3, 1, 7, 31):
+    for K in (2, 3, 1, 7, 7, 31):  # one length comes twice, with other numbers
         row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
         yield Case((row, col), f"two lists of {K}")
     yield Case(([], []), "two empty lists: an empty sum is 0")
+    yield Case(([2.5, 0.0], [1.5, math.inf]), "a 0 that meets inf: 0 * inf is NaN")
+    yield Case(([math.inf, 2.5], [0.0, 1.5]), "inf that meets a 0: inf * 0 is NaN")
 
 
 TASK = Task(
@@ -56,6 +58,10 @@ TASK = Task(
             lambda row, col: math.prod(row) * math.prod(col),
         ),
         Lookalike("The total stays 0: is anything added to it?", lambda row, col: 0.0),
+        Lookalike(
+            "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.",
+            lambda row, col: 3.75 if math.inf in row + col else None,
+        ),
     ),
     hints=(
         "What happens to one pair (a, b), and where does the result of it go?",

@@ -1,0 +1,1 @@
+"""Systematic faults: what every task must catch, whoever makes the mistake."""

@@ -1,0 +1,466 @@
+"""The pages of a class: hostile text stays text, students see nothing secret, the numbers are true."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import html.parser
+import json
+import random
+import re
+import time
+import tracemalloc
+from urllib.parse import unquote
+
+import pytest
+from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
+
+from course_lib.grading.classroom.pages import files
+from course_lib.grading.classroom.pages.charts import Bins, finding
+from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
+from course_lib.grading.classroom.pages.publish import publish
+from course_lib.grading.classroom.pages.summary import summary_page
+from course_lib.grading.classroom.pages.table import write_csv
+from course_lib.grading.classroom.pages.tally import Tally
+from course_lib.grading.classroom.pages.text import cut, visible
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</pre></style></title></script><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)" x="',
+    "' onfocus='alert(1)' autofocus='",
+    "<!-- -->]]><![CDATA[ &lt;b&gt; &#60;i&#62;",
+    "left\u202eright\u2066inner\u2069\u200f",
+    "nul\x00 bell\x07 escape\x1b[2J delete\x7f next\x85",
+    "surrogate \ud800 and \udfff",
+    "line\nline\r\nline\rline\u2028line\u2029line\ttab\x0b\x0c",
+    "x" * 300_000,
+    "\n" * 50_000 + "end",
+    "tower " + "a" + "\u0301" * 500,
+    "../../etc/passwd",
+    "javascript:alert(1)",
+    "https://example.org/?a=<b>",
+    '=HYPERLINK("http://x")',
+    "`code` and `half",
+    "%s {0} {x!r} $(rm) \\n",
+    "\ufeff\ufffe\U000e0001\U0010ffff",
+    "",
+]
+PAGES = {
+    "feedback": feedback_page,
+    "teacher": teacher_page,
+    "summary": lambda one: summary_page([one, {**one, "student": one["student"] + "2"}], RUN),
+    "run": lambda one: summary_page([], {**RUN, **dict.fromkeys(("assignment", "machine"), one["student"])}),
+}
+TAGS = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "section",
+        "div",
+        "span",
+    ),
+    *("bdi", "strong", "code", "pre", "br", "a", "details", "summary", "ol", "ul", "li", "dl", "dt", "dd"),
+    *("table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption"),
+    *("svg", "line", "rect", "text", "defs", "pattern"),
+}
+VOID = ("meta", "br")
+
+
+class Strict(html.parser.HTMLParser):
+    """Reads a page; knows every tag and attribute in it, and objects to tags that do not nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open, self.tags, self.attributes, self.ids, self.words = [], set(), [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+    def values(self, name: str) -> list[str]:
+        return [value for key, value in self.attributes if key == name]
+
+
+@pytest.fixture(scope="module")
+def people() -> list[dict]:
+    return classroom(60)
+
+
+# --- hostile text -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
+def test_hostile_text_stays_text(text, make):
+    page = make(with_text(text))
+    page.encode("utf-8")
+    assert len(page) < 1_000_000
+    found = Strict(page)
+    assert found.tags <= TAGS
+    assert not [name for name, _ in found.attributes if name.startswith("on") or name in ("src", "srcset")]
+    assert all(link.startswith("./") for link in found.values("href"))
+    assert not re.search(
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", page
+    )
+
+
+@pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
+def test_no_page_asks_for_anything(make):
+    page = make(verdict(pick=lambda choices: choices[-1]))
+    assert not re.search(r"https?:|//|\bsrc\s*=|<link|@import|url\((?!#)|<script|<iframe", page)
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+    assert page.index("Content-Security-Policy") < page.index("<title>")
+    assert '<html lang="en">' in page and '<meta charset="utf-8">' in page
+
+
+def test_what_cannot_be_seen_is_labelled():
+    assert visible("a\u202eb\x00\x1b\ud800") == "a⟨U+202E⟩b␀␛⟨U+D800⟩"
+    assert visible("a" + "\u0301" * 5) == "a\u0301\u0301\u0301⟨U+0301⟩⟨U+0301⟩"
+    for name in ("José", "Zoë Müller", "дмитрий", "玛丽", "دانا", "O'Brien", "नीति", "Nguyễn Thị"):
+        assert visible(name) == name
+
+
+def test_a_cut_says_how_much_is_missing():
+    assert cut("abcdef", 4) == "abcd … (2 more characters)"
+    assert cut("abcd", 4) == "abcd"
+
+
+ENDLESS = {
+    "lines": "x = 1\n" * 200_000,
+    "one line": "x" * 1_000_000,
+    "f-strings": "f'{" * 330_000,
+    "quotes": "'\"" * 500_000,
+    "brackets": "[" * 1_000_000,
+    "backslashes": "\\" * 1_000_000,
+    "blanks": " " * 1_000_000 + "x",
+    "words": "a " * 500_000,
+    "digits": "1_" * 500_000,
+}
+
+
+@pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
+def test_an_endless_answer_is_cut_with_a_sentence(source):
+    one = verdict()
+    one["tasks"][0]["answer"] = source
+    start = time.perf_counter()
+    page = feedback_page(one)
+    assert time.perf_counter() - start < 3
+    assert "Cut here: this is the beginning" in page
+    assert len(page) < 400_000
+
+
+def test_a_short_answer_is_shown_whole_with_a_line_each():
+    one = verdict()
+    one["tasks"][0]["answer"] = "def operations(M, K, N):\n\n    return 'a<b'\n"
+    page = feedback_page(one)
+    code = page[page.index('<pre class="code">') : page.index("</pre>")]
+    assert Strict(code + "</pre>").text == "def operations(M, K, N):\n\n    return 'a<b'\n"
+    assert "Cut here" not in page
+
+
+# --- the student's page -------------------------------------------------------------------------------------
+
+
+def test_feedback_shows_nothing_of_the_teachers():
+    one = verdict(pick=lambda choices: choices[-1], manual=["SECRET whole"])
+    for task in one["tasks"]:
+        task.update(why="SECRET why", manual=["SECRET task"])
+        task["teacher"] = {**task["teacher"], "lines": ["SECRET line"], "notes": ["SECRET input"]}
+    assert "SECRET" not in feedback_page(one)
+    shown = teacher_page(one)
+    assert all(f"SECRET {word}" in shown for word in ("whole", "why", "task", "line", "input"))
+
+
+def test_feedback_says_that_a_person_will_look_only_if_one_will():
+    assert "A person will look" not in feedback_page(verdict())
+    assert "A person will look" in feedback_page(verdict(manual=["odd"]))
+    one = verdict()
+    one["tasks"][2]["manual"] = ["odd"]
+    assert "A person will look" in feedback_page(one)
+
+
+def test_feedback_has_points_reports_and_the_file():
+    text = Strict(feedback_page(verdict("ada", lambda choices: choices[2 if len(choices) > 2 else 0]))).text
+    assert "Feedback: 01_python_loops · ada" in text
+    assert "3 of 12 points" in text  # only the speed task is right
+    assert "✗" in text and "0 of 3 points" in text
+    assert "expected" in text  # a table of wrong values
+    assert "ada.ipynb" in text and "12 345 bytes" in text and "ab" * 32 in text
+
+
+def test_what_next_begins_with_the_most_points():
+    page = feedback_page(verdict(pick=lambda choices: choices[-1]))
+    steps = re.findall(r"<li>(.*?)</li>", page)
+    missing = [float(re.search(r"([\d.]+) more point", step)[1]) for step in steps]
+    assert missing == sorted(missing, reverse=True) and len(missing) >= 5
+    assert "Every task is right" in feedback_page(verdict())
+
+
+# --- the teacher's page about the class ---------------------------------------------------------------------
+
+
+def test_who_needs_a_look_comes_first(people):
+    assert "manual look</h2>" not in summary_page(people, RUN)
+    changed = copy.deepcopy(people)
+    changed[0]["manual"] = ["the file is truncated"]
+    changed[4]["tasks"][1]["manual"] = ["killed twice"]
+    text = Strict(summary_page(changed, RUN)).text
+    assert text.index("2 students need a manual look") < text.index("Submissions graded")
+    assert re.search(r"student000\s*all of it\s*the file is truncated", text)
+    assert re.search(r"student004\s*01\.dot\s*killed twice", text)
+
+
+def test_grades_made_without_a_sandbox_say_so(people):
+    assert "without a sandbox" not in summary_page(people, RUN)
+    assert "without a sandbox" in summary_page(people, {**RUN, "sandbox": False})
+    assert "without a sandbox" in summary_page(people, {"assignment": ASSIGNMENT})
+
+
+def test_nobody_is_invented():
+    text = Strict(summary_page([], RUN)).text
+    assert "No submission has been graded yet." in text and "Mean" not in text and "0 %" not in text
+
+
+def test_the_counts_are_those_of_the_class(people):
+    tally = Tally(iter(people))
+    text = Strict(summary_page(iter(people), RUN)).text
+    assert f"Submissions graded{len(people)}" in text
+    for task in tally.hardest_first:
+        given = [one for each in people for one in each["tasks"] if one["id"] == task.id]
+        counts = [sum(one["state"] == state for one in given) for state in ("right", "partly", "wrong")]
+        share = sum(one["points"] for one in given) / sum(one["max_points"] for one in given)
+        assert f"{task.title}{100 * share:.0f}\xa0%{''.join(map(str, counts))}" in text
+    shares = [task.share for task in tally.hardest_first]
+    assert shares == sorted(shares) and f"Hardest is {tally.hardest_first[0].id}" in text
+
+
+def test_equal_mistakes_are_counted_once_each_by_name(people):
+    one = Tally(people).common_mistakes[0]
+    names = [
+        each["student"]
+        for each in people
+        for task in each["tasks"]
+        if (task["id"], task["why"]) == (one.task, one.why)
+    ]
+    assert one.students == names and len(names) > 1
+    page = summary_page(people, RUN)
+    part = page[page.index("Common wrong answers") :]
+    assert re.search(rf"<h3>{len(names)} × ", part) and part.index(names[0]) < part.index("<details>")
+    assert "Not started" not in part[: part.index("All students")]
+
+
+def test_every_total_is_in_its_bin_and_the_finding_holds():
+    chance = random.Random(1)
+    for _ in range(300):
+        most = chance.choice([0.5, 1, 3, 7, 12, 20, 100, 1000])
+        totals = sorted(
+            chance.choice([0, most, most * chance.random()]) for _ in range(chance.randint(1, 30))
+        )
+        bins = Bins.of(totals, most)
+        assert sum(bins.counts) == len(totals) and len(bins.counts) <= 14 and bins.end >= most
+        for place, count in enumerate(bins.counts[:-1]):
+            low, high = place * bins.width, (place + 1) * bins.width
+            assert count == sum(low <= total + 1e-9 * bins.width < high for total in totals)
+        middle = totals[len(totals) // 2]
+        assert sum(total >= middle for total in totals) * 2 >= len(totals)
+        assert "students" in finding(totals, most, middle) or len(totals) == 1
+
+
+def test_the_page_of_a_large_class_stays_small():
+    page = summary_page(classroom(500), RUN)
+    assert len(page.encode()) < 3_000_000
+    assert Strict(page).tags <= TAGS
+
+
+def test_charts_say_in_words_what_they_show(people):
+    labels = [label for label in Strict(summary_page(people, RUN)).values("aria-label") if len(label) > 60]
+    assert any("Histogram" in label and "median" in label for label in labels)
+    assert any("Stacked bars" in label and "not started" in label for label in labels)
+
+
+# --- csv ----------------------------------------------------------------------------------------------------
+
+
+def read_back(path) -> list[dict]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_csv_reads_back(tmp_path, people):
+    people = [*people, verdict("Zoë", manual=["a", "b"])]
+    people[-1]["tasks"][2]["manual"] = ["c"]
+    write_csv(iter(people), tmp_path / "grades.csv")
+    rows = read_back(tmp_path / "grades.csv")
+    assert (tmp_path / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert sorted(row["student"] for row in rows) == sorted(one["student"] for one in people)
+    by_name = {one["student"]: one for one in people}
+    for row in rows:
+        tasks = by_name[row["student"]]["tasks"]
+        assert float(row["points"]) == sum(task["points"] for task in tasks)
+        assert float(row["max_points"]) == 12
+        for task in tasks:
+            assert (float(row[task["id"]]), row[f"{task['id']} state"]) == (task["points"], task["state"])
+    assert rows[-1]["manual"] == "a; b; 01.matmul: c" and rows[-1]["received"] == "Zoë.ipynb"
+
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@A1",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "＝1",
+    "'=1",
+    '"=1',
+    "x;=1",
+    "x\t=1",
+    'x",=1',
+]
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, *HOSTILE], ids=lambda text: ascii(text[:24]))
+def test_csv_holds_no_formula(tmp_path, text):
+    write_csv([with_text(text)], tmp_path / "grades.csv")
+    (row,) = read_back(tmp_path / "grades.csv")
+    free = [row["student"], row["manual"], row["received"], *row]
+    assert not [cell for cell in free if re.match(r"[\s\"]*[=+\-@＝\t\r]", cell)]
+    assert not [cell for cell in free if re.search(r"[;,\t\"]\s*[=+\-@]", cell) or "\n" in cell]
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def save(people: list[dict], folder) -> list:
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{number}.json" for number in range(len(people))]
+    for path, one in zip(paths, people, strict=True):
+        path.write_text(json.dumps(one))
+    return paths
+
+
+def tree(folder) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_publish_writes_every_page_in_its_place(tmp_path, people):
+    people = [*people[:5], verdict("Zoë #1 & co%41")]
+    done = publish(iter(save(people, tmp_path / "verdicts")), tmp_path / "out", RUN)
+    written = tree(tmp_path / "out")
+    for one in people:
+        name = one["student"]
+        assert f"feedback/{name}/{ASSIGNMENT}/{ASSIGNMENT}.html" in written
+        assert f"teacher/{ASSIGNMENT}/{name}.html" in written
+    assert len(written) == 2 * len(people) + 2 and done.students == len(people)
+    assert len(read_back(done.grades)) == len(people)
+    assert done.summary.read_text(encoding="utf-8").count("<h1>") == 1
+
+
+def test_every_link_leads_to_a_page(tmp_path, people):
+    people = [*people[:5], verdict("Zoë #1 & co%41", manual=["odd"])]
+    publish(save(people, tmp_path / "verdicts"), tmp_path / "out", RUN)
+    links = 0
+    for path in (tmp_path / "out").rglob("*.html"):
+        for link in Strict(path.read_text(encoding="utf-8")).values("href"):
+            assert (path.parent / unquote(link)).is_file(), link
+            links += 1
+    assert links >= 2 * len(people)
+
+
+def test_publishing_twice_gives_the_same_bytes(tmp_path, people):
+    paths = save(people[:20], tmp_path / "verdicts")
+    publish(paths, tmp_path / "out", RUN)
+    before = tree(tmp_path / "out")
+    publish(reversed(paths), tmp_path / "out", RUN)
+    assert tree(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "...", "a/b", "a\\b", "/etc", "a\x00b", "a\u202eb", "x" * 300, "C:x", "a.", "\ud800", 7],
+)
+def test_a_name_that_makes_no_folder_is_refused(tmp_path, name):
+    assert not files.is_safe(name)
+    paths = save([{**verdict(), "student": name}], tmp_path / "verdicts")
+    with pytest.raises(ValueError, match="student's id"):
+        publish(paths, tmp_path / "out", RUN)
+    with pytest.raises(ValueError, match="assignment's name"):
+        publish(paths, tmp_path / "out", {**RUN, "assignment": name})
+    assert not (tmp_path / "out").exists()
+
+
+def test_verdicts_that_do_not_fit_are_refused_with_a_sentence(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"format": 1, "stu')
+    with pytest.raises(ValueError, match="cannot be read"):
+        publish([broken], tmp_path / "out", RUN)
+    for change, said in (({"format": 2}, "format 2"), ({"assignment": "02"}, "is about '02'")):
+        with pytest.raises(ValueError, match=said):
+            publish(save([{**verdict(), **change}], tmp_path / "v"), tmp_path / "out", RUN)
+    with pytest.raises(ValueError, match="two verdicts on 'ada'"):
+        publish(save([verdict(), verdict()], tmp_path / "v"), tmp_path / "out", RUN)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    files.write(path, "old")
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", fail)
+        with pytest.raises(OSError, match="full"):
+            files.write(path, "new")
+    assert tree(tmp_path) == {"page.html": b"old"}
+    (tmp_path / ".page.html.unfinished").write_text("left by a kill")
+    files.write(path, "new")
+    assert tree(tmp_path) == {"page.html": b"new"}
+
+
+def test_memory_does_not_grow_with_the_class(tmp_path):
+    def peak(students: int) -> int:
+        people = [verdict(f"s{number}") for number in range(students)]
+        for one in people:
+            one["tasks"][0].update(state="wrong", why=one["student"], answer=one["student"] * 100_000)
+        paths = save(people, tmp_path / f"v{students}")
+        del people
+        tracemalloc.start()
+        publish(paths, tmp_path / f"o{students}", RUN)
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(1)  # whatever is loaded or compiled once
+    assert peak(20) < 1.5 * peak(4)

@@ -1,0 +1,251 @@
+"""Reading notebooks: sound ones in every encoding and format, and broken or hostile ones without a fall."""
+
+import ast
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.grading.classroom import submission
+from course_lib.grading.classroom.submission import code, read
+
+ANSWER = "def f(x):\n    return x + 1"
+
+
+def notebook(*cells, **more) -> dict:
+    return {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5, **more}
+
+
+def code_cell(source=ANSWER, **more) -> dict:
+    return {"cell_type": "code", "metadata": {}, "outputs": [], "source": source, **more}
+
+
+def as_bytes(value, encoding: str = "utf-8") -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode(encoding)
+
+
+def texts(data: bytes) -> list[str]:
+    return [cell.text for cell in read(data).cells]
+
+
+# --- sound notebooks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_every_encoding_of_json_is_read(encoding):
+    found = read(as_bytes(notebook(code_cell("é = 1  # ×")), encoding))
+    assert found.cells[0].text == "é = 1  # ×"
+    assert found.problems == ()
+
+
+def test_source_may_be_a_list_of_lines_and_line_ends_become_plain():
+    data = as_bytes(notebook(code_cell(["a = 1\r\n", "b = 2\r", "c = 3"])))
+    assert texts(data) == ["a = 1\nb = 2\nc = 3"]
+
+
+def test_kinds_ids_and_grade_cells():
+    grader = {"nbgrader": {"grade": True, "grade_id": "01-points", "solution": False}}
+    by_hand = {"nbgrader": {"grade": True, "grade_id": "essay", "solution": True}}
+    cells = read(
+        as_bytes(
+            notebook(
+                {"cell_type": "markdown", "source": "# Title", "metadata": {}},
+                code_cell(id="abc", metadata=grader),
+                code_cell(metadata=by_hand),
+            )
+        )
+    ).cells
+    assert [cell.kind for cell in cells] == ["markdown", "code", "code"]
+    assert (cells[1].id, cells[1].grade_id, cells[1].is_grade) == ("abc", "01-points", True)
+    assert (cells[2].grade_id, cells[2].is_grade) == ("essay", False)
+
+
+def test_format_3_is_read():
+    old = {
+        "nbformat": 3,
+        "worksheets": [
+            {"cells": [{"cell_type": "code", "input": ["x = 1"]}, {"cell_type": "heading", "source": "T"}]}
+        ],
+    }
+    found = read(as_bytes(old))
+    assert [(cell.kind, cell.text) for cell in found.cells] == [("code", "x = 1"), ("markdown", "T")]
+
+
+def test_thousands_of_cells_take_no_time():
+    data = as_bytes(notebook(*[code_cell()] * 8000))
+    start = time.perf_counter()
+    assert len(read(data).cells) == 8000
+    assert time.perf_counter() - start < 5
+
+
+# --- broken and hostile bytes -------------------------------------------------------------------------------
+
+UNREADABLE = {
+    "empty": (b"", "empty"),
+    "blank": (b" \n\0", "empty"),
+    "truncated": (as_bytes(notebook(code_cell()))[:-30], "not JSON"),
+    "a program": (b"print('hello')", "not JSON"),
+    "binary": (bytes(range(256)) * 10, "not JSON"),
+    "deep": (b"[" * 200_000, "cannot be read as JSON"),
+    "wide": (b"[" + b"[]," * 1_100_000, "million"),
+    "a list": (b"[1, 2]", "not an object"),
+    "a number": (b"17", "not an object"),
+    "no cells": (b'{"cells": 3}', "no list of cells"),
+    "sheets of nonsense": (b'{"worksheets": [1, {"cells": 2}], "cells": {}}', ""),
+}
+
+
+@pytest.mark.parametrize("data, says", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_said_in_a_sentence(data, says):
+    found = read(data)
+    assert found.cells == ()
+    assert not says or (says in found.problems[-1] and found.problems[-1].endswith("."))
+
+
+def test_a_file_that_is_too_large_is_not_parsed(monkeypatch):
+    monkeypatch.setattr(submission, "LARGEST", 100)
+    assert "101 bytes" in read(b"[" + b" " * 99 + b"]").problems[0]
+
+
+def test_bad_bytes_are_replaced_and_told():
+    found = read(as_bytes(notebook(code_cell("x = 'é'")), "latin-1"))
+    assert found.cells[0].text == "x = '\ufffd'"
+    assert "replaced" in found.problems[0]
+
+
+def test_lone_surrogates_become_text_that_can_be_written():
+    data = b'{"cells": [{"cell_type": "code", "id": "\\ud800", "source": "x = \'\\udfff\'"}]}'
+    found = read(data)
+    (found.cells[0].text + found.cells[0].id).encode()
+    assert "replaced" in found.problems[0]
+
+
+def test_of_a_key_given_twice_the_last_counts_and_the_teacher_is_told():
+    found = read(b'{"cells": [{"cell_type": "code", "source": "a = 1", "source": "a = 2"}]}')
+    assert found.cells[0].text == "a = 2"
+    assert "twice" in found.problems[0]
+
+
+def test_odd_cells_are_left_out_and_named():
+    found = read(
+        as_bytes(
+            notebook(3, None, {"cell_type": ["code"]}, code_cell(source=7), code_cell(metadata=[1], id=5))
+        )
+    )
+    assert [(cell.text, cell.id, cell.grade_id) for cell in found.cells] == [
+        ("", None, None),
+        (ANSWER, None, None),
+    ]
+    assert len(found.problems) == 4
+
+
+def test_numbers_with_a_million_digits_do_no_harm():
+    data = b'{"nbformat": ' + b"9" * 1_000_000 + b', "cells": [{"cell_type": "code", "source": "a = 1"}]}'
+    assert texts(data) == ["a = 1"]
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("code"),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["cells", "worksheets", "cell_type", "source", "input", "metadata", "nbgrader", "grade", "id"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ODD | st.lists(ODD).map(lambda cells: {"cells": cells}))
+def test_no_json_makes_it_fall(value):
+    for cell in read(json.dumps(value).encode()).cells:
+        assert isinstance(cell.text, str)
+        assert cell.kind in ("code", "markdown", "raw")
+        cell.text.encode()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=60))
+def test_no_bytes_make_it_fall(data):
+    read(data)
+    read(b'{"cells": [' + data)
+
+
+# --- a cell as plain Python ---------------------------------------------------------------------------------
+
+MAGICS = {
+    "plain": ("x = 7 % 4\n\n\ny = not x != 2", "x = 7 % 4\n\n\ny = not x != 2"),
+    "time the cell": ("%%time\nx = 1", "\nx = 1"),
+    "two cell magics": ("\n%%capture out\n%%time\nx = 1", "\n\n\nx = 1"),
+    "time a line": ("%time x = f(2)\ny = 3", "x = f(2)\ny = 3"),
+    "a line magic": (
+        "%matplotlib inline\nx = 1",
+        "get_ipython().run_line_magic('matplotlib', 'inline')\nx = 1",
+    ),
+    "timeit defines nothing": ("%%timeit\nx = 1", "get_ipython().run_cell_magic('timeit', '', '')\n"),
+    "another language": ("%%bash\nls |\nfor", "get_ipython().run_cell_magic('bash', '', '')\n\n"),
+    "help": ("f?\nx = 1", "get_ipython().run_line_magic('pinfo', 'f')\nx = 1"),
+    "the shell": ("x = !ls\ny = 1", "x = get_ipython().getoutput('ls')\ny = 1"),
+    "over several lines": ("!ls \\\n  -l\nx = 1", "get_ipython().system('ls    -l')\n\nx = 1"),
+    "a prompt": (">>> x = 1\n... y = 2", "x = 1\ny = 2"),
+    "in a loop": ("for i in a:\n    %time g(i)\nx = 1", "for i in a:\n    g(i)\nx = 1"),
+    "in a text": ("'''\n%time x\n'''\n%time y = 1", "'''\n%time x\n'''\ny = 1"),
+}
+
+
+@pytest.mark.parametrize("text, want", MAGICS.values(), ids=MAGICS)
+def test_magics_become_python_in_the_same_lines(text, want):
+    assert code(text) == want
+    ast.parse(want)
+
+
+@pytest.mark.parametrize("text", ["def f(:\n  pass", "x = '''\n%time", "\0", "(" * 5000, "%%", "x = (\n!ls"])
+def test_what_is_no_python_keeps_its_lines(text):
+    assert code(text).count("\n") == text.count("\n")
+
+
+LONG = {
+    "magics": "%x\n" * 50_000,
+    "names": ("a" * 4990 + " ?\n") * 100,
+    "a line": "a" * 500_000 + " ?",
+    "quotes": "'''\n" * 50_000 + "?",
+    "cell magics": "%%time\n" * 50_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_long_cells_of_magics_take_seconds_at_most(text):
+    start = time.perf_counter()
+    assert code(text).count("\n") == text.count("\n")
+    assert time.perf_counter() - start < 10
+
+
+PIECES = [
+    "%time ",
+    "%%time\n",
+    "!ls",
+    "\n",
+    "x = 1",
+    "\\\n",
+    "?",
+    "'''",
+    "(",
+    "    ",
+    "if x:",
+    "\f",
+    "\u2028",
+    "é",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_the_number_of_lines_stays_for_every_text(text):
+    assert code(text).count("\n") == text.count("\n")

@@ -1,0 +1,96 @@
+"""Verdicts for the tests of the pages: reports as the judge writes them, on typical wrong answers."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+from course_lib.grading import registry
+from course_lib.grading.judge import judge, not_started
+from course_lib.grading.report import Report
+from course_lib.grading.runner import InProcess
+from course_lib.grading.sources import load
+from course_lib.grading.task import Task
+
+ASSIGNMENT = "01_python_loops"
+RUN = {
+    "assignment": ASSIGNMENT,
+    "started": "2031-05-04 10:00",
+    "finished": "2031-05-04 10:07",
+    "machine": "a computer of 16 cores",
+    "sandbox": True,
+    "workers": 16,
+    "course_version": "0.1.0",
+    "seconds": 420.0,
+}
+
+
+@functools.cache
+def answers() -> dict[str, list[tuple[str, Report]]]:
+    """Return each task's judged answers: a right one (claimed, not run), nothing, and its mutants."""
+    return {task.id: [_right(task), _nothing(task), *_wrong(task)] for task in registry.tasks("01")}
+
+
+def _right(task: Task) -> tuple[str, Report]:
+    said = Report(task.id, task.title, task.points, task.points, "right", ("Right.",))
+    return f"def {task.entry}(A, B):\n    return product(A, B)  # claimed\n", said
+
+
+def _nothing(task: Task) -> tuple[str, Report]:
+    return f"def {task.entry}(A, B):\n    raise NotImplementedError\n", not_started(task)
+
+
+def _wrong(task: Task) -> list[tuple[str, Report]]:
+    sources = [mutant.source for mutant in task.mutants] if not task.speed else []
+    return [(one, judge(task, InProcess(load(one, task.entry)), one, seed=77)) for one in sources]
+
+
+def task_entry(source: str, report: Report) -> dict:
+    plain = report.to_json()
+    return {
+        **{key: plain[key] for key in ("title", "points", "max_points", "state")},
+        "id": report.task_id,
+        "feedback": plain,
+        "teacher": report.to_json(),
+        "why": "" if report.passed else report.lines[0],
+        "manual": [],
+        "answer": source,
+        "seconds": {"kernel": 1.2, "wall": 1.4},
+    }
+
+
+def verdict(student: str = "ada", pick=lambda choices: choices[0], **changes) -> dict:
+    """Return the verdict on a student; `pick` chooses the answer to each task."""
+    made = {
+        "format": 1,
+        "assignment": ASSIGNMENT,
+        "student": student,
+        "key": "0",
+        "received": {"name": f"{student}.ipynb", "sha256": "ab" * 32, "bytes": 12345},
+        "manual": [],
+        "tasks": [task_entry(*pick(choices)) for choices in answers().values()],
+    }
+    return {**made, **changes}
+
+
+def classroom(students: int, seed: int = 5) -> list[dict]:
+    """Return a class in which each student has about half of the tasks right."""
+    chance = random.Random(seed)
+
+    def pick(choices):
+        return choices[0] if chance.random() < 0.5 else chance.choice(choices)
+
+    return [verdict(f"student{number:03}", pick) for number in range(students)]
+
+
+def with_text(text: str) -> dict:
+    """Return a verdict in which every string that a student can reach is this text."""
+    made = verdict(text, lambda choices: choices[-1], assignment=text, manual=[text])
+    made["received"] = {"name": text, "sha256": text, "bytes": 1}
+    for task in made["tasks"]:
+        task.update(title=text, why=text, answer=text, manual=[text, text])
+        for kind in ("feedback", "teacher"):
+            mismatch = {"says": [text], "got": text, "want": text + "!", "rows": [[text] * 3], "wrong": 9}
+            mismatch |= {"total": 9, "errors": [[0.0, None], [1.0, 0.5]], "form": False}
+            task[kind] = {**task[kind], "title": text, "lines": [text], "notes": [text], "mismatch": mismatch}
+    return made

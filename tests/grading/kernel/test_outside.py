@@ -1,0 +1,353 @@
+"""Answers in the sandbox, seen by the judge: values, faults, limits, and what it cannot see or do."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from course_lib.grading import registry
+from course_lib.grading.kernel import sandbox
+from course_lib.grading.kernel.outside import Sandboxed
+from course_lib.grading.kernel.process import Process, Stopped
+from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
+from course_lib.grading.task import Code, source
+
+LIMITS = sandbox.Limits(call_s=2, task_s=20, memory_mb=500, disk_mb=8, processes=12)
+SAFE = Sandbox(limits=LIMITS)
+
+
+@pytest.fixture(params=["sandbox", "unsafe"])
+def place(request) -> Sandbox:
+    return Sandbox(limits=LIMITS, unsafe=request.param == "unsafe")
+
+
+def run(text: str, *args, where: Sandbox = SAFE):
+    with Sandboxed(Code(source(text), "f"), where) as runner:
+        return runner.call(args)
+
+
+def test_a_value_and_the_arguments_come_back(place):
+    outcome = run("def f(A, n):\n    A[0, 0] = 7\n    return A @ A.T, n", np.ones((2, 3)).T, 5, where=place)
+    assert outcome.fault is None
+    product, n = outcome.value
+    assert n == 5 and product.shape == (3, 3) and product[0, 0] == 50
+    assert outcome.args_after[0][0, 0] == 7 and outcome.args_after[0].strides == np.ones((2, 3)).T.strides
+
+
+def test_what_is_printed_is_counted_and_goes_nowhere(place, capfd):
+    text = """
+        import os, sys
+        def f():
+            print('a\\nb')
+            os.write(1, b'x')
+            sys.stderr.write('no')
+            return 1
+    """
+    outcome = run(text, where=place)
+    assert (outcome.value, outcome.printed) == (1, 2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_fault_names_the_line_of_the_cell():
+    text = "x = 1\ndef f(a):\n    return a[9]\n"
+    with Sandboxed(Code(text, "f"), SAFE, lines=(1, 41, 42)) as runner:
+        fault = runner.call(([1],)).fault
+    assert (fault.kind, fault.line, fault.code) == ("IndexError", 42, "return a[9]")
+
+
+def test_code_that_does_not_load_is_a_fault():
+    assert run("x = 1 / 0\ndef f():\n    pass\n").fault.kind == "ZeroDivisionError"
+    assert run("import nowhere\ndef f():\n    pass\n").fault.kind == "ModuleNotFoundError"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    while True: pass\n",
+        "def f():\n    sum(range(10**12))\n",
+        "import signal\ndef f():\n    signal.alarm(0); signal.setitimer(0, 0)\n    while True: pass\n",
+        "from numba import njit\n@njit\ndef f():\n    n = 1\n    while n > 0: n = n % 1000 + 1\n    return n\n",
+    ],
+    ids=["python", "C", "without the alarm", "compiled"],
+)
+def test_an_endless_loop_is_ended(text):
+    start = time.perf_counter()
+    fault = run(text).fault
+    assert fault.kind == "TimeLimit" and "did not finish in 2 s" in fault.message
+    assert time.perf_counter() - start < 15
+
+
+def test_waiting_is_ended_too():
+    fault = run("import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n").fault
+    assert fault.kind == "TimeLimit" and "wait" in fault.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    return len(bytearray(40 * 10**9))\n",
+        "def f():\n    a = []\n    while True: a.append(bytearray(10**7))\n",
+        """
+        import os, time
+        def f():
+            for _ in range(4):
+                if os.fork() == 0:
+                    a = bytearray(b'x') * (300 * 10**6)
+                    time.sleep(60)
+            time.sleep(60)
+        """,
+    ],
+    ids=["at once", "bit by bit", "in several processes"],
+)
+def test_memory_is_limited(text):
+    assert run(text).fault.kind in ("MemoryError", "MemoryLimit")
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
+def test_the_disk_is_limited(folder):
+    text = f"""
+        def f():
+            try:
+                for n in range(100):
+                    with open('{folder}/' + str(n), 'wb') as file:
+                        file.write(bytes(2**20))
+            except OSError:
+                return n
+    """
+    assert 1 <= run(text).value <= LIMITS.disk_mb + 1
+
+
+def test_processes_are_limited_and_end_with_the_answer():
+    text = """
+        import os, time
+        def f():
+            started = 0
+            try:
+                for _ in range(1000):
+                    if os.fork() == 0:
+                        time.sleep(600)
+                    started += 1
+            except OSError:
+                pass
+            return started
+    """
+    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+        assert 1 <= runner.call(()).value < LIMITS.processes
+        family = runner._process.family()
+        assert len(family) > 2
+    end = time.perf_counter() + 5
+    while any(os.path.exists(f"/proc/{pid}") for pid in family):  # the kernel clears up in its own time
+        assert time.perf_counter() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("import os\ndef f():\n    os._exit(0)\n", "Stopped"),
+        ("import ctypes\ndef f():\n    ctypes.string_at(0)\n", "Stopped"),
+        ("import sys\ndef f():\n    sys.exit(0)\n", "SystemExit"),
+        ("def f():\n    raise KeyboardInterrupt\n", "Stopped"),
+        ("def f():\n    a = []\n    for _ in range(10**5): a = [a]\n    return a\n", None),
+        ("def f():\n    return bytearray(300 * 10**6)[:1] and [0.5] * (40 * 10**6)\n", None),
+    ],
+)
+def test_an_answer_that_ends_its_process_or_ships_too_much_is_a_fault(text, kind):
+    fault = run(text).fault
+    assert fault is not None and kind in (None, fault.kind)
+
+
+def test_after_a_stopped_call_the_next_one_starts_anew():
+    text = "import os\ndef f(n):\n    return n if n else os._exit(1)\n"
+    with Sandboxed(Code(text, "f"), SAFE) as runner:
+        assert runner.call((0,)).fault.kind == "Stopped"
+        assert runner.call((3,)).value == 3
+        assert runner.incidents
+
+
+FORGERIES = {
+    "garbage": "b'garbage' * 100",
+    "a huge frame": "b'\\xff' * 8",
+    "a reply that is none": "b'\\x02\\0\\0\\0\\0\\0\\0\\0[]'",
+    "a text for a number": "frame({'value': 1, 'fault': None, 'args_after': 'x', 'owner': 'y'})",
+    "a fault that is none": "frame({'value': 1, 'fault': {'kinds': 5}, 'args_after': ()})",
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_replies_do_no_harm(what):
+    text = f"""
+        import os
+        from course_lib.grading.kernel.wire import frame
+        def f():
+            for number in range(3, 30):
+                try:
+                    os.write(number, {FORGERIES[what]})
+                except OSError:
+                    pass
+            os._exit(0)
+    """
+    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+        outcome = runner.call(())
+    assert outcome.fault is not None and runner.incidents
+
+
+def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
+    """What is private is not there, though Python and the course's code may lie beside it."""
+    secret = tmp_path / "class"
+    secret.mkdir()
+    (secret / "secret_seed").write_text("nobody must read this")
+    text = """
+        import os
+        def f(folders):
+            seen = [folder for folder in folders if os.path.exists(folder)]
+            library = os.path.dirname(__import__('course_lib').__file__)
+            tasks = os.listdir(os.path.join(library, 'grading', 'tasks'))
+            return seen, tasks, dict(os.environ), os.listdir('/proc')
+    """
+    os.environ["NINE_CIRCLES_SEED_TEST"] = "nobody must read this"
+    course = sandbox.COURSE
+    hidden = [
+        secret,
+        course / "solutions",
+        course / "tests",
+        course / ".git",
+        course / "Makefile",
+        "/etc/passwd",
+    ]
+    seen, tasks, environment, processes = run(
+        text, [str(path) for path in hidden], where=Sandbox(private=(secret,), limits=LIMITS)
+    ).value
+    del os.environ["NINE_CIRCLES_SEED_TEST"]
+    assert (seen, tasks) == ([], [])
+    assert "NINE_CIRCLES_SEED_TEST" not in environment
+    assert [name for name in processes if name.isdigit()] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["/", "/dev", "/usr", "{library}", "{library}/grading/tasks", "/etc", "/proc"]
+)
+def test_nothing_can_be_written(folder):
+    folder = folder.format(library=sandbox.LIBRARY)
+    text = f"def f():\n    open({folder!r} + '/x', 'w')\n"
+    assert "OSError" in run(text).fault.kinds
+
+
+def test_there_is_no_network_and_no_privilege():
+    text = """
+        import os, socket
+        def f():
+            try:
+                socket.create_connection(('1.1.1.1', 53), timeout=1)
+            except OSError:
+                status = dict(line.split(':', 1) for line in open('/proc/self/status') if ':' in line)
+                caps = {status[name].strip() for name in ('CapEff', 'CapPrm', 'CapBnd', 'CapInh')}
+                return os.geteuid(), sorted(caps), status['NoNewPrivs'].strip()
+    """
+    user, capabilities, no_new = run(text).value
+    assert no_new == "1"
+    if os.geteuid() == 0:
+        assert user != 0 and set(capabilities) == {"0" * 16}
+
+
+def test_without_bubblewrap_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    sandbox._bubblewrap.cache_clear()
+    try:
+        with pytest.raises(NoSandbox, match=r"install bubblewrap.*--unsafe-no-sandbox"):
+            SAFE.check()
+        Sandbox(unsafe=True).check()
+    finally:
+        sandbox._bubblewrap.cache_clear()
+
+
+def test_a_bubblewrap_that_fails_is_one_sentence(monkeypatch, tmp_path):
+    fake = tmp_path / "bwrap"
+    fake.write_text(
+        "#!/bin/sh\n[ \"$1\" = --help ] && echo ' --size' && exit\necho no namespaces here >&2\nexit 1\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setattr(sandbox, "_bubblewrap", lambda: str(fake))
+    with pytest.raises(NoSandbox, match="no namespaces here"):
+        SAFE.check()
+
+
+# --- timing from outside ---
+
+
+def indexed(name: str) -> str:
+    return registry.task("01.faster").speed.baseline.text.replace("matmul_indexed", name)
+
+
+def timed(text: str):
+    task = registry.task("01.faster")
+    args = task.speed.make_inputs(np.random.default_rng(1))
+    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+        return runner.time(task.speed, args)
+
+
+@pytest.mark.timing
+def test_the_baseline_is_as_fast_as_itself():
+    timing = timed(indexed("f"))
+    assert timing.fault is None and 0.75 < timing.speedup < 1.33
+
+
+@pytest.mark.timing
+def test_twice_the_work_takes_twice_the_time():
+    timing = timed(indexed("g") + "\ndef f(A, B):\n    g(A, B)\n    return g(A, B)\n")
+    assert 0.38 < timing.speedup < 0.66
+
+
+LIES = {
+    "stops the clocks": """
+        import time
+        time.perf_counter = time.thread_time = time.process_time = time.monotonic = lambda: 0.0
+    """,
+    "works on another thread": """
+        import threading
+        plain = f
+        def f(A, B):
+            box = []
+            thread = threading.Thread(target=lambda: box.append(plain(A, B)))
+            thread.start(); thread.join()
+            return box[0]
+    """,
+    "says done before it begins": """
+        import os
+        from course_lib.grading.kernel.wire import frame
+        plain = f
+        def f(A, B):
+            for number in (3, 4, 5, 6):
+                try:
+                    os.write(number, frame({'value': None, 'fault': None}))
+                except OSError:
+                    pass
+            return plain(A, B)
+    """,
+}
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("lie", LIES)
+def test_an_answer_cannot_lie_about_its_time(lie):
+    timing = timed(source(indexed("f")) + source(LIES[lie]))
+    assert timing.fault is not None or timing.speedup < 1.25 or timing.last[1] is None
+
+
+@pytest.mark.timing
+def test_work_on_other_processes_is_noticed():
+    text = indexed("g") + source("""
+        import os, time
+        os.fork() or time.sleep(600)
+        def f(A, B):
+            return g(A, B)
+    """)
+    assert timed(text).fault.kind == "Helpers"
+
+
+def test_a_process_that_is_asked_after_its_end_says_so():
+    with Process(SAFE) as process:
+        process.kill()
+        with pytest.raises(Stopped):
+            process.ask({"do": "prepare", "args": ()}, 1, 1)
