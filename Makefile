@@ -5,6 +5,8 @@
 LAB_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+SUBMISSIONS ?=
+GRADE_ARGS ?=
 
 # Windows' make (with the shell of Git for Windows) finds the environment's programs in another folder.
 BIN := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -18,7 +20,7 @@ unexport PYTHONHOME
 ASKED_FOR = $(if $(filter command%,$(origin PYTHON)),--asked-for)
 CANDIDATES = $(strip $(if $(PYTHON),"$(PYTHON)") $(if $(ASKED_FOR),,python3 python3.13 python3.12 python3.11 python))
 
-.PHONY: help lab test proof bench format exercises venv
+.PHONY: help lab test proof bench format exercises grade mutants venv
 .NOTPARALLEL:
 
 help:
@@ -28,6 +30,8 @@ help:
 	@echo "make proof       run the long tests as well"
 	@echo "make format      bring code and notebooks into form"
 	@echo "make exercises   generate exercises/ from solutions/"
+	@echo "make grade       grade a class                          (SUBMISSIONS=download.zip, GRADE_ARGS=\"--workers 4\")"
+	@echo "make mutants     which faults do the tasks catch?"
 	@echo "make venv        only make .venv                        (PYTHON=/path/to/python3.12)"
 
 lab: venv
@@ -53,6 +57,12 @@ format: venv
 
 exercises: venv
 	$(IN_VENV) python -m course_lib exercises
+
+grade: venv
+	@$(IN_VENV) python -m course_lib grade $(if $(SUBMISSIONS),"$(SUBMISSIONS)") $(GRADE_ARGS)
+
+mutants: venv
+	@$(IN_VENV) python -m course_lib mutants
 
 # Takes the first Python that fits. When none is, the first one that runs at all says so in a sentence.
 venv:

@@ -125,7 +125,7 @@ class _Run:
 
     def _team(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
         if self._order.scheduler:
-            return team.cluster(jobs, self._order.scheduler)
+            return team.cluster(jobs, self._order.scheduler, self._sandbox)
         return team.local(jobs, self._order.workers or cores())
 
     def _jobs(self, handed_in: list[intake.Received]) -> Iterator[Job]:

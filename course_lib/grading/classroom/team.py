@@ -18,6 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from course_lib.grading.classroom.verdict import Job, Verdict, judged, unjudged
+from course_lib.grading.kernel.sandbox import Sandbox
 
 AHEAD = 2  # jobs handed out for each worker, so that none waits for the next
 DIED = "Judging it ended the grader's own process twice; it has no points until somebody has looked at it."
@@ -95,13 +96,16 @@ def _begin(parent: int) -> None:
             os._exit(1)
 
 
-def cluster(jobs: Iterable[Job], address: str) -> Iterator[Verdict]:
-    """Judge on the Dask cluster whose scheduler is at `address`, like "tcp://10.0.0.1:8786"."""
+def cluster(jobs: Iterable[Job], address: str, sandbox: Sandbox) -> Iterator[Verdict]:
+    """Judge on the Dask cluster whose scheduler is at `address`, like "tcp://10.0.0.1:8786".
+
+    SchedulerError or NoSandbox if it cannot be done there. The jobs carry the secret seed over the network.
+    """
     from distributed import Client, as_completed
 
     client = _connected(Client, address)
     try:
-        _check_workers(client)
+        _check_workers(client, sandbox)
         waiting = iter(jobs)
         most = AHEAD * max(1, sum(client.nthreads().values()))
         running: dict[str, Job] = {}
@@ -123,7 +127,7 @@ def cluster(jobs: Iterable[Job], address: str) -> Iterator[Verdict]:
 
 def _connected(connect: Callable, address: str) -> Any:
     try:
-        return connect(address, timeout="10s")
+        return connect(address, timeout="5s")
     except (OSError, ValueError, TimeoutError) as problem:
         raise SchedulerError(
             f"There is no Dask scheduler at {address} ({_in_words(problem)}): start `dask scheduler`, and "
@@ -131,8 +135,8 @@ def _connected(connect: Callable, address: str) -> Any:
         ) from None
 
 
-def _check_workers(client: Any) -> None:
-    """See to it that there are workers and that all of them have this course's code."""
+def _check_workers(client: Any, sandbox: Sandbox) -> None:
+    """See to it that there are workers, that all have this course's code and can make a sandbox."""
     from course_lib.grading.classroom.verdict import course_mark
 
     marks = client.run(course_mark)
@@ -145,6 +149,7 @@ def _check_workers(client: Any) -> None:
         raise SchedulerError(
             f"The worker {others[0]} has another version of the course: install the same one everywhere."
         )
+    client.run(sandbox.check)
 
 
 def _result(future: Any, job: Job) -> Verdict:

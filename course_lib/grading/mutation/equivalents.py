@@ -23,6 +23,7 @@ PAIRS = "for a, b in zip(row, col):"
 COLUMNS = "for j in range(0, len(columns) - 3, 4):"
 REST = "C.append(out + [dot({}) for col in columns[len(out):]])"
 SIZES = "M, K, N = (len(A), len(B), len(B[{}]))"
+COMPILED = ("02.order", "02.matmul", "02.fast", "02.bug")
 COMMUTES = "a * b is b * a, so it does not matter which of the two lists gives the first factor."
 ONE_AT_A_TIME = (
     "The columns that are not served four at a time are served one at a time, so the product is the same and "
@@ -95,6 +96,24 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
             "c0 += a * b0; c1 += a * b1; c2 += a * b2; c3 += a * b3; out += [c0, c1, c2, c3] -> nothing",
         ),
         ONE_AT_A_TIME,
+    ),
+    Equivalent(
+        COMPILED,
+        "constant",
+        ("N = B.shape[1] -> N = B.shape[-1]",),
+        "B has two axes, so its last axis is the one with number 1.",
+    ),
+    Equivalent(
+        COMPILED,
+        "name",
+        ("C = np.zeros((M, N), A.dtype) -> C = np.zeros((M, N), B.dtype)",),
+        "A and B have the same dtype in every input that these tasks allow.",
+    ),
+    Equivalent(
+        ("02.bug",),
+        "comparison",
+        ("if K % 2 == 1: -> if K % 2 >= 1:",),
+        "The remainder of a division by 2 is 0 or 1, so it is at least 1 exactly when it is 1.",
     ),
 )
 

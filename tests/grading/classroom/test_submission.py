@@ -141,6 +141,10 @@ def test_odd_cells_are_left_out_and_named():
     assert len(found.problems) == 4
 
 
+def test_raw_line_ends_inside_texts_are_read():
+    assert texts(b'{"cells": [{"cell_type": "code", "source": "a = 1\nb = 2"}]}') == ["a = 1\nb = 2"]
+
+
 def test_numbers_with_a_million_digits_do_no_harm():
     data = b'{"nbformat": ' + b"9" * 1_000_000 + b', "cells": [{"cell_type": "code", "source": "a = 1"}]}'
     assert texts(data) == ["a = 1"]

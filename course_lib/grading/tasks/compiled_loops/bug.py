@@ -8,9 +8,9 @@ from course_lib.grading.tasks.compiled_loops.shared import (
     HEAD,
     LOOPS_ONLY,
     PRODUCT_SLIPS,
+    all_inputs,
     loops,
     product,
-    shapes,
 )
 
 BROKEN = (
@@ -42,7 +42,7 @@ TASK = Task(
     minutes=20,
     good_for="two bugs that compiled code never reports",
     entry="repaired",
-    cases=shapes,
+    cases=all_inputs,
     reference=product,
     comparison=close_product(),
     rules=LOOPS_ONLY,

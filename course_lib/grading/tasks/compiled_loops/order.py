@@ -5,7 +5,13 @@ from __future__ import annotations
 from course_lib.grading.compare import close_product
 from course_lib.grading.rules import LoopOrder
 from course_lib.grading.task import Mutant, Task
-from course_lib.grading.tasks.compiled_loops.shared import LOOPS_ONLY, PRODUCT_SLIPS, loops, product, shapes
+from course_lib.grading.tasks.compiled_loops.shared import (
+    LOOPS_ONLY,
+    PRODUCT_SLIPS,
+    all_inputs,
+    loops,
+    product,
+)
 
 
 def _returning_in(loop: str) -> str:
@@ -23,7 +29,7 @@ TASK = Task(
     minutes=10,
     good_for="seeing that a product can be built by rows as well as by elements",
     entry="matmul_kij",
-    cases=shapes,
+    cases=all_inputs,
     reference=product,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, LoopOrder("kij")),

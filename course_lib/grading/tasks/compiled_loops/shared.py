@@ -86,9 +86,12 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
-    A, B = pair(rng, 5, 4, 6)
-    A[0, 1], A[2, 2], A[3, 0] = 0.0, np.nan, np.inf
-    B[1, 3], B[0, 5], B[3, 4] = np.inf, 0.0, -np.inf
+    """Return matrices in which 0 meets inf, from either side, at an even, an odd and the last (odd) k."""
+    A, B = pair(rng, 7, 5, 6)
+    for n, k in enumerate((0, 1, 4)):
+        A[n, k], B[k, n] = 0.0, (-1) ** n * np.inf
+        A[3 + n, k], B[k, 3 + n] = (-1) ** n * np.inf, 0.0
+    A[6, 2] = np.nan
     return A, B
 
 

@@ -44,7 +44,8 @@ def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     """Yield square, rectangular, thin and empty matrices, small ones first, and some that are larger.
 
-    One size comes twice, with other numbers; one has inf and 0; one has an odd K and a large N.
+    One size comes twice, with other numbers; one has inf and 0; two have fixed shapes:
+    K odd with N above 8, and M far above N.
     """
     wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
     small = ((3, 3, 3), tuple(wide), (1, wide[2], 1), (tall[2], 1, tall[0]), (1, 1, 1))
@@ -54,7 +55,7 @@ def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((rows(rng, 3, 2), [[], []]), "A 3 x 2, B 2 x 0: the result has three empty rows")
     yield Case(_with_inf(rng), "A 3 x 5, B 5 x 6 with inf and 0: 0 * inf is NaN")
     again = sizes(rng, 5, 12)
-    for M, K, N in (again, again, sizes(rng, 24, 41), (4, 7, 10)):
+    for M, K, N in (again, again, sizes(rng, 24, 41), (4, 7, 10), (12, 3, 5)):
         yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
 
 

@@ -1,0 +1,291 @@
+"""A class from hand-in to grade book: the same grades by every way, and after every kind of accident."""
+
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from short_course import NAME, POINTS, RIGHT, ROOT, hand_in, make_class, make_course
+
+from course_lib.grading.classroom import run, secret, team
+from course_lib.grading.classroom.assignment import AssignmentError
+from course_lib.grading.classroom.intake import IntakeError
+from course_lib.grading.classroom.run import Busy, Order, grade
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory) -> Path:
+    return make_course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def graded(course, tmp_path_factory) -> tuple[Path, Path]:
+    """A class of six, graded once: (submissions, class folder)."""
+    submissions = make_class(course, tmp_path_factory.mktemp("handed-in"), 6)
+    folder = tmp_path_factory.mktemp("class")
+    done = grade(Order(submissions, folder, course))
+    assert (done.judged, done.kept) == (6, 0)
+    return submissions, folder
+
+
+def points_in_csv(folder: Path) -> dict[str, float]:
+    rows = csv.DictReader((folder / f"{NAME}-grades.csv").open(encoding="utf-8-sig"))
+    return {row["student"]: float(row["points"]) for row in rows}
+
+
+def points_in_book(folder: Path) -> dict[str, float]:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as book:
+        return {one.student.id: one.score for one in book.assignment_submissions(NAME)}
+
+
+def expected(students: int) -> dict[str, float]:
+    return {f"student{number:03d}": POINTS[number % 3] for number in range(students)}
+
+
+def test_csv_grade_book_and_verdicts_agree(graded):
+    _, folder = graded
+    assert points_in_csv(folder) == points_in_book(folder) == expected(6)
+    for path in (folder / "verdicts" / NAME).glob("*.json"):
+        verdict = json.loads(path.read_text())
+        assert sum(task["points"] for task in verdict["tasks"]) == expected(6)[verdict["student"]]
+
+
+def test_the_form_grader_finds_a_notebook_with_points_and_report(graded):
+    import nbformat
+    from nbgrader.utils import determine_grade, is_grade
+
+    _, folder = graded
+    shown = nbformat.read(folder / "autograded" / "student001" / NAME / f"{NAME}.ipynb", as_version=4)
+    nbformat.validate(shown)
+    cells = [cell for cell in shown.cells if is_grade(cell)]
+    assert [determine_grade(cell)[0] for cell in cells] == [0.0, 0.0]
+    assert "One addition too many" in cells[0].outputs[0].data["text/plain"]
+    answer = next(cell for cell in shown.cells if cell.metadata.get("nbgrader", {}).get("solution"))
+    assert "M * N * K, M * N * K" in answer.source
+
+
+def test_a_second_run_judges_nothing_anew_and_changes_no_byte(course, graded):
+    submissions, folder = graded
+    before = {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
+    done = grade(Order(submissions, folder, course))
+    assert (done.judged, done.kept) == (0, 6)
+    assert before == {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
+    assert points_in_csv(folder) == points_in_book(folder) == expected(6)
+
+
+def test_another_seed_or_other_bytes_are_judged_anew(course, graded, tmp_path):
+    submissions, folder = graded
+    here, copy = tmp_path / "submissions", tmp_path / "class"
+    shutil.copytree(submissions, here)
+    shutil.copytree(folder, copy)
+    shutil.rmtree(here / "student001")
+    hand_in(course, here, "student001", RIGHT)
+    done = grade(Order(here, copy, course))
+    assert (done.judged, done.kept) == (1, 5)
+    assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 2.0
+    (copy / secret.FILE).write_text("another secret, long enough")
+    assert grade(Order(here, copy, course)).judged == 6
+
+
+def test_a_score_given_by_hand_stays(course, graded, tmp_path):
+    from nbgrader.api import Gradebook
+
+    submissions, folder = graded
+    copy = tmp_path / "class"
+    shutil.copytree(folder, copy)
+    with Gradebook(f"sqlite:///{copy / 'gradebook.db'}") as book:
+        book.find_submission_notebook(NAME, NAME, "student001").grades[0].manual_score = 0.5
+        book.db.commit()
+    grade(Order(submissions, copy, course))
+    assert points_in_book(copy)["student001"] == 0.5
+
+
+def test_two_runs_into_one_folder_do_not_mix(course, graded):
+    submissions, folder = graded
+    with run._alone(folder), pytest.raises(Busy, match="Another run"):
+        grade(Order(submissions, folder, course))
+
+
+def test_a_wrong_order_is_one_sentence_and_judges_nothing(course, tmp_path):
+    with pytest.raises(IntakeError):
+        grade(Order(tmp_path / "nowhere", tmp_path / "class", course))
+    with pytest.raises(AssignmentError, match=r"There is no assignment 'long'.*found: short"):
+        grade(Order(tmp_path, tmp_path / "class", course, assignment="long"))
+    assert not (tmp_path / "class").exists()
+
+
+def test_the_seed_is_made_once_and_only_its_owner_reads_it(tmp_path, monkeypatch):
+    monkeypatch.delenv(secret.VARIABLE, raising=False)
+    first = secret.seed(tmp_path / "class")
+    assert secret.seed(tmp_path / "class") == first != secret.seed(tmp_path / "another")
+    if os.name == "posix":
+        assert (tmp_path / "class" / secret.FILE).stat().st_mode & 0o077 == 0
+    monkeypatch.setenv(secret.VARIABLE, "words that nobody guesses")
+    assert secret.seed(tmp_path / "class") != first
+    monkeypatch.setenv(secret.VARIABLE, "short")
+    with pytest.raises(secret.SeedError, match="5 characters"):
+        secret.seed(tmp_path / "class")
+
+
+# --- accidents ---
+
+
+def deadly(job):
+    if job.student == "student002":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job.student == "student003":
+        raise RuntimeError("something nobody thought of")
+    return team.judged(job)
+
+
+def test_a_worker_that_dies_costs_nobody_else_a_grade(course, graded):
+    submissions, folder = graded
+    order = Order(submissions, folder, course)
+    assignment = run._assignment(order)
+    jobs = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
+    verdicts = {one["student"]: one for one in team.local(jobs, 2, deadly)}
+    got = {student: sum(task["points"] for task in one["tasks"]) for student, one in verdicts.items()}
+    assert got == {**expected(6), "student002": 0, "student003": 0}
+    assert "ended the grader's own process" in verdicts["student002"]["manual"][0]
+    assert "something nobody thought of" in verdicts["student003"]["manual"][0]
+
+
+def command(course: Path, submissions: Path, folder: Path, *more: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "course_lib", "grade", str(submissions)),
+        *("--class-folder", str(folder), "--root", str(course), "--workers", "2", *more),
+    ]
+
+
+def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) -> None:
+    """Kill so many runs after random times, then let one finish: nothing lost, nothing doubled."""
+    submissions = make_class(course, tmp_path / "submissions", students)
+    folder = tmp_path / "class"
+    rng = random.Random(5)
+    for _ in range(kills):
+        process = subprocess.Popen(
+            command(course, submissions, folder),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.3, 6.0))
+        process.kill()
+        process.wait()
+    done = subprocess.run(
+        command(course, submissions, folder),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert points_in_csv(folder) == points_in_book(folder) == expected(students)
+    assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == students
+    left = [path for path in folder.rglob("*") if "unfinished" in path.name]
+    assert not left
+
+
+def test_killed_at_any_moment_it_resumes_with_the_same_grades(course, tmp_path):
+    killed_and_resumed(course, tmp_path, students=12, kills=3)
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
+    killed_and_resumed(course, tmp_path, students=60, kills=20)
+
+
+def test_a_killed_run_leaves_no_process_behind(course, tmp_path):
+    import psutil
+
+    submissions = make_class(course, tmp_path / "submissions", 6)
+    process = subprocess.Popen(
+        command(course, submissions, tmp_path / "class"),
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    family = []
+    end = time.perf_counter() + 60
+    while not any("bwrap" in one for one in family) and process.poll() is None and time.perf_counter() < end:
+        children = psutil.Process(process.pid).children(recursive=True)
+        family = [name for child in children if (name := _name(child))]
+    assert any("bwrap" in one for one in family)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not [one for one in alive if _name(one)]
+
+
+def _name(process) -> str:
+    import psutil
+
+    try:
+        return "" if process.status() == psutil.STATUS_ZOMBIE else process.name()
+    except psutil.Error:
+        return ""
+
+
+# --- a cluster ---
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """A Dask cluster of two processes on this machine."""
+    from distributed import LocalCluster
+
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    yield cluster.scheduler_address
+    cluster.close()
+
+
+def test_a_cluster_gives_the_same_grades(course, graded, tmp_path, scheduler):
+    submissions, _ = graded
+    done = grade(Order(submissions, tmp_path / "class", course, scheduler=scheduler))
+    assert done.judged == 6
+    assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(6)
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(course, graded, tmp_path):
+    submissions, _ = graded
+    with pytest.raises(team.SchedulerError, match=r"There is no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        grade(Order(submissions, tmp_path / "class", course, scheduler="tcp://127.0.0.1:9"))
+
+
+# --- the command ---
+
+
+def test_the_command_says_where_everything_is(course, graded):
+    submissions, folder = graded
+    done = subprocess.run(
+        command(course, submissions, folder), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    for name in (f"{NAME}-summary.html", f"{NAME}-grades.csv", "feedback"):
+        assert str(folder / name) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--assignment", "long"), "There is no assignment 'long'"),
+        (("--workers", "-1"), "--workers is -1"),
+        (("--scheduler", "tcp://127.0.0.1:9"), "There is no Dask scheduler"),
+    ],
+)
+def test_the_command_refuses_with_one_sentence(course, graded, more, says):
+    submissions, folder = graded
+    done = subprocess.run(
+        command(course, submissions, folder, *more), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
