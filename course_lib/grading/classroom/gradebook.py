@@ -20,6 +20,8 @@ from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.submission import Cell
 
 COURSE_ID = "nine-circles"
+EXCHANGE_FILES = ("timestamp.txt", "submission_secret.txt")
+LARGEST_EXCHANGE_FILE = 4096  # bytes
 
 
 class ClassBook:
@@ -66,8 +68,17 @@ class ClassBook:
         shown = notebook.graded(self._release, cells, verdict, self._grade_ids)
         target = self._folder / "autograded" / student / name
         write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
-        if handed_in:
-            write(target / "timestamp.txt", handed_in + "\n")
+        self._carry_over(student)
+
+    def _carry_over(self, student: str) -> None:
+        """Copy what the exchange wrote beside the submission: nbgrader wants it beside what is made of it."""
+        name = self._assignment.name
+        for file in EXCHANGE_FILES:
+            source = self._folder / "submitted" / student / name / file
+            if source.is_symlink() or not source.is_file() or source.stat().st_size > LARGEST_EXCHANGE_FILE:
+                continue
+            for place in ("autograded", "feedback"):
+                write(self._folder / place / student / name / file, source.read_bytes())
 
     @property
     def _url(self) -> str:

@@ -86,7 +86,11 @@ def read_code(cells: tuple[Cell, ...]) -> Notebook:
             kind, line = type(error).__name__, error.lineno or 1
             notebook.broken.append((cell.text, f"{kind} in line {line} of its cell: {error.msg}."))
         except (Trouble, RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
-            said = str(error) if isinstance(error, Trouble) else f"Its cell cannot be read: {error}."
+            said = (
+                str(error)
+                if isinstance(error, Trouble)
+                else f"Its cell cannot be read ({type(error).__name__}: {error})."
+            )
             notebook.broken.append((cell.text, said))
         else:
             if not _only_checks(found):

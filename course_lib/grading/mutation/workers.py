@@ -39,7 +39,7 @@ def spread(
             for place, one in enumerate(team):
                 done = one.take() if one.pipe in ready else None
                 if done is None and one.left <= 0:
-                    done = TIME
+                    done = one.too_late()
                 if done is None:
                     continue
                 yield one.job, done
@@ -88,6 +88,12 @@ class _Worker:
         if kind == "failed":
             raise WorkFailed(f"The survey itself failed:\n{value}")
         return value
+
+    def too_late(self) -> str:
+        """Return TIME for the job; WorkFailed if there is none because the process never began."""
+        if self.job is None:
+            raise WorkFailed("A process for the survey did not begin within 2 minutes.")
+        return TIME
 
     def end(self) -> None:
         """Kill the process, whatever it does."""

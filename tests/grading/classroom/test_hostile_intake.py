@@ -161,8 +161,11 @@ def test_very_many_files(tmp_path, monkeypatch):
     put(tmp_path / f"ada/{HERE}.ipynb", b"this")
     for number in range(401):
         put(tmp_path / f"bob/{number}.txt")
+    for number in range(60):
+        put(tmp_path / f"cy/{number}.ipynb")
     put(tmp_path / "eve/x.ipynb")
     found = taken(tmp_path)
+    assert "Handed in 50 notebooks" in found["cy"][1]  # no more are remembered
     assert found["ada"] == (b"this", "")  # whatever the order: a fitting name is always kept
     assert "more than 400 files" in found["bob"][1]
     assert found["eve"] == GOOD
@@ -305,6 +308,14 @@ def test_hostile_members_of_the_class_cost_their_student_only(tmp_path):
     assert found["eve"] == (None, "x.ipynb is larger than 20 MB when unpacked.")
     assert "lies too deep" in found["deep"][1]
     assert sorted(str(found[one][0]) for one in ("cy", "cy-2")) == ["None", "b'cy'"]
+
+
+def test_a_path_of_very_many_folders_makes_a_small_tree():
+    (member,) = zips.list_members(io.BytesIO(packed(("d/" * 30_000 + "x.ipynb", b"?"))))
+    nodes = [places.zip_tree("", [member])]
+    for node in nodes:
+        nodes += node.inside()
+    assert len(nodes) < 20
 
 
 def test_a_bad_name_in_the_class_zip_costs_nobody(tmp_path):

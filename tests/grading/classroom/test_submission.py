@@ -75,9 +75,9 @@ def test_format_3_is_read():
 
 def test_thousands_of_cells_take_no_time():
     data = as_bytes(notebook(*[code_cell()] * 8000))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(read(data).cells) == 8000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 # --- broken and hostile bytes -------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ LONG = {
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_long_cells_of_magics_take_seconds_at_most(text):
-    start = time.perf_counter()
+    start = time.process_time()
     assert code(text).count("\n") == text.count("\n")
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 PIECES = [

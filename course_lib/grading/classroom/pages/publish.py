@@ -29,9 +29,8 @@ class Published:
 def publish(paths: Iterable[Path], folder: Path, run: dict[str, Any]) -> Published:
     """Write the pages of one assignment's verdicts under `folder`; return where the teacher looks first.
 
-    Feedback goes where nbgrader's release_feedback finds it. The same verdicts and run give the same bytes:
-    it
-    does no harm to publish twice. ValueError if a verdict cannot be read, is of another assignment, is the
+    Feedback goes where nbgrader's release_feedback finds it. Equal verdicts and run give equal bytes, so
+    it does no harm to publish twice. ValueError if a verdict cannot be read, is of another assignment, is the
     second on a student, or names no folder.
     """
     assignment = files.safe(run["assignment"], "assignment's name")

@@ -77,6 +77,7 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     """Yield what `shapes` has, then NaN and inf, float32, and views that are not contiguous."""
     yield from shapes(rng)
     yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
+    yield Case(_zero_meets_inf(rng), "float64, 0 in A meets inf in B and the other way round", guard=True)
     M, K, N = sizes(rng, 5, 14)
     label = f"float32, A {M} x {K}, B {K} x {N}: the result is float32"
     yield Case(pair(rng, M, K, N, "float32"), label, guard=True)
@@ -86,12 +87,18 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return matrices in which 0 meets inf, from either side, at an even, an odd and the last (odd) k."""
-    A, B = pair(rng, 7, 5, 6)
+    A, B = pair(rng, 5, 4, 6)
+    A[0, 1], A[2, 2], A[3, 0] = 0.0, np.nan, np.inf
+    B[1, 3], B[0, 5], B[3, 4] = np.inf, 0.0, -np.inf
+    return A, B
+
+
+def _zero_meets_inf(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return matrices in which 0 meets inf, from either side, at an even, an odd and the last k of 5."""
+    A, B = pair(rng, 6, 5, 6)
     for n, k in enumerate((0, 1, 4)):
         A[n, k], B[k, n] = 0.0, (-1) ** n * np.inf
         A[3 + n, k], B[k, 3 + n] = (-1) ** n * np.inf, 0.0
-    A[6, 2] = np.nan
     return A, B
 
 
