@@ -6,23 +6,33 @@ Nothing is run. `rules` judges what is found here.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from course_lib.grading.vocabulary import COMPILER_SETTINGS, KNOWN, MODULES, OPERATORS, TYPE_WORDS, words
 
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
-
-
-#: Ways to run code that the source does not show.
+#: Ways to run code that the source does not show, to look into running code, or to reach files.
 DODGES = words("""
-    eval exec compile __import__ globals vars import_module __dict__ __getattribute__ __builtins__ modules
-    ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace
-    f_locals f_globals f_builtins f_back tb_frame tb_next gi_frame cr_frame ag_frame __traceback__
-    __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
+    eval exec compile __import__ globals locals vars import_module __dict__ __getattribute__ __builtins__
+    modules ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace setprofile
+    f_locals f_globals f_builtins f_back f_code f_trace f_lineno tb_frame tb_next tb_lasti
+    gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code ag_await cell_contents mro
+    __traceback__ __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
+    open input breakpoint help license copyright credits setattr delattr __loader__ __spec__ __build_class__
 """)
 #: Modules that lead out of what the source shows.
-DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback")
+DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback os io pickle")
+#: Builtin functions that may only be called where they stand: passed on, they do what no reader sees.
+ONLY_CALLED = words("getattr type njit jit")
+#: Names with two underscores around them that may be read or given a value.
+NAMES = OPERATORS | words("__name__ __debug__ __future__")
+#: Types whose patterns `case int(x)` read no attribute.
+MATCHED = words("bool bytearray bytes dict float frozenset int list set str tuple")
+TYPE_TEXT = re.compile(r"[\w\s\[\]():,]{0,400}")
+
+#: First line of a text that holds one answer and nothing else: all of it counts as reached. Whoever forges it
+#: only makes the rules stricter.
+CLOSED = "# All that follows belongs to the answer."
 
 
 class Program:
@@ -32,8 +42,10 @@ class Program:
         self.entry = entry
         self.tree = ast.parse(source)
         self._statements = self._by_name()
-        self.reached = self._reach()
+        self.reached = list(self.tree.body) if source.startswith(CLOSED) else self._reach()
         self.aliases = self._aliases()
+        self.called = self._called()
+        self.own_attributes = self._own_attributes()
 
     def nodes(self) -> Iterator[ast.AST]:
         """Yield every reachable node once."""
@@ -103,6 +115,32 @@ class Program:
                         self.aliases.setdefault(target, meaning)
         return self.aliases
 
+    def _called(self) -> set[int]:
+        """Return the ids of nodes that stand where something is called, decorates, or is given a name."""
+        found: set[int] = set()
+        for node in self.nodes():
+            if isinstance(node, ast.Call):
+                found.add(id(node.func))
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                found.update(map(id, node.decorator_list))
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found.add(id(node.value))
+        return found
+
+    def _own_attributes(self) -> set[str]:
+        """Return the attributes that the answer makes itself. With modules at hand none count: a name of its
+        own would hide a module's."""
+        own: set[str] = set()
+        for node in self.nodes():
+            if any(name not in ("__future__", "math", "dataclasses") for name in imported(node)):
+                return set()
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                own.add(node.attr)
+            elif isinstance(node, ast.ClassDef):
+                own.update(getattr(one, "name", "") for one in node.body)
+                own.update(name for one in node.body for name, _ in bindings(one))
+        return own
+
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield top-level statements; those inside if, try, with and loops as well."""
@@ -118,18 +156,22 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _changed_names(statement: ast.stmt) -> set[str]:
     """Return the names that a top-level statement defines, assigns, or changes in place."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-        return {statement.name}
+        shared = (node.names for node in ast.walk(statement) if isinstance(node, ast.Global))
+        return {statement.name}.union(*shared)
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {one.asname or one.name.split(".")[0] for one in statement.names}
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
             names.add(root_name(node))
-        elif isinstance(node, ast.Call):  # table.append(np.dot), setattr(table, "f", np.dot)
-            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-            first = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "setattr" else None
-            names.update(root_name(one) for one in (owner, first) if one is not None)
+        elif isinstance(node, ast.Call):  # table.append(np.dot), setattr(table, "f", np.dot), fill(table)
+            names.update(root_name(one) for one in (node.func, *node.args) if not _is_bare(one, node.func))
     return names - {""}
+
+
+def _is_bare(node: ast.expr, callee: ast.expr) -> bool:
+    """Whether the node is the plain name of what is called: calling a function does not change it."""
+    return node is callee and isinstance(node, ast.Name)
 
 
 def root_name(node: ast.AST) -> str:
@@ -206,20 +248,118 @@ def docstrings(program: Program) -> set[int]:
 def unreadable(program: Program, node: ast.AST) -> str | None:
     """Return what makes code unreadable at this node: eval, getattr with a computed name …"""
     if isinstance(node, ast.Name | ast.Attribute):
-        last = program.dotted(node).rpartition(".")[2]
-        own = isinstance(node, ast.Name) and is_own(program, node.id)
-        if last in DODGES and not (own and "." not in program.dotted(node)):
-            return last
+        return _unreadable_name(program, node)
     if isinstance(node, ast.Import | ast.ImportFrom):
-        roots = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        return next((root for root in roots if root.split(".")[0] in DODGE_MODULES), None)
-    if isinstance(node, ast.Call) and program.dotted(node.func) in ("getattr", "builtins.getattr"):
+        return _unreadable_import(node)
+    if isinstance(node, ast.Call):
+        return _unreadable_call(program, node)
+    if isinstance(node, ast.ClassDef):
+        return _unreadable_class(node)
+    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
+        kind = node.cls.id if isinstance(node.cls, ast.Name) else ""
+        if node.patterns and (kind not in MATCHED or is_own(program, kind)):
+            return "a pattern with unnamed parts"  # __match_args__ says which attributes they are
+        return next((name for name in node.kwd_attrs if not _is_known(program, name)), None)
+    return None
+
+
+def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | None:
+    dotted = program.dotted(node)
+    last = dotted.rpartition(".")[2]
+    if isinstance(node, ast.Name):
+        own = is_own(program, node.id) and "." not in dotted
+        if last in DODGES and not own:
+            return last
+        if last in ONLY_CALLED and not own and id(node) not in program.called:
+            return f"{last} without calling it"
+        return node.id if _is_dunder(node.id) and node.id not in NAMES else None
+    if last in DODGES or node.attr in DODGES:
+        return last if last in DODGES else node.attr
+    if node.attr in ONLY_CALLED and id(node) not in program.called:
+        return f"{node.attr} without calling it"
+    return None if _is_known(program, node.attr) else _without_root(dotted)
+
+
+def _is_known(program: Program, name: str) -> bool:
+    """Whether an attribute is one of those that may be used, or the answer's own."""
+    return name not in DODGES and (name in KNOWN or (name in program.own_attributes and not name[:1] == "_"))
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _without_root(dotted: str) -> str:
+    return f".{dotted.rpartition('.')[2]}" if dotted.startswith("?") or "." not in dotted else dotted
+
+
+def _unreadable_import(node: ast.Import | ast.ImportFrom) -> str | None:
+    for name in imported(node):
+        if name.split(".")[0] in DODGE_MODULES or (name not in MODULES and "." in name):
+            return name
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+        return next((f"{node.module}.{one.name}" for one in node.names if one.name not in KNOWN), None)
+    return None
+
+
+def _unreadable_call(program: Program, node: ast.Call) -> str | None:
+    callee = program.dotted(node.func)
+    last = callee.rpartition(".")[2]
+    if last == "getattr":
         name = constant_text(node.args[1]) if len(node.args) >= 2 else None
         if name is None:
             return "getattr with a name made at run time"
-        return name if name in DODGES else None
-    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
-        return next((name for name in node.kwd_attrs if name in DODGES), None)
+        return None if _is_known(program, name) else name
+    if last == "type" and not is_own(program, "type") and (len(node.args) != 1 or node.keywords):
+        return "type with three arguments"
+    if last in ("njit", "jit") and not is_own(program, last):
+        return _unreadable_compiler(program, node)
+    return None
+
+
+def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
+    """Return what keeps a call of Numba's compiler from being read: it evaluates types given as text."""
+    for word in node.keywords:
+        if word.arg is not None and word.arg not in COMPILER_SETTINGS:
+            return f"{word.arg}= for Numba's compiler"
+    given = [*node.args, *(word.value for word in node.keywords if word.arg == "signature_or_function")]
+    for one in given:
+        if not _is_plain_type(program, one):
+            return f"{ast.unparse(one)[:60]} as types for Numba's compiler"
+    return None
+
+
+def _is_plain_type(program: Program, node: ast.expr) -> bool:
+    """Whether this is a function of the answer's own, or types that anybody can read."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return bool(TYPE_TEXT.fullmatch(node.value)) and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
+    if isinstance(node, ast.Name):
+        if program.defines(node.id):
+            return True
+        bound = [value for one in program.nodes() for name, value in bindings(one) if name == node.id]
+        if bound:
+            return not any(root_name(one) == node.id for one in bound) and all(
+                _is_plain_type(program, one) for one in bound
+            )
+        return program.dotted(node).rpartition(".")[2] in TYPE_WORDS
+    if isinstance(node, ast.Attribute):
+        return node.attr in TYPE_WORDS
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(_is_plain_type(program, one) for one in node.elts)
+    if isinstance(node, ast.Subscript):
+        return _is_plain_type(program, node.value)
+    if isinstance(node, ast.Call):  # float64(float64, int64)
+        return all(_is_plain_type(program, one) for one in (node.func, *node.args)) and not node.keywords
+    return isinstance(node, ast.Constant) and node.value is None or isinstance(node, ast.Lambda)
+
+
+def _unreadable_class(node: ast.ClassDef) -> str | None:
+    if node.keywords:
+        return "a class with a metaclass"
+    for one in node.body:
+        name = getattr(one, "name", "")
+        if _is_dunder(name) and name not in OPERATORS:
+            return name
     return None
 
 

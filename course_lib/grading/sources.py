@@ -30,11 +30,15 @@ class NoSource(ValueError):
     """The answer's source cannot be had; the message says why and what to do."""
 
 
-def load(text: str, entry: str) -> Callable:
-    """Run `text` in a namespace of its own and return its function `entry`."""
-    filename = f"<{entry} {next(_NUMBER)}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {"__name__": "answer"}
+def load(text: str, entry: str, filename: str = "") -> Callable:
+    """Run `text` in a namespace of its own, as a notebook would, and return its function `entry`.
+
+    `filename` is a file with this text, for Numba's cache=True; without one there is none.
+    """
+    if not filename:
+        filename = f"<{entry} {next(_NUMBER)}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(text, filename, "exec"), namespace)
     if not callable(namespace.get(entry)):
         raise NoSource(f"The code defines no function {entry}: write it with `def {entry}(...)`.")

@@ -22,6 +22,7 @@ from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.kernel.outside import Sandboxed
 from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, RIGHT, WRONG, Report
 from course_lib.grading.task import Code, Task
 
@@ -143,8 +144,9 @@ def _judge(
     task: Task, entry: str, found: slices.Slice, seed: int, sandbox: Sandbox
 ) -> tuple[Report, float, list[str]]:
     """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
-    with Sandboxed(Code(found.text, entry), sandbox, found.lines) as runner:
-        report = judge(task, runner, found.text, seed)
+    code = Code(f"{CLOSED}\n{found.text}", entry)
+    with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
+        report = judge(task, runner, code.text, seed, entry)
     return report, runner.kernel_seconds, runner.incidents
 
 

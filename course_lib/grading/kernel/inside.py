@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -31,7 +32,7 @@ class _Answers:
         function, fault = None, None
         with quiet():
             try:
-                function = sources.load(text, entry)
+                function = sources.load(text, entry, written(text))
             except BaseException as error:
                 fault = fault_of(error)
         self.functions.append(function)
@@ -69,6 +70,14 @@ class _Answers:
         if outcome.fault is None and changes:
             self.value = outcome.value
         return {"value": self.value, "fault": plain_fault(outcome.fault)}
+
+
+def written(text: str) -> str:
+    """Return the name of a new file with this text."""
+    handle, name = tempfile.mkstemp(prefix="answer_", suffix=".py", text=True)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(text)
+    return name
 
 
 def plain_fault(fault: Fault | None) -> dict[str, Any] | None:

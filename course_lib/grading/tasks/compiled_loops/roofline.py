@@ -22,11 +22,12 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
     yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
     yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
-    for _ in range(6):
-        intensity, peak, gbps = (
-            round(float(rng.uniform(*span)), 3) for span in ((0.05, 40), (20, 900), (8, 400))
-        )
-        yield Case((intensity, peak, gbps), "a kernel")
+    below_one, above_one, memory_bound, compute_bound = (0.05, 0.9), (1.1, 40), (1.2, 9), (0.1, 0.8)
+    for intensities in (below_one, above_one):  # on both sides of the ridge, in numbers of many digits
+        for peaks in (memory_bound, compute_bound, memory_bound, compute_bound):
+            intensity, gbps, peak = (rng.uniform(*span) for span in (intensities, (8, 400), peaks))
+            values = (intensity, peak * intensity * gbps, gbps)
+            yield Case(tuple(round(float(value), 6) for value in values), "a kernel")
 
 
 TASK = Task(
