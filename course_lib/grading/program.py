@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from course_lib.grading.scopes import Scopes, bound_by
 from course_lib.grading.vocabulary import COMPILER_SETTINGS, KNOWN, MODULES, OPERATORS, TYPE_WORDS, words
 
 #: Ways to run code that the source does not show, to look into running code, or to reach files.
@@ -44,6 +45,7 @@ class Program:
         self._statements = self._by_name()
         self.reached = list(self.tree.body) if source.startswith(CLOSED) else self._reach()
         self.aliases = self._aliases()
+        self.scopes = Scopes(self.tree)
         self.called = self._called()
         self.own_attributes = self._own_attributes()
 
@@ -98,15 +100,11 @@ class Program:
     def _aliases(self) -> dict[str, str]:
         """Map names bound by imports and by plain assignments (`d = np.dot`) to what they stand for."""
         self.aliases: dict[str, str] = {}
+        self.meanings: dict[str, set[str]] = {}
         for node in self.nodes():
-            if isinstance(node, ast.Import):
-                for one in node.names:
-                    self.aliases[one.asname or one.name.split(".")[0]] = (
-                        one.name if one.asname else one.name.split(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom):
-                for one in node.names:
-                    self.aliases[one.asname or one.name] = f"{node.module or ''}.{one.name}"
+            for name, meaning in _imports(node):
+                self.aliases[name] = meaning
+                self.meanings.setdefault(name, set()).add(meaning)
         for _ in range(3):  # an alias of an alias of an alias
             for node in self.nodes():
                 for target, value in bindings(node):
@@ -116,16 +114,22 @@ class Program:
         return self.aliases
 
     def _called(self) -> set[int]:
-        """Return the ids of nodes that stand where something is called, decorates, or is given a name."""
+        """Return the ids of nodes that stand where something is called, or where a compiler decorates."""
         found: set[int] = set()
         for node in self.nodes():
             if isinstance(node, ast.Call):
                 found.add(id(node.func))
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-                found.update(map(id, node.decorator_list))
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                found.add(id(node.value))
+            elif isinstance(node, ast.FunctionDef):
+                compilers = ("njit", "jit")
+                bare = (
+                    one for one in node.decorator_list if self.dotted(one).rpartition(".")[2] in compilers
+                )
+                found.update(map(id, bare))
         return found
+
+    def is_local(self, node: ast.Name) -> bool:
+        """Whether the name belongs to a function of the text, and so never to Python itself."""
+        return self.scopes.owner(node) is not None
 
     def _own_attributes(self) -> set[str]:
         """Return the attributes that the answer makes itself. With modules at hand none count: a name of its
@@ -140,6 +144,16 @@ class Program:
                 own.update(getattr(one, "name", "") for one in node.body)
                 own.update(name for one in node.body for name, _ in bindings(one))
         return own
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield (name, what it stands for) for what an import binds; nothing for any other node."""
+    if isinstance(node, ast.Import):
+        for one in node.names:
+            yield (one.asname, one.name) if one.asname else (one.name.split(".")[0],) * 2
+    elif isinstance(node, ast.ImportFrom):
+        for one in node.names:
+            yield one.asname or one.name, f"{node.module or ''}.{one.name}"
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -250,7 +264,7 @@ def unreadable(program: Program, node: ast.AST) -> str | None:
     if isinstance(node, ast.Name | ast.Attribute):
         return _unreadable_name(program, node)
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return _unreadable_import(node)
+        return _unreadable_import(program, node)
     if isinstance(node, ast.Call):
         return _unreadable_call(program, node)
     if isinstance(node, ast.ClassDef):
@@ -267,12 +281,14 @@ def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | 
     dotted = program.dotted(node)
     last = dotted.rpartition(".")[2]
     if isinstance(node, ast.Name):
-        own = is_own(program, node.id) and "." not in dotted
+        own = program.is_local(node)  # a name of the module's may still be Python's own when it is read
         if last in DODGES and not own:
             return last
         if last in ONLY_CALLED and not own and id(node) not in program.called:
             return f"{last} without calling it"
         return node.id if _is_dunder(node.id) and node.id not in NAMES else None
+    if _is_dunder(node.attr) and not isinstance(node.ctx, ast.Load):
+        return f"a new {node.attr}"
     if last in DODGES or node.attr in DODGES:
         return last if last in DODGES else node.attr
     if node.attr in ONLY_CALLED and id(node) not in program.called:
@@ -293,7 +309,10 @@ def _without_root(dotted: str) -> str:
     return f".{dotted.rpartition('.')[2]}" if dotted.startswith("?") or "." not in dotted else dotted
 
 
-def _unreadable_import(node: ast.Import | ast.ImportFrom) -> str | None:
+def _unreadable_import(program: Program, node: ast.Import | ast.ImportFrom) -> str | None:
+    for one in bound_by(node):
+        if len(program.meanings.get(one, ())) > 1:
+            return f"two imports by the name {one}"
     for name in imported(node):
         if name.split(".")[0] in DODGE_MODULES or (name not in MODULES and "." in name):
             return name
@@ -310,11 +329,15 @@ def _unreadable_call(program: Program, node: ast.Call) -> str | None:
         if name is None:
             return "getattr with a name made at run time"
         return None if _is_known(program, name) else name
-    if last == "type" and not is_own(program, "type") and (len(node.args) != 1 or node.keywords):
+    if last == "type" and not _is_one(node):
         return "type with three arguments"
-    if last in ("njit", "jit") and not is_own(program, last):
+    if last in ("njit", "jit"):
         return _unreadable_compiler(program, node)
     return None
+
+
+def _is_one(node: ast.Call) -> bool:
+    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
 
 
 def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
@@ -332,7 +355,10 @@ def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
 def _is_plain_type(program: Program, node: ast.expr) -> bool:
     """Whether this is a function of the answer's own, or types that anybody can read."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return bool(TYPE_TEXT.fullmatch(node.value)) and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
+        return (
+            bool(TYPE_TEXT.fullmatch(node.value))
+            and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
+        )
     if isinstance(node, ast.Name):
         if program.defines(node.id):
             return True

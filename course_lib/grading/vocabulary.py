@@ -81,7 +81,7 @@ KNOWN = PLAIN | OPERATORS | _NUMPY | _ARRAY | _NUMBA | _public(math) | _TOOLS
 #: Whose parts may be imported or reached by name, as far as these are known.
 MODULES = words("""
     numpy numba math cmath itertools functools operator time typing collections dataclasses __future__ abc
-    numpy.typing collections.abc
+    numpy.typing collections.abc numba.core.decorators numba.misc.special
 """)
 
 #: What may stand in the types that are given to Numba as text: "float64[:, ::1](float64[:, ::1], int64)".

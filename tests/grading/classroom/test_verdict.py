@@ -1,0 +1,158 @@
+"""Verdicts: what a submission gets, and what its student may be told."""
+
+import json
+
+import pytest
+from short_course import NAME, RIGHT, WRONG, answered, make_course
+
+from course_lib.grading.check import PUBLIC_SEED
+from course_lib.grading.classroom import assignment as assignments
+from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, judged, unjudged
+from course_lib.grading.judge import generator
+from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.registry import task
+
+SEED = 987654321
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    return make_course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def verdict_on(course):
+    items = assignments.load(course, NAME).items
+
+    def verdict_on(answers, seed=SEED, problems=()):
+        data = (
+            answers if isinstance(answers, bytes | None) else json.dumps(answered(course, answers)).encode()
+        )
+        sandbox = Sandbox(limits=Limits(call_s=2, task_s=15, memory_mb=600))
+        return judged(Job(NAME, "ada", items, data, "short.ipynb", problems, seed, sandbox))
+
+    return verdict_on
+
+
+def by_task(verdict) -> dict:
+    return {one["id"]: one for one in verdict["tasks"]}
+
+
+def secret_numbers(id: str) -> list[str]:
+    """Return how the secret inputs of a task's cases look in print."""
+    numbers = []
+    for case in task(id).cases(generator(task(id), SEED)):
+        for argument in case.args:
+            numbers += [repr(one) for one in (argument if isinstance(argument, list) else [argument])]
+    public = {
+        repr(one)
+        for case in task(id).cases(generator(task(id), PUBLIC_SEED))
+        for argument in case.args
+        for one in (argument if isinstance(argument, list) else [argument])
+    }
+    return [number for number in numbers if number not in public and len(number) > 2]
+
+
+def test_a_right_answer_says_so_of_the_inputs_it_was_graded_on(verdict_on):
+    tasks = by_task(verdict_on(RIGHT))
+    assert [one["points"] for one in tasks.values()] == [1.0, 1.0]
+    assert all(one["feedback"]["lines"] == [GRADED] for one in tasks.values())
+    assert all(
+        one["seconds"]["kernel"] > 0 and one["why"] == "" and not one["manual"] for one in tasks.values()
+    )
+
+
+def test_a_wrong_answer_shows_the_public_inputs_to_the_student_and_the_secret_ones_to_the_teacher(verdict_on):
+    dot = by_task(verdict_on(WRONG))["01.dot"]
+    assert dot["state"] == "wrong" and dot["why"].startswith("Only the last pair")
+    assert dot["feedback"]["lines"][0] == dot["teacher"]["lines"][0]
+    assert dot["feedback"]["notes"] != dot["teacher"]["notes"]
+    assert not any(number in json.dumps(dot["feedback"]) for number in secret_numbers("01.dot"))
+
+
+FITTED = {
+    "wrong elsewhere": "return 7, 7",
+    "raises what it sees": "raise ValueError(repr(size))",
+    "raises its own kind": "raise type('E' + repr(size), (Exception,), {})(repr(size))",
+    "prints what it sees": "print(size) or (7, 7)",
+    "returns what it sees": "return size",
+    "returns it as a type": "return type('T' + repr(size), (), {})()",
+    "fails in a line of its own": "return {}[size]",
+}
+
+
+@pytest.mark.parametrize("how", FITTED)
+def test_an_answer_fitted_to_the_visible_tests_fails_and_tells_its_student_nothing(verdict_on, how):
+    counting = task("01.count")
+    table = {
+        case.args: counting.reference(*case.args) for case in counting.cases(generator(counting, PUBLIC_SEED))
+    }
+    text = f"""TABLE = {table!r}
+
+
+def operations(M, K, N):
+    size = M, K, N
+    if size in TABLE:
+        return TABLE[size]
+    {FITTED[how]}
+"""
+    count = by_task(verdict_on({"01-count-answer": text}))["01.count"]
+    assert count["points"] == 0 and count["state"] == "wrong"
+    assert count["feedback"]["lines"][0] == OTHER and count["feedback"]["mismatch"] is None
+    assert "fitted to them" in count["manual"][0]
+    told = json.dumps(count["feedback"])
+    assert secret_numbers("01.count") and not any(number in told for number in secret_numbers("01.count"))
+
+
+def test_what_has_no_usable_notebook_gets_nothing_and_a_manual_look(verdict_on):
+    for data in (None, b"", b"{", b'{"cells": 3}'):
+        verdict = verdict_on(data, problems=("Handed in a link.",))
+        assert [one["points"] for one in verdict["tasks"]] == [0.0, 0.0]
+        assert all(one["state"] == "not started" for one in verdict["tasks"])
+        assert verdict["manual"][0] == "Handed in a link." and (data is None or len(verdict["manual"]) > 1)
+
+
+def test_a_syntax_error_costs_its_own_task_only(verdict_on):
+    tasks = by_task(verdict_on({**RIGHT, "01-dot-answer": "def dot(row, col:\n    return 3\n"}))
+    assert [one["points"] for one in tasks.values()] == [1.0, 0.0]
+    assert "SyntaxError in line 1" in tasks["01.dot"]["feedback"]["lines"][0]
+    assert "def dot(row, col:" in tasks["01.dot"]["answer"]
+
+
+def test_the_key_follows_everything_a_verdict_depends_on(course):
+    items = assignments.load(course, NAME).items
+    first = Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox())
+    others = [
+        Job(NAME, "bob", items, b"1", "a.ipynb", (), 1, Sandbox()),
+        Job(NAME, "ada", items[:1], b"1", "a.ipynb", (), 1, Sandbox()),
+        Job(NAME, "ada", items, b"2", "a.ipynb", (), 1, Sandbox()),
+        Job(NAME, "ada", items, None, "a.ipynb", (), 1, Sandbox()),
+        Job(NAME, "ada", items, b"1", "a.ipynb", ("late",), 1, Sandbox()),
+        Job(NAME, "ada", items, b"1", "a.ipynb", (), 2, Sandbox()),
+        Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox(unsafe=True)),
+    ]
+    assert len({one.key() for one in (first, *others)}) == 8
+    assert first.key() == Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()).key()
+
+
+def test_what_could_not_be_judged_has_all_tasks_and_the_reason(course):
+    items = assignments.load(course, NAME).items
+    verdict = unjudged(Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()), "It ended the worker.")
+    assert verdict["manual"][0] == "It ended the worker." and len(verdict["tasks"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda cell: cell.update(source="assert True"), "calls no check"),
+        (lambda cell: cell["metadata"]["nbgrader"].update(points=5), "is worth 1"),
+    ],
+)
+def test_an_assignment_that_cannot_be_judged_is_refused(tmp_path, change, says):
+    root = make_course(tmp_path)
+    path = assignments.source_path(root, NAME)
+    notebook = json.loads(path.read_text())
+    change(next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade")))
+    path.write_text(json.dumps(notebook))
+    with pytest.raises(assignments.AssignmentError, match=says):
+        assignments.load(root, NAME)
