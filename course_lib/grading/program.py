@@ -293,12 +293,27 @@ def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | 
         return last if last in DODGES else node.attr
     if node.attr in ONLY_CALLED and id(node) not in program.called:
         return f"{node.attr} without calling it"
-    return None if _is_known(program, node.attr) else _without_root(dotted)
+    return node.attr if _is_dunder(node.attr) and node.attr not in NAMES else None
+
+
+def unfamiliar(program: Program, node: ast.AST) -> str | None:
+    """Return the attribute or imported name at this node of which nobody knows what it leads to."""
+    if isinstance(node, ast.Attribute) and not _is_known(program, node.attr):
+        return _without_root(program.dotted(node))
+    if isinstance(node, ast.Import):
+        return next((one.name for one in node.names if "." in one.name and one.name not in MODULES), None)
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+        if node.module not in MODULES:
+            return node.module
+        return next((f"{node.module}.{one.name}" for one in node.names if one.name not in KNOWN), None)
+    return None
 
 
 def _is_known(program: Program, name: str) -> bool:
     """Whether an attribute is one of those that may be used, or the answer's own."""
-    return name not in DODGES and (name in KNOWN or (name in program.own_attributes and not name[:1] == "_"))
+    if name in DODGES:
+        return False
+    return name in KNOWN or (name in program.own_attributes and not _is_dunder(name))
 
 
 def _is_dunder(name: str) -> bool:
@@ -313,12 +328,7 @@ def _unreadable_import(program: Program, node: ast.Import | ast.ImportFrom) -> s
     for one in bound_by(node):
         if len(program.meanings.get(one, ())) > 1:
             return f"two imports by the name {one}"
-    for name in imported(node):
-        if name.split(".")[0] in DODGE_MODULES or (name not in MODULES and "." in name):
-            return name
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
-        return next((f"{node.module}.{one.name}" for one in node.names if one.name not in KNOWN), None)
-    return None
+    return next((name for name in imported(node) if name.split(".")[0] in DODGE_MODULES), None)
 
 
 def _unreadable_call(program: Program, node: ast.Call) -> str | None:
@@ -376,7 +386,7 @@ def _is_plain_type(program: Program, node: ast.expr) -> bool:
         return _is_plain_type(program, node.value)
     if isinstance(node, ast.Call):  # float64(float64, int64)
         return all(_is_plain_type(program, one) for one in (node.func, *node.args)) and not node.keywords
-    return isinstance(node, ast.Constant) and node.value is None or isinstance(node, ast.Lambda)
+    return (isinstance(node, ast.Constant) and node.value is None) or isinstance(node, ast.Lambda)
 
 
 def _unreadable_class(node: ast.ClassDef) -> str | None:

@@ -23,10 +23,14 @@ from course_lib.grading.program import (
     imported,
     is_own,
     root_name,
+    unfamiliar,
     unreadable,
     words,
 )
 
+UNFAMILIAR = (
+    "this task takes plain Python, and of NumPy and Numba what makes arrays, numbers and compiled loops"
+)
 #: Library functions that are a matrix product, or do its sums.
 PRODUCTS = words("""
     dot matmul inner outer einsum tensordot vdot vecdot matvec vecmat kron multi_dot matrix_power correlate
@@ -110,6 +114,9 @@ class NoCalls:
                 return (
                     f"Your answer uses {hidden}{at(node, source)}: code that cannot be read is not accepted."
                 )
+            strange = unfamiliar(program, node)
+            if strange:
+                return f"Your answer uses {strange}{at(node, source)}: {UNFAMILIAR}."
         return None
 
     def _forbidden(self, program: Program, node: ast.AST, texts: set[int]) -> str | None:

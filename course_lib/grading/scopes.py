@@ -1,8 +1,8 @@
 """Whose a name is: for every name in a source text, the function in whose scope it is bound.
 
-Python's own rule (language reference, 4.2.2): a name that a function binds is its own everywhere in it; any other
-belongs to the nearest function around that binds it, and else to the module or to Python itself. What a class
-binds is seen by its own body only, which falls back to the module: it counts as the module's.
+Python's own rule (language reference, 4.2.2): a name that a function binds is its own everywhere in it; any
+other belongs to the nearest function around that binds it, and else to the module or to Python itself. What a
+class binds is seen by its own body only, which falls back to the module: it counts as the module's.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the other side believes values only after comparing them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -129,5 +130,13 @@ def set_limits(limits: dict[str, int]) -> None:
         import resource
     except ImportError:  # Windows has no such limits; there is no sandbox either
         return
+    # macOS refuses some; on Linux, where there is a sandbox, every limit must hold
+    refusal = (
+        contextlib.nullcontext() if sys.platform == "linux" else contextlib.suppress(ValueError, OSError)
+    )
     for name, most in limits.items():
-        resource.setrlimit(getattr(resource, name), (most, most))
+        number = getattr(resource, name)
+        present = resource.getrlimit(number)[1]
+        limit = most if present == resource.RLIM_INFINITY else min(most, present)
+        with refusal:
+            resource.setrlimit(number, (limit, limit))

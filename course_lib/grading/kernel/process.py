@@ -35,7 +35,7 @@ class Process:
     def __init__(self, sandbox: Sandbox) -> None:
         self._limits = sandbox.limits
         self._started = time.perf_counter()
-        code = CODE.format(course=str(COURSE), limits=self._limits.inside())
+        code = CODE.format(course=str(COURSE), limits=self._limits.inside(sandbox.unsafe))
         self._outer = subprocess.Popen(
             sandbox.command(code),
             env=sandbox.environment(),

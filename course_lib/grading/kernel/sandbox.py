@@ -49,13 +49,15 @@ class Limits:
     disk_mb: int = 64
     processes: int = 32
 
-    def inside(self) -> dict[str, int]:
+    def inside(self, unsafe: bool) -> dict[str, int]:
         """Return the limits that the process sets on itself before it has seen any answer."""
+        # without a sandbox the grader's own processes would count
+        processes = {} if unsafe else {"RLIMIT_NPROC": self.processes + _others_of_this_user()}
         return {
+            **processes,
             "RLIMIT_AS": 2 * self.memory_mb * 2**20,  # addresses; the judge watches the memory in use
             "RLIMIT_CPU": int(2 * self.task_s),
             "RLIMIT_FSIZE": self.disk_mb * 2**20,
-            "RLIMIT_NPROC": self.processes + _others_of_this_user(),
             "RLIMIT_NOFILE": 256,
             "RLIMIT_CORE": 0,
         }

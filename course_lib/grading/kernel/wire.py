@@ -18,7 +18,8 @@ import numpy as np
 
 from course_lib.grading.tape import Line
 
-MOST_BYTES = 256 * 2**20
+#: Bytes of a frame: its tree (a byte of JSON can become a hundred in memory) and its arrays.
+MOST_TREE, MOST_MEMORY = 4 * 2**20, 64 * 2**20
 DEEPEST = 60  # values in each other: JSON would take more than Python's stack
 KINDS = "biufc"  # bool, int, unsigned, float, complex
 _LENGTHS = struct.Struct("<II")  # of the JSON tree, of the memory behind it
@@ -56,7 +57,7 @@ def frame(value: Any, keep_strides: bool = False) -> bytes:
     """
     memory = _Memory()
     tree = json.dumps(_tree(value, memory, keep_strides, 0)).encode()
-    if len(tree) + memory.size > MOST_BYTES:
+    if len(tree) > MOST_TREE or memory.size > MOST_MEMORY:
         raise WireError(f"a value of {(len(tree) + memory.size) / 2**20:.0f} MB is too large to be shipped")
     return b"".join([_LENGTHS.pack(len(tree), memory.size), tree, *memory.parts])
 
@@ -137,7 +138,7 @@ def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
     Only a trusted frame may choose the layout of its arrays: with strides of 0 eight bytes are a terabyte.
     """
     tree_size, memory_size = _LENGTHS.unpack(_exactly(read, _LENGTHS.size))
-    if tree_size + memory_size > MOST_BYTES:
+    if tree_size > MOST_TREE or memory_size > MOST_MEMORY:
         raise WireError(f"a frame of {(tree_size + memory_size) / 2**20:.0f} MB is too large")
     text, memory = _exactly(read, tree_size), _exactly(read, memory_size)
     try:
