@@ -108,10 +108,14 @@ class Runner(Protocol):
 
 
 class InProcess:
-    """Calls the answer in this process: for the learner's own check."""
+    """Calls the answer in this process: for the learner's own check.
 
-    def __init__(self, function: Callable) -> None:
+    A call of Python code that takes longer than `longest_s` on the wall's clock is stopped; None: never.
+    """
+
+    def __init__(self, function: Callable, longest_s: float | None = LONGEST_CALL_S) -> None:
         self._function = function
+        self._longest_s = longest_s
 
     def call(self, args: tuple) -> Outcome:
         """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
@@ -124,7 +128,7 @@ class InProcess:
     def _run(self, function: Callable, args: tuple) -> Outcome:
         with quiet() as printed:
             try:
-                with _time_limit(LONGEST_CALL_S):
+                with _time_limit(self._longest_s):
                     value = function(*args)
             except KeyboardInterrupt:
                 raise
@@ -289,9 +293,13 @@ class TimeLimit(BaseException):
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float | None) -> Iterator[None]:
     """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        seconds is None
+        or not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
