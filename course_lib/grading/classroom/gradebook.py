@@ -10,6 +10,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,52 +21,65 @@ from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.submission import Cell
 
 COURSE_ID = "nine-circles"
+BOOK = "gradebook.db"
 EXCHANGE_FILES = ("timestamp.txt", "submission_secret.txt")
 LARGEST_EXCHANGE_FILE = 4096  # bytes
 
 
 class ClassBook:
-    """The grade book of one assignment in the class's folder; use it as a context."""
+    """The grade book of one assignment in the class's folder; use it as a context.
+
+    nbgrader takes some seconds to enter a new assignment. That goes on beside the judging of the first
+    submissions; AssignmentError, if it fails, comes from the first `record`.
+    """
 
     def __init__(self, root: Path, folder: Path, assignment: Assignment) -> None:
         self._root = root
         self._folder = folder
         self._assignment = assignment
         self._grade_ids = {item.task_id: item.grade_id for item in assignment.items}
-        self._book: Any = None
-        self._release: dict[str, Any] = {}
+        self._thread = ThreadPoolExecutor(1)
+        self._entering: Future[dict[str, Any]] | None = None
+        self._opened: tuple[Any, dict[str, Any]] | None = None
 
     def __enter__(self) -> ClassBook:
-        from nbgrader.api import Gradebook
-
-        self._release = self._released()
-        self._book = Gradebook(self._url, COURSE_ID)
+        self._entering = self._thread.submit(self._released)
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._book.close()
+        self._thread.shutdown(wait=True)
+        if self._opened is not None:
+            self._opened[0].close()
+
+    def _open(self) -> tuple[Any, dict[str, Any]]:
+        """Return the grade book and the released notebook."""
+        if self._opened is None:
+            release = self._entering.result()  # first of all: two threads must not import nbgrader at once
+            from nbgrader.api import Gradebook
+
+            self._opened = Gradebook(_url(self._folder / BOOK), COURSE_ID), release
+        return self._opened
 
     def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
         """Write a verdict into the grade book and the graded notebook beside it. Twice changes nothing.
 
         A score that a grader has given by hand stays.
         """
+        book, release = self._open()
         name, student = self._assignment.name, verdict["student"]
-        self._book.update_or_create_student(student)
+        book.update_or_create_student(student)
         when = {"timestamp": handed_in} if handed_in else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SQLAlchemy's, about how nbgrader builds a submission
-            self._book.update_or_create_submission(name, student, **when)
-        grades = {
-            grade.name: grade for grade in self._book.find_submission_notebook(name, name, student).grades
-        }
+            book.update_or_create_submission(name, student, **when)
+        grades = {grade.name: grade for grade in book.find_submission_notebook(name, name, student).grades}
         for task in verdict["tasks"]:
             grade = grades[self._grade_ids[task["id"]]]
             grade.auto_score = task["points"]
             doubtful = bool(task["manual"] or verdict["manual"])
             grade.needs_manual_grade = doubtful or grade.manual_score is not None
-        self._book.db.commit()
-        shown = notebook.graded(self._release, cells, verdict, self._grade_ids)
+        book.db.commit()
+        shown = notebook.graded(release, cells, verdict, self._grade_ids)
         target = self._folder / "autograded" / student / name
         write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
         self._carry_over(student)
@@ -80,17 +94,13 @@ class ClassBook:
             for place in ("autograded", "feedback"):
                 write(self._folder / place / student / name / file, source.read_bytes())
 
-    @property
-    def _url(self) -> str:
-        return f"sqlite:///{(self._folder / 'gradebook.db').as_posix()}"
-
     def _released(self) -> dict[str, Any]:
         """Return the released notebook; nbgrader is asked for it when the source has changed."""
         kept = self._folder / "release" / self._assignment.name / f"{self._assignment.name}.ipynb"
         mark = kept.with_name("source.sha256")
         source = hashlib.sha256(source_path(self._root, self._assignment.name).read_bytes()).hexdigest()
         if not (kept.exists() and mark.exists() and mark.read_text() == source and self._is_known()):
-            write(kept, self._generate())
+            write(kept, self._entered())
             write(mark, source)
         return json.loads(kept.read_text(encoding="utf-8"))
 
@@ -98,17 +108,31 @@ class ClassBook:
         """Whether the grade book has the assignment with its cells."""
         from nbgrader.api import Gradebook, MissingEntry
 
-        if not (self._folder / "gradebook.db").exists():
+        if not (self._folder / BOOK).exists():
             return False
-        with Gradebook(self._url, COURSE_ID) as book:
+        with Gradebook(_url(self._folder / BOOK), COURSE_ID) as book:
             try:
                 cells = book.find_notebook(self._assignment.name, self._assignment.name).grade_cells
             except MissingEntry:
                 return False
             return {cell.name for cell in cells} == set(self._grade_ids.values())
 
-    def _generate(self) -> str:
-        """Have nbgrader enter the assignment into the grade book; return the released notebook."""
+    def _entered(self) -> str:
+        """Enter the assignment into the grade book; return the released notebook.
+
+        A new grade book gets its name when it is whole: nbgrader could not go on with half of one.
+        """
+        book = self._folder / BOOK
+        if book.exists():
+            return self._generate(book)
+        unfinished = book.with_name(f".{BOOK}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        release = self._generate(unfinished)
+        os.replace(unfinished, book)
+        return release
+
+    def _generate(self, book: Path) -> str:
+        """Have nbgrader enter the assignment into a grade book; return the released notebook."""
         from nbgrader.converters import GenerateAssignment
         from nbgrader.converters.base import NbGraderException
         from nbgrader.coursedir import CourseDirectory
@@ -123,7 +147,7 @@ class ClassBook:
             config.CourseDirectory.source_directory = "solutions"
             config.CourseDirectory.release_directory = release
             config.CourseDirectory.assignment_id = name
-            config.CourseDirectory.db_url = self._url
+            config.CourseDirectory.db_url = _url(book)
             converter = GenerateAssignment(
                 coursedir=CourseDirectory(config=config), config=config, force=True
             )
@@ -136,6 +160,10 @@ class ClassBook:
                     "older form of it? Then grade into a new folder."
                 ) from None
             return (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+
+
+def _url(book: Path) -> str:
+    return f"sqlite:///{book.as_posix()}"
 
 
 @contextmanager

@@ -66,8 +66,8 @@ class Done:
 def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total: None) -> Done:
     """Grade a class and return what was done.
 
-    Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError or Busy with one sentence each,
-    before anything is judged.
+    Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError or Busy with one sentence each;
+    what is judged by then is kept.
     """
     started = time.time()
     sandbox = order.sandbox()
