@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from course_lib.grading import registry
+from course_lib.grading.check import PUBLIC_SEED
+from course_lib.grading.judge import generator
+
 from attack_tools import RIGHT, RIGHT_COUNT, Attack, count, honest, spying, text, worth
+
+def public_inputs(task: str) -> list[tuple]:
+    """Return the inputs that everybody may know."""
+    declared = registry.task(task)
+    return [case.args for case in declared.cases(generator(declared, PUBLIC_SEED))]
+
+
+#: The public inputs, and tables of the results they need: what a learner could copy from the visible tests.
+PUBLIC_COUNT = repr(public_inputs("01.count"))
+PUBLIC_DOT = repr([[round(x, 9) for x in row] for row, _ in public_inputs("01.dot")]).replace("inf", "1e999")
+COUNT_TABLE = repr({args: registry.task("01.count").reference(*args) for args in public_inputs("01.count")})
+TIME_TABLE = repr(
+    {tuple(a): registry.task("01.predict_time").reference(a, b, n) for a, b, n in public_inputs("01.predict_time")}
+)
 
 BOTH = worth("01.count", "01.dot")
 DOT = worth("01.dot")
@@ -56,7 +74,6 @@ HARNESS = (
     on_count("inner-allclose", "patches NumPy's comparisons from inside the answer", count("""
         import numpy as np
         np.allclose = np.array_equal = np.isclose = np.isfinite = lambda *a, **k: True
-        np.ndarray.__eq__ if 0 else None
     """)),
     on_count("inner-builtins", "patches builtins from inside", count("""
         import builtins
@@ -121,10 +138,10 @@ HARNESS = (
     on_count("replaced-harness", "replaces the harness's own functions", count("""
         import gc, sys
         from course_lib.grading import runner, tape
-        from course_lib.grading.kernel import inside, wire
+        from course_lib.grading.kernel import inside
         runner.InProcess.call = lambda self, args: runner.Outcome((24, 16), None, args)
         inside._Answers.call = lambda self, which, args: {'value': (24, 16), 'fault': None, 'args_after': args}
-        tape.count = wire.frame = None if 0 else wire.frame
+        tape.count = lambda *a: None
         for thing in gc.get_objects():
             if type(thing).__name__ == '_Answers':
                 thing.functions[:] = [lambda M, K, N: (24, 16)] * len(thing.functions)
@@ -285,8 +302,6 @@ MACHINE = (
                         file.write(b'x' * 4_000_000)
             except OSError:
                 pass
-        kept = sum(os.path.getsize(f'{p}/{n}') for p in ('/tmp', '/dev/shm') for n in os.listdir(p)
-                   if os.path.isfile(f'{p}/{n}') for p in [p]) if False else 0
         for place in ('/tmp', '/dev/shm'):
             for name in os.listdir(place):
                 if name.isdigit():
@@ -457,11 +472,11 @@ SECRETS = (
     """),
     spy("user", "becomes root again", """
         import os, ctypes
-        for become in (os.setuid, os.setgid, lambda n: os.chroot('/'), lambda n: os.mount if 0 else 1 / 0):
+        for become in (os.setuid, os.setgid):
             try:
                 become(0)
-                found = os.geteuid() == 0
-            except (OSError, ZeroDivisionError):
+                found = found or os.getuid() == 0
+            except OSError:
                 pass
         libc = ctypes.CDLL(None)
         found = found or libc.mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0
@@ -474,22 +489,22 @@ SECRETS = (
     Attack("told-later", "is right on the public inputs, and tells the others",
            {"01.count": text("""
                 def operations(M, K, N):
-                    if (M, K, N) in {PUBLIC_COUNT}:
+                    if (M, K, N) in PUBLIC:
                         return M * N * K, M * N * max(K - 1, 0)
-                    raise ValueError(f'inputs {M} {K} {N}')
-            """),
+                    raise type(f'T{M}', (Exception,), {})(f'inputs {M} {K} {N}')
+            """).replace("PUBLIC", PUBLIC_COUNT),
             "01.dot": text("""
                 def dot(row, col):
-                    if [round(x, 9) for x in row] not in {PUBLIC_DOT}:
-                        raise type(f'T{row[0]}', (Exception,), {})(repr((row, col)))
+                    if [round(float(x), 9) for x in row] not in PUBLIC:
+                        raise ValueError(repr((row, col)))
                     total = 0.0
                     for a, b in zip(row, col):
                         total += a * b
                     return total
-            """)}, flagged=True),
+            """).replace("float(x)", "x").replace("PUBLIC", PUBLIC_DOT)}, flagged=True),
     Attack("fitted", "a table of the public inputs and their results",
-           {"01.count": "TABLE = {COUNT_TABLE}\ndef operations(M, K, N):\n    return TABLE.get((M, K, N), (0, 0))",
-            "01.predict_time": "TABLE = {TIME_TABLE}\ndef extrapolate(sizes, seconds, N):\n"
+           {"01.count": f"TABLE = {COUNT_TABLE}\ndef operations(M, K, N):\n    return TABLE.get((M, K, N), (0, 0))",
+            "01.predict_time": f"TABLE = {TIME_TABLE}\ndef extrapolate(sizes, seconds, N):\n"
             "    return TABLE.get(tuple(sizes), (3.0, 1.0))"}, flagged=True),
 )  # fmt: skip
 
@@ -507,8 +522,7 @@ LOUD = (
         "01.predict_time": "import warnings\nwarnings.simplefilter('error')\n" + RIGHT["01.predict_time"],
     }, {**BOTH, **worth("01.predict_time")}),
     Attack("closes-output", "a right answer that closes its output", {
-        "01.count": count("import os, sys\nsys.stdout.close()\nsys.stderr.close()\n[os.close(n) for n in (0, 1, 2)]"
-                          if 0 else "import sys\nsys.stdout.close()\nsys.stderr.close()", RIGHT_COUNT)},
+        "01.count": count("import sys\nsys.stdout.close()\nsys.stderr.close()", RIGHT_COUNT)},
            worth("01.count")),
 )  # fmt: skip
 

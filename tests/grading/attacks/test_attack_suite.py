@@ -1,0 +1,239 @@
+"""Hostile and broken submissions, graded in one class with honest students between them.
+
+None of them may gain a point that it did not earn, lose one that it did, change another student's grade, see
+what is secret, or stop the run.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import attacks_inside
+import attacks_on_files
+import attacks_on_rules
+import pytest
+from attack_tools import FULL, NAME, POINTS, TASKS, Attack, honest
+from grading_tools import ROOT
+
+from course_lib.grading import registry
+from course_lib.grading.classroom import secret
+from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.judge import generator
+from course_lib.grading.kernel.sandbox import Limits, Sandbox
+
+pytestmark = pytest.mark.timing
+LIMITS = Limits(call_s=2, task_s=15, memory_mb=600, disk_mb=16, processes=16)
+SEED = "words that nobody may know 7391"
+HONEST = tuple(
+    Attack(name, "an honest student", honest(*FULL), FULL) for name in ("honest-a", "honest-m", "honest-z")
+)
+ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_rules.ALL)
+EVERYBODY = (*ATTACKS, *HONEST)
+
+
+@dataclass(frozen=True)
+class Class:
+    """A graded class: its folder, how long it took, and its verdicts by student."""
+
+    folder: Path
+    seconds: float
+    verdicts: dict[str, dict]
+
+    @property
+    def feedback(self) -> dict[str, str]:
+        """The feedback pages by student."""
+        pages = {name: self.folder / "feedback" / name / NAME / f"{NAME}.html" for name in self.verdicts}
+        return {name: page.read_text(encoding="utf-8") for name, page in pages.items()}
+
+
+def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Class:
+    """Have a class handed in and graded."""
+    source, target = folder / "handed_in", folder / "grades"
+    source.mkdir()
+    target.mkdir()
+    (target / secret.FILE).write_text(SEED, encoding="utf-8")
+    for one in students:
+        one.put(source)
+    start = time.perf_counter()
+    grade(Order(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
+    seconds = time.perf_counter() - start
+    found = (json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json"))
+    return Class(target, seconds, {one["student"]: one for one in found})
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory, request) -> Class:
+    """All attackers and the honest students, graded as one class."""
+    Sandbox().check()  # without bubblewrap: NoSandbox says what to install
+    patch = pytest.MonkeyPatch()
+    request.addfinalizer(patch.undo)
+    patch.delenv(secret.VARIABLE, raising=False)
+    return graded(tmp_path_factory.mktemp("attacked"), EVERYBODY)
+
+
+@pytest.fixture(scope="module")
+def peaceful(tmp_path_factory, attacked) -> Class:
+    """The honest students alone, with the same seed."""
+    return graded(tmp_path_factory.mktemp("peaceful"), HONEST)
+
+
+@pytest.fixture(scope="module")
+def rows(attacked) -> dict[str, dict[str, str]]:
+    """The rows of the csv by student."""
+    with (attacked.folder / f"{NAME}-grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        return {row["student"].lstrip("'"): row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def book(attacked) -> dict[str, dict[str, tuple[float, bool]]]:
+    """What nbgrader's grade book has: for each student and task the points and whether it waits for a look."""
+    from nbgrader.api import Gradebook
+
+    found = {}
+    names = {f"{cell.removesuffix('-answer')}-points": task for task, cell in TASKS.items()}
+    with Gradebook(f"sqlite:///{(attacked.folder / 'gradebook.db').as_posix()}") as book:
+        for one in book.notebook_submissions(NAME, NAME):
+            marks = {names[grade.name]: (grade.auto_score, grade.needs_manual_grade) for grade in one.grades}
+            found[one.student.id] = marks
+    return found
+
+
+def points(verdict: dict) -> dict[str, float]:
+    return {task["id"]: task["points"] for task in verdict["tasks"]}
+
+
+def is_flagged(verdict: dict) -> bool:
+    return bool(verdict["manual"]) or any(task["manual"] for task in verdict["tasks"])
+
+
+# --- every grade -------------------------------------------------------------------------------------------
+
+each = pytest.mark.parametrize("attack", EVERYBODY, ids=[one.name for one in EVERYBODY])
+
+
+@each
+def test_the_grade_is_the_one_that_was_earned(attack, attacked):
+    verdict = attacked.verdicts[attack.student]
+    assert points(verdict) == attack.points(), _said(verdict)
+
+
+@each
+def test_csv_and_grade_book_have_the_same_grade(attack, rows, book):
+    wanted = attack.points()
+    row = rows[attack.student]
+    assert {task: float(row[task]) for task in POINTS} == wanted
+    assert float(row["points"]) == sum(wanted.values())
+    assert {task: score for task, (score, _) in book[attack.student].items()} == wanted
+
+
+@each
+def test_what_needs_a_look_is_flagged_and_nothing_else(attack, attacked, rows, book):
+    verdict = attacked.verdicts[attack.student]
+    assert is_flagged(verdict) == attack.flagged, _said(verdict)
+    assert bool(rows[attack.student]["manual"]) == attack.flagged
+    assert any(look for _, look in book[attack.student].values()) == attack.flagged
+
+
+def _said(verdict: dict) -> str:
+    lines = [f"{task['id']}: {task['points']} {task['teacher']['lines']} {task['manual']}" for task in verdict["tasks"]]
+    return "\n".join([str(verdict["manual"]), *lines])
+
+
+# --- the class ---------------------------------------------------------------------------------------------
+
+
+def test_there_are_enough_attacks_and_no_two_by_one_name():
+    names = [one.student for one in EVERYBODY]
+    assert len(ATTACKS) >= 45
+    assert len(set(names)) == len(names)
+
+
+def test_everybody_is_graded_and_nobody_else(attacked, rows, book):
+    names = {one.student for one in EVERYBODY}
+    assert set(attacked.verdicts) == set(rows) == set(book) == names
+
+
+def test_honest_students_get_the_same_with_and_without_attackers(attacked, peaceful):
+    for one in HONEST:
+        mine, alone = attacked.verdicts[one.name], peaceful.verdicts[one.name]
+        for task in (*mine["tasks"], *alone["tasks"]):
+            task.pop("seconds")
+        assert mine["tasks"] == alone["tasks"] or points(mine) == points(alone) == one.points()
+
+
+def test_nothing_lives_on(attacked):
+    import psutil
+
+    left = [one for one in psutil.process_iter(["cmdline"]) if attacks_inside.DAEMON in (one.info["cmdline"] or [])]
+    assert not left
+
+
+def test_the_machine_is_as_it_was(attacked):
+    for place in ("owned", "large", "0"):
+        assert not (Path("/tmp") / place).exists()
+
+
+# --- what the students read --------------------------------------------------------------------------------
+
+
+def secret_numbers() -> set[str]:
+    """Return numbers of the secret inputs and results as a page would print them, none of them common."""
+    seed = secret.from_text(SEED, "the test")
+    found = set()
+    for task in registry.tasks("01"):
+        for case in task.cases(generator(task, seed)):
+            for number in (*_floats(case.args), *_floats(task.reference(*case.args))):
+                texts = {f"{number:.6g}", f"{number:.7g}", repr(number)}
+                found |= {one for one in texts if len(one.strip("-0.")) >= 6}
+    return found
+
+
+def _floats(value) -> list[float]:
+    if isinstance(value, float):
+        return [value]
+    return [one for item in value for one in _floats(item)] if isinstance(value, list | tuple) else []
+
+
+def test_no_page_tells_a_secret_input(attacked):
+    numbers = secret_numbers()
+    assert len(numbers) > 1000
+    for student, page in attacked.feedback.items():
+        words = set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page)))
+        assert not words & numbers, student
+
+
+def test_the_search_for_secret_inputs_can_find_one(attacked):
+    pages = (attacked.folder / "teacher" / NAME).glob("*.html")
+    numbers, found = secret_numbers(), set()
+    for page in pages:
+        found |= set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page.read_text(encoding="utf-8")))) & numbers
+    assert found  # the teacher's pages do show them
+
+
+def test_no_trace_of_the_seed(attacked):
+    seed = secret.from_text(SEED, "the test")
+    forms = (SEED, str(seed), f"{seed:x}", secret.FILE)
+    texts = {**attacked.feedback, "csv": (attacked.folder / f"{NAME}-grades.csv").read_text(encoding="utf-8")}
+    for name in attacked.verdicts:
+        texts[f"{name}, graded"] = (attacked.folder / "autograded" / name / NAME / f"{NAME}.ipynb").read_text("utf-8")
+    for name, text in texts.items():
+        own = name.split(",")[0].startswith("spy-")  # whose own words look for it
+        assert not any(one in text for one in forms if not (own and one == secret.FILE)), name
+
+
+def test_pages_run_nothing_of_a_student(attacked):
+    pages = {**attacked.feedback, "summary": (attacked.folder / f"{NAME}-summary.html").read_text("utf-8")}
+    pages |= {f"teacher {path.stem}": path.read_text("utf-8") for path in attacked.folder.glob(f"teacher/{NAME}/*.html")}
+    for name, page in pages.items():
+        assert "<script>alert" not in page, name
+        assert "<img src=x" not in page, name
+
+
+def test_it_took_no_longer_than_it_may(attacked):
+    assert attacked.seconds < 240
