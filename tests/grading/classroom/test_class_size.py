@@ -1,0 +1,115 @@
+"""What a class costs: little more than its answers' processes, the same for each student, in flat memory."""
+
+import os
+import time
+from dataclasses import replace
+from statistics import median
+
+import psutil
+import pytest
+from short_course import NAME, RIGHT, make_class, make_course
+
+from course_lib.grading.classroom import run, verdict
+from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.kernel.sandbox import Sandbox
+
+
+class Watch:
+    """Notes time and memory of the grader and its workers, answers not counted, as verdicts come in."""
+
+    def __init__(self) -> None:
+        self.memory_mb: list[float] = []
+        self.start = time.perf_counter()
+        self.first = self.last = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        self.last = time.perf_counter() - self.start
+        self.first = self.first or self.last
+        own = psutil.Process()
+        grader = [own, *(one for one in own.children() if "python" in one.name())]
+        self.memory_mb.append(sum(one.memory_info().rss for one in grader) / 2**20)
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory):
+    """Classes of 20 and of 200: size -> (what was done, what was noted)."""
+    course = make_course(tmp_path_factory.mktemp("course"))
+    found = {}
+    for students in (20, 200):
+        place = tmp_path_factory.mktemp(f"class-of-{students}")
+        submissions = make_class(course, place / "submissions", students)
+        watch = Watch()
+        done = grade(Order(submissions, place / "class", course), watch)
+        assert done.judged == students
+        found[students] = done, watch
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_a_class_costs_little_more_than_its_answers(sizes):
+    done, _ = sizes[200]
+    ideal = done.kernel_s / run.cores()
+    print(f"200 students: {done.seconds:.1f} s, answers alone {ideal:.1f} s, {done.seconds / ideal:.2f}x")
+    assert done.seconds <= 1.25 * ideal
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_each_student_costs_the_same_in_a_large_class(sizes):
+    each = {n: (watch.last - watch.first) / (n - 1) for n, (_, watch) in sizes.items()}
+    print(f"seconds a student: {each[20]:.3f} in a class of 20, {each[200]:.3f} in one of 200")
+    assert each[200] <= 1.15 * each[20]
+
+
+@pytest.mark.slow
+def test_memory_is_flat(sizes):
+    _, watch = sizes[200]
+    early, late = median(watch.memory_mb[20:50]), median(watch.memory_mb[-30:])
+    print(f"memory of grader and workers: {early:.0f} MB after 20 students, {late:.0f} MB after 170")
+    assert late <= early + 30
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_the_sandbox_costs_less_than_a_tenth(tmp_path_factory):
+    """One submission, judged in turns with and without a sandbox."""
+    course = make_course(tmp_path_factory.mktemp("course"))
+    submissions = make_class(course, tmp_path_factory.mktemp("class"), 1)
+    order = Order(submissions, tmp_path_factory.mktemp("graded"), course)
+    assignment = run._assignment(order)
+    (job,) = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(25):
+        for unsafe in (False, True):
+            start = time.perf_counter()
+            found = verdict.judged(replace(job, sandbox=Sandbox(unsafe=unsafe)))
+            seconds[unsafe].append(time.perf_counter() - start)
+            assert sum(task["points"] for task in found["tasks"]) == len(RIGHT)
+    cost = median(seconds[False]) / median(seconds[True]) - 1
+    print(
+        f"with a sandbox {median(seconds[False]):.3f} s, without {median(seconds[True]):.3f} s: {cost:+.1%}"
+    )
+    assert cost < 0.10
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two workers need two cores")
+def test_two_workers_of_a_cluster_are_nearly_twice_as_fast_as_one(tmp_path_factory):
+    from distributed import LocalCluster
+
+    course = make_course(tmp_path_factory.mktemp("course"))
+    submissions = make_class(course, tmp_path_factory.mktemp("class"), 60)
+    rates = {}
+    for workers in (1, 2):
+        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+            folder = tmp_path_factory.mktemp("graded")
+            watch = Watch()
+            order = Order(submissions, folder, course, scheduler=cluster.scheduler_address)
+            assert grade(order, watch).judged == 60
+            rates[workers] = 59 / (watch.last - watch.first)
+    print(
+    print(f"students a second: {rates[1]:.2f} by one worker, {rates[2]:.2f} by two: {rates[2] / rates[1]:.2f}x")
+    )
+    assert rates[2] >= 1.7 * rates[1]
