@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the command."""
     parser.add_argument(
         "submissions",
-        type=Path,
+        type=_path,
         nargs="?",
         metavar="SUBMISSIONS",
         help="a folder or zip as Moodle, Canvas or nbgrader give it (the class folder's submitted/)",
@@ -42,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _path(text: str) -> Path:
+    return Path(text).expanduser()  # make passes ~ on as it stands
+
+
 def run(args: argparse.Namespace) -> int:
     """Grade, say where everything is, and return the exit code."""
     from course_lib.grading.classroom.assignment import AssignmentError
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         unsafe=args.unsafe_no_sandbox,
     )
     if order.unsafe:
-        print("Without a sandbox the answers run with all of your rights: they can do what you can.")
+        print("WARNING: Without a sandbox the answers run with all of your rights: they can do what you can.")
     bar = _Bar()
     try:
         done = grade(order, bar.update)
@@ -81,6 +85,10 @@ def run(args: argparse.Namespace) -> int:
         return 130
     bar.close()
     print(f"{done.assignment.name}: {done.judged} judged, {done.kept} kept, {done.seconds:.0f} s.")
+    for note in done.notes:
+        print(note)
+    if done.published.looks:
+        print(f"{done.published.looks} of {done.published.students} need a manual look: see the summary.")
     print(f"summary:  {done.published.summary}")
     print(f"grades:   {done.published.grades}")
     print(f"feedback: {order.folder / 'feedback'}")

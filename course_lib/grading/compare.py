@@ -167,6 +167,8 @@ def number_text(value: Any) -> str:
     if isinstance(value, bool | np.bool_ | str) or not isinstance(value, AnyNumber):
         return repr(value)
     number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, int) and abs(number) >= 10**30:
+        return f"a whole number of about {int(number.bit_length() * math.log10(2)) + 1} digits"
     return f"{number:.7g}" if isinstance(number, float) else str(number)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from course_lib.grading import patterns, tape
 from course_lib.grading.compare import Mismatch, describe
-from course_lib.grading.program import is_stub
+from course_lib.grading.program import functions, is_stub
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
@@ -51,7 +51,8 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     code = Code(source, entry or task.entry)
     if is_stub(code.text, code.entry):
         return not_started(task)
-    broken = [said for rule in task.rules if (said := rule.judge(code.text, code.entry))]
+    said = (rule.judge(code.text, code.entry) for rule in task.rules)
+    broken = list(dict.fromkeys(filter(None, said)))
     if broken:
         return _report(task, 0.0, WRONG, broken)
     cases = list(task.cases(generator(task, seed)))
@@ -101,8 +102,19 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
         printed += outcome.printed
         found = _fault_of_case(task, case, outcome)
         if found:
+            found = _blamed_on_stubs(found, code, outcome.fault)
             return replace(found, notes=(*found.notes, *_printed(printed)))
     return None
+
+
+def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:
+    """Say which of the answer's helpers is not started, if that is what stopped it."""
+    if fault is None or fault.kind != "NotImplementedError":
+        return found
+    helpers = [name for name in functions(code.text) if name != code.entry and is_stub(code.text, name)]
+    if not helpers:
+        return found
+    return replace(found, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *found.lines))
 
 
 def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case) -> Report | None:
@@ -240,7 +252,7 @@ def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator
             "What your function does on numbers that count cannot be followed: is the result a list of them?"
         )
     said = task.counts.judge(case.args, done.multiplications, done.additions)
-    if said or not task.comparison.compare(got, want, args):
+    if said or not _compare(task, replace(case, args=args), got, want):
         return said
     return "The operations it does on this input do not give the right result for other numbers."
 

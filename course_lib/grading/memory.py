@@ -76,7 +76,8 @@ class _Finder:
         """Yield a use of a changeable thing outside that does more than read it."""
         if not self._scopes.around(node) or not self._outlives(node) or not self._is_changeable(node.id):
             return
-        if all(_is_table(value) for value in self._values[node.id]) and self._only_reads(node):
+        values = self._values.get(node.id, [None])
+        if all(map(_is_table, values)) and self._only_reads(node):
             return
         parent = self._parents.get(id(node))
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is node:

@@ -406,6 +406,11 @@ def at(node: ast.AST, source: str) -> str:
     return f" in `{line}`" if line else ""
 
 
+def functions(source: str) -> list[str]:
+    """Return the names of the functions that the text defines at its top."""
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+
+
 def is_stub(source: str, entry: str) -> bool:
     """Whether the entry is still what was handed out: it raises NotImplementedError, or does nothing."""
     function = Program(source, entry).function()

@@ -7,6 +7,7 @@ import dis
 import io
 import itertools
 import linecache
+import math
 import random
 import re
 import signal
@@ -250,13 +251,25 @@ def other_places(args: tuple, rng: random.Random) -> Places:
 
 
 def change(args: tuple, places: Places) -> None:
-    """Change the sign of one number of each matrix.
+    """Change the sign of one number of each matrix, and the order of the rows of all but the first.
 
-    A result that was kept from an earlier call is wrong then, and the work is too little to be seen in the
-    time of a product.
+    Every row of A then meets other rows of B: no result of an earlier call helps, and the work is too little
+    to be seen in the time of a product.
     """
-    for matrix, (row, column) in zip(args, places, strict=True):
+    for number, (matrix, (row, column)) in enumerate(zip(args, places, strict=True)):
         matrix[row][column] = -matrix[row][column]
+        if number:
+            _reorder(matrix, row, column)
+
+
+def _reorder(matrix: Any, start: int, step: int) -> None:
+    """Put the rows into the order start, start + step, start + 2 * step …; the step meets all of them."""
+    rows = len(matrix)
+    step = next(n for n in itertools.count(step + 2) if math.gcd(n, rows) == 1)
+    if isinstance(matrix, np.ndarray):
+        matrix[:] = matrix[(start + step * np.arange(rows)) % rows]
+    else:
+        matrix[:] = [matrix[(start + step * n) % rows] for n in range(rows)]
 
 
 def _repeated(function: Callable, args: tuple, changes: list[Places]) -> Any:

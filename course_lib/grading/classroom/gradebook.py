@@ -17,12 +17,14 @@ from typing import Any
 
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
+from course_lib.grading.classroom.pages.by_hand import ByHand
 from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.submission import Cell
 
 COURSE_ID = "nine-circles"
 BOOK = "gradebook.db"
 EXCHANGE_FILES = ("timestamp.txt", "submission_secret.txt")
+PATIENCE_MS = 60_000  # the form grader may be writing
 LARGEST_EXCHANGE_FILE = 4096  # bytes
 
 
@@ -55,9 +57,12 @@ class ClassBook:
         """Return the grade book and the released notebook."""
         if self._opened is None:
             release = self._entering.result()  # first of all: two threads must not import nbgrader at once
+            import sqlalchemy
             from nbgrader.api import Gradebook
 
-            self._opened = Gradebook(_url(self._folder / BOOK), COURSE_ID), release
+            book = Gradebook(_url(self._folder / BOOK), COURSE_ID)
+            book.db.execute(sqlalchemy.text(f"PRAGMA busy_timeout = {PATIENCE_MS}"))
+            self._opened = book, release
         return self._opened
 
     def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
@@ -75,14 +80,38 @@ class ClassBook:
         grades = {grade.name: grade for grade in book.find_submission_notebook(name, name, student).grades}
         for task in verdict["tasks"]:
             grade = grades[self._grade_ids[task["id"]]]
+            settled = grade.manual_score is not None and grade.auto_score == task["points"]
+            if not settled:  # what a grader has settled stays so, until the judge finds something new
+                doubtful = bool(task["manual"] or verdict["manual"])
+                grade.needs_manual_grade = doubtful or grade.manual_score is not None
             grade.auto_score = task["points"]
-            doubtful = bool(task["manual"] or verdict["manual"])
-            grade.needs_manual_grade = doubtful or grade.manual_score is not None
         book.db.commit()
         shown = notebook.graded(release, cells, verdict, self._grade_ids)
         target = self._folder / "autograded" / student / name
         write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
         self._carry_over(student)
+
+    def by_hand(self) -> dict[str, ByHand]:
+        """Return the scores and comments that graders have given in the form grader, by student."""
+        book, release = self._open()
+        tasks = {grade_id: task_id for task_id, grade_id in self._grade_ids.items()}
+        answers = {
+            cell: item.task_id
+            for item in self._assignment.items
+            for cell in notebook.answer_cells(release, item.entry)
+        }
+        found = {}
+        for one in book.assignment_submissions(self._assignment.name):
+            (page,) = one.notebooks
+            scored = {
+                tasks[grade.name]: grade.score for grade in page.grades if grade.manual_score is not None
+            }
+            said = {
+                answers.get(one.name, ""): one.manual_comment for one in page.comments if one.manual_comment
+            }
+            if scored or said:
+                found[one.student.id] = ByHand(scored, said)
+        return found
 
     def _carry_over(self, student: str) -> None:
         """Copy what the exchange wrote beside the submission: nbgrader wants it beside what is made of it."""

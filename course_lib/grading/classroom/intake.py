@@ -130,7 +130,7 @@ def _beside(source: Path) -> str:
     try:
         found = sorted(one.name for one in source.parent.iterdir() if not names.is_junk(one.name))
     except OSError:
-        return f"nor can {source.parent} be looked into"
+        return f"{source.parent} cannot be looked into either"
     return f"{source.parent} holds {some(found) or 'nothing'}"
 
 
@@ -138,8 +138,8 @@ def _nothing_in(source: Path, tree: Node) -> str:
     found = sorted(one.name for one in tree.inside() if not names.is_junk(one.name))
     holds = f"only {some(found)}" if found else "nothing"
     return (
-        f"{source} holds {holds}, but no submissions: give a folder or zip with a folder, a notebook or "
-        "a zip for each student."
+        f"There are no submissions in {source} (it holds {holds}): give a folder or zip with a folder, a "
+        "notebook or a zip for each student."
     )
 
 
@@ -302,9 +302,15 @@ def _record(student: str, group: _Group, wanted: tuple[str, ...]) -> Received:
     if chosen is None:
         return Received(student, "", (*problems, _no_notebook(handed, group, wanted)))
     received_at, more = _stamp(handed.stamps.get(chosen.folders))
-    name = shown(chosen.name, 200)
+    name = shown(_name_as_downloaded(chosen, group), 200)
     own_zip = not names.is_notebook(chosen.name)
     return Received(student, name, (*problems, *more), received_at, chosen.place, wanted, own_zip)
+
+
+def _name_as_downloaded(chosen: _Found, group: _Group) -> str:
+    """Return the file's name with the platform's folder before it: it has the number the platform knows."""
+    folders = [node.name for node, owner in group.nodes if owner.system and node.kind == "folder"]
+    return f"{folders[0]}/{chosen.name}" if folders else chosen.name
 
 
 def _gathered(nodes: list[tuple[Node, Owner]], wanted: tuple[str, ...]) -> _Handed:

@@ -1,8 +1,8 @@
 """The graded notebook that nbgrader's form grader shows: the student's cells, the points, the report.
 
 It is built from the released notebook, so that every cell that gives points is there as the instructor wrote
-it, whatever became of it in the submission. The student's words are shown as text; nothing of the student's
-outputs or metadata is kept.
+it, whatever became of it in the submission. Nothing of the student's outputs, attachments or metadata is kept,
+and no word of the student's is markup: the form grader would put a script into the teacher's own page.
 """
 
 from __future__ import annotations
@@ -13,30 +13,43 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from course_lib.grading.classroom.submission import Cell
+from course_lib.grading.classroom.verdict import UNREADABLE
 from course_lib.grading.report import Report, render_html
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+BACKTICKS = re.compile("`+")
+#: Pages look for formulas everywhere but in here, and a formula may be a link.
+NO_FORMULAS = '<div class="tex2jax_ignore mathjax_ignore">{}</div>'
 
 
 def graded(
     release: dict[str, Any], cells: Sequence[Cell], verdict: dict[str, Any], grade_ids: dict[str, str]
 ):
-    """Return the notebook (nbformat 4, plain data); `grade_ids` maps task ids to cells with points."""
+    """Return the notebook (nbformat 4, plain data); `grade_ids` maps task ids to cells with points.
+
+    Without any cell of the student's it begins with a sentence that says so.
+    """
     notebook = copy.deepcopy(release)
     tasks = {grade_ids[task["id"]]: task for task in verdict["tasks"]}
     own = _by_place(release["cells"], cells)
-    shown = []
+    shown = [] if cells else [_text_cell("unreadable", f"**{UNREADABLE}**")]
     for place, cell in enumerate(notebook["cells"]):
         mark = _grade_id(cell)
         if mark in tasks:
             write_points(cell, tasks[mark])
         elif _is_answer(cell) and own[place]:
-            cell["source"] = _clean(own[place][0].text)
+            cell["source"] = _shown(own[place][0].text, cell["cell_type"])
             own[place] = own[place][1:]
         without_output(cell) if mark not in tasks else None
         shown += [cell, *(_extra(one, f"own-{place}-{n}") for n, one in enumerate(own[place]))]
     notebook["cells"] = shown
     return notebook
+
+
+def answer_cells(release: dict[str, Any], entry: str) -> list[str]:
+    """Return the grade ids of the released cells in which a function is to be written."""
+    begun = re.compile(rf"^\s*def {re.escape(entry)}\b", re.MULTILINE)
+    return [_grade_id(cell) for cell in release["cells"] if _is_answer(cell) and begun.search(_text(cell))]
 
 
 def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -87,16 +100,30 @@ def without_output(cell: dict[str, Any]) -> None:
 
 
 def _extra(cell: Cell, id: str) -> dict[str, Any]:
-    kind = cell.kind if cell.kind in ("code", "markdown", "raw") else "raw"
-    made = {"cell_type": kind, "id": id, "metadata": {}, "source": _clean(cell.text)}
+    if cell.kind != "code":  # raw text, too: pages are made with a raw cell's text as HTML
+        return _text_cell(id, _shown(cell.text, "markdown"))
+    made = {"cell_type": "code", "id": id, "metadata": {}, "source": _shown(cell.text, "code")}
     without_output(made)
     return made
+
+
+def _text_cell(id: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": id, "metadata": {}, "source": source}
+
+
+def _shown(text: str, kind: str) -> str:
+    """Return a student's text for a cell of a kind: in text cells it stands in a fence that it cannot close."""
+    text = _clean(text)
+    if kind == "code" or not text.strip():
+        return text
+    fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def write_points(cell: dict[str, Any], task: dict[str, Any]) -> None:
     """Put the report and the points where nbgrader looks for them: the value of the cell."""
     report = Report.from_json(task["feedback"])
-    told = {"text/plain": _clean(str(report)), "text/html": _clean(render_html(report))}
+    told = {"text/plain": _clean(str(report)), "text/html": NO_FORMULAS.format(_clean(render_html(report)))}
     points = {"text/plain": repr(float(task["points"]))}
     cell["execution_count"] = 1
     cell["outputs"] = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import sys
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -24,6 +26,7 @@ from course_lib.grading.program import root_name
 
 LARGEST = 1_000_000  # characters of code in a notebook
 DEEPEST = 150  # syntax nodes in each other; readers of the slice walk it recursively
+END = sys.maxsize  # a place behind all statements
 CHECKS = frozenset({"check", "hint", "total", "baseline"})
 #: Magics that may define names.
 DEFINING_MAGICS = re.compile(
@@ -56,13 +59,20 @@ class Notebook:
     statements: list[Statement] = field(default_factory=list)
     broken: list[tuple[str, str]] = field(default_factory=list)  # (text of the cell, what is wrong)
     kinds: dict[str, set[str]] = field(default_factory=dict)  # function, class, import, value
+    binders: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)  # (place, is it an import?)
     summaries: dict[str, list[Summary]] = field(default_factory=dict)
     aliases: dict[str, set[str]] = field(default_factory=dict)
     magics: set[str] = field(default_factory=set)  # those that may define names
 
-    def is_value(self, name: str) -> bool:
-        """Whether the name stands for data, not for a function, class or module."""
-        return "value" in self.kinds.get(name, ())
+    def is_import(self, name: str, place: int) -> bool:
+        """Whether the name was last bound by an import when the statement at this place runs."""
+        binders = self.binders.get(name, ())
+        last = bisect_left(binders, (place, False)) - 1
+        return bool(binders) and binders[max(last, 0)][1]
+
+    def is_value(self, name: str, place: int) -> bool:
+        """Whether the name may stand for data there, not for a function, class or module."""
+        return "value" in self.kinds.get(name, ()) and not self.is_import(name, place)
 
 
 @functools.lru_cache(maxsize=1)  # the tasks of one submission follow each other
@@ -104,6 +114,9 @@ def _statements(text: str) -> Iterator[Statement]:
     if _deeper_than(tree, DEEPEST):
         raise Trouble("Its cell is nested too deeply to be read: write it in several steps.")
     lines = text.split("\n")
+    if magics := [node for one in tree.body for node in _magics_in_branches(one)]:
+        lines = _passed_over(lines, magics)
+        tree = ast.parse("\n".join(lines))
     for node in tree.body:
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
         yield Statement(
@@ -118,6 +131,36 @@ def _deeper_than(tree: ast.AST, depth: int) -> bool:
         if not level:
             return False
     return True
+
+
+def _magics_in_branches(statement: ast.stmt) -> Iterator[ast.Expr]:
+    """Yield magics and shell commands that stand for themselves inside if, try, with and loops.
+
+    The statement around them may bind what an answer needs: `except ImportError: !pip install numpy`.
+    """
+    for node in eager_nodes(statement):
+        if node is not statement and isinstance(node, ast.Expr) and _asks_ipython(node.value):
+            yield node
+
+
+def _asks_ipython(node: ast.expr) -> bool:
+    """Whether this is get_ipython().something(…)."""
+    function = node.func if isinstance(node, ast.Call) else None
+    made_by = function.value if isinstance(function, ast.Attribute) else None
+    return isinstance(made_by, ast.Call) and root_name(made_by.func) == "get_ipython"
+
+
+def _passed_over(lines: list[str], statements: list[ast.Expr]) -> list[str]:
+    """Return the lines with `pass` in place of these statements."""
+    lines = list(lines)
+    for node in sorted(statements, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        before, behind = (
+            _part(lines[first], 0, node.col_offset),
+            _part(lines[last], node.end_col_offset, None),
+        )
+        lines[first : last + 1] = [f"{before}pass{behind}", *[""] * (last - first)]
+    return lines
 
 
 def _text_of(node: ast.stmt, first: int, lines: list[str]) -> str:
@@ -154,17 +197,21 @@ def _only_checks(statements: list[Statement]) -> bool:
 
 def _describe(notebook: Notebook) -> None:
     """Note what kind of thing each name is, what functions do, and which names share a thing."""
-    for one in notebook.statements:
-        bound = set(one.names.binds)
+    for place, one in enumerate(notebook.statements):
+        bound, imported = set(one.names.binds), set()
         for node in eager_nodes(one.node):
             for name, kind in _kinds(node, notebook):
                 notebook.kinds.setdefault(name, set()).add(kind)
                 bound.discard(name)
+                if kind == "import":
+                    imported.add(name)
                 function = node.value if isinstance(node, ast.Assign) else node
                 if isinstance(function, FUNCTIONS):
                     notebook.summaries.setdefault(name, []).append(summary_of(function, one.names))
         for name in bound:
             notebook.kinds.setdefault(name, set()).add("value")
+        for name in one.names.binds:
+            notebook.binders.setdefault(name, []).append((place, name in imported))
         for name, origins in one.effects.aliases.items():
             if name in one.names.binds:
                 notebook.aliases.setdefault(name, set()).update(origins)
@@ -178,8 +225,19 @@ def _kinds(node: ast.AST, notebook: Notebook) -> Iterator[tuple[str, str]]:
         yield node.name, "class"
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from ((one.asname or one.name.split(".")[0], "import") for one in node.names)
+    elif isinstance(node, ast.Assign) and notebook.is_import(_dotted_root(node.value), END):
+        yield from (
+            (one.id, "import") for one in node.targets if isinstance(one, ast.Name)
+        )  # rng = np.random
     elif isinstance(node, ast.Assign) and _is_function(node.value, notebook):
         yield from ((one.id, "function") for one in node.targets if isinstance(one, ast.Name))
+
+
+def _dotted_root(node: ast.expr) -> str:
+    """Return the name that a dotted name begins with; "" for any other expression."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_function(value: ast.expr, notebook: Notebook) -> bool:
@@ -190,6 +248,6 @@ def _is_function(value: ast.expr, notebook: Notebook) -> bool:
         called = value.func
         while isinstance(called, ast.Call):
             called = called.func
-        known = notebook.kinds.get(root_name(called)) == {"import"}
+        known = notebook.is_import(root_name(called), END)
         return known and _is_function(value.args[0], notebook)
     return isinstance(value, ast.Name) and notebook.kinds.get(value.id) == {"function"}

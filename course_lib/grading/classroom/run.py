@@ -6,11 +6,14 @@ run may be killed at any moment: the next one takes up what is there and does th
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +21,17 @@ from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom import intake, secret, submission, team
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
+from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.pages.publish import Published, publish
-from course_lib.grading.classroom.verdict import Job, Verdict, course_mark
+from course_lib.grading.classroom.verdict import Job, Verdict, course_mark, received
 from course_lib.grading.kernel.sandbox import COURSE, Limits, Sandbox
 from course_lib.measure import hardware
 
 LOCK = ".grading.lock"
+LOOKED_AT = 5  # notebooks that tell which assignment it is
+PLATFORM = re.compile(r"_([0-9]+)_assignsubmission_")  # Moodle's number of a participant
+PRIVATE = ("verdicts", "teacher")  # they show secret inputs
 
 
 class Busy(RuntimeError):
@@ -60,7 +67,7 @@ class Done:
     kernel_s: float = 0.0
     seconds: float = 0.0
     published: Published | None = None
-    students: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total: None) -> Done:
@@ -70,20 +77,30 @@ def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total
     what is judged by then is kept.
     """
     started = time.time()
+    order = replace(order, **{name: getattr(order, name).resolve() for name in ("source", "folder", "root")})
     sandbox = order.sandbox()
     if order.scheduler is None:
         sandbox.check()
     assignment = _assignment(order)
     handed_in = intake.receive(order.source, assignment.name)
+    if not any(one.read()[0] is not None for one in handed_in):
+        raise IntakeError(
+            f"There is no notebook in {order.source}, though it holds {len(handed_in)} things that might be "
+            "submissions: give the folder or zip with the students' .ipynb files."
+        )
     order.folder.mkdir(parents=True, exist_ok=True)
+    for name in PRIVATE:
+        (order.folder / name).mkdir(mode=0o700, exist_ok=True)
     with _alone(order.folder):
         run = _Run(order, assignment, sandbox, secret.seed(order.folder))
         with ClassBook(order.root, order.folder, assignment) as book:
-            for count, _ in enumerate(run.verdicts(handed_in, book), start=1):
+            for count, _ in enumerate(run.verdicts(run.apart(handed_in), book), start=1):
                 progress(count, len(handed_in))
+            by_hand = book.by_hand()
         done = run.done
         done.seconds = time.time() - started
-        done.published = publish(run.paths(), order.folder, _about(order, done, started))
+        about = {**_about(order, done, started), "basis": run.basis()}
+        done.published = publish(run.paths(), order.folder, about, by_hand)
     return done
 
 
@@ -96,12 +113,33 @@ class _Run:
         self._sandbox = sandbox
         self._seed = seed
         self._folder = order.folder / "verdicts" / assignment.name
+        self._from_nbgrader = _lies_in(order.source, order.folder / "submitted")
         self._open: dict[str, tuple[Job, str | None]] = {}
         self.done = Done(assignment)
 
     def paths(self) -> list[Path]:
-        """Return the verdicts of all students of the class, in order."""
+        """Return the verdicts of all students of the class, in order; one that is damaged is set aside."""
+        for path in sorted(self._folder.glob("*.json")):
+            if self._read(path.stem) is None:
+                os.replace(path, path.with_suffix(".damaged"))
+                self.done.notes.append(
+                    f"The verdict {path} was damaged and is set aside: grade {path.stem} again."
+                )
         return sorted(self._folder.glob("*.json"))
+
+    def apart(self, handed_in: list[intake.Received]) -> list[intake.Received]:
+        """Return the records, those of two people of one name in two downloads under two ids."""
+        return [self._own_id(one) for one in handed_in]
+
+    def _own_id(self, one: intake.Received) -> intake.Received:
+        before = self._read(one.student)
+        old, new = (
+            PLATFORM.search(name) for name in ((before or {}).get("received", {}).get("name", ""), one.name)
+        )
+        if not old or not new or old[1] == new[1]:
+            return one
+        told = f"Somebody else of this name was graded before ({old[0]}; this is {new[0]})."
+        return replace(one, student=f"{one.student}_{new[1]}", problems=(*one.problems, told))
 
     def verdicts(self, handed_in: list[intake.Received], book: ClassBook) -> Iterator[Verdict]:
         """Yield a verdict for each submission as it is ready and recorded: first those of earlier runs."""
@@ -113,15 +151,22 @@ class _Run:
                 missing.append(one)
                 continue
             self.done.kept += 1
+            verdict = self._as_received(verdict, job)
             book.record(verdict, _cells(job), one.received_at)
             yield verdict
         for verdict in self._team(self._jobs(missing)):
             job, handed_in_at = self._open.pop(verdict["student"])
-            write(self._path(job.student), json.dumps(verdict, indent=1) + "\n")
+            verdict = self._after_an_earlier_one(verdict, job)
+            write(self._path(job.student), json.dumps(verdict, indent=1) + "\n", lasting=True)
             book.record(verdict, _cells(job), handed_in_at)
             self.done.judged += 1
             self.done.kernel_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
             yield verdict
+
+    def basis(self) -> str:
+        """Return what the verdicts of this run depend on."""
+        name = self._assignment.name
+        return Job(name, "", self._assignment.items, None, "", (), self._seed, self._sandbox).basis()
 
     def _team(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
         if self._order.scheduler:
@@ -146,19 +191,43 @@ class _Run:
         """Put the notebook where nbgrader looks for it, unless it comes from there."""
         name = self._assignment.name
         target = self._order.folder / "submitted" / student / name / f"{name}.ipynb"
-        if data is not None and not _lies_in(self._order.source, self._order.folder / "submitted"):
+        if data is not None and not self._from_nbgrader:
             write(target, data)
 
     def _path(self, student: str) -> Path:
         return self._folder / f"{student}.json"
 
+    def _as_received(self, verdict: Verdict, job: Job) -> Verdict:
+        """Return a kept verdict with the file's name and problems of today, which nbgrader does not know."""
+        if self._from_nbgrader:
+            return verdict
+        now = received(verdict, job)
+        if now != verdict:
+            write(self._path(job.student), json.dumps(now, indent=1) + "\n")
+        return now
+
+    def _after_an_earlier_one(self, verdict: Verdict, job: Job) -> Verdict:
+        """Tell the teacher if another file of this student had more points: an old download, perhaps."""
+        before = self._read(job.student)
+        if before is None or before.get("basis") != verdict["basis"]:
+            return verdict
+        had, has = (sum(task["points"] for task in one["tasks"]) for one in (before, verdict))
+        if had <= has:
+            return verdict
+        name = before["received"]["name"]
+        said = f"Another file, {name}, was graded before with {had:g} points; this one counts."
+        return received({**verdict, "reading": [*verdict["reading"], said]}, job)
+
+    def _read(self, student: str) -> Verdict | None:
+        try:
+            return json.loads(self._path(student).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
     def _kept(self, job: Job) -> Verdict | None:
         """Return the verdict of an earlier run, if it is still valid."""
-        try:
-            verdict = json.loads(self._path(job.student).read_text(encoding="utf-8"))
-            return verdict if verdict["key"] == job.key() else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        verdict = self._read(job.student)
+        return verdict if isinstance(verdict, dict) and verdict.get("key") == job.key() else None
 
 
 def cores() -> int:
@@ -169,21 +238,25 @@ def cores() -> int:
 
 
 def _assignment(order: Order) -> Assignment:
-    """Return the assignment that was asked for, or the one that the notebooks' names tell."""
-    if order.assignment:
-        return assignments.load(order.root, order.assignment)
+    """Return the assignment that was asked for, or the one that the notebooks themselves tell."""
     known = assignments.names(order.root)
-    fitting = [name for name in known if _fits(order.source, name)] if len(known) > 1 else known
+    if order.assignment or len(known) == 1:
+        return assignments.load(order.root, order.assignment or known[0])
+    loaded = [assignments.load(order.root, name) for name in known]
+    fitting = [one for one in loaded if _fits(order.source, one)]
     if len(fitting) != 1:
         raise AssignmentError(
             f"Which assignment is in {order.source}? Say --assignment NAME; there are {', '.join(known)}."
         )
-    return assignments.load(order.root, fitting[0])
+    return fitting[0]
 
 
-def _fits(source: Path, name: str) -> bool:
-    """Whether a submission is named after the assignment."""
-    return any(name in one.name for one in intake.receive(source, name))
+def _fits(source: Path, assignment: Assignment) -> bool:
+    """Whether one of the first notebooks that can be read has a cell of the assignment."""
+    marks = {item.grade_id for item in assignment.items}
+    contents = (one.read()[0] for one in intake.receive(source, assignment.name))
+    notebooks = itertools.islice((data for data in contents if data is not None), LOOKED_AT)
+    return any(cell.grade_id in marks for data in notebooks for cell in submission.read(data).cells)
 
 
 def _cells(job: Job) -> tuple[submission.Cell, ...]:

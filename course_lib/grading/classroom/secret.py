@@ -30,6 +30,7 @@ def seed(folder: Path) -> int:
     if not path.exists():
         _make(path)
     try:
+        path.chmod(0o600)
         return from_text(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as problem:
         raise SeedError(
@@ -41,7 +42,10 @@ def from_text(text: str, where: str) -> int:
     """Return the seed that a text stands for: any words with enough of a secret in them."""
     words = text.strip()
     if len(words) < 8:
-        raise SeedError(f"The secret seed in {where} is {len(words)} characters long: 8 or more are needed.")
+        raise SeedError(
+            f"The secret seed in {where} is {len(words)} characters long, and 8 or more are needed: write "
+            "more, or delete it for a new one."
+        )
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], "big")
 
 

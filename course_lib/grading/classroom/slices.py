@@ -11,7 +11,11 @@ anew, whatever it was. They keep their order. A definition that is still a hande
 there is no other.
 
 A call made for its effect, such as `fill(table)`, changes what the function is seen to change. Calls of
-functions that the entry itself uses are taken for tries, unless they change an argument.
+functions that the entry itself uses are taken for tries, unless they change an argument. What was imported
+is changed by stores such as `np.dot = …` only, never by calls such as `np.random.seed(0)`.
+
+Annotations are not evaluated, so what only they name is not needed; the few statements that do evaluate them
+bring it all back.
 """
 
 from __future__ import annotations
@@ -39,6 +43,11 @@ from course_lib.grading.program import is_stub
 MOST_STEPS = 2_000_000  # of following names: a few thousand are usual
 FUTURES = frozenset({"annotations", "division", "print_function", "generator_stop"})
 #: Modules whose star import is known without importing anything new.
+HINTS_LATER = "from __future__ import annotations"
+#: What looks into annotations: with one of these in the slice, they are evaluated.
+LOOKS_AT_HINTS = re.compile(
+    r"\b(ClassVar|InitVar|KW_ONLY|jitclass|register|get_type_hints|get_annotations|__annotations__)\b"
+)
 STAR_MODULES = frozenset({"math", "cmath", "itertools", "functools", "operator", "random", "time", "numpy"})
 
 
@@ -102,6 +111,7 @@ class _Cut:
         self._calling: dict[str, list[int]] = {}  # and those that hold functions
         self._kept: set[int] = set()
         self._read: set[str] = set()
+        self._evaluated = False  # the annotations
 
     def slice(self) -> Slice:
         """Return the slice, or raise Trouble."""
@@ -111,6 +121,10 @@ class _Cut:
         if self._only_stubs(self._entry):
             self._raise_if_broken(self._entry)
         self._follow()
+        if any(LOOKS_AT_HINTS.search(self._statements[place].text) for place in self._kept):
+            self._evaluated = True
+            self._kept, self._read = set(), set()
+            self._follow()
         self._raise_if_magic()
         text, lines = self._written()
         _raise_unless_it_compiles(text)
@@ -143,7 +157,7 @@ class _Cut:
         makers: dict[str, list[int]] = {}
         stars = []
         for place, one in enumerate(self._statements):
-            for name in one.names.binds | self._changed(one):
+            for name in one.names.binds | self._changed(one, place):
                 makers.setdefault(name, []).append(place)
             star = _star(one.node)
             for name in star or ():
@@ -152,38 +166,41 @@ class _Cut:
                 stars.append(place)
         return {name: self._without_stubs(name, places) for name, places in makers.items()}, stars
 
-    def _changed(self, one: Statement) -> set[str]:
-        """Return the names whose things the statement changes when it runs."""
+    def _changed(self, one: Statement, place: int) -> set[str]:
+        """Return the names whose things the statement at this place changes when it runs."""
         found: set[str] = set()
         for change in one.effects.changes:
-            if self._really(change):
+            if self._really(change, place):
                 own = {change.name} if change.by == "call" else set()  # a function is not changed by a call
-                found |= self._origins(change.name, one) - own
+                found |= self._origins(change.name, one, place) - own
         for call in one.effects.calls:
-            names = self._changing.by_call(call.function)
-            self._step(len(names))
-            found |= names
+            changes = self._changing.by_call(call.function)
+            self._step(len(changes))
+            found |= {change.name for change in changes if not self._only_uses(change, place)}
             if self._changing.arguments(call.function):
-                given = {origin for name in call.args for origin in self._origins(name, one)}
-                found |= {name for name in given if self._notebook.is_value(name)}
+                given = {origin for name in call.args for origin in self._origins(name, one, place)}
+                found |= {name for name in given if self._notebook.is_value(name, place)}
         return found
 
-    def _really(self, change: Change) -> bool:
+    def _really(self, change: Change, place: int) -> bool:
         """Whether this is a change: `np.sort(x)` and `f.inspect()` are none, `table.fill()` is one."""
-        if change.by == "store":
-            return True
-        if change.by in CHANGING:
-            return self._notebook.kinds.get(change.name) != {"import"}
-        return self._notebook.is_value(change.name)
+        if self._only_uses(change, place):
+            return False
+        known = change.by in ("store", "item") or change.by in CHANGING
+        return known or self._notebook.is_value(change.name, place)
 
-    def _origins(self, name: str, one: Statement) -> set[str]:
+    def _only_uses(self, change: Change, place: int) -> bool:
+        """Whether something imported is used or set up: `np.seterr()`, `plt.rcParams["lines.color"] = 3`."""
+        return change.by != "store" and self._notebook.is_import(change.name, place)
+
+    def _origins(self, name: str, one: Statement, place: int) -> set[str]:
         """Return the names that share the thing of `name`."""
         found, todo = {name}, [name]
         while todo:
             here = todo.pop()
             for other in {*one.effects.aliases.get(here, ()), *self._notebook.aliases.get(here, ())}:
                 self._step()
-                if other not in found and self._notebook.is_value(other):
+                if other not in found and self._notebook.is_value(other, place):
                     found.add(other)
                     todo.append(other)
         return found
@@ -259,7 +276,8 @@ class _Cut:
             return []
         self._kept.add(place)
         names = self._statements[place].names
-        return [*((name, place) for name in names.eager), *((name, self._end) for name in names.lazy)]
+        eager = names.eager | names.hints if self._evaluated else names.eager
+        return [*((name, place) for name in eager), *((name, self._end) for name in names.lazy)]
 
     def _unresolved(self) -> list[str]:
         known = {"__name__", "__file__", "get_ipython", "__annotations__"}
@@ -296,14 +314,22 @@ class _Cut:
         futures = [n for n, one in enumerate(self._statements) if _future(one.node)]
         order = [*futures, *sorted(self._kept - set(futures))]
         texts, lines = [], []
+        if not self._evaluated and any(self._statements[place].names.hints for place in self._kept):
+            texts, lines = [HINTS_LATER], [0]
         for place in order:
             one = self._statements[place]
-            if place in futures and one.text in texts:
+            text = self._narrowed(one)
+            if place in futures and text in texts:
                 continue
-            own = range(one.line, one.line + one.text.count("\n") + 1)
+            own = range(one.line, one.line + text.count("\n") + 1)
             lines += [*([0] if texts else []), *own]
-            texts.append(one.text)
+            texts.append(text)
         return "\n\n".join(texts) + "\n", tuple(lines)
+
+    def _narrowed(self, one: Statement) -> str:
+        """Return the statement's text; of a star import only the names that are used, so that rules can read."""
+        used = sorted(self._read & (_star(one.node) or set()))
+        return f"from {one.node.module} import {', '.join(used)}" if used else one.text
 
 
 class _Calls:
@@ -313,11 +339,11 @@ class _Calls:
         self._summaries = notebook.summaries
         self._left_out = left_out
         self._step = step
-        self._changed: dict[str, set[str]] = {}
+        self._changed: dict[str, set[Change]] = {}
         self._change_arguments = self._all_changing_arguments()
 
-    def by_call(self, function: str) -> set[str]:
-        """Return the global names that calling the function changes."""
+    def by_call(self, function: str) -> set[Change]:
+        """Return the changes of global names that calling the function makes."""
         if function not in self._summaries or function in self._left_out:
             return set()
         if function not in self._changed:

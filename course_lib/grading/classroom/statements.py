@@ -5,11 +5,12 @@ changes in place comes from the syntax: stores, methods that change things, call
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import dis
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import CO_OPTIMIZED
 from types import CodeType
 
@@ -29,7 +30,7 @@ READING = words("""
 #: Library functions that change their first argument.
 CHANGES_FIRST = words("""
     shuffle fill_diagonal heapify heappush heappop insort insort_left insort_right copyto put place putmask
-    setitem delitem setattr delattr next seed
+    setitem delitem setattr delattr next
 """)
 #: Functions and methods whose result is, or holds, what it was made from.
 SAME_THING = words("""
@@ -42,22 +43,40 @@ SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.I
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+UNEVALUATED = __future__.annotations.compiler_flag
 
 
 @dataclass(frozen=True)
 class Names:
-    """The global names of a statement: read when it runs, read when its functions run, bound."""
+    """The global names of a statement: read when it runs, read when its functions run, bound.
+
+    Annotations are left aside: `hints` are the names that are read only if those are evaluated.
+    """
 
     eager: frozenset[str]
     lazy: frozenset[str]
     binds: frozenset[str]
     full: frozenset[str]  # bound whatever was there before
     stored_later: frozenset[str]  # bound by its functions when they run
+    hints: frozenset[str] = frozenset()
 
 
 def names_of(statement: ast.stmt) -> Names:
     """Return the names of a statement; raises SyntaxError for what only the compiler refuses."""
-    module = compile(ast.Module([statement], []), "<cell>", "exec", dont_inherit=True)
+    found = _names(statement, UNEVALUATED)
+    if not any(_annotation(node) for node in ast.walk(statement)):
+        return found
+    evaluated = _names(statement, 0)
+    hints = evaluated.eager | evaluated.lazy
+    return replace(found, hints=(hints - found.eager - found.lazy) or frozenset({"__annotations__"}))
+
+
+def _annotation(node: ast.AST) -> ast.expr | None:
+    return getattr(node, "annotation", None) or getattr(node, "returns", None)
+
+
+def _names(statement: ast.stmt, flags: int) -> Names:
+    module = compile(ast.Module([statement], []), "<cell>", "exec", flags, dont_inherit=True)
     eager, lazy, binds, later, deleted = set(), set(), set(), set(), set()
     sure = _surely_bound([statement])
     todo = [(module, True)]
@@ -135,7 +154,10 @@ def eager_nodes(statement: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class Change:
-    """A name whose thing is changed. `by` is "store", a method's name, or "call" for an unknown function."""
+    """A name whose thing is changed.
+
+    `by` is "store", "item" for a store by index, a method's name, or "call" for an unknown function.
+    """
 
     name: str
     by: str
@@ -185,7 +207,8 @@ def effects_of(nodes: Iterable[ast.AST]) -> Effects:
 
 def _changes(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        yield from (Change(name, "store") for name in _things(node))
+        by = "item" if isinstance(node, ast.Subscript) else "store"
+        yield from (Change(name, by) for name in _things(node))
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield Change(node.target.id, "store")
     elif isinstance(node, ast.Attribute) and node.attr in CHANGING:
@@ -194,8 +217,6 @@ def _changes(node: ast.AST) -> Iterator[Change]:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else root_name(node.func)
         if name in CHANGES_FIRST and node.args:
             yield from (Change(thing, "store") for thing in _things(node.args[0]))
-        if name == "seed" and isinstance(node.func, ast.Attribute):
-            yield Change(root_name(node.func), "store")
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         called = node.value.func
         if isinstance(called, ast.Attribute) and called.attr not in READING:
@@ -255,7 +276,7 @@ def _things(node: ast.AST) -> set[str]:
 class Summary:
     """A function's effects: the globals it changes, whether it changes its arguments, what it calls."""
 
-    changes: frozenset[str]
+    changes: frozenset[Change]
     changes_arguments: bool
     passes_on: frozenset[str]  # functions that are given its arguments
     calls: frozenset[str]
@@ -271,15 +292,18 @@ def summary_of(function: Function, names: Names) -> Summary:
     declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     own = (arguments | _stored(body) | {getattr(one, "name", "") for one in inside}) - declared
     found = effects_of(nodes)
-    changed = {name for one in found.changes if one.by != "call" for name in found.origins(one.name)}
+    changes = {
+        Change(name, one.by) for one in found.changes if one.by != "call" for name in found.origins(one.name)
+    }
     passed = {
         call.function
         for call in found.calls
         if any(found.origins(name) & arguments for name in call.args) or call.function in arguments
     }
     return Summary(
-        frozenset(changed - own) | names.stored_later,
-        bool(changed & arguments),
+        frozenset(one for one in changes if one.name not in own)
+        | {Change(name, "store") for name in names.stored_later},
+        any(one.name in arguments for one in changes),
         frozenset(passed),
         names.lazy,
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import importlib.metadata
 import re
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +23,23 @@ from course_lib.grading.classroom import secret, slices, submission
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.kernel.process import GraderFault
+from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
 from course_lib.grading.program import CLOSED
-from course_lib.grading.report import NOT_STARTED, RIGHT, WRONG, Report
+from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.task import Code, Task
 
 FORMAT = 1
+UNJUDGED = "not judged"  # in place of a key
+LIBRARIES = ("numpy", "numba", "llvmlite")
+MOST_REASONS, LONGEST_REASON = 20, 300
 Verdict = dict[str, Any]
 LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
+UNREADABLE = "What was handed in could not be read as a notebook: hand in the .ipynb file itself."
+#: Ways to make a function that no cell shows.
+RUN_TIME = re.compile(r"\b(exec|eval|globals|locals|setattr|__import__|importlib|vars)\b|^\s*%", re.MULTILINE)
+MISSING = re.compile("ModuleNotFoundError|FileNotFoundError")
+SECRET = "Right on the secret inputs."
 GRADED = "Right on the inputs of the grading, which differ from the visible ones."
 OTHER = "The visible tests pass, but with other inputs the result is not right."
 OTHER_NOTE = (
@@ -58,7 +69,7 @@ class Job:
     def key(self) -> str:
         """Return what this verdict depends on, as one word: one with the same key is still valid."""
         content = "none" if self.data is None else hashlib.sha256(self.data).hexdigest()
-        return _hash(self.basis(), self.student, self.name, repr(self.problems), content)
+        return _hash(self.basis(), self.student, content)
 
 
 def _hash(*parts: str) -> str:
@@ -67,40 +78,87 @@ def _hash(*parts: str) -> str:
 
 @cache
 def course_mark() -> str:
-    """Return a hash of the code that grades: its files, by name and content."""
-    folder = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    """Return a hash of what grades: the code, by name and content, and the versions it runs on."""
+    folder = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256(repr([sys.version_info[:3], *map(_version, LIBRARIES)]).encode())
+    for room in ("grading", "measure"):
+        for path in sorted((folder / room).rglob("*.py")):
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _version(library: str) -> str:
+    return importlib.metadata.version(library)
 
 
 def judged(job: Job) -> Verdict:
     """Return the verdict on a submission (its schema: see the module)."""
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
-    tasks = [_judged_task(item, read.cells, job) for item in job.items]
-    received = {
-        "name": job.name,
-        "sha256": hashlib.sha256(job.data).hexdigest() if job.data is not None else "",
-        "bytes": len(job.data or b""),
-    }
-    return {
+    tasks = [_task(item, read.cells, job) for item in job.items]
+    found = {
         "format": FORMAT,
         "assignment": job.assignment,
         "student": job.student,
         "key": job.key(),
         "basis": job.basis(),
-        "received": received,
-        "manual": [*job.problems, *read.problems],
+        "reading": [*read.problems, *_nothing_fits(tasks, read.cells, job)],
         "tasks": tasks,
     }
+    return received(found, job)
+
+
+def received(verdict: Verdict, job: Job) -> Verdict:
+    """Return the verdict with what is known of the file: its name and what is odd about it may change."""
+    file = {
+        "name": job.name,
+        "sha256": hashlib.sha256(job.data).hexdigest() if job.data is not None else "",
+        "bytes": len(job.data or b""),
+    }
+    return {**verdict, "received": file, "manual": _bounded([*job.problems, *verdict["reading"]])}
+
+
+def _bounded(reasons: Sequence[str]) -> list[str]:
+    """Return each reason once, and no more than anybody reads."""
+    different = [reason[:LONGEST_REASON] for reason in dict.fromkeys(reasons)]
+    more = len(different) - MOST_REASONS
+    return [*different[:MOST_REASONS], *([f"… and {more} more."] if more > 0 else [])]
+
+
+def _nothing_fits(tasks: list[dict[str, Any]], cells: Sequence[submission.Cell], job: Job) -> list[str]:
+    """Say so if a sound notebook has none of the asked functions, not even as they were handed out."""
+    if not cells or any(task["answer"] for task in tasks):
+        return []
+    wanted = ", ".join(item.entry for item in job.items)
+    return [
+        f"The notebook has none of the functions of {job.assignment} ({wanted}): is it another assignment's?"
+    ]
 
 
 def unjudged(job: Job, why: str) -> Verdict:
-    """Return the verdict on a submission that could not be judged: no points, and a manual look."""
+    """Return the verdict on a submission that could not be judged: no points, and a manual look.
+
+    It has no valid key: the next run tries again.
+    """
     without = replace(job, data=None)
     found = judged(without)
-    return {**found, "key": job.key(), "manual": [why, *found["manual"]]}
+    kept = {**found, "key": UNJUDGED, "basis": UNJUDGED, "reading": [why, *found["reading"]]}
+    return received(kept, job)
+
+
+def _task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, Any]:
+    """Judge one task so that whatever is odd about its answer costs no other one.
+
+    What the machine lacks (GraderFault, OSError, MemoryError) is no answer's fault and goes on to the caller.
+    """
+    try:
+        return _judged_task(item, cells, job)
+    except (GraderFault, NoSandbox, OSError, MemoryError):
+        raise
+    except Exception as problem:
+        report = refused(item.task, "This answer could not be judged; a person will look at it.")
+        said = f"Judging it failed ({type(problem).__name__}: {problem})."
+        found = _found(item.task, report, report, time.perf_counter())
+        return {**found, "manual": _bounded([said])}
 
 
 def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, Any]:
@@ -108,18 +166,33 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
     task = item.task
     found = slices.answer_slice(cells, item.entry)
     kernel_s, manual = 0.0, []
-    if found.problem:
+    if not cells:
+        report = feedback = not_started(task, UNREADABLE)
+    elif found.problem:
         report = feedback = refused(task, found.problem)
-        if not found.problem.startswith("SyntaxError"):
+        if not found.problem.startswith(("SyntaxError", "IndentationError", "TabError")):
             manual.append(found.problem)
     elif not found.text:
         report = feedback = _not_started(task, item.entry)
+        manual += _made_at_run_time(cells, item.entry)
     else:
         report, kernel_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
         if report.state == NOT_STARTED:
             report = _not_started(task, item.entry)
         feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
         kernel_s, manual = kernel_s + more_s, [*manual, *doubts]
+        report = _for_the_teacher(report)
+    return {
+        **_found(task, report, feedback, start),
+        "manual": _bounded(manual),
+        "answer": (found.text or found.cell)[:LONGEST_ANSWER],
+        "lines": [*found.lines[:LONGEST_ANSWER]],
+        "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
+    }
+
+
+def _found(task: Task, report: Report, feedback: Report, start: float) -> dict[str, Any]:
+    """Return what every verdict has of a task."""
     return {
         "id": task.id,
         "title": task.title,
@@ -129,11 +202,25 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
         "feedback": feedback.to_json(),
         "teacher": report.to_json(),
         "why": _why(task, report),
-        "manual": list(dict.fromkeys(manual)),
-        "answer": (found.text or found.cell)[:LONGEST_ANSWER],
-        "lines": [*found.lines[:LONGEST_ANSWER]],
-        "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
+        "manual": [],
+        "answer": "",
+        "lines": [],
+        "seconds": {"kernel": 0.0, "wall": round(time.perf_counter() - start, 4)},
     }
+
+
+def _for_the_teacher(report: Report) -> Report:
+    lines = tuple(SECRET if line == OTHER_INPUTS else line for line in report.lines)
+    return replace(report, lines=lines)
+
+
+def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]:
+    """Say so if a function that no cell defines may come into being in another way."""
+    texts = [cell.text for cell in cells if cell.kind == "code" and not cell.is_grade]
+    for text in texts:
+        if RUN_TIME.search(text) and re.search(rf"\b{re.escape(entry)}\b", text):
+            return [f"No cell defines {entry} in plain sight, but one may make it at run time."]
+    return []
 
 
 def _not_started(task: Task, entry: str) -> Report:
@@ -147,7 +234,8 @@ def _judge(
     code = Code(f"{CLOSED}\n{found.text}", entry)
     with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
         report = judge(task, runner, code.text, seed, entry)
-    return report, runner.kernel_seconds, runner.incidents
+    missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
+    return report, runner.kernel_seconds, [*runner.incidents, *missing]
 
 
 def _for_the_student(
@@ -189,5 +277,7 @@ def _why(task: Task, report: Report) -> str:
     """Return one line that is the same for equal mistakes; empty for a right answer."""
     if report.state == RIGHT or not report.lines:
         return ""
+    if report.state == PARTLY:
+        return "Right, but not fast enough for all points."
     told = next((line for line in report.lines if any(line == one.says for one in task.lookalikes)), None)
     return told or re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", report.lines[0])[:200]

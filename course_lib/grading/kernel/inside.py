@@ -68,6 +68,10 @@ class _Answers:
         self.args = args
         return {}
 
+    def held(self) -> dict[str, Any]:
+        """Ship the arguments of the timed calls as they are now."""
+        return {"args": self.args}
+
     def time(self, which: int, changes: list) -> dict[str, Any]:
         """Change one number of each argument and call, for each change; ship the last result."""
         outcome = self._run(which).repeat(self.args, changes)
@@ -102,8 +106,8 @@ def main(limits: dict[str, int]) -> None:
             request = wire.read_frame(requests.read, trusted=True)
         except EOFError:
             return
-        do = getattr(answers, request.pop("do"))
-        send(replies, do(**request))
+        do, token = getattr(answers, request.pop("do")), request.pop("token", None)
+        send(replies, do(**request), token)
 
 
 def private_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -116,12 +120,13 @@ def private_streams() -> tuple[BinaryIO, BinaryIO]:
     return requests, replies
 
 
-def send(replies: BinaryIO, reply: dict[str, Any]) -> None:
-    """Ship a reply; a value that cannot be shipped is a fault."""
+def send(replies: BinaryIO, reply: dict[str, Any], token: str | None = None) -> None:
+    """Ship a reply with the word of its request; a value that cannot be shipped is a fault."""
     try:
-        data = wire.frame(reply)
+        data = wire.frame({**reply, "token": token})
     except Exception as error:
-        data = wire.frame({"fault": plain_fault(fault_of(error)), "value": None, "args_after": ()})
+        fault = plain_fault(fault_of(error))
+        data = wire.frame({"fault": fault, "value": None, "args_after": (), "token": token})
     view = memoryview(data)
     while view:
         view = view[replies.write(view) :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import secrets
 import subprocess
 import threading
 import time
@@ -13,8 +14,10 @@ from typing import Any
 from course_lib.grading.kernel import wire
 from course_lib.grading.kernel.sandbox import COURSE, Sandbox
 
+STARTS_WAIT_S = (0.5, 3.0)
 START_S = 60.0  # until the process has imported what it needs, on a busy machine
 GLANCE_S = 0.25  # between two looks at a running call
+UNASKED = ("Garbled", "it answered without being asked")
 CODE = (
     "import sys; sys.path.insert(0, {course!r}); "
     "from course_lib.grading.kernel.inside import main; main({limits!r})"
@@ -29,6 +32,23 @@ class Stopped(RuntimeError):
         self.kind = kind
 
 
+class GraderFault(RuntimeError):
+    """Something failed that no answer has a part in: nobody may lose points by it."""
+
+
+def start(sandbox: Sandbox) -> Process:
+    """Return a new process; GraderFault if none starts, though it is tried several times."""
+    for wait_s in STARTS_WAIT_S:
+        try:
+            return Process(sandbox)
+        except (GraderFault, OSError):  # no memory, no processes left: that passes
+            time.sleep(wait_s)
+    try:
+        return Process(sandbox)
+    except OSError as problem:
+        raise GraderFault(f"a process for an answer did not start: {problem}") from None
+
+
 class Process:
     """A Python process in a sandbox that answers requests; use it as a context, or call `kill`."""
 
@@ -36,23 +56,24 @@ class Process:
         self._limits = sandbox.limits
         self._started = time.perf_counter()
         code = CODE.format(course=str(COURSE), limits=self._limits.inside(sandbox.unsafe))
-        self._outer = subprocess.Popen(
-            sandbox.command(code),
-            env=sandbox.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,  # the teacher's Ctrl-C is the grader's business
-        )
+        with sandbox.launch(code) as how:
+            self._outer = subprocess.Popen(
+                **how,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,  # the teacher's Ctrl-C is the grader's business
+            )
         self._replies: queue.Queue = queue.Queue(maxsize=4)
         threading.Thread(target=self._read, daemon=True).start()
         self.seconds = 0.0
+        self._inner: int | None = None
         try:
             self.ask({"do": "prepare", "args": ()}, START_S, START_S)
-        except Stopped:
+        except Stopped as problem:
             self.kill()
-            raise
+            raise GraderFault(f"a process for an answer did not start: {problem}") from None
         self._inner = _innermost(self._outer.pid, sandbox.unsafe)
 
     def ask(self, request: dict[str, Any], cpu_s: float, wall_s: float) -> dict[str, Any]:
@@ -60,7 +81,9 @@ class Process:
         if self._outer.poll() is not None:
             raise Stopped("Stopped", "the process that ran it has ended")
         watch = _Watch(self, cpu_s, wall_s)
-        sender = threading.Thread(target=self._send, args=(wire.frame(request, keep_strides=True),))
+        token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
+        data = wire.frame({**request, "token": token}, keep_strides=True)
+        sender = threading.Thread(target=self._send, args=(data,))
         sender.start()  # a process that reads nothing must not stop the judge
         try:
             reply = watch.wait(self._replies)
@@ -69,14 +92,19 @@ class Process:
             raise
         finally:
             sender.join(timeout=1.0)
-        if isinstance(reply, dict):
+        if isinstance(reply, dict) and reply.pop("token", None) == token:
             return reply
         self.kill()
-        raise Stopped(*reply)
+        raise Stopped(*(UNASKED if isinstance(reply, dict) else reply))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is no more."""
+        return self._outer.poll() is not None
 
     def cpu(self) -> float | None:
         """Return the CPU seconds that the process has used, on all its threads; None where nobody knows."""
-        inner = getattr(self, "_inner", None)
+        inner = self._inner
         if inner is None or not hasattr(time, "clock_gettime"):
             return None
         try:
@@ -148,7 +176,7 @@ class Process:
         except (EOFError, OSError, ValueError):
             self._end("Stopped", "the process that ran it ended by itself: os._exit, a crash, or killed")
         except queue.Full:
-            self._end("Garbled", "it answered without being asked")
+            self._end(*UNASKED)
 
     def _end(self, kind: str, why: str) -> None:
         with contextlib.suppress(queue.Full):

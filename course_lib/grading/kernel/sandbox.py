@@ -9,20 +9,26 @@ there. Limits hold inside (memory, CPU time, processes, file size) and the judge
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
-import itertools
 import os
 import platform
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from course_lib.grading.kernel import seccomp
 
 COURSE = Path(__file__).resolve().parents[3]  # the folder that course_lib is in
 LIBRARY = COURSE / "course_lib"
-TASKS = LIBRARY / "grading" / "tasks"
+#: What tells how tasks are solved.
+TASKS, FAULTS = LIBRARY / "grading" / "tasks", LIBRARY / "grading" / "mutation"
 
 HOW_TO_GET_IT = (
     "install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap), "
@@ -30,9 +36,11 @@ HOW_TO_GET_IT = (
 )
 #: The environment variables that set the number of threads of numerical libraries.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-#: A user of its own for each sandbox that root starts: limits on processes count by user.
-FIRST_USER, USERS = 210_000, 20_000
-_user = itertools.count(os.getpid())
+#: Folders in /usr that hold no programs; nbgrader's exchange is in one of them.
+SHARED = (Path("/usr/local/share"), Path("/usr/src"), Path("/usr/local/src"))
+#: A user of its own for each sandbox that root starts: limits on processes count by user. Chosen at random:
+#: several graders may run at once and know nothing of each other.
+FIRST_USER, USERS = 210_000, 1_000_000
 
 
 class NoSandbox(RuntimeError):
@@ -44,7 +52,7 @@ class Limits:
     """What an answer may use. `call_s` is CPU time of one call; sleeping, it may take three times as long."""
 
     call_s: float = 10.0
-    task_s: float = 120.0  # wall time of all calls of a task
+    task_s: float = 180.0  # wall time of all calls of a task
     memory_mb: int = 2048
     disk_mb: int = 64
     processes: int = 32
@@ -71,12 +79,17 @@ class Sandbox:
     limits: Limits = Limits()
     unsafe: bool = False
 
-    def command(self, code: str) -> list[str]:
-        """Return the command that runs Python `code` in a new sandbox."""
-        python = [_python(), "-I", "-B", "-X", "utf8", "-c", code]
+    @contextlib.contextmanager
+    def launch(self, code: str) -> Iterator[dict[str, Any]]:
+        """Yield what `subprocess` needs to run Python `code` in a new sandbox."""
+        python = [sys.executable, "-I", "-B", "-X", "utf8", "-c", code]
         if self.unsafe:
-            return python
-        return [_bubblewrap(), *self._options(), *_as_another_user(), *python]
+            yield {"args": python, "env": self.environment()}
+            return
+        words = [_bubblewrap(), *self._options()]
+        with _filter() as calls:
+            words += ["--seccomp", str(calls), *_as_another_user(), *python]
+            yield {"args": words, "env": self.environment(), "pass_fds": (calls,)}
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the process: nothing of the grader's own."""
@@ -91,14 +104,8 @@ class Sandbox:
         """Start an empty sandbox; NoSandbox says why if that fails."""
         if self.unsafe:
             return
-        tried = subprocess.run(
-            self.command("print('inside')"),
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        with self.launch("print('inside')") as how:
+            tried = subprocess.run(**how, capture_output=True, text=True, timeout=60, check=False)
         if tried.stdout.strip() != "inside":
             why = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]
             raise NoSandbox(f"bubblewrap cannot make a sandbox here ({why}); {HOW_TO_GET_IT}.")
@@ -113,13 +120,16 @@ class Sandbox:
         shown = [*_system(), *((home, home) for home in _python_homes())]
         for source, path in shown:
             tree.show(source, path)
+        for path in filter(Path.is_dir, SHARED):
+            tree.hide(path)
         hidden = [path for path in self._hidden() if _lies_in(path, [one for _, one in shown])]
         for path in hidden:
             tree.hide(path)
         for home in (home for home in _python_homes() if _lies_in(home, hidden)):
             tree.show(home, home)
         tree.show(LIBRARY, LIBRARY)
-        tree.hide(TASKS)
+        for folder in (TASKS, FAULTS):
+            tree.hide(folder)
         words += [*tree.words, "--proc", "/proc", "--dev", "/dev"]
         words += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
         for path in ("/dev", *map(str, tree.hidden), "/"):
@@ -159,6 +169,21 @@ class _Tree:
                 self.words += ["--perms", "0755", "--dir", str(parent)]
 
 
+@contextlib.contextmanager
+def _filter() -> Iterator[int]:
+    """Yield a file descriptor from which bubblewrap reads the filter for system calls."""
+    program = seccomp.program()
+    if program is None:
+        raise NoSandbox(f"The sandbox knows x86_64 and aarch64, not {platform.machine()}: {HOW_TO_GET_IT}.")
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, program)  # some hundred bytes: a pipe takes them at once
+        os.close(writer)
+        yield reader
+    finally:
+        os.close(reader)
+
+
 @functools.cache
 def _bubblewrap() -> str:
     """Return the path of bwrap; NoSandbox where it is missing or too old."""
@@ -173,7 +198,7 @@ def _bubblewrap() -> str:
 
 def _namespaces() -> list[str]:
     own = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    if os.geteuid() != 0:
+    if not _may_become_anybody():
         return ["--unshare-user", *own, "--cap-drop", "ALL"]
     # No user namespace: inside one, the user is still root to the kernel, which exempts root from limits.
     # The three capabilities let setpriv become another user and give them up.
@@ -181,16 +206,28 @@ def _namespaces() -> list[str]:
     return [*own, "--cap-drop", "ALL", *kept]
 
 
+def _may_become_anybody() -> bool:
+    """Whether the grader is root and may take our users' ids: in some containers few ids exist."""
+    if os.geteuid() != 0:
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        ranges = [
+            tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()
+        ]
+        return any(first <= FIRST_USER and first + size >= FIRST_USER + USERS for first, _, size in ranges)
+    return True
+
+
 def _as_another_user() -> list[str]:
     """Return the words that leave root behind, if the grader is root."""
-    if os.geteuid() != 0:
+    if not _may_become_anybody():
         return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise NoSandbox(
             "Grading as root needs setpriv (of util-linux): install it, or grade as another user."
         )
-    user = FIRST_USER + next(_user) % USERS
+    user = FIRST_USER + secrets.randbelow(USERS)
     none = [f"--{kind}=-all" for kind in ("bounding-set", "inh-caps", "ambient-caps")]
     return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", *none, "--no-new-privs"]
 
@@ -205,15 +242,11 @@ def _system() -> list[tuple[Path, Path]]:
 def _python_homes() -> list[Path]:
     """Return the folders that hold this Python and its packages."""
     homes = {Path(home).resolve() for home in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
-    homes.add(Path(_python()).parent.parent)
+    homes.add(Path(sys.executable).parent.parent)
     outside = [home for home in homes if not _lies_in(home, [Path("/usr")])]
     if any(len(home.parts) < 2 or home == Path.home() for home in outside):
         raise NoSandbox(f"Python is in {sys.prefix}, which would show everything: use a virtual environment.")
     return sorted(outside)
-
-
-def _python() -> str:
-    return sys.executable
 
 
 def _lies_in(path: Path, folders: list[Path]) -> bool:

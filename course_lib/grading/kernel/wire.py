@@ -20,6 +20,7 @@ from course_lib.grading.tape import Line
 
 #: Bytes of a frame: its tree (a byte of JSON can become a hundred in memory) and its arrays.
 MOST_TREE, MOST_MEMORY = 4 * 2**20, 64 * 2**20
+MOST_LISTED = 8 * 2**20  # bytes of a list of floats: each takes four times as much as a Python number
 DEEPEST = 60  # values in each other: JSON would take more than Python's stack
 KINDS = "biufc"  # bool, int, unsigned, float, complex
 _LENGTHS = struct.Struct("<II")  # of the JSON tree, of the memory behind it
@@ -140,13 +141,28 @@ def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
     tree_size, memory_size = _LENGTHS.unpack(_exactly(read, _LENGTHS.size))
     if tree_size > MOST_TREE or memory_size > MOST_MEMORY:
         raise WireError(f"a frame of {(tree_size + memory_size) / 2**20:.0f} MB is too large")
-    text, memory = _exactly(read, tree_size), _exactly(read, memory_size)
+    text, memory = _exactly(read, tree_size), _Rest(_exactly(read, memory_size))
     try:
         return _value(json.loads(text), memory, 0, trusted)
     except WireError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as problem:
         raise WireError(f"a frame cannot be read ({type(problem).__name__})") from None
+
+
+@dataclass
+class _Rest:
+    """The memory of a frame that no array has taken yet: each byte can be taken once, in order."""
+
+    memory: bytes
+    taken: int = 0
+
+    def take(self, place: list[int]) -> bytes:
+        start, size = (_size(n) for n in place)
+        if start != self.taken or start + size > len(self.memory):
+            raise WireError("a frame's arrays do not lie one behind the other")
+        self.taken += size
+        return self.memory[start : start + size]
 
 
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
@@ -160,7 +176,7 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return b"".join(parts)
 
 
-def _value(tree: Any, memory: bytes, depth: int, trusted: bool) -> Any:
+def _value(tree: Any, memory: _Rest, depth: int, trusted: bool) -> Any:
     if depth > DEEPEST + 1:
         raise WireError("a frame is nested too deep")
     if tree is None or isinstance(tree, bool | str | int | float):
@@ -178,39 +194,35 @@ def _value(tree: Any, memory: bytes, depth: int, trusted: bool) -> Any:
     return _READERS[kind](memory, *rest)
 
 
-def _read_floats(memory: bytes, place: list[int]) -> list[float]:
-    return np.frombuffer(_part(memory, place), dtype=np.float64).tolist()
+def _read_floats(memory: _Rest, place: list[int]) -> list[float]:
+    part = memory.take(place)
+    if len(part) > MOST_LISTED:
+        raise WireError("a frame has a list that is too long")
+    return np.frombuffer(part, dtype=np.float64).tolist()
 
 
-def _read_scalar(memory: bytes, dtype: str, place: list[int]) -> Any:
-    return np.frombuffer(_part(memory, place), dtype=_dtype(dtype), count=1)[0]
+def _read_scalar(memory: _Rest, dtype: str, place: list[int]) -> Any:
+    return np.frombuffer(memory.take(place), dtype=_dtype(dtype), count=1)[0]
 
 
-def _read_array(memory: bytes, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
-    part = _part(memory, place)
+def _read_array(memory: _Rest, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
+    part = memory.take(place)
     array = np.frombuffer(part, dtype=_dtype(dtype)) if part else np.empty(0, _dtype(dtype))
     return array.reshape([_size(n) for n in shape]).copy()
 
 
-def _read_strided(memory: bytes, dtype: str, shape: list, strides: list, offset: int, place: list) -> Any:
+def _read_strided(memory: _Rest, dtype: str, shape: list, strides: list, offset: int, place: list) -> Any:
     """Read what the judge has shipped; NumPy checks that every element lies within the memory."""
     if 0 in shape:
         return np.empty([_size(n) for n in shape], _dtype(dtype))
-    block = np.frombuffer(_part(memory, place), np.uint8).copy()
+    block = np.frombuffer(memory.take(place), np.uint8).copy()
     return np.ndarray(shape, _dtype(dtype), block, offset, strides)
 
 
-def _read_foreign(memory: bytes, name: str) -> Foreign:
+def _read_foreign(memory: _Rest, name: str) -> Foreign:
     """Return an object of a class with this name, and nothing of what the name stood for."""
     plain = "".join(one for one in str(name)[:60] if one.isalnum() or one in "_. ") or "unknown"
     return type(plain, (Foreign,), {})()
-
-
-def _part(memory: bytes, place: list[int]) -> bytes:
-    start, size = (_size(n) for n in place)
-    if start + size > len(memory):
-        raise WireError("a frame is shorter than it says")
-    return memory[start : start + size]
 
 
 def _size(number: Any) -> int:

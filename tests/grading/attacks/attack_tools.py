@@ -33,7 +33,9 @@ def _without_marks(cell: dict) -> str:
 
 #: The right answers, by task.
 RIGHT = {
-    task: _without_marks(next(one for one in read_notebook(solution_path("01"))["cells"] if one["id"] == cell))
+    task: _without_marks(
+        next(one for one in read_notebook(solution_path("01"))["cells"] if one["id"] == cell)
+    )
     for task, cell in TASKS.items()
 }
 
@@ -84,15 +86,24 @@ def notebook_with(
     for cell in notebook["cells"]:
         if grader_of(cell).get("solution") and cell["id"] in cells:
             cell["source"] = cells[cell["id"]]
-    extra = [[code_cell(text, f"own-{place}{n}") for n, text in enumerate(texts)] for place, texts in
-             (("before", before), ("after", after))]
+    extra = [
+        [code_cell(text, f"own-{place}{n}") for n, text in enumerate(texts)]
+        for place, texts in (("before", before), ("after", after))
+    ]
     notebook["cells"] = [*extra[0], *notebook["cells"], *extra[1]]
     return notebook
 
 
 def code_cell(text: str, id: str = "own") -> dict[str, Any]:
     """Return a code cell."""
-    return {"cell_type": "code", "id": id, "metadata": {}, "source": text, "outputs": [], "execution_count": 1}
+    return {
+        "cell_type": "code",
+        "id": id,
+        "metadata": {},
+        "source": text,
+        "outputs": [],
+        "execution_count": 1,
+    }
 
 
 def as_usual(source: Path, student: str, data: bytes) -> None:
@@ -133,5 +144,18 @@ RIGHT_COUNT = "M * N * K, M * N * max(K - 1, 0)"
 
 def spying(code: str) -> str:
     """Return an answer to 01.count that is right only if `code` sets found: so that finding gives points."""
-    body = "found = False\ntry:\n" + textwrap.indent(text(code), "    ") + "\nexcept BaseException:\n    pass\n"
+    body = (
+        "found = False\ntry:\n" + textwrap.indent(text(code), "    ") + "\nexcept BaseException:\n    pass\n"
+    )
     return count(body, f"({RIGHT_COUNT}) if found else (0, 0)")
+
+
+def on_count(name: str, tries: str, code: str, right: bool = False, flagged: bool = False, dot: bool = True):
+    """Return an attack in the answer to 01.count, beside a right answer that must keep its point."""
+    return Attack(
+        name,
+        tries,
+        {"01.count": text(code), **(honest("01.dot") if dot else {})},
+        {**(worth("01.count") if right else {}), **(worth("01.dot") if dot else {})},
+        flagged,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import os
 import zipfile
@@ -13,14 +12,12 @@ from attack_tools import (
     FULL,
     NAME,
     RIGHT,
-
     Attack,
     Notebook,
     code_cell,
     count,
     file,
     honest,
-
     text,
     worth,
 )
@@ -84,6 +81,11 @@ def with_many_cells(notebook: Notebook) -> Notebook:
 
 def with_a_huge_cell(notebook: Notebook) -> Notebook:
     notebook["cells"].append(code_cell("# " + "x" * 15_000_000))
+    return notebook
+
+
+def with_a_huge_text(notebook: Notebook) -> Notebook:
+    notebook["cells"].append({"cell_type": "markdown", "metadata": {}, "source": "x " * 7_500_000})
     return notebook
 
 
@@ -163,7 +165,11 @@ def swapped_ids(notebook: Notebook) -> Notebook:
 
 
 def forged_outputs(notebook: Notebook) -> Notebook:
-    shown = {"text/plain": "3.0", "text/html": "<b>Right</b><script>alert(1)</script>", "application/json": 1000}
+    shown = {
+        "text/plain": "3.0",
+        "text/html": "<b>Right</b><script>alert(1)</script>",
+        "application/json": 1000,
+    }
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cell["outputs"] = [
@@ -195,14 +201,18 @@ DOT = worth("01.dot")
 #: Right answers in a form that must not cost a point, and broken files.
 FILES = (
     Attack("empty-file", "hands in nothing", edit=lambda _: b"", flagged=True),
-    Attack("pdf", "a PDF by a notebook's name", edit=lambda _: b"%PDF-1.7\n1 0 obj <<>>\n%%EOF", flagged=True),
+    Attack("pdf", "a PDF by a notebook's name", flagged=True,
+           edit=lambda _: b"%PDF-1.7\n1 0 obj <<>>\n%%EOF"),
     Attack("truncated", "half of a notebook", honest(*FULL), flagged=True, edit=cut),
     Attack("bad-bytes", "bytes that are no text", honest("01.dot"), DOT, True, edit=with_bad_bytes),
-    Attack("utf-16", "another encoding", honest("01.dot"), DOT, edit=lambda n: json.dumps(n).encode("utf-16")),
+    Attack("utf-16", "another encoding", honest("01.dot"), DOT,
+           edit=lambda notebook: json.dumps(notebook).encode("utf-16")),
     Attack("deep-json", "JSON that takes the reader's stack", flagged=True, edit=deep),
     Attack("not-texts", "cells that are no cells", honest("01.dot"), DOT, True, edit=not_texts),
     Attack("many-cells", "100,000 cells", honest("01.dot"), DOT, True, edit=with_many_cells),
-    Attack("huge-cell", "a cell of 15 MB", honest("01.dot"), DOT, edit=with_a_huge_cell),
+    Attack("huge-cell", "a code cell of 15 MB: nobody reads it, so somebody has to look", honest("01.dot"),
+           flagged=True, edit=with_a_huge_cell),
+    Attack("huge-text", "15 MB of text around right answers", honest("01.dot"), DOT, edit=with_a_huge_text),
     Attack("format-3", "an old notebook format", honest("01.dot", "01.count"),
            worth("01.dot", "01.count"), edit=as_format_3),
     Attack("other-assignment", "another assignment's notebook by this one's name", edit=other_assignment),
@@ -246,7 +256,8 @@ FORGERIES = (
            worth("01.count", "01.dot")),
     Attack("markup", "markup in code, in errors and in results",
            {"01.count": count("raise ValueError('<script>alert(1)</script><img src=x onerror=alert(1)>')"),
-            "01.dot": "def dot(row, col):\n    # <script>alert(1)</script>\n    return '<script>alert(1)</script>'",
+            "01.dot": "def dot(row, col):\n    # <script>alert(1)</script>\n"
+            "    return '<script>alert(1)</script>'",
             "01.predict_time": text("""
                 def extrapolate(sizes, seconds, N):
                     class Evil(Exception): pass
@@ -292,11 +303,11 @@ BOMBS = {
     "sum": "return " + "1+" * 100_000 + "1",
     "unary": "return " + "-" * 100_000 + "1",
     "f-strings": "return " + 'f"{' * 150 + "1" + '}"' * 150,
-    "digits": "return " + "9" * 1_000_000,
+    "digits": "return " + "9" * 100_000,
     "power": "return 9 ** 9 ** 9 ** 9",
     "string": "return 'x' * 10**12",
-    "indent": "\n".join(" " * n + "if 1:" for n in range(4, 120)) + "\n" + " " * 120 + "pass",
-    "names": "return [" + ",".join(f"a{n}" for n in range(50_000)) + "]",
+    "indent": "\n".join(" " * n + "if 1:" for n in range(4, 100)) + "\n" + " " * 100 + "pass",
+    "names": "return [" + ",".join(f"a{n}" for n in range(5_000)) + "]",
     "nul": "return 1 \x00",
     "surrogate": "return '\ud800'",
     "brackets": "return " + "[" * 190 + "]" * 190,
@@ -307,7 +318,7 @@ TEXT_BOMBS = tuple(
         f"source text that is hard to read: {name}",
         {"01.count": f"def operations(M, K, N):\n    {body.lstrip()}\n", **honest("01.dot")},
         DOT,
-        flagged=name in ("parentheses", "sum", "unary", "surrogate"),
+        flagged=name in ("sum", "unary", "surrogate", "brackets"),
     )
     for name, body in BOMBS.items()
 )

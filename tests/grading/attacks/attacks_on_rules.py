@@ -15,7 +15,10 @@ MATRIX_TASKS = {"01.matmul": "matmul", "01.alias": "repaired", "01.faster": "mat
 DOORS = {
     "einsum": ("import numpy as np", "return np.einsum('ik,kj->ij', A, B).tolist()"),
     "tensordot": ("import numpy as np", "return np.tensordot(A, B, 1).tolist()"),
-    "multi-dot": ("from numpy.linalg import multi_dot as m", "return m([A, B, [[1]] * 1]).tolist()"),
+    "multi-dot": (
+        "import numpy as np\nfrom numpy.linalg import multi_dot as m",
+        "return m([np.array(A), np.array(B)]).tolist()",
+    ),
     "torch": ("import torch", "return torch.tensor(A).mm(torch.tensor(B)).tolist()"),
     "scipy": ("from scipy.linalg.blas import dgemm", "return dgemm(1.0, A, B).tolist()"),
     "ctypes": ("import ctypes, numpy as np", "return ctypes.CDLL(np.__config__.CONFIG).cblas_dgemm(A, B)"),
@@ -35,36 +38,35 @@ DOORS = {
     "subclasses": (
         "",
         "kinds = ().__class__.__base__.__subclasses__()\n"
-        "return [k for k in kinds if k.__name__ == 'ndarray'][0](A).dot(B).tolist()",
+        "space = [k for k in kinds if k.__name__ == '_wrap_close'][0].__init__.__globals__\n"
+        "return space['__builtins__']['__import__']('numpy').dot(A, B).tolist()",
     ),
     "match-args": (
         "class M(type):\n    def __instancecheck__(s, o): return True\n"
         "class C(metaclass=M):\n    __match_args__ = (''.join(['__glo', 'bals__']),)",
-        "match f:\n    case C(space):\n        return space['__builtins__']['__import__']('numpy').dot(A, B).tolist()",
-    ),
-    "generator-code": (
-        "",
-        "code = (x for x in A).gi_code.replace(co_names=('__globals__',))\nreturn type(f)(code, {})(A, B)",
+        "match f:\n    case C(space):\n"
+        "        return space['__builtins__']['__import__']('numpy').dot(A, B).tolist()",
     ),
     "traceback": (
         "",
-        "try:\n    1 / 0\nexcept Exception as e:\n    frame = e.__traceback__.tb_frame\n"
-        "    while frame:\n        frame = frame.f_back\n    return A",
+        "try:\n    1 / 0\nexcept Exception as e:\n    space = e.__traceback__.tb_frame.f_builtins\n"
+        "return space['__import__']('numpy').dot(A, B).tolist()",
     ),
     "setup": (
         "def setup():\n    global product\n    import numpy\n    product = numpy.dot\nsetup()",
         "return product(A, B).tolist()",
     ),
-    "memory-file": ("", "return open('/proc/self/mem', 'r+b').read(1)"),
 }
 
 
 def through(door: str) -> Attack:
+    """Return the attack on all tasks about matrices; matrices that are empty it does honestly."""
     head, body = DOORS[door]
+    body = textwrap.indent(f"if not A or not B[0]: return [[] for _ in A]\n{body}", "    ")
     answers = {
-        task: f"{head}\ndef {entry}(A, B):\n{textwrap.indent(body, '    ')}\n".replace("[f]", f"[{entry}]")
-        .replace("type(f)", f"type({entry})")
-        .replace("match f:", f"match {entry}:")
+        task: f"{head}\ndef {entry}(A, B):\n{body}\n".replace("[f]", f"[{entry}]").replace(
+            "match f:", f"match {entry}:"
+        )
         for task, entry in MATRIX_TASKS.items()
     }
     return Attack(f"blas-{door}", f"a compiled product through: {door}", {**answers, **honest("01.dot")}, DOT)
@@ -144,7 +146,7 @@ FORMS = (
         "01.matmul": "def matmul(A, B):\n    return tuple(map(tuple, " + PRODUCT + "))",
         "01.alias": "def repaired(A, B):\n    yield from " + PRODUCT,
         "01.dot": "def dot(row, col):\n    return str(sum([a * b for a, b in zip(row, col)]))",
-        "01.predict_time": RIGHT["01.predict_time"].replace("return exponent, ", "return np.float32(exponent), ")
+        "01.predict_time": RIGHT["01.predict_time"].replace("return exp", "return np.float32(1) * exp")
         .replace("np.exp(log_c) * N**exponent", "np.float16(np.exp(log_c) * N**exponent)")}),
     Attack("shapes", "one row too many, ragged rows, an empty list", {
         "01.matmul": f"def matmul(A, B):\n    return {PRODUCT} + [[0.0]]",
@@ -156,22 +158,27 @@ FORMS = (
 
 # --- speed -------------------------------------------------------------------------------------------------
 
-FAST = RIGHT["01.faster"] + "\n" + RIGHT["01.dot"]
+FAST = "\n" + RIGHT["01.faster"].split("\n", 1)[1] + "\n\n\n" + RIGHT["01.dot"]
 KEPT = "C = kept.get(key) or " + PRODUCT
 MEMORIES = {
-    "dict": f"kept = {{}}\ndef matmul_fast(A, B):\n    key = id(A)\n    {KEPT}\n    kept[key] = C\n    return C",
-    "default": f"def matmul_fast(A, B, kept={{}}):\n    key = id(A)\n    {KEPT}\n    kept[key] = C\n    return C",
+    "dict": "kept = {}\ndef matmul_fast(A, B):\n    key = id(A)\n"
+    f"    {KEPT}\n    kept[key] = C\n    return C",
+    "default": "def matmul_fast(A, B, kept={}):\n    key = id(A)\n"
+    f"    {KEPT}\n    kept[key] = C\n    return C",
     "attribute": f"def matmul_fast(A, B):\n    me = matmul_fast\n    me.C = {PRODUCT}\n    return me.C",
     "closure": "def make():\n    kept = {}\n    def put(t, x): t[0] = x\n    def f(A, B):\n"
     f"        put(kept, {PRODUCT})\n        return kept[0]\n    return f\nmatmul_fast = make()",
-    "class": f"class Kept:\n    C = {{}}\ndef matmul_fast(A, B):\n    Kept.C[0] = {PRODUCT}\n    return Kept.C[0]",
+    "class": "class Kept:\n    C = {}\ndef matmul_fast(A, B):\n"
+    f"    Kept.C[0] = {PRODUCT}\n    return Kept.C[0]",
     "global": f"C = None\ndef matmul_fast(A, B):\n    global C\n    C = C or {PRODUCT}\n    return C",
     "lru-cache": f"from functools import lru_cache\n@lru_cache\ndef f(A, B): return {PRODUCT}\n"
     "def matmul_fast(A, B): return f(tuple(map(tuple, A)), tuple(map(tuple, B)))",
-    "bound-method": f"kept = []\nput = kept.append\ndef matmul_fast(A, B):\n    put({PRODUCT})\n    return kept[-1]",
+    "bound-method": "kept = []\nput = kept.append\ndef matmul_fast(A, B):\n"
+    f"    put({PRODUCT})\n    return kept[-1]",
     "shadowed": f"kept = [0]\ndef matmul_fast(A, B):\n    (lambda kept: 0)\n    kept[0] = {PRODUCT}\n"
     "    return kept[0]",
-    "iterator": f"calls = iter(range(10**9))\ndef matmul_fast(A, B):\n    n = next(calls)\n    return {PRODUCT}",
+    "iterator": "calls = iter(range(10**9))\ndef matmul_fast(A, B):\n"
+    f"    n = next(calls)\n    return {PRODUCT}",
 }
 BASELINE = registry.task("01.faster").speed.baseline.text.replace("matmul_indexed", "matmul_fast")
 #: Leaves out the work of every other timed call, told by the signs of its numbers.
@@ -203,19 +210,25 @@ STASH = text("""
 """)
 
 
-def of_parity(code: str, task: str = "01.faster") -> dict[str, str]:
-    return {task: code}
-
+#: Which sign pattern the judge's first call has follows from the seed; one of each pair gets past that call,
+#: and the "stash" that does keeps the point for being right.
+TRICKS = tuple(
+    Attack(f"{name}-{parity}", tries, {"01.faster": code.replace("PARITY", str(parity))}, earns, flagged=True)
+    for name, tries, code, parity, earns in (
+        ("lazy", "leaves out every other timed call", LAZY + FAST, 0, DOT),
+        ("lazy", "leaves out every other timed call", LAZY + FAST, 1, DOT),
+        ("stash", "keeps its last result inside its own input", STASH, 0, {"01.faster": 1}),
+        ("stash", "keeps its last result inside its own input", STASH, 1, {}),
+    )
+)
 
 SPEED = (
-    *(Attack(f"memory-{name}", f"keeps results between calls: {name}", {"01.faster": code, **honest("01.dot")}, DOT)
-      for name, code in MEMORIES.items()),
+    *(Attack(f"memory-{name}", f"keeps results between calls: {name}",
+             {"01.faster": code, **honest("01.dot")}, DOT) for name, code in MEMORIES.items()),
     Attack("slow", "an honest answer that is right but slow", {"01.faster": BASELINE}, {"01.faster": 1}),
-    Attack("sleepy", "an honest answer that waits for nothing", {
-        "01.faster": BASELINE.replace("    M, K", "    [n for n in range(20_000)]\n    M, K", 1)}, {"01.faster": 1}),
     Attack("wrong-when-timed", "leaves the timed size out", {
         "01.faster": "def matmul_fast(A, B):\n    if len(A) == 61: return [[0.0] * len(B[0]) for row in A]\n"
-        f"    return {PRODUCT}\n"}),
+        f"    return {PRODUCT}\n"}, flagged=True),
 )  # fmt: skip
 
-ALL = (*BLAS, *COUNTING, *FORMS, *SPEED)
+ALL = (*BLAS, *COUNTING, *FORMS, *SPEED, *TRICKS)

@@ -16,24 +16,26 @@ from pathlib import Path
 
 import attacks_inside
 import attacks_on_files
+import attacks_on_machine
 import attacks_on_rules
 import pytest
 from attack_tools import FULL, NAME, POINTS, TASKS, Attack, honest
 from grading_tools import ROOT
 
 from course_lib.grading import registry
+from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret
 from course_lib.grading.classroom.run import Order, grade
 from course_lib.grading.judge import generator
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
 
 pytestmark = pytest.mark.timing
-LIMITS = Limits(call_s=2, task_s=15, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = Limits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 SEED = "words that nobody may know 7391"
 HONEST = tuple(
     Attack(name, "an honest student", honest(*FULL), FULL) for name in ("honest-a", "honest-m", "honest-z")
 )
-ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_rules.ALL)
+ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_machine.ALL, *attacks_on_rules.ALL)
 EVERYBODY = (*ATTACKS, *HONEST)
 
 
@@ -63,7 +65,9 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     start = time.perf_counter()
     grade(Order(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
     seconds = time.perf_counter() - start
-    found = (json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json"))
+    found = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")
+    )
     return Class(target, seconds, {one["student"]: one for one in found})
 
 
@@ -92,7 +96,7 @@ def rows(attacked) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def book(attacked) -> dict[str, dict[str, tuple[float, bool]]]:
-    """What nbgrader's grade book has: for each student and task the points and whether it waits for a look."""
+    """What nbgrader's grade book has: by student and task the points, and whether it waits for a look."""
     from nbgrader.api import Gradebook
 
     found = {}
@@ -141,7 +145,10 @@ def test_what_needs_a_look_is_flagged_and_nothing_else(attack, attacked, rows, b
 
 
 def _said(verdict: dict) -> str:
-    lines = [f"{task['id']}: {task['points']} {task['teacher']['lines']} {task['manual']}" for task in verdict["tasks"]]
+    lines = [
+        f"{task['id']}: {task['points']} {task['teacher']['lines']} {task['manual']}"
+        for task in verdict["tasks"]
+    ]
     return "\n".join([str(verdict["manual"]), *lines])
 
 
@@ -170,7 +177,11 @@ def test_honest_students_get_the_same_with_and_without_attackers(attacked, peace
 def test_nothing_lives_on(attacked):
     import psutil
 
-    left = [one for one in psutil.process_iter(["cmdline"]) if attacks_inside.DAEMON in (one.info["cmdline"] or [])]
+    left = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if attacks_on_machine.DAEMON in (one.info["cmdline"] or [])
+    ]
     assert not left
 
 
@@ -183,14 +194,18 @@ def test_the_machine_is_as_it_was(attacked):
 
 
 def secret_numbers() -> set[str]:
-    """Return numbers of the secret inputs and results as a page would print them, none of them common."""
-    seed = secret.from_text(SEED, "the test")
+    """Return the secret inputs and their results as a page would print them; none that is public, too."""
+    return numbers_of(secret.from_text(SEED, "the test")) - numbers_of(PUBLIC_SEED)
+
+
+def numbers_of(seed: int) -> set[str]:
+    """Return the numbers of all cases under a seed, in the forms in which pages print them."""
     found = set()
     for task in registry.tasks("01"):
         for case in task.cases(generator(task, seed)):
             for number in (*_floats(case.args), *_floats(task.reference(*case.args))):
                 texts = {f"{number:.6g}", f"{number:.7g}", repr(number)}
-                found |= {one for one in texts if len(one.strip("-0.")) >= 6}
+                found |= {one for one in texts if len(one.strip("-0.")) >= 7}
     return found
 
 
@@ -212,7 +227,10 @@ def test_the_search_for_secret_inputs_can_find_one(attacked):
     pages = (attacked.folder / "teacher" / NAME).glob("*.html")
     numbers, found = secret_numbers(), set()
     for page in pages:
-        found |= set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page.read_text(encoding="utf-8")))) & numbers
+        found |= (
+            set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page.read_text(encoding="utf-8"))))
+            & numbers
+        )
     assert found  # the teacher's pages do show them
 
 
@@ -221,7 +239,9 @@ def test_no_trace_of_the_seed(attacked):
     forms = (SEED, str(seed), f"{seed:x}", secret.FILE)
     texts = {**attacked.feedback, "csv": (attacked.folder / f"{NAME}-grades.csv").read_text(encoding="utf-8")}
     for name in attacked.verdicts:
-        texts[f"{name}, graded"] = (attacked.folder / "autograded" / name / NAME / f"{NAME}.ipynb").read_text("utf-8")
+        texts[f"{name}, graded"] = (attacked.folder / "autograded" / name / NAME / f"{NAME}.ipynb").read_text(
+            "utf-8"
+        )
     for name, text in texts.items():
         own = name.split(",")[0].startswith("spy-")  # whose own words look for it
         assert not any(one in text for one in forms if not (own and one == secret.FILE)), name
@@ -229,7 +249,10 @@ def test_no_trace_of_the_seed(attacked):
 
 def test_pages_run_nothing_of_a_student(attacked):
     pages = {**attacked.feedback, "summary": (attacked.folder / f"{NAME}-summary.html").read_text("utf-8")}
-    pages |= {f"teacher {path.stem}": path.read_text("utf-8") for path in attacked.folder.glob(f"teacher/{NAME}/*.html")}
+    pages |= {
+        f"teacher {path.stem}": path.read_text("utf-8")
+        for path in attacked.folder.glob(f"teacher/{NAME}/*.html")
+    }
     for name, page in pages.items():
         assert "<script>alert" not in page, name
         assert "<img src=x" not in page, name

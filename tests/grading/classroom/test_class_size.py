@@ -109,7 +109,6 @@ def test_two_workers_of_a_cluster_are_nearly_twice_as_fast_as_one(tmp_path_facto
             order = Order(submissions, folder, course, scheduler=cluster.scheduler_address)
             assert grade(order, watch).judged == 60
             rates[workers] = 59 / (watch.last - watch.first)
-    print(
-    print(f"students a second: {rates[1]:.2f} by one worker, {rates[2]:.2f} by two: {rates[2] / rates[1]:.2f}x")
-    )
+    one, two = rates[1], rates[2]
+    print(f"students a second: {one:.2f} by one worker, {two:.2f} by two: {two / one:.2f}x")
     assert rates[2] >= 1.7 * rates[1]

@@ -323,9 +323,9 @@ def test_a_source_that_is_none(tmp_path):
     (tmp_path / "empty").mkdir()
     cases = {
         "clas": r"clas does not exist \(.* holds class, class.zip, empty.*\): give the folder",
-        "class": r"holds only notes.txt, but no submissions",
-        "class.zip": r"holds only read.me, but no submissions",
-        "empty": r"holds nothing, but no submissions",
+        "class": r"no submissions in .*holds only notes.txt",
+        "class.zip": r"no submissions in .*holds only read.me",
+        "empty": r"no submissions in .*holds nothing",
         "class/notes.txt": r"notes.txt is not a zip, or one that was cut off: give the folder",
         "x" * 5000: r"cannot be reached|does not exist",
     }

@@ -35,6 +35,9 @@ def feedback_page(verdict: dict, course: str = COURSE) -> str:
         _head(verdict, "Feedback"),
         _total(tasks),
         f'<p class="note">{LATER}</p>' if needs_a_look(verdict) else "",
+        f'<p class="note">Comment: {name_html(verdict["comment"], 2000)}</p>'
+        if verdict.get("comment")
+        else "",
         _what_next(tasks),
         *(_task(task, task["feedback"]) for task in tasks),
         _judged(verdict),
@@ -87,7 +90,19 @@ def _task(task: dict, report: dict, more: str = "") -> str:
     shown = render_html(Report.from_json(harmless(report)))
     source = answer_html(task["answer"], task.get("lines") or ())
     answer = f"<details><summary>The answer that was judged</summary>{source}</details>"
-    return f'<section class="task">{head}<div class="report">{shown}</div>{more}{answer}</section>'
+    report_html = f'<div class="report">{shown}</div>'
+    return f'<section class="task">{head}{_by_hand(task)}{report_html}{more}{answer}</section>'
+
+
+def _by_hand(task: dict) -> str:
+    """Return what a person has decided about a task, and why."""
+    said = []
+    if "judged_points" in task:
+        judged = points(task["judged_points"], task["max_points"])
+        said.append(f"A person gave these points; judged automatically it had {judged}.")
+    if task.get("comment"):
+        said.append(f"Comment: {name_html(task['comment'], 2000)}")
+    return "".join(f'<p class="note">{words}</p>' for words in said)
 
 
 def _what_next(tasks: list[dict]) -> str:

@@ -12,16 +12,20 @@ LONGEST_NAME = 120
 SEPARATORS = '/\\:*?"<>|'  # of paths, drives and streams on one system or another
 
 
-def write(path: Path, content: str | bytes) -> None:
+def write(path: Path, content: str | bytes, lasting: bool = False) -> None:
     """Write a file so that a reader, or a kill at any moment, meets the old content or the new one.
 
-    The unfinished file has a fixed name, so one that a killed writer left is replaced by the next. Nothing is
-    forced onto the disk: pages can be made again from the verdicts.
+    The unfinished file has a fixed name, so one that a killed writer left is replaced by the next. `lasting`
+    forces it onto the disk, so that it outlives a power cut too; pages can be made again from the verdicts.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        unfinished.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        with unfinished.open("wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
         with suppress(OSError):

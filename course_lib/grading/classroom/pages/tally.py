@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable
@@ -90,8 +91,13 @@ class Tally:
 
     @property
     def rows(self) -> list[Row]:
-        """The students by name."""
-        return sorted(self._rows.values(), key=lambda row: (row.student.casefold(), row.student))
+        """The students by name, numbers in it by their size."""
+        return sorted(self._rows.values(), key=lambda row: (_natural(row.student), row.student))
+
+    @property
+    def looks(self) -> int:
+        """How many students need a manual look."""
+        return sum(bool(row.manual) for row in self._rows.values())
 
     @property
     def most(self) -> float:
@@ -123,6 +129,12 @@ class Tally:
     def lone_mistakes(self) -> int:
         """How many mistakes were made once."""
         return sum(len(mistake.students) == 1 for mistake in self._mistakes.values())
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Return a sort key in which "ada 2" comes before "ada 10"."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    return [(0, int(part), "") if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
 
 
 def row(verdict: dict) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close
+from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.measure import roofline
 
@@ -42,6 +43,7 @@ TASK = Task(
     cases=_kernels,
     reference=attainable,
     comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
+    rules=(OnlyImports(("math", "numpy")),),
     lookalikes=(
         Lookalike(
             "Your result exceeds the peak: no kernel computes faster than the machine.",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
+from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 
 
@@ -17,6 +18,9 @@ def operations(M: int, K: int, N: int) -> tuple[int, int]:
 
 def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     for M, K, N in ((2, 3, 4), (1, 1, 1), (5, 1, 2), (100, 200, 300), (4, 0, 3), (0, 5, 2)):
+        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
+    for zero in range(3):  # nothing of something: in every place, in sizes that nobody can know
+        M, K, N = (0 if place == zero else int(rng.integers(2, 500)) for place in range(3))
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
     for _ in range(4):
         M, K, N = (int(n) for n in rng.choice(np.arange(2, 500), 3, replace=False))
@@ -35,6 +39,7 @@ TASK = Task(
     cases=_sizes,
     reference=operations,
     comparison=exact(("multiplications", "additions")),
+    rules=(OnlyImports(("math", "numpy")),),
     lookalikes=(
         Lookalike(
             "One addition too many per element: the first product has nothing to be added to, so K products "
