@@ -20,14 +20,17 @@ c.CourseDirectory.feedback_directory = "grading/feedback"
 c.CourseDirectory.solution_directory = "grading/solution"
 c.CourseDirectory.db_url = f"sqlite:///{(CLASS / 'gradebook.db').as_posix()}"
 
-# Answers are judged outside, in a sandbox. `make grade` does so for a whole class at once, with equal grades.
+# What was handed in is read with care and judged outside, in a sandbox. `make grade` does so for a class at
+# once, with equal grades.
+PLUGIN = "course_lib.grading.classroom.plugin"
+c.ExchangeFactory.collect = f"{PLUGIN}.CollectWithoutLinks"
+c.Autograde.exporter_class = f"{PLUGIN}.ReleasedNotebook"
 c.Autograde.autograde_preprocessors = [
-    "course_lib.grading.classroom.plugin.JudgeOutside",
-    "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    f"{PLUGIN}.JudgeOutside",
+    f"{PLUGIN}.SaveVerdict",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
-c.OverwriteCells.add_missing_cells = True  # a deleted cell must not take its points with it
+c.ReleasedNotebook.class_folder = str(CLASS)
 c.JudgeOutside.class_folder = str(CLASS)
 c.JudgeOutside.root = str(HERE)

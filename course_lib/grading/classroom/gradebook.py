@@ -79,12 +79,7 @@ class ClassBook:
             book.update_or_create_submission(name, student, **when)
         grades = {grade.name: grade for grade in book.find_submission_notebook(name, name, student).grades}
         for task in verdict["tasks"]:
-            grade = grades[self._grade_ids[task["id"]]]
-            settled = grade.manual_score is not None and grade.auto_score == task["points"]
-            if not settled:  # what a grader has settled stays so, until the judge finds something new
-                doubtful = bool(task["manual"] or verdict["manual"])
-                grade.needs_manual_grade = doubtful or grade.manual_score is not None
-            grade.auto_score = task["points"]
+            enter(grades[self._grade_ids[task["id"]]], task, verdict)
         book.db.commit()
         shown = notebook.graded(release, cells, verdict, self._grade_ids)
         target = self._folder / "autograded" / student / name
@@ -189,6 +184,15 @@ class ClassBook:
                     "older form of it? Then grade into a new folder."
                 ) from None
             return (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+
+
+def enter(grade: Any, task: dict[str, Any], verdict: dict[str, Any]) -> None:
+    """Give nbgrader's grade of one cell the judge's points, and the mark that a person should look at it."""
+    settled = grade.manual_score is not None and grade.auto_score == task["points"]
+    if not settled:  # what a grader has settled stays so, until the judge finds something new
+        doubtful = bool(task["manual"] or verdict["manual"])
+        grade.needs_manual_grade = doubtful or grade.manual_score is not None
+    grade.auto_score = task["points"]
 
 
 def _url(book: Path) -> str:

@@ -1,8 +1,8 @@
 """The graded notebook that nbgrader's form grader shows: the student's cells, the points, the report.
 
 It is built from the released notebook, so that every cell that gives points is there as the instructor wrote
-it, whatever became of it in the submission. Nothing of the student's outputs, attachments or metadata is kept,
-and no word of the student's is markup: the form grader would put a script into the teacher's own page.
+it, whatever became of it in the submission. Of the student's cells only the texts are kept, and no word of
+them is markup: the form grader would put a script into the teacher's own page.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _text_cell(id: str, source: str) -> dict[str, Any]:
 
 
 def _shown(text: str, kind: str) -> str:
-    """Return a student's text for a cell of a kind: in text cells it stands in a fence that it cannot close."""
+    """Return a student's text for a cell; in a text cell it stands in a fence that it cannot close."""
     text = _clean(text)
     if kind == "code" or not text.strip():
         return text

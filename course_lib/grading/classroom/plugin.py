@@ -1,63 +1,197 @@
-"""nbgrader's own autograding, made safe: its command and the form grader's button judge outside, too.
+"""nbgrader's own collecting and autograding, made safe: its commands and the form grader's buttons.
 
-nbgrader runs a list of preprocessors over each submission. This one stands in for the one that executes the
-notebook: it runs no cell, has every task judged as `python -m course_lib grade` does, and writes the points
-where nbgrader reads them. What was judged already is taken over, so that both ways give the same grades.
+nbgrader opens a submission, repairs its cells, runs it, and reads the points from its outputs. Here it opens
+the released notebook instead; what was handed in is read by the intake and judged as `python -m course_lib
+grade` does, and both ways enter the same points and marks and make the same graded notebook.
+`nbgrader_config.py` puts these classes in place.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbconvert.exporters import NotebookExporter
+from nbgrader import utils
+from nbgrader.api import Gradebook
+from nbgrader.exchange.default.collect import ExchangeCollect
+from nbgrader.exchange.default.exchange import ignore_patterns
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Unicode
 
 from course_lib.grading.classroom import assignment as assignments
-from course_lib.grading.classroom import notebook, secret
+from course_lib.grading.classroom import gradebook, intake, notebook, secret, submission
+from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.verdict import Job, Verdict, judged
 from course_lib.grading.kernel.sandbox import COURSE, Sandbox
 
+FOLDER = "The class's folder: seed, verdicts, submitted/, release/."
+
+
+class CollectWithoutLinks(ExchangeCollect):
+    """Collects links as links: followed, one would bring in a file that only the teacher can read."""
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        """Copy what one student handed in."""
+        if os.path.islink(src):
+            self.log.error("Not collected, as it is a link instead of a folder: %s", src)
+            return
+        limit = 1000 * self.coursedir.max_dir_size
+        if self.get_size(src) > limit:
+            self.log.error("Not collected, as it is larger than %s bytes: %s", limit, src)
+            return
+        ignored = ignore_patterns(
+            exclude=self.coursedir.ignore,
+            include=self.coursedir.include,
+            max_file_size=self.coursedir.max_file_size,
+            log=self.log,
+        )
+        shutil.copytree(src, dest, symlinks=True, ignore=ignored)
+
+
+class ReleasedNotebook(NotebookExporter):
+    """Reads the released notebook in place of the submission: nbgrader trips over many a broken one."""
+
+    class_folder = Unicode("", help=FOLDER).tag(config=True)
+
+    def from_filename(self, filename: str, resources: Any = None, **more: Any) -> tuple[Any, Any]:
+        """Return the notebook with every cell that gives points; the file is not opened."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as book:
+            known = book.find_notebook(about["notebook"], about["assignment"])
+            points = {cell.name: cell.max_score for cell in known.grade_cells}
+            released = self._kept(about)
+            if released is None or _marks(released) != {
+                c.name: points.get(c.name) for c in known.source_cells
+            }:
+                released = _from_book(known, points)
+        return self.from_notebook_node(released, resources, **more)
+
+    def _kept(self, about: dict[str, str]) -> Any | None:
+        """Return the released notebook of the class's folder; it has the explanations between the cells."""
+        import nbformat
+
+        path = Path(self.class_folder) / "release" / about["assignment"] / f"{about['notebook']}.ipynb"
+        try:
+            return nbformat.read(path, as_version=4)
+        except (OSError, ValueError):
+            return None
+
+
+def _marks(released: dict[str, Any]) -> dict[str, float | None]:
+    """Return the names of all cells that nbgrader knows, with their points."""
+    marks = [cell["metadata"]["nbgrader"] for cell in released["cells"] if "nbgrader" in cell["metadata"]]
+    return {one["grade_id"]: one.get("points") if one["grade"] else None for one in marks}
+
+
+def _from_book(known: Any, points: dict[str, float]) -> Any:
+    """Return a notebook of the cells that the grade book has."""
+    import nbformat
+
+    answers = {cell.name for cell in known.solution_cells}
+    cells = [_as_released(one, points, one.name in answers) for one in known.source_cells]
+    return nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def _as_released(cell: Any, points: dict[str, float], is_answer: bool) -> dict[str, Any]:
+    """Return one of the grade book's cells as a cell of a notebook."""
+    marks = {
+        "grade": cell.name in points,
+        "grade_id": cell.name,
+        "locked": cell.locked,
+        "schema_version": 3,
+        "solution": is_answer,
+        "task": False,
+        **({"points": points[cell.name]} if cell.name in points else {}),
+    }
+    made = {
+        "cell_type": cell.cell_type,
+        "id": cell.id,
+        "metadata": {"nbgrader": marks},
+        "source": cell.source,
+    }
+    notebook.without_output(made)
+    return made
+
 
 class JudgeOutside(NbGraderPreprocessor):
-    """Judges the answers of one notebook in a sandbox and gives each grade cell its points."""
+    """Judges what was handed in in a sandbox and makes the graded notebook from the released one."""
 
     root = Unicode(str(COURSE), help="The folder that holds solutions/.").tag(config=True)
-    class_folder = Unicode("", help="The class's folder: seed, verdicts, submitted/.").tag(config=True)
+    class_folder = Unicode("", help=FOLDER).tag(config=True)
     unsafe_no_sandbox = Bool(False, help="Run the answers with all of your own rights.").tag(config=True)
 
     def preprocess(self, nb: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Replace the outputs of all cells by what the judge says."""
+        """Return the graded notebook; the verdict goes on to `SaveVerdict`.
+
+        Raises AssignmentError if the grade book knows other cells with points than the assignment has.
+        """
         import nbformat
 
         about = resources["nbgrader"]
         assignment = assignments.load(Path(self.root), about["assignment"])
-        job = self._job(assignment, about["student"], nbformat.writes(nb).encode("utf-8", "replace"))
+        _check_cells(nb, assignment)
+        self._remove_copies(about["student"], assignment.name)
+        job = self._job(assignment, about["student"])
         verdict = self._kept(job) or judged(job)
-        tasks = {item.grade_id: task for item, task in zip(assignment.items, verdict["tasks"], strict=True)}
-        for cell in nb.cells:
-            notebook.without_output(cell)
-            task = tasks.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
-            if task is not None:
-                notebook.write_points(cell, task)
-        return nbformat.from_dict(nb), resources
+        grade_ids = {item.task_id: item.grade_id for item in assignment.items}
+        about["verdict"] = verdict
+        about["tasks"] = {grade_ids[task["id"]]: task for task in verdict["tasks"]}
+        cells = submission.read(job.data).cells if job.data is not None else ()
+        return nbformat.from_dict(notebook.graded(nb, cells, verdict, grade_ids)), resources
 
-    def _job(self, assignment: assignments.Assignment, student: str, data: bytes) -> Job:
-        """Return the job for what was handed in; if that is not there, for nbgrader's clean copy of it."""
+    def _job(self, assignment: Assignment, student: str) -> Job:
+        """Return the job for what was handed in, as the intake sees it: links lead nowhere."""
         name, folder = assignment.name, Path(self.class_folder)
-        raw = folder / "submitted" / student / name / f"{name}.ipynb"
-        data = raw.read_bytes() if raw.is_file() else data
+        found = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
+        data, problems = found[0].read() if found else (None, (f"There is no submission of {student}.",))
+        shown = found[0].name if found else ""
         sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
-        return Job(name, student, assignment.items, data, f"{name}.ipynb", (), secret.seed(folder), sandbox)
+        return Job(name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox)
 
     def _kept(self, job: Job) -> Verdict | None:
-        """Return the verdict of an earlier run on these very bytes, under this seed and this course."""
+        """Return the verdict of an earlier run, if it is still valid: it may know more of the file."""
         path = Path(self.class_folder) / "verdicts" / job.assignment / f"{job.student}.json"
         try:
             verdict = json.loads(path.read_text(encoding="utf-8"))
-            same = verdict["received"]["sha256"] == hashlib.sha256(job.data).hexdigest()
-            return verdict if same and verdict["basis"] == job.basis() else None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             return None
+        return verdict if isinstance(verdict, dict) and verdict.get("key") == job.key() else None
+
+    def _remove_copies(self, student: str, name: str) -> None:
+        """Take away what nbgrader copied from beside the submission: it follows links, and gives it back."""
+        given, made = (
+            Path(self.class_folder) / step / student / name for step in ("submitted", "autograded")
+        )
+        for path in made.iterdir() if made.is_dir() else ():
+            beside = given / path.name
+            links = any(one.is_symlink() for one in (given.parent, given, beside))
+            is_note = path.name in gradebook.EXCHANGE_FILES and path.is_file() and not links
+            if path.name == f"{name}.ipynb":
+                continue
+            if not is_note or path.stat().st_size > gradebook.LARGEST_EXCHANGE_FILE:
+                utils.rmtree(path) if path.is_dir() else utils.remove(path)
+
+
+def _check_cells(nb: Any, assignment: Assignment) -> None:
+    known = {cell.metadata.nbgrader.grade_id for cell in nb.cells if utils.is_grade(cell)}
+    if known != {item.grade_id for item in assignment.items}:
+        raise AssignmentError(
+            f"The grade book knows other cells with points of {assignment.name} than its source has "
+            f"({', '.join(sorted(known)) or 'none'}): run nbgrader generate_assignment, or grade with the "
+            "course's own command."
+        )
+
+
+class SaveVerdict(SaveAutoGrades):
+    """Enters the verdict into the grade book: nbgrader's own step would take every mark for a look away."""
+
+    def _add_score(self, cell: Any, resources: dict[str, Any]) -> None:
+        about = resources["nbgrader"]
+        mark = cell.metadata.nbgrader.grade_id
+        grade = self.gradebook.find_grade(mark, self.notebook_id, self.assignment_id, self.student_id)
+        gradebook.enter(grade, about["tasks"][mark], about["verdict"])
+        self.gradebook.db.commit()

@@ -42,13 +42,15 @@ from course_lib.grading.program import is_stub
 
 MOST_STEPS = 2_000_000  # of following names: a few thousand are usual
 FUTURES = frozenset({"annotations", "division", "print_function", "generator_stop"})
-#: Modules whose star import is known without importing anything new.
 HINTS_LATER = "from __future__ import annotations"
 #: What looks into annotations: with one of these in the slice, they are evaluated.
 LOOKS_AT_HINTS = re.compile(
     r"\b(ClassVar|InitVar|KW_ONLY|jitclass|register|get_type_hints|get_annotations|__annotations__)\b"
 )
-STAR_MODULES = frozenset({"math", "cmath", "itertools", "functools", "operator", "random", "time", "numpy"})
+#: Modules whose star import is known. (Numba takes a second to import, if a notebook has such a line.)
+STAR_MODULES = frozenset(
+    {"math", "cmath", "itertools", "functools", "operator", "random", "time", "numpy", "numba"}
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class _Cut:
         self._stub = _definition(stub, entry)
         self._own = self._functions_of_entry()
         self._changing = _Calls(notebook, self._own, self._step)
+        self._star_names: dict[int, set[str]] = {}  # what the star import at a place is known to bring
+        self._taken: dict[int, set[str]] = {}  # and what the answer takes of it
         self._makers, self._stars = self._all_makers()
         self._anew: dict[str, list[int]] = {}  # of each name's makers: those that bind it anew
         self._calling: dict[str, list[int]] = {}  # and those that hold functions
@@ -162,7 +166,9 @@ class _Cut:
             star = _star(one.node)
             for name in star or ():
                 makers.setdefault(name, []).append(place)
-            if star is not None and not star:
+            if star:
+                self._star_names[place] = star
+            elif star is not None:
                 stars.append(place)
         return {name: self._without_stubs(name, places) for name, places in makers.items()}, stars
 
@@ -241,7 +247,7 @@ class _Cut:
             first, stop = self._range(name, moment)
             start = covered.get((name, first), first)
             covered[(name, first)] = max(start, stop)
-            uses = [use for n in range(start, stop) for use in self._keep(makers[n])]
+            uses = [use for n in range(start, stop) for use in self._keep(makers[n], name)]
             if moment < self._end:  # what is a function here may be called at once
                 uses += [(lazy, moment) for lazy in self._read_by_calls(name, first, stop)]
             self._step(len(uses))
@@ -255,13 +261,14 @@ class _Cut:
         """Return which makers a use needs: from the last that binds the name anew, up to the moment."""
         makers = self._makers.get(name, [])
         if name not in self._anew:
-            self._anew[name] = [
-                n for n, place in enumerate(makers) if name in self._statements[place].names.full
-            ]
+            self._anew[name] = [n for n, place in enumerate(makers) if self._binds_anew(place, name)]
             self._calling[name] = [n for n, place in enumerate(makers) if self._statements[place].names.lazy]
         stop = bisect_left(makers, moment)
         last = bisect_left(self._anew[name], stop) - 1
         return (self._anew[name][last] if last >= 0 else 0), stop
+
+    def _binds_anew(self, place: int, name: str) -> bool:
+        return name in self._statements[place].names.full or name in self._star_names.get(place, ())
 
     def _read_by_calls(self, name: str, first: int, stop: int) -> Iterator[str]:
         """Yield what functions read that these makers of the name define."""
@@ -270,8 +277,10 @@ class _Cut:
             self._step()
             yield from self._statements[self._makers[name][n]].names.lazy
 
-    def _keep(self, place: int) -> list[tuple[str, int]]:
-        """Keep a statement; return what it uses."""
+    def _keep(self, place: int, name: str = "") -> list[tuple[str, int]]:
+        """Keep a statement for the sake of a name; return what it uses."""
+        if name in self._star_names.get(place, ()):
+            self._taken.setdefault(place, set()).add(name)
         if place in self._kept:
             return []
         self._kept.add(place)
@@ -313,12 +322,11 @@ class _Cut:
     def _written(self) -> tuple[str, tuple[int, ...]]:
         futures = [n for n, one in enumerate(self._statements) if _future(one.node)]
         order = [*futures, *sorted(self._kept - set(futures))]
-        texts, lines = [], []
-        if not self._evaluated and any(self._statements[place].names.hints for place in self._kept):
-            texts, lines = [HINTS_LATER], [0]
+        told = any("annotations" in self._statements[n].text for n in futures)
+        texts, lines = ([HINTS_LATER], [0]) if self._hints_are_missing() and not told else ([], [])
         for place in order:
             one = self._statements[place]
-            text = self._narrowed(one)
+            text = self._narrowed(place)
             if place in futures and text in texts:
                 continue
             own = range(one.line, one.line + text.count("\n") + 1)
@@ -326,10 +334,16 @@ class _Cut:
             texts.append(text)
         return "\n\n".join(texts) + "\n", tuple(lines)
 
-    def _narrowed(self, one: Statement) -> str:
-        """Return the statement's text; of a star import only the names that are used, so that rules can read."""
-        used = sorted(self._read & (_star(one.node) or set()))
-        return f"from {one.node.module} import {', '.join(used)}" if used else one.text
+    def _hints_are_missing(self) -> bool:
+        """Whether annotations in the slice name more than Python's own types."""
+        hints = set().union(*(self._statements[place].names.hints for place in self._kept))
+        plain = {name for name in hints if hasattr(builtins, name) and name not in self._makers}
+        return not self._evaluated and hints > plain
+
+    def _narrowed(self, place: int) -> str:
+        """Return the statement's text; of a star import only the names in use, which rules can read."""
+        one, taken = self._statements[place], sorted(self._taken.get(place, ()))
+        return f"from {one.node.module} import {', '.join(taken)}" if taken else one.text
 
 
 class _Calls:

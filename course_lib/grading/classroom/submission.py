@@ -16,6 +16,8 @@ from typing import Any
 LARGEST = 20_000_000  # bytes of a notebook
 MOST_CONTAINERS = 1_000_000  # lists and objects in it: a few bytes each there, a hundred in memory
 MOST_CELLS = 10_000
+MOST_PROBLEMS = 20  # sentences about one notebook
+LONGEST_PROBLEM = 300  # characters of one
 SURROGATES = re.compile("[\ud800-\udfff]")
 KINDS = {"code": "code", "markdown": "markdown", "heading": "markdown", "raw": "raw"}
 
@@ -41,20 +43,47 @@ class Submission:
 
 def read(data: bytes) -> Submission:
     """Return the cells that can be read from a notebook's bytes; never raises for what is in them."""
-    problems: list[str] = []
+    problems = _Problems()
     try:
         text = _decoded(data, problems)
         cells = tuple(_cells(_parsed(text, problems), problems))
     except _Unreadable as problem:
-        return Submission((), (*problems, str(problem)))
-    return Submission(cells, tuple(dict.fromkeys(problems)))
+        return Submission((), problems.sentences(str(problem)))
+    return Submission(cells, problems.sentences())
+
+
+class _Problems:
+    """What is odd about a notebook: the first sentence of each kind, and how often it would be said."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._times: dict[str, int] = {}
+
+    def add(self, kind: str, sentence: str) -> None:
+        """Note a sentence without its full stop."""
+        self._first.setdefault(kind, sentence)
+        self._times[kind] = self._times.get(kind, 0) + 1
+
+    def sentences(self, last: str = "") -> tuple[str, ...]:
+        """Return few and short sentences; `last` says why nothing can be read."""
+        found = []
+        for kind, sentence in self._first.items():
+            more = self._times[kind] - 1
+            again = f" (and so {more:,} more {'times' if more > 1 else 'time'})" if more else ""
+            found.append(f"{_shortened(sentence, LONGEST_PROBLEM - len(again) - 1)}{again}.")
+        room = MOST_PROBLEMS - bool(last)
+        return (*found[:room], *([_shortened(last, LONGEST_PROBLEM)] if last else []))
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class _Unreadable(Exception):
     """Nothing can be read; the message says why."""
 
 
-def _decoded(data: bytes, problems: list[str]) -> str:
+def _decoded(data: bytes, problems: _Problems) -> str:
     if not data.strip(b"\0 \t\r\n"):
         raise _Unreadable("The file is empty.")
     if len(data) > LARGEST:
@@ -66,20 +95,22 @@ def _decoded(data: bytes, problems: list[str]) -> str:
     try:
         return data.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError as error:
-        problems.append(f"The text is no valid {encoding} at byte {error.start}: such bytes were replaced.")
+        problems.add(
+            "bytes", f"The text is no valid {encoding} at byte {error.start}: such bytes were replaced"
+        )
         return data.decode(encoding, "replace").lstrip("\ufeff")
 
 
-def _parsed(text: str, problems: list[str]) -> Any:
+def _parsed(text: str, problems: _Problems) -> Any:
     if text.count("[") + text.count("{") > MOST_CONTAINERS:
         raise _Unreadable("The file has more than a million lists and objects: it is no ordinary notebook.")
     if "\0" in text:
-        problems.append("The text contains NUL bytes.")
+        problems.add("NUL", "The text contains NUL bytes")
 
     def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            problems.append("An object in the file has the same key twice: the last one counts.")
+            problems.add("keys", "An object in the file has the same key twice: the last one counts")
         return found
 
     try:
@@ -98,19 +129,20 @@ def _small_int(digits: str) -> int:
     return int(digits) if len(digits) < 20 else 0
 
 
-def _cells(notebook: Any, problems: list[str]) -> Iterator[Cell]:
+def _cells(notebook: Any, problems: _Problems) -> Iterator[Cell]:
     if not isinstance(notebook, dict):
         raise _Unreadable(f"The file is no notebook: it holds a {type(notebook).__name__}, not an object.")
     for number, cell in enumerate(_raw_cells(notebook), 1):
         if number > MOST_CELLS:
-            problems.append(f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out.")
+            problems.add("many", f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out")
             return
         if not isinstance(cell, dict):
-            problems.append(f"Cell {number} is a {type(cell).__name__}, not an object: it was left out.")
+            said = f"Cell {number} is a {type(cell).__name__}, not an object: it was left out"
+            problems.add("object", said)
             continue
         kind = cell.get("cell_type")
         if not isinstance(kind, str) or kind not in KINDS:
-            problems.append(f"Cell {number} is of an unknown type: it was left out.")
+            problems.add("type", f"Cell {number} is of an unknown type: it was left out")
             continue
         yield _cell(cell, KINDS[kind], number, problems)
 
@@ -126,15 +158,15 @@ def _raw_cells(notebook: dict) -> list:
     raise _Unreadable("The file is no notebook: it has no list of cells.")
 
 
-def _cell(cell: dict, kind: str, number: int, problems: list[str]) -> Cell:
+def _cell(cell: dict, kind: str, number: int, problems: _Problems) -> Cell:
     source = cell.get("source", cell.get("input", ""))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        problems.append(f"The text of cell {number} is not a text: the cell counts as empty.")
+        problems.add("text", f"The text of cell {number} is not a text: the cell counts as empty")
         source = ""
     if SURROGATES.search(source):
-        problems.append(f"Cell {number} contains characters that are none: they were replaced.")
+        problems.add("characters", f"Cell {number} contains characters that are none: they were replaced")
     metadata = cell.get("metadata")
     grader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grader = grader if isinstance(grader, dict) else {}

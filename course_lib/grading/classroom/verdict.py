@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,34 +48,6 @@ OTHER_NOTE = (
 ODD_LOAD = "What the function needs could not be put together from the notebook"
 
 
-@dataclass(frozen=True)
-class Job:
-    """One submission to be judged. `data` are the notebook's bytes, None if there is no usable one."""
-
-    assignment: str
-    student: str
-    items: tuple[Item, ...]
-    data: bytes | None
-    name: str
-    problems: tuple[str, ...]
-    seed: int
-    sandbox: Sandbox
-
-    def basis(self) -> str:
-        """Return what every verdict of this run depends on, as one word: tasks, seed, limits, course."""
-        parts = [self.assignment, repr(self.items), repr(self.sandbox.limits), repr(self.sandbox.unsafe)]
-        return _hash(*parts, secret.mark(self.seed), course_mark())
-
-    def key(self) -> str:
-        """Return what this verdict depends on, as one word: one with the same key is still valid."""
-        content = "none" if self.data is None else hashlib.sha256(self.data).hexdigest()
-        return _hash(self.basis(), self.student, content)
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
-
-
 @cache
 def course_mark() -> str:
     """Return a hash of what grades: the code, by name and content, and the versions it runs on."""
@@ -89,6 +61,35 @@ def course_mark() -> str:
 
 def _version(library: str) -> str:
     return importlib.metadata.version(library)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to be judged. `data` are the notebook's bytes, None if there is no usable one."""
+
+    assignment: str
+    student: str
+    items: tuple[Item, ...]
+    data: bytes | None
+    name: str
+    problems: tuple[str, ...]
+    seed: int
+    sandbox: Sandbox
+    course: str = field(default_factory=course_mark)  # found out once, not by every worker
+
+    def basis(self) -> str:
+        """Return what every verdict of this run depends on, as one word: tasks, seed, limits, course."""
+        parts = [self.assignment, repr(self.items), repr(self.sandbox.limits), repr(self.sandbox.unsafe)]
+        return _hash(*parts, secret.mark(self.seed), self.course)
+
+    def key(self) -> str:
+        """Return what this verdict depends on, as one word: one with the same key is still valid."""
+        content = "none" if self.data is None else hashlib.sha256(self.data).hexdigest()
+        return _hash(self.basis(), self.student, content)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def judged(job: Job) -> Verdict:

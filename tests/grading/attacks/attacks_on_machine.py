@@ -149,7 +149,7 @@ MACHINE = (
                         pass
                 os.execv('/usr/bin/sleep', ['sleep', '{DAEMON}'])
             os._exit(0)
-    """, RIGHT_COUNT), right=True),
+    """, RIGHT_COUNT)),
     on_count("much-output", "prints 200 MB", count("""
         import os, sys
         for _ in range(100):

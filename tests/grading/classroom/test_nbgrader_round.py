@@ -1,8 +1,8 @@
 """The whole round with nbgrader's exchange and its form grader: all of them know the same grades."""
 
+import copy
 import json
 import os
-import pwd
 import re
 import secrets
 import shutil
@@ -14,12 +14,17 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
-from short_course import NAME, RIGHT, ROOT, WRONG, answered, hand_in, make_course
+from nbgrader.api import Gradebook
+from nbgrader.utils import get_username
+from short_course import NAME, RIGHT, ROOT, STUB, WRONG, answered, hand_in, make_course
 
 from course_lib.grading.classroom.run import Order, grade
 
-ME = pwd.getpwuid(os.getuid()).pw_name  # whom the exchange takes the submission from
+WINDOWS = sys.platform == "win32"
+pytestmark = pytest.mark.skipif(WINDOWS, reason="nbgrader's exchange and this sandbox are not for Windows")
+ME = "" if WINDOWS else get_username()  # whom the exchange takes the submission from
 HALF = {"01-count-answer": RIGHT["01-count-answer"]}
 
 
@@ -160,3 +165,200 @@ def test_its_autograde_button_and_command_give_the_same_grades(graded, form_grad
     shutil.rmtree(graded / "grading" / "verdicts")  # now it has to judge itself
     nbgrader(graded, "autograde", NAME, "--student", ME, "--force")
     assert json.loads(form_grader.get(path))["score"] == 1.0
+
+
+# --- both ways give the same grades and make the same notebook, whatever was handed in ----------------------
+
+POINTS = ("01-count-points", "01-dot-points")
+HIDDEN_MAGIC = {**RIGHT, "01-dot-answer": "%run other.py\n" + RIGHT["01-dot-answer"]}
+
+
+def marks(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def point_cells(notebook: dict) -> list[dict]:
+    return [cell for cell in notebook["cells"] if marks(cell).get("grade")]
+
+
+def edited(notebook: dict) -> None:
+    for cell in point_cells(notebook):
+        cell["source"] = "100.0"
+
+
+def deleted(notebook: dict) -> None:
+    notebook["cells"] = [cell for cell in notebook["cells"] if not marks(cell).get("grade")]
+
+
+def duplicated(notebook: dict) -> None:
+    notebook["cells"] += copy.deepcopy(notebook["cells"])
+
+
+def retyped(notebook: dict) -> None:
+    for cell in notebook["cells"]:
+        if marks(cell).get("grade"):
+            cell["cell_type"] = "markdown"
+            del cell["outputs"], cell["execution_count"]
+
+
+def more_points(notebook: dict) -> None:
+    for cell in point_cells(notebook):
+        marks(cell)["points"] = 1000
+
+
+def swapped(notebook: dict) -> None:
+    for cell, name in zip(point_cells(notebook), reversed(POINTS), strict=True):
+        marks(cell)["grade_id"] = name
+
+
+def foreign(notebook: dict) -> None:
+    for number, cell in enumerate(notebook["cells"]):
+        cell["metadata"]["nbgrader"] = {"grade": True, "solution": True, "grade_id": f"my{number}", "points": 5}
+
+
+def nonsense(notebook: dict) -> None:
+    for cell in notebook["cells"]:
+        cell["metadata"] = {"nbgrader": ["grade", {"points": 9}]}
+    notebook["metadata"] = {"kernelspec": 7}
+
+
+def old_form(notebook: dict) -> None:
+    cells = [{**cell, "input": cell.pop("source"), "language": "python"} for cell in notebook["cells"]]
+    notebook |= {"nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells": cells}]}
+    del notebook["cells"]
+
+
+#: Change of the notebook, answers, points for count and dot, whether a person must look at them.
+CASES = {
+    "whole": (None, RIGHT, (1, 1), (False, False)),
+    "half": (None, HALF, (1, 0), (False, False)),
+    "edited": (edited, HALF, (1, 0), (False, False)),
+    "deleted": (deleted, HALF, (1, 0), (False, False)),
+    "duplicated": (duplicated, RIGHT, (1, 1), (False, False)),
+    "retyped": (retyped, HALF, (1, 0), (False, False)),
+    "more_points": (more_points, WRONG, (0, 0), (False, False)),
+    "swapped": (swapped, HALF, (1, 0), (False, False)),
+    "foreign": (foreign, HALF, (1, 0), (False, False)),
+    "nonsense": (nonsense, RIGHT, (1, 1), (False, False)),
+    "old_form": (old_form, HALF, (1, 0), (False, False)),
+    "magic": (None, HIDDEN_MAGIC, (1, 1), (False, False)),
+    "not_begun": (None, STUB, (0, 0), (False, False)),
+    "truncated": (lambda notebook: json.dumps(notebook).encode()[:-20], RIGHT, (0, 0), (True, True)),
+    "no_notebook": (lambda notebook: b"\xff\xfe nothing", RIGHT, (0, 0), (True, True)),
+    "empty": (lambda notebook: b"", RIGHT, (0, 0), (True, True)),
+}
+JUDGED_TWICE = ("duplicated", "truncated", "empty", "link", "edited")
+
+
+def grades(course: Path) -> dict[str, tuple]:
+    """Return points and marks of all students, as the grade book has them."""
+    found = {}
+    with Gradebook(f"sqlite:///{course / 'grading' / 'gradebook.db'}", "nine-circles") as book:
+        for one in book.assignment_submissions(NAME):
+            rows = {row.name: (row.auto_score, row.needs_manual_grade) for row in one.notebooks[0].grades}
+            found[one.student.id] = tuple(zip(*(rows[name] for name in POINTS), strict=True))
+    return found
+
+
+def made_of(course: Path, student: str) -> list[tuple]:
+    """Return what the graded notebook of a student shows."""
+    path = course / "grading" / "autograded" / student / NAME / f"{NAME}.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    return [(cell.cell_type, cell.source, cell.get("outputs")) for cell in cells]
+
+
+@pytest.fixture(scope="module")
+def both_ways(tmp_path_factory) -> tuple[Path, dict, dict, dict, dict]:
+    """The course; grades and notebooks by the course's own command, then by nbgrader's."""
+    course = make_course(tmp_path_factory.mktemp("hostile") / "course")
+    shutil.copy(ROOT / "nbgrader_config.py", course)
+    handed_in = course / "grading" / "submitted"
+    for student, (change, answers, _, _) in CASES.items():
+        notebook = answered(course, answers)
+        data = change(notebook) if change else None
+        hand_in(course, handed_in, student, data if data is not None else json.dumps(notebook).encode())
+    hand_in_links(course, handed_in)
+    grade(Order(handed_in, course / "grading", course))
+    before = grades(course), {student: made_of(course, student) for student in CASES}
+    forget(course)
+    nbgrader(course, "autograde", NAME, "--force")
+    return course, *before, grades(course), {student: made_of(course, student) for student in CASES}
+
+
+def hand_in_links(course: Path, handed_in: Path) -> None:
+    """Hand in a link to the solution, and one to the seed beside an honest notebook."""
+    linked = hand_in(course, handed_in, "link", b"")
+    linked.unlink()
+    linked.symlink_to(course / "solutions" / NAME / f"{NAME}.ipynb")
+    beside = hand_in(course, handed_in, "curious", HALF).parent
+    (beside / f"{NAME}.html").symlink_to(course / "grading" / "secret_seed")
+    (beside / "submission_secret.txt").symlink_to(course / "grading" / "secret_seed")
+
+
+def forget(course: Path) -> None:
+    """Take all points and marks out of the grade book, and some verdicts away. A grader settles one thing."""
+    shutil.rmtree(course / "grading" / "autograded")
+    for student in JUDGED_TWICE:
+        (course / "grading" / "verdicts" / NAME / f"{student}.json").unlink()
+    with Gradebook(f"sqlite:///{course / 'grading' / 'gradebook.db'}", "nine-circles") as book:
+        for one in book.assignment_submissions(NAME):
+            for row in one.notebooks[0].grades:
+                if one.student.id == "no_notebook":
+                    row.manual_score, row.needs_manual_grade = 0.5, False
+                else:
+                    row.auto_score, row.needs_manual_grade = None, False
+        book.db.commit()
+
+
+@pytest.mark.parametrize("student", CASES)
+def test_both_ways_give_the_same_grades(both_ways, student):
+    _, ours, _, theirs, _ = both_ways
+    assert ours[student] == CASES[student][2:]
+    settled = (False, False)  # by the grader, and the judge has found nothing new
+    assert theirs[student] == (ours[student][0], settled if student == "no_notebook" else ours[student][1])
+
+
+@pytest.mark.parametrize("student", CASES)
+def test_both_ways_make_the_same_notebook(both_ways, student):
+    _, _, ours, _, theirs = both_ways
+    assert ours[student] == theirs[student]
+
+
+def test_a_link_to_the_solution_earns_nothing_in_both_ways(both_ways):
+    _, ours, _, theirs, _ = both_ways
+    assert ours["link"] == theirs["link"] == ((0, 0), (True, True))
+
+
+def test_nothing_that_a_link_leads_to_comes_near_the_feedback(both_ways):
+    course, *_ = both_ways
+    seed = (course / "grading" / "secret_seed").read_bytes().strip()
+    beside = course / "grading" / "autograded" / "curious" / NAME
+    assert [path.name for path in beside.iterdir() if path.suffix != ".ipynb"] == []
+    assert seed not in (beside / f"{NAME}.ipynb").read_bytes()
+
+
+def test_the_grade_book_alone_is_enough_to_make_the_notebook(both_ways):
+    course, *_, before, _ = both_ways
+    shutil.rmtree(course / "grading" / "release")
+    nbgrader(course, "autograde", NAME, "--force", "--student", "duplicated")
+    assert grades(course)["duplicated"] == before["duplicated"]
+    assert "operations(M, K, N)" in str(made_of(course, "duplicated"))
+
+
+def test_links_are_collected_as_links(tmp_path):
+    from nbgrader.coursedir import CourseDirectory
+
+    from course_lib.grading.classroom.plugin import CollectWithoutLinks
+
+    secret, inbound = tmp_path / "secret", tmp_path / "inbound"
+    secret.write_text("seed")
+    inbound.mkdir()
+    (inbound / "honest.ipynb").write_text("{}")
+    (inbound / "short.ipynb").symlink_to(secret)
+    collect = CollectWithoutLinks(coursedir=CourseDirectory(root=str(tmp_path)))
+    collect.do_copy(str(inbound), str(tmp_path / "submitted"))
+    assert (tmp_path / "submitted" / "honest.ipynb").read_text() == "{}"
+    assert (tmp_path / "submitted" / "short.ipynb").is_symlink()
+    (tmp_path / "folder").symlink_to(inbound)
+    collect.do_copy(str(tmp_path / "folder"), str(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()

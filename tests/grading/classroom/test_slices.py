@@ -105,9 +105,19 @@ def test_lines_lead_back_to_the_cell(name):
     own = [code(text).split("\n") for text in texts]
     for row, number in zip(rows, found.lines, strict=True):
         if number == 0:
-            assert row == ""
+            assert row in ("", "from __future__ import annotations")
         else:
-            assert any(number <= len(lines) and row.strip() in lines[number - 1] for lines in own)
+            theirs = [lines[number - 1] for lines in own if number <= len(lines)]
+            assert any(row.strip() in line for line in theirs) or _is_rewritten(row, theirs)
+
+
+def _is_rewritten(row: str, theirs: list[str]) -> bool:
+    """Whether the row stands for a star import, or for a magic in a branch."""
+    return any(
+        (row.startswith("from ") and line.startswith("from ") and line.endswith("import *"))
+        or (row.strip().startswith("pass") and "get_ipython" in line)
+        for line in theirs
+    )
 
 
 # --- what is no answer --------------------------------------------------------------------------------------

@@ -138,7 +138,33 @@ def test_odd_cells_are_left_out_and_named():
         ("", None, None),
         (ANSWER, None, None),
     ]
-    assert len(found.problems) == 4
+    assert len(found.problems) == 3
+    assert found.problems[0] == "Cell 1 is a int, not an object: it was left out (and so 1 more time)."
+
+
+EVERYTHING_ODD = [3, {"cell_type": "z"}, code_cell(source=7), code_cell("\ud800")] * 2000
+
+
+@pytest.mark.parametrize("cells", [EVERYTHING_ODD, 5])
+def test_what_is_odd_a_thousand_times_is_said_once(cells, monkeypatch):
+    monkeypatch.setattr(submission, "MOST_CELLS", 7000)
+    twice = ",".join(['{"a": 1, "a": 2}'] * 1000)
+    data = f'{{"cells": {json.dumps(cells)}, "x": [{twice}], "y": "\0"}}'.encode() + b" \xff"
+    for found in (read(data), read(data.removesuffix(b"\xff"))):
+        assert 3 <= len(found.problems) <= 20
+        assert all(len(one) <= 300 and one.endswith(".") for one in found.problems)
+        assert "NUL" in found.problems[0] or "NUL" in found.problems[1]
+        kinds = {one.translate(str.maketrans("", "", "0123456789,")) for one in found.problems}
+        assert len(kinds) == len(found.problems)
+    assert any("999 more times" in one for one in found.problems)
+
+
+def test_there_are_never_more_than_a_few_short_sentences(monkeypatch):
+    monkeypatch.setattr(submission, "MOST_PROBLEMS", 2)
+    monkeypatch.setattr(submission, "LONGEST_PROBLEM", 40)
+    for cells in (EVERYTHING_ODD, {}):
+        found = read(json.dumps({"cells": cells}).encode() + b"\0" * 5 + b"\xff")
+        assert len(found.problems) <= 2 and all(len(one) <= 40 for one in found.problems)
 
 
 def test_raw_line_ends_inside_texts_are_read():

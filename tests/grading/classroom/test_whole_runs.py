@@ -12,12 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from short_course import NAME, POINTS, RIGHT, ROOT, hand_in, make_class, make_course
+from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
 from course_lib.grading.classroom import run, secret, team
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, Order, grade
+from course_lib.grading.classroom.verdict import UNJUDGED
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +97,88 @@ def test_another_seed_or_other_bytes_are_judged_anew(course, graded, tmp_path):
     assert grade(Order(here, copy, course)).judged == 6
 
 
-def test_a_score_given_by_hand_stays(course, graded, tmp_path):
+def test_what_a_person_decides_is_on_every_page_and_stays(course, graded, tmp_path):
     from nbgrader.api import Gradebook
 
     submissions, folder = graded
     copy = tmp_path / "class"
     shutil.copytree(folder, copy)
     with Gradebook(f"sqlite:///{copy / 'gradebook.db'}") as book:
-        book.find_submission_notebook(NAME, NAME, "student001").grades[0].manual_score = 0.5
+        page = book.find_submission_notebook(NAME, NAME, "student001")
+        grade_of = {one.name: one for one in page.grades}
+        grade_of["01-count-points"].manual_score = 0.5
+        grade_of["01-count-points"].needs_manual_grade = False
+        {one.name: one for one in page.comments}["01-count-answer"].manual_comment = "Nearly: <K - 1>"
         book.db.commit()
-    grade(Order(submissions, copy, course))
-    assert points_in_book(copy)["student001"] == 0.5
+    for _ in range(2):
+        done = grade(Order(submissions, copy, course))
+        assert done.judged == 0
+        assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 0.5
+        page = (copy / "feedback" / "student001" / NAME / f"{NAME}.html").read_text()
+        assert "A person gave these points" in page and "Nearly: &lt;K - 1&gt;" in page
+        with Gradebook(f"sqlite:///{copy / 'gradebook.db'}") as book:
+            assert not book.find_submission("short", "student001").needs_manual_grade
+
+
+def moodle(course: Path, folder: Path, person: str, number: int, answers) -> None:
+    place = folder / f"{person}_{number}_assignsubmission_file_"
+    place.mkdir(parents=True)
+    (place / "my notebook.ipynb").write_text(json.dumps(answered(course, answers)))
+
+
+def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, tmp_path):
+    moodle(course, tmp_path / "a", "Ada Lovelace", 111, RIGHT)
+    moodle(course, tmp_path / "b", "Ada Lovelace", 999, {})
+    folder = tmp_path / "class"
+    for source in "ab":
+        grade(Order(tmp_path / source, folder, course))
+    assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
+    assert "Somebody else of this name" in (folder / f"{NAME}-grades.csv").read_text(encoding="utf-8-sig")
+
+
+def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
+    folder = tmp_path / "class"
+    for source, answers in (("new", RIGHT), ("old", {})):
+        hand_in(course, tmp_path / source, "ada", answers)
+        grade(Order(tmp_path / source, folder, course))
+    assert points_in_csv(folder) == {"ada": 0.0}
+    assert "was graded before with 2 points" in (folder / f"{NAME}-summary.html").read_text()
+
+
+def test_another_assignments_notebook_is_told(course, tmp_path):
+    other = read_notebook(ROOT / "exercises" / "02_compiled_loops" / "02_compiled_loops.ipynb")
+    hand_in(course, tmp_path / "in", "ada", json.dumps(other).encode())
+    grade(Order(tmp_path / "in", tmp_path / "class", course))
+    assert "none of the functions of short" in (tmp_path / "class" / f"{NAME}-summary.html").read_text()
+
+
+def test_what_holds_no_notebook_is_refused_and_makes_no_students(course, tmp_path):
+    (tmp_path / "in" / "photos").mkdir(parents=True)
+    (tmp_path / "in" / "photos" / "a.jpg").write_bytes(b"jpeg")
+    with pytest.raises(IntakeError, match="There is no notebook"):
+        grade(Order(tmp_path / "in", tmp_path / "class", course, assignment=NAME))
+    assert not (tmp_path / "class").exists()
+
+
+def test_collected_work_is_not_judged_again_for_another_file_name(course, tmp_path):
+    moodle(course, tmp_path / "in", "Ada Lovelace", 111, RIGHT)
+    folder = tmp_path / "class"
+    assert grade(Order(tmp_path / "in", folder, course)).judged == 1
+    assert grade(Order(folder / "submitted", folder, course)).judged == 0
+    assert grade(Order(tmp_path / "in", folder, course)).judged == 0
+    assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in (
+        folder / f"{NAME}-grades.csv"
+    ).read_text(encoding="utf-8-sig")
+
+
+def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, graded, tmp_path, monkeypatch):
+    submissions, folder = graded
+    copy = tmp_path / "class"
+    shutil.copytree(folder, copy)
+    (copy / "verdicts" / NAME / "gone.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    done = grade(Order(submissions, Path("class"), course))
+    assert "gone.json was damaged" in done.notes[0] and done.kept == 6
 
 
 def test_two_runs_into_one_folder_do_not_mix(course, graded):
@@ -155,6 +227,7 @@ def test_a_worker_that_dies_costs_nobody_else_a_grade(course, graded):
     verdicts = {one["student"]: one for one in team.local(jobs, 2, deadly)}
     got = {student: sum(task["points"] for task in one["tasks"]) for student, one in verdicts.items()}
     assert got == {**expected(6), "student002": 0, "student003": 0}
+    assert verdicts["student003"]["key"] == UNJUDGED  # so the next run tries again
     assert "ended the grader's own process" in verdicts["student002"]["manual"][0]
     assert "something nobody thought of" in verdicts["student003"]["manual"][0]
 

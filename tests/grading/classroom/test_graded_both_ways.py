@@ -1,0 +1,116 @@
+"""What check() says in a notebook and what grading says of it are the same, in every honest style.
+
+The cells run in order in one namespace, as a kernel runs them, and check() looks at the live function;
+grading reads the same cells and judges the slice in the sandbox.
+
+In notebooks_both_ways.txt each begins with `=== style | chapter | tasks that both refuse | tasks that only
+check() refuses`; `---` stands between two cells. All other tasks get all points from both.
+"""
+
+import builtins
+import json
+import random
+import re
+import warnings
+from codeop import Compile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from short_course import ROOT
+
+from course_lib.grading.check import examine
+from course_lib.grading.classroom import assignment as assignments
+from course_lib.grading.classroom.assignment import Item
+from course_lib.grading.classroom.submission import code
+from course_lib.grading.classroom.verdict import Job, judged
+from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.task import Task
+
+NAMES = {"01": "01_python_loops", "02": "02_compiled_loops"}
+SANDBOX = Sandbox(limits=Limits(call_s=5, task_s=60, memory_mb=1500))
+
+
+def notebooks() -> dict[str, tuple[str, set[str], set[str], list[str]]]:
+    """Return for each style: the chapter, what both refuse, what only check() refuses, and the cells."""
+    found = {}
+    text = Path(__file__).with_name("notebooks_both_ways.txt").read_text(encoding="utf-8")
+    for part in f"\n{text}".split("\n=== ")[1:]:
+        head, _, rest = part.partition("\n")
+        name, chapter, refused, kinder, *_ = (word.strip() for word in f"{head}|||".split("|"))
+        cells = rest.strip("\n").split("\n---\n")
+        found[name] = (chapter, set(refused.split()), set(kinder.split()), cells)
+    return found
+
+
+NOTEBOOKS = notebooks()
+
+
+class Untimed(Item):
+    """An item without its speed: seconds are no matter here."""
+
+    @property
+    def task(self) -> Task:
+        return replace(super().task, speed=None)
+
+
+class Quiet:
+    """Stands for IPython: whatever is asked, nothing happens."""
+
+    def __getattr__(self, name):
+        return lambda *args: None
+
+
+@pytest.fixture(scope="module")
+def items() -> dict[str, Untimed]:
+    found = [item for name in NAMES.values() for item in assignments.load(ROOT, name).items]
+    return {one.task_id: Untimed(one.task_id, one.entry, one.grade_id, one.points) for one in found}
+
+
+def run(texts: list[str], folder: Path) -> dict:
+    """Run the cells as a kernel does; return their namespace."""
+    space = {"__name__": "__main__", "__builtins__": builtins, "get_ipython": Quiet, "display": str}
+    remembering = Compile()
+    for number, text in enumerate(texts):
+        file = folder / f"cell_{number}.py"  # for the source and for Numba's cache
+        file.write_text(code(text), encoding="utf-8")
+        exec(remembering(code(text), str(file), "exec"), space)
+    return space
+
+
+@pytest.fixture
+def undone():
+    """Take back what a notebook sets for the whole process."""
+    seeded, floats, options = random.getstate(), np.geterr(), np.get_printoptions()
+    with warnings.catch_warnings():
+        yield
+    random.setstate(seeded)
+    np.seterr(**floats)
+    np.set_printoptions(**options)
+
+
+def graded(chapter: str, texts: list[str], wanted: tuple[Untimed, ...]) -> dict[str, dict]:
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in texts]
+    data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+    job = Job(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
+    return {one["id"]: one for one in judged(job)["tasks"]}
+
+
+def defines(texts: list[str], entry: str) -> bool:
+    return any(re.search(rf"^(def {entry}\(|{entry} = )", text, re.MULTILINE) for text in texts)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_grading_says_what_check_says(name, items, undone, tmp_path):
+    chapter, refused, kinder, texts = NOTEBOOKS[name]
+    wanted = tuple(one for one in items.values() if one.task_id[:2] == chapter and defines(texts, one.entry))
+    assert wanted
+    ran, verdicts = run(texts, tmp_path), graded(chapter, texts, wanted)
+    for one in wanted:
+        live = examine(one.task, ran[one.entry])
+        verdict = verdicts[one.task_id]
+        told = f"{live}\n\n{verdict['teacher']['lines']}\n\n{verdict['answer']}"
+        assert live.points == (0 if one.task_id in refused | kinder else one.points), told
+        assert verdict["points"] == (0 if one.task_id in refused else one.points), told
+        assert not verdict["manual"], told

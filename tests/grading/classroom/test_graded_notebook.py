@@ -1,0 +1,169 @@
+"""The graded notebook as pages show it: a student's words are all there, and none of them is alive."""
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+
+import bs4
+import nbformat
+import nbgrader.server_extensions.formgrader as form_grader
+import pytest
+from nbconvert.exporters import HTMLExporter
+from short_course import make_course
+from traitlets.config import Config
+
+from course_lib.grading.classroom import notebook
+from course_lib.grading.classroom.submission import Cell, read
+from course_lib.grading.classroom.verdict import UNREADABLE
+from course_lib.grading.report import Report
+
+GRADE_IDS = {"01.count": "01-count-points", "01.dot": "01-dot-points"}
+ALIVE = ("script", "img", "iframe", "object", "embed", "svg", "a", "link", "style", "form", "meta", "base")
+HOSTILE = (
+    """<img src=x onerror="alert(1)"> <script>alert(2)</script> <b>HERE</b> [x](javascript:alert(3))""",
+    "![HERE](x.png) <https://example.org> <svg onload=alert(4)> <a href='javascript:alert(5)'>x</a>",
+    "```\n<script>alert(6)</script>\n```\nHERE ~~~\n<img src=x onerror=alert(7)>\n~~~",
+    "`````````` HERE\n``````````\n\n<img src=x onerror=alert(8)>",
+    "\n\n    HERE\n\n</code></pre><script>alert(9)</script>",
+    "$$ HERE <img src=x onerror=alert(10)> $$ \\begin{x}<script>alert(11)</script>\\end{x}",
+    "$\\href{javascript:alert(12)}{HERE}$ and \\\\[ <img src=x onerror=alert(13)> \\\\]",
+    "<!-- HERE --><script>alert(14)</script>\x0b\x0c\x85\u2028<img src=x onerror=alert(15)>",
+    "HERE\r\n\t```\r<img src=x onerror=alert(16)>\n> ```\n> <iframe src=javascript:alert(17)>",
+    "---\nHERE\n...\n{{ 7*7 }}{% raw %}<style>*{display:none}</style><?php x ?><![CDATA[<script>]]>",
+)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> dict:
+    """The notebook that was handed out."""
+    root = make_course(tmp_path_factory.mktemp("course"))
+    return json.loads((root / "solutions" / "short" / "short.ipynb").read_text())
+
+
+def no_verdict() -> dict:
+    return {"tasks": []}
+
+
+def handed_in(release: dict, texts: tuple[str, ...]) -> tuple[Cell, ...]:
+    """Return the cells of a notebook with these texts in cells of every kind, and in place of the answers."""
+    submitted = copy.deepcopy(release)
+    drop = {"text/html": "<script>alert('output')</script>"}
+    shown = [{"output_type": "display_data", "data": drop, "metadata": {}}]
+    for number, cell in enumerate(submitted["cells"]):
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            cell |= {"cell_type": ("markdown", "raw")[number % 2], "source": texts[0]}
+    for kind in ("markdown", "raw", "code", "heading"):
+        for text in texts:
+            attached = {"x.png": {"image/svg+xml": "<svg onload=alert('attachment')>"}}
+            more = {"attachments": attached, "outputs": shown, "metadata": {"raw_mimetype": "text/html"}}
+            submitted["cells"].append({"cell_type": kind, "source": text, "execution_count": 1, **more})
+    return read(json.dumps(submitted).encode()).cells
+
+
+def jupyter_page(made: dict) -> bs4.BeautifulSoup:
+    body, _ = HTMLExporter().from_notebook_node(nbformat.reads(json.dumps(made), as_version=4))
+    return bs4.BeautifulSoup(body, "html.parser")
+
+
+def form_grader_page(made: dict) -> bs4.BeautifulSoup:
+    config = Config()
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [str(Path(form_grader.__file__).parent / "templates")]
+    about = {"index": 0, "total": 1, "base_url": "", "student": "ada", "notebook_path": "x"}
+    body, _ = HTMLExporter(config=config).from_notebook_node(
+        nbformat.reads(json.dumps(made), as_version=4), resources=about
+    )
+    return bs4.BeautifulSoup(body, "html.parser")
+
+
+PAGES = pytest.mark.parametrize("page", [jupyter_page, form_grader_page])
+
+
+def alive(page: bs4.BeautifulSoup) -> Counter:
+    """Return what a page does by itself: tags that load or run something, handlers, addresses."""
+    found = Counter(tag.name for tag in page.find_all(ALIVE))
+    for tag in page.find_all(True):
+        found.update(f"{tag.name} {name}" for name in tag.attrs if name.startswith("on"))
+        found.update(str(tag[name]) for name in ("href", "src", "action", "formaction") if name in tag.attrs)
+    return found
+
+
+def where_formulas_are_looked_for(page: bs4.BeautifulSoup) -> str:
+    """Return the text in which MathJax would look: not in code, nor where a class forbids it."""
+    page = copy.copy(page)
+    for tag in page.find_all(["pre", "code", "script", "style", "textarea"]):
+        tag.decompose()
+    for tag in page.find_all(class_="tex2jax_ignore"):
+        tag.decompose()
+    return page.get_text()
+
+
+@PAGES
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_no_word_of_a_student_is_alive(release, page, number):
+    """The same page with harmless words loads and runs exactly as much."""
+    hostile = page(
+        notebook.graded(release, handed_in(release, HOSTILE[number : number + 1]), no_verdict(), {})
+    )
+    harmless = page(notebook.graded(release, handed_in(release, ("HERE",)), no_verdict(), {}))
+    assert alive(hostile) == alive(harmless)
+    assert hostile.get_text().count("HERE") == harmless.get_text().count("HERE") > 0
+    assert "alert" not in where_formulas_are_looked_for(hostile)
+
+
+def test_the_page_shows_a_text_as_it_was_written(release):
+    text = "# not a heading\n\n* no *list*\n``` <b>&amp;</b> $x$"
+    made = notebook.graded(release, (Cell("markdown", text),), no_verdict(), {})
+    shown = [tag.get_text() for tag in form_grader_page(made).find_all("pre")]
+    assert f"{text}\n" in shown
+
+
+def test_an_answer_cell_of_text_is_shown_as_text(release):
+    """nbgrader knows answers in words as well."""
+    marks = {"grade_id": "words", "grade": False, "solution": True, "locked": False}
+    asked = {"cell_type": "markdown", "id": "words", "metadata": {"nbgrader": marks}, "source": ""}
+    made = notebook.graded(
+        {**release, "cells": [asked]}, (Cell("markdown", HOSTILE[0], "words", "words"),), no_verdict(), {}
+    )
+    assert alive(form_grader_page(made))["img"] == 0
+
+
+def test_outputs_attachments_and_metadata_are_dropped(release):
+    made = notebook.graded(release, handed_in(release, ("HERE",)), no_verdict(), {})
+    own = [cell for cell in made["cells"] if cell["id"].startswith("own-")]
+    assert len(own) == 4
+    for cell in own:
+        assert not cell.keys() & {"attachments"} and not cell.get("outputs") and cell["metadata"] == {}
+
+
+@PAGES
+def test_a_report_with_hostile_words_is_not_alive(release, page):
+    text = HOSTILE[0] + HOSTILE[6] + '"><script>`</div>'
+
+    def told(words: str) -> dict:
+        rows = [[words, words, words]]
+        mismatch = {"says": [words], "got": words, "want": "float64", "rows": rows, "wrong": 9, "total": 9}
+        report = Report("01.count", words, 0.0, 1.0, "wrong", (words, f"`{words}`"), notes=(words,)).to_json()
+        report["mismatch"] = {**mismatch, "errors": None, "form": "array"}
+        task = {"id": "01.count", "points": 0.0, "feedback": report, "answer": words}
+        return notebook.graded(release, (Cell("code", "x"),), {"tasks": [task]}, GRADE_IDS)
+
+    hostile, harmless = page(told(text)), page(told("HERE"))
+    assert alive(hostile) == alive(harmless)
+    assert "alert" not in where_formulas_are_looked_for(hostile)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"cells": [', b'{"cells": []}', b"\xff\xfe"])
+def test_what_is_no_notebook_is_said_at_the_top(release, data):
+    made = notebook.graded(release, read(data).cells, no_verdict(), {})
+    first = made["cells"][0]
+    assert first["cell_type"] == "markdown" and UNREADABLE in first["source"]
+    assert [cell["id"] for cell in made["cells"][1:]] == [cell["id"] for cell in release["cells"]]
+    nbformat.validate(nbformat.reads(json.dumps(made), as_version=4))
+
+
+def test_a_notebook_that_can_be_read_begins_as_it_was_handed_out(release):
+    made = notebook.graded(release, handed_in(release, ("x",)), no_verdict(), {})
+    assert made["cells"][0]["id"] == release["cells"][0]["id"]
+    nbformat.validate(nbformat.reads(json.dumps(made), as_version=4))
