@@ -337,9 +337,13 @@ def test_nothing_that_a_link_leads_to_comes_near_the_feedback(both_ways):
     assert seed not in (beside / f"{NAME}.ipynb").read_bytes()
 
 
-def test_the_grade_book_alone_is_enough_to_make_the_notebook(both_ways):
+def test_a_released_notebook_of_an_older_form_is_not_used(both_ways):
+    """The grade book's own cells take its place."""
     course, *_, before, _ = both_ways
-    shutil.rmtree(course / "grading" / "release")
+    released = course / "grading" / "release" / NAME / f"{NAME}.ipynb"
+    older = json.loads(released.read_text())
+    marks(point_cells(older)[0])["grade_id"] = "older"
+    released.write_text(json.dumps(older))
     nbgrader(course, "autograde", NAME, "--force", "--student", "duplicated")
     assert grades(course)["duplicated"] == before["duplicated"]
     assert "operations(M, K, N)" in str(made_of(course, "duplicated"))
