@@ -191,7 +191,11 @@ class _Run:
         """Put the notebook where nbgrader looks for it, unless it comes from there."""
         name = self._assignment.name
         target = self._order.folder / "submitted" / student / name / f"{name}.ipynb"
-        if data is not None and not self._from_nbgrader:
+        if self._from_nbgrader:
+            return
+        if data is None:
+            target.unlink(missing_ok=True)  # an older upload must not stand for this one
+        else:
             write(target, data)
 
     def _path(self, student: str) -> Path:

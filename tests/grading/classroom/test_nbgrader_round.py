@@ -213,7 +213,12 @@ def swapped(notebook: dict) -> None:
 
 def foreign(notebook: dict) -> None:
     for number, cell in enumerate(notebook["cells"]):
-        cell["metadata"]["nbgrader"] = {"grade": True, "solution": True, "grade_id": f"my{number}", "points": 5}
+        cell["metadata"]["nbgrader"] = {
+            "grade": True,
+            "solution": True,
+            "grade_id": f"my{number}",
+            "points": 5,
+        }
 
 
 def nonsense(notebook: dict) -> None:
