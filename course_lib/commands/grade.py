@@ -49,6 +49,7 @@ def _path(text: str) -> Path:
 def run(args: argparse.Namespace) -> int:
     """Grade, say where everything is, and return the exit code."""
     from course_lib.grading.classroom.assignment import AssignmentError
+    from course_lib.grading.classroom.gradebook import BookLocked
     from course_lib.grading.classroom.intake import IntakeError
     from course_lib.grading.classroom.run import Busy, Order, grade
     from course_lib.grading.classroom.secret import SeedError
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     bar = _Bar()
     try:
         done = grade(order, bar.update)
-    except (AssignmentError, IntakeError, SeedError, NoSandbox, SchedulerError, Busy) as problem:
+    except (AssignmentError, BookLocked, IntakeError, SeedError, NoSandbox, SchedulerError, Busy) as problem:
         bar.close()
         print(f"grade: {problem}", file=sys.stderr)
         return 2

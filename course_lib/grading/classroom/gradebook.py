@@ -28,6 +28,10 @@ PATIENCE_MS = 60_000  # the form grader may be writing
 LARGEST_EXCHANGE_FILE = 4096  # bytes
 
 
+class BookLocked(RuntimeError):
+    """The grade book cannot be written now; the message says what to do."""
+
+
 class ClassBook:
     """The grade book of one assignment in the class's folder; use it as a context.
 
@@ -68,9 +72,26 @@ class ClassBook:
     def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
         """Write a verdict into the grade book and the graded notebook beside it. Twice changes nothing.
 
-        A score that a grader has given by hand stays.
+        A score that a grader has given by hand stays. BookLocked if another program keeps the book locked.
         """
         book, release = self._open()
+        name, student = self._assignment.name, verdict["student"]
+        try:
+            self._enter(book, verdict, handed_in)
+        except Exception as problem:
+            if "database is locked" not in str(problem):
+                raise
+            raise BookLocked(
+                f"Another program has locked the grade book {self._folder / BOOK}: end it, and run the same "
+                "command again; what is judged is kept."
+            ) from None
+        shown = notebook.graded(release, cells, verdict, self._grade_ids)
+        target = self._folder / "autograded" / student / name
+        write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
+        self._carry_over(student)
+
+    def _enter(self, book: Any, verdict: dict[str, Any], handed_in: str | None) -> None:
+        """Write the points and flags of a verdict into the grade book."""
         name, student = self._assignment.name, verdict["student"]
         book.update_or_create_student(student)
         when = {"timestamp": handed_in} if handed_in else {}
@@ -81,10 +102,6 @@ class ClassBook:
         for task in verdict["tasks"]:
             enter(grades[self._grade_ids[task["id"]]], task, verdict)
         book.db.commit()
-        shown = notebook.graded(release, cells, verdict, self._grade_ids)
-        target = self._folder / "autograded" / student / name
-        write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
-        self._carry_over(student)
 
     def by_hand(self) -> dict[str, ByHand]:
         """Return the scores and comments that graders have given in the form grader, by student."""

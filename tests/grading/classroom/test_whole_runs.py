@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
-from course_lib.grading.classroom import run, secret, team
+from course_lib.grading.classroom import gradebook, run, secret, team
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, Order, grade
@@ -179,6 +179,22 @@ def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, gra
     monkeypatch.chdir(tmp_path)
     done = grade(Order(submissions, Path("class"), course))
     assert "gone.json was damaged" in done.notes[0] and done.kept == 6
+
+
+def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, graded, tmp_path, monkeypatch):
+    import sqlite3
+
+    copy = tmp_path / "class"
+    shutil.copytree(graded[1], copy)
+    monkeypatch.setattr(gradebook, "PATIENCE_MS", 50)
+    other = sqlite3.connect(copy / "gradebook.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    hand_in(course, tmp_path / "more", "zoe", RIGHT)
+    with pytest.raises(gradebook.BookLocked, match="run the same command again"):
+        grade(Order(tmp_path / "more", copy, course))
+    other.execute("ROLLBACK")
+    assert grade(Order(tmp_path / "more", copy, course)).kept == 1
+    assert points_in_csv(copy) == points_in_book(copy) == {**expected(6), "zoe": 2.0}
 
 
 def test_two_runs_into_one_folder_do_not_mix(course, graded):

@@ -195,7 +195,7 @@ def _student(row: Row, tasks: list[str]) -> str:
     return (
         f'<tr><th scope="row" class="student">{name_html(row.student)}</th>'
         f'<td class="n"><strong>{number(row.points)}</strong></td>{results}'
-        f'<td>{look}</td><td class="links id">{pages}</td></tr>'
+        f'<td>{look}</td><td class="links">{pages}</td></tr>'
     )
 
 
