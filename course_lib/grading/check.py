@@ -28,6 +28,10 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
     a stub, the report says that the task is not started. `brief` shows one line if there is nothing to mend.
     What was found is added to the learner's record, which `views.progress()` shows.
     """
+    if not isinstance(id, str):
+        raise TypeError(
+            f'check begins with the task\'s name, as in check("01.matmul", matmul); got {id!r} first.'
+        )
     report = examine(registry.task(id), answer)
     _latest[report.task_id] = report
     report.show(brief)

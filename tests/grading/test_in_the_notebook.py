@@ -224,3 +224,8 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
     assert "NameError in line 3, `return undefined`" in outputs[8][0]["data"]["text/plain"]
     assert "visible tests pass" in outputs[10][0]["data"]["text/plain"]
     assert "1 of 12 points" in outputs[11][0]["data"]["text/plain"]
+
+
+def test_a_check_without_the_tasks_name_says_how_to_call_it():
+    with pytest.raises(TypeError, match=r'as in check\("01.matmul", matmul\)'):
+        check(lambda A, B: None)

@@ -1,7 +1,19 @@
 """Judging one submission: every task on the secret inputs, and what the student may be told.
 
 A verdict is plain data that is written as JSON. It is the unit of work of a class: made once, by any process
-on any machine, and never changed.
+on any machine.
+
+    format, assignment, student
+    key, basis      what it depends on (`Job.key`, `Job.basis`): with another key it is made anew
+    received        name, sha256 and bytes of the file
+    reading, manual why a person should look at the submission: found in the file; that and what intake says
+    tasks           of every task, in order: id, title, points, max_points, state,
+                    feedback   the report for the student (`Report.to_json`): no secret input in it
+                    teacher    the report with the secret inputs
+                    why        one line that is the same for equal mistakes
+                    manual     why a person should look at this task
+                    answer     the text that was judged; lines: the number of each in its cell
+                    seconds    kernel: how long the answer's processes lived; wall
 """
 
 from __future__ import annotations
