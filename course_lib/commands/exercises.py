@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.classroom import assignment
+from course_lib.grading.classroom.pages.files import write
 from course_lib.notebook_form import canonical
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Generate the assignments, say what happened to each, and return the exit code."""
-    sources = find_assignments(args.root)
+    sources = assignment.names(args.root)
     unknown = [name for name in args.assignments if name not in sources]
     if unknown or not sources:
         wanted = f"there is no assignment {unknown[0]!r}" if unknown else "there is no assignment at all"
@@ -45,13 +47,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def find_assignments(root: Path) -> list[str]:
-    """Return the names of the assignments under solutions/, in order."""
-    folders = sorted(path for path in (root / "solutions").glob("*") if path.is_dir())
-    return [folder.name for folder in folders if (folder / f"{folder.name}.ipynb").is_file()]
-
-
-def generate(root: Path, assignment: str) -> dict[str, str]:
+def generate(root: Path, name: str) -> dict[str, str]:
     """Return the released notebooks of one assignment, by file name; nothing is written in the tree."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
@@ -62,14 +58,14 @@ def generate(root: Path, assignment: str) -> dict[str, str]:
         config.CourseDirectory.root = str(root.resolve())
         config.CourseDirectory.source_directory = "solutions"
         config.CourseDirectory.release_directory = str(Path(folder) / "release")
-        config.CourseDirectory.assignment_id = assignment
+        config.CourseDirectory.assignment_id = name
         config.CourseDirectory.db_url = f"sqlite:///{Path(folder) / 'gradebook.db'}"
         course = CourseDirectory(config=config)
         converter = GenerateAssignment(coursedir=course, config=config, no_database=True)
         converter.preprocessors = [one for one in converter.preprocessors if one.__name__ != "SaveCells"]
         converter.log.setLevel(logging.ERROR)
         converter.start()
-        released = sorted((Path(folder) / "release" / assignment).glob("*.ipynb"))
+        released = sorted((Path(folder) / "release" / name).glob("*.ipynb"))
         return {path.name: with_release_mark(path.read_text(encoding="utf-8")) for path in released}
 
 
@@ -98,19 +94,19 @@ def was_edited(path: Path) -> bool:
 def release(path: Path, text: str) -> str:
     """Write a released notebook to `path` and say so; a file with a learner's work is set aside first."""
     if not path.exists():
-        _write(path, text)
+        write(path, text)
         return f"{path.name}: written."
     if path.read_bytes() == text.encode():
         return f"{path.name}: already up to date."
     if not was_edited(path):
-        _write(path, text)
+        write(path, text)
         return f"{path.name}: replaced (it held no work of yours)."
     if _cells_of(path) == fingerprint(json.loads(text)):  # the released cells, only saved without the mark
-        _write(path, text)
+        write(path, text)
         return f"{path.name}: brought into form (its cells are the released ones)."
     aside = _free_name(path)
     os.replace(path, aside)
-    _write(path, text)
+    write(path, text)
     return (
         f"{path.name}: you have worked in it, so it was set aside as {aside.name} and a new one was written."
     )
@@ -137,17 +133,3 @@ def _free_name(path: Path) -> Path:
         if not candidate.exists():
             return candidate
         number += 1
-
-
-def _write(path: Path, text: str) -> None:
-    """Write through a temporary file, so that a crash leaves the old or the new file, never half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

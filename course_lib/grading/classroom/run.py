@@ -30,7 +30,7 @@ from course_lib.measure import hardware
 
 LOCK = ".grading.lock"
 LOOKED_AT = 5  # notebooks that tell which assignment it is
-PLATFORM = re.compile(r"_([0-9]+)_assignsubmission_")  # Moodle's number of a participant
+PLATFORM = re.compile(r"(.*_[0-9]+)_assignsubmission_")  # a participant's name and number, as Moodle has them
 PRIVATE = ("verdicts", "teacher")  # they show secret inputs
 
 
@@ -73,8 +73,8 @@ class Done:
 def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total: None) -> Done:
     """Grade a class and return what was done.
 
-    Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError or Busy with one sentence each;
-    what is judged by then is kept.
+    Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError, BookLocked or Busy with one
+    sentence each; what is judged by then is kept.
     """
     started = time.time()
     order = replace(order, **{name: getattr(order, name).resolve() for name in ("source", "folder", "root")})
@@ -128,18 +128,14 @@ class _Run:
         return sorted(self._folder.glob("*.json"))
 
     def apart(self, handed_in: list[intake.Received]) -> list[intake.Received]:
-        """Return the records, those of two people of one name in two downloads under two ids."""
-        return [self._own_id(one) for one in handed_in]
+        """Return the records so that each person of the platform has one id, whatever the download.
 
-    def _own_id(self, one: intake.Received) -> intake.Received:
-        before = self._read(one.student)
-        old, new = (
-            PLATFORM.search(name) for name in ((before or {}).get("received", {}).get("name", ""), one.name)
-        )
-        if not old or not new or old[1] == new[1]:
-            return one
-        told = f"Somebody else of this name was graded before ({old[0]}; this is {new[0]})."
-        return replace(one, student=f"{one.student}_{new[1]}", problems=(*one.problems, told))
+        Two people of one name get two ids, and whoever was graded before keeps theirs.
+        """
+        verdicts = filter(None, (self._read(path.stem) for path in sorted(self._folder.glob("*.json"))))
+        people = {one["student"]: _person(one["received"]["name"]) for one in verdicts}
+        ids = {person: student for student, person in people.items() if person}
+        return [_with_own_id(one, people, ids) for one in handed_in]
 
     def verdicts(self, handed_in: list[intake.Received], book: ClassBook) -> Iterator[Verdict]:
         """Yield a verdict for each submission as it is ready and recorded: first those of earlier runs."""
@@ -223,15 +219,37 @@ class _Run:
         return received({**verdict, "reading": [*verdict["reading"], said]}, job)
 
     def _read(self, student: str) -> Verdict | None:
+        """Return a student's verdict of an earlier run; None if there is none, or none that is whole."""
         try:
-            return json.loads(self._path(student).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            verdict = json.loads(self._path(student).read_text(encoding="utf-8"))
+            whole = verdict["student"] == student and verdict["received"]["name"] is not None
+            return verdict if whole and verdict["tasks"] else None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def _kept(self, job: Job) -> Verdict | None:
         """Return the verdict of an earlier run, if it is still valid."""
         verdict = self._read(job.student)
-        return verdict if isinstance(verdict, dict) and verdict.get("key") == job.key() else None
+        return verdict if verdict is not None and verdict["key"] == job.key() else None
+
+
+def _person(name: str) -> str:
+    """Return what Moodle calls a participant, number included, from a file's name; "" for any other file."""
+    found = PLATFORM.match(name)
+    return found[1] if found else ""
+
+
+def _with_own_id(one: intake.Received, people: dict[str, str], ids: dict[str, str]) -> intake.Received:
+    """Return a record under the id its person has, or under a new one if another person has it."""
+    person = _person(one.name)
+    if person in ids:
+        return replace(one, student=ids[person])
+    other = people.get(one.student)
+    if not person or not other:
+        return one
+    told = f"Somebody else of this name was graded before ({other}; this is {person})."
+    number = person.rpartition("_")[2]
+    return replace(one, student=f"{one.student}_{number}", problems=(*one.problems, told))
 
 
 def cores() -> int:

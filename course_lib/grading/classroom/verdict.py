@@ -105,7 +105,7 @@ def _hash(*parts: str) -> str:
 
 
 def judged(job: Job) -> Verdict:
-    """Return the verdict on a submission (its schema: see the module)."""
+    """Return the verdict on a submission."""
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
     tasks = [_task(item, read.cells, job) for item in job.items]
     found = {

@@ -2,8 +2,9 @@
 
 The clock is the CPU time of the whole process, read from the system; wall time where there is no such clock.
 An answer's time is all that passes between its last result and its next: its own word on when it begins or is
-done counts for nothing. What it takes to ship numbers is measured on the baseline's process, which runs our
-code alone, and taken off both.
+done counts for nothing. (Between some rounds its arguments are fetched and looked at. That is not counted,
+and what comes next is not known then.) What it takes to ship numbers is measured on the baseline's process,
+which runs our code alone, and taken off both.
 """
 
 from __future__ import annotations

@@ -1,28 +1,12 @@
 """What honest learners write stays allowed, however strict the rules are with the rest."""
 
 import pytest
+from attack_tools import HEAD, LOOPS_ONLY, PLAIN
 
 from course_lib.grading.memory import kept
 from course_lib.grading.program import CLOSED, Program
-from course_lib.grading.rules import (
-    PRODUCTS,
-    WHOLE_ARRAY,
-    FastmathOnly,
-    MustBeCompiled,
-    NoCalls,
-    NoOperator,
-    OnlyImports,
-)
+from course_lib.grading.rules import MustBeCompiled
 from course_lib.grading.task import source
-
-LOOPS_ONLY = (
-    OnlyImports(("numba", "numpy", "math")),
-    NoOperator("@"),
-    NoCalls(PRODUCTS | WHOLE_ARRAY),
-    FastmathOnly(),
-)
-PLAIN = (NoOperator("@"), NoCalls(PRODUCTS))
-HEAD = "import numpy as np\nfrom numba import njit\n@njit\ndef f(A, B): return A\n"
 
 
 def with_options(options: str) -> str:

@@ -1,27 +1,10 @@
 """Ways around the structural rules: none of them may get past."""
 
 import pytest
+from attack_tools import HEAD, LOOPS_ONLY, PLAIN
 
 from course_lib.grading.program import CLOSED
-from course_lib.grading.rules import (
-    PRODUCTS,
-    WHOLE_ARRAY,
-    FastmathOnly,
-    NoCalls,
-    NoMemory,
-    NoOperator,
-    OnlyImports,
-)
-
-LOOPS_ONLY = (
-    OnlyImports(("numba", "numpy", "math")),
-    NoOperator("@"),
-    NoCalls(PRODUCTS | WHOLE_ARRAY),
-    FastmathOnly(),
-)
-PLAIN = (NoOperator("@"), NoCalls(PRODUCTS))
-
-HEAD = "import numpy as np\nfrom numba import njit\n@njit\ndef f(A, B): return A\n"
+from course_lib.grading.rules import PRODUCTS, NoCalls, NoMemory
 
 #: Out of loops that are compiled; each defines f.
 COMPILED = {

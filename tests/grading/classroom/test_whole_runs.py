@@ -134,6 +134,10 @@ def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, t
         grade(Order(tmp_path / source, folder, course))
     assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
     assert "Somebody else of this name" in (folder / f"{NAME}-grades.csv").read_text(encoding="utf-8-sig")
+    shutil.copytree(tmp_path / "a", tmp_path / "both")
+    shutil.copytree(tmp_path / "b", tmp_path / "both", dirs_exist_ok=True)
+    assert grade(Order(tmp_path / "both", folder, course)).judged == 0
+    assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
 
 
 def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
@@ -176,9 +180,10 @@ def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, gra
     copy = tmp_path / "class"
     shutil.copytree(folder, copy)
     (copy / "verdicts" / NAME / "gone.json").write_text("{")
+    (copy / "verdicts" / NAME / "odd.json").write_text("[1]")
     monkeypatch.chdir(tmp_path)
     done = grade(Order(submissions, Path("class"), course))
-    assert "gone.json was damaged" in done.notes[0] and done.kept == 6
+    assert "gone.json was damaged" in done.notes[0] and "odd.json" in done.notes[1] and done.kept == 6
 
 
 def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, graded, tmp_path, monkeypatch):
