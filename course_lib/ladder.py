@@ -142,11 +142,35 @@ LADDER: tuple[Rung, ...] = (
         order="ikj",
     ),
     _rung(
+        "simd",
+        4,
+        "Packed panels, vector micro-kernel",
+        "the FMA units of one core",
+        "simd",
+        requires=("numba",),
+    ),
+    _rung(
+        "threads",
+        5,
+        "The same on every core",
+        "the FMA units of all cores",
+        "threads",
+        requires=("numba",),
+    ),
+    _rung(
         "numpy",
         0,
         "NumPy as installed (its BLAS)",
         "the baseline",
         "numpy_baseline",
+    ),
+    _rung(
+        "openblas",
+        0,
+        "OpenBLAS told to use this CPU's instructions",
+        "the second baseline",
+        "openblas",
+        requires=("openblas",),
     ),
 )
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import njit
 
 from course_lib.circles.front_door import Array
+from course_lib.measure.jit import compiled
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 FUSE_AND_REORDER = frozenset({"contract", "reassoc"})
@@ -41,15 +41,7 @@ def compiled_loops(order: str, fastmath: frozenset[str] = FUSE_AND_REORDER):
                     C[i, j] += A[i, k] * B[k, j]
 
     # Numba's cache on disk does not tell two fastmath settings apart, so only one of them may use it.
-    return compiled(loops, fastmath, cache=fastmath == FUSE_AND_REORDER)
-
-
-def compiled(loops, fastmath: frozenset[str], cache: bool):
-    """Return `loops` compiled by Numba, kept on disk if asked for and if there is a folder to keep it in."""
-    try:
-        return njit(fastmath=set(fastmath), nogil=True, cache=cache)(loops)
-    except RuntimeError:  # neither the course's folder nor the user's cache folder can be written
-        return njit(fastmath=set(fastmath), nogil=True)(loops)
+    return compiled(loops, cache=fastmath == FUSE_AND_REORDER, fastmath=set(fastmath))
 
 
 def matmul(A: Array, B: Array, order: str = "ikj") -> Array:

@@ -233,12 +233,8 @@ def _caches_from_cpuinfo() -> tuple[CacheLevel, ...]:
 def blas() -> tuple[str, str]:
     """Return NumPy's BLAS ("openblas 0.3.31") and the CPU architecture its kernels were written for."""
     import numpy
-    from threadpoolctl import threadpool_info
 
-    loaded = [library for library in threadpool_info() if library.get("user_api") == "blas"]
-    loaded.sort(
-        key=lambda library: "numpy" not in library.get("filepath", "")
-    )  # other packages bring their own
+    loaded = _loaded_blas()
     if loaded:
         version = ".".join((loaded[0].get("version") or UNKNOWN).split(".")[:3])
         return f"{loaded[0]['internal_api']} {version}", loaded[0].get("architecture") or UNKNOWN
@@ -247,6 +243,24 @@ def blas() -> tuple[str, str]:
         return f"{built.get('name', UNKNOWN)} {built.get('version', '')}".strip(), UNKNOWN
     except (KeyError, TypeError):
         return UNKNOWN, UNKNOWN
+
+
+def openblas_file() -> Path | None:
+    """Return the file of the OpenBLAS in NumPy's own folder, None if there is none."""
+    for library in _loaded_blas():
+        if library.get("internal_api") == "openblas" and "numpy" in library.get("filepath", ""):
+            return Path(library["filepath"])
+    return None
+
+
+def _loaded_blas() -> list[dict]:
+    """Return what threadpoolctl says of the BLAS libraries in this process, NumPy's own first."""
+    import numpy  # noqa: F401 – loads its BLAS
+    from threadpoolctl import threadpool_info
+
+    loaded = [library for library in threadpool_info() if library.get("user_api") == "blas"]
+    # other packages bring their own
+    return sorted(loaded, key=lambda library: "numpy" not in library.get("filepath", ""))
 
 
 def gpu() -> Gpu | None:

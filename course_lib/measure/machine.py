@@ -14,6 +14,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from course_lib.measure import hardware
 from course_lib.measure.hardware import CacheLevel, Gpu
@@ -108,6 +109,16 @@ def blas_is_behind() -> str | None:
     )
 
 
+def openblas_choice() -> str | None:
+    """Return OpenBLAS's name for the kernels of this CPU's widest SIMD instructions; None: its own choice."""
+    return _OPENBLAS_CHOICE.get(describe().simd)
+
+
+def openblas_file() -> Path | None:
+    """Return the file of the OpenBLAS that NumPy brings with it, None if NumPy uses another BLAS."""
+    return hardware.openblas_file()
+
+
 # -- what may be missing -----------------------------------------------------------------------------------
 
 
@@ -166,6 +177,12 @@ def _missing_cores() -> str | None:
     return "This needs two CPUs or more, and this process may use only one."
 
 
+def _missing_openblas() -> str | None:
+    if openblas_file():
+        return None
+    return f"This needs a NumPy that brings OpenBLAS (as PyPI's wheels do), and here it is {describe().blas}."
+
+
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "avx2": lambda: _missing_simd("AVX2"),
     "avx512": lambda: _missing_simd("AVX-512"),
@@ -175,6 +192,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "neon": lambda: _missing_simd("NEON"),
     "numba": lambda: _missing_package("numba", "numba"),
     "numba-cuda": lambda: _missing_package("numba_cuda", "numba-cuda"),
+    "openblas": _missing_openblas,
     "torch": lambda: _missing_package("torch", "torch"),
 }
 

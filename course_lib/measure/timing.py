@@ -26,6 +26,7 @@ from course_lib.measure.uncertainty import ratio_interval
 __all__ = ["Comparison", "Row", "compare"]
 
 LONGEST_SAMPLE_S = 20e-3
+SETTLE_S = 0.15  # OpenBLAS's threads go on spinning after their work; 0.08 s was too short, 0.1 s just enough
 SHORTEST_MEASURING_S = 0.15  # agreement within less may be luck: clock frequencies change in such times
 
 
@@ -97,9 +98,12 @@ class _Run:
             subject.try_out(self.budget_s)
         reasons = {subject.name: clocks.why_not_cpu_time(subject.trials) for subject in self.subjects}
         self.clock = clocks.choose(threads, reasons)
+        self.threads = threads
         slowest = max(subject.call_s for subject in self.subjects)
         # beside a slow function, longer samples of the fast ones cost little
         self.sample_s = min(max(slowest / 20, SHORTEST_SAMPLE_S), LONGEST_SAMPLE_S)
+        if threads > 1:  # the pause before each sample costs more than a long sample
+            self.sample_s = LONGEST_SAMPLE_S
         for subject in self.subjects:
             subject.batch = max(1, math.ceil(self.sample_s / subject.call_s))
 
@@ -110,6 +114,7 @@ class _Run:
         check_at = self.min_rounds
         while self._moving():
             for index in self.random.permutation(len(self._moving())):
+                self._settle(self._moving()[index])
                 self._moving()[index].sample(self.clock.read)
             self.rounds += 1
             spent = time.perf_counter() - start
@@ -128,6 +133,15 @@ class _Run:
             if is_over:
                 self.ended = self.ended or "budget spent"
                 return
+
+    def _settle(self, subject: Subject) -> None:
+        """Wait until the last function's threads have gone to sleep, then wake this one's: not timed."""
+        if self.threads == 1 or len(self.subjects) == 1:
+            return
+        time.sleep(SETTLE_S)
+        if subject.call_s < LONGEST_SAMPLE_S:
+            subject.sample(self.clock.read)
+            subject.samples.pop()
 
     def _moving(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.call_s <= self.budget_s]

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import ladder
-from course_lib.circles import compiled as compiled_rung
 from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
 from course_lib.circles.compiled import matmul as compiled_matmul
 from course_lib.circles.front_door import RungUnavailable, through_the_door
+from course_lib.measure import jit
 
 RUNGS = [entry for entry in ladder.LADDER if not entry.missing()]
 CASES = [pytest.param(entry, dtype, id=f"{entry.id}-{dtype}") for entry in RUNGS for dtype in entry.dtypes]
@@ -175,7 +175,7 @@ def test_compiles_where_no_folder_can_be_written(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available")
         return numba.njit(**options)
 
-    monkeypatch.setattr(compiled_rung, "njit", refuses_to_cache)
+    monkeypatch.setattr(jit, "njit", refuses_to_cache)
     C = np.zeros((1, 1))
     compiled_loops.__wrapped__("ikj")(np.full((1, 1), 2.0), np.full((1, 1), 3.0), C)
     assert C[0, 0] == 6.0

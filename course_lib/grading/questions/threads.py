@@ -1,0 +1,7 @@
+"""The questions of chapter 05."""
+
+from __future__ import annotations
+
+from course_lib.grading.questions.question import Question
+
+QUESTIONS: tuple[Question, ...] = ()

@@ -1,0 +1,340 @@
+"""How much of a program is serial: Amdahl's law fitted to times measured on 1, 2, … threads.
+
+    measured = speedups(run, threads=(1, 2, 4))      run(t) does the same work on t threads
+    law = measured.fit()
+    law.serial_fraction, law.interval, law.limit, law.speedup(64)
+
+Amdahl (1967): a part `a` of the time stays, a part `b` is divided: T(p) = a + b / p, with the serial fraction
+s = a / (a + b). Gustafson (1988): if the divided part grows with the threads, the scaled speed-up is
+p - s'(p - 1), where s' is the serial share of the time *on p threads*. Gunther's universal scalability law
+(1993) adds what threads cost each other: T(p) = T(1) (1 + sigma (p - 1) + kappa p (p - 1)) / p; kappa = 0 is
+Amdahl's law with s = sigma. Karp & Flatt (1990): the serial fraction that each single speed-up asks for; if
+it rises with p, it is no serial part but a cost of being many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from course_lib.measure import hardware
+from course_lib.measure.comparison import Comparison, Row
+from course_lib.measure.table import Table, digits, seconds_in_words
+from course_lib.measure.timing import compare
+
+DRAWS = 2000
+#: 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom: few points say little about the noise.
+T_QUANTILE = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+Z_QUANTILE = 1.96
+TWO_POINTS = (
+    "Two thread counts determine the serial fraction exactly: they cannot test whether the law holds. "
+    "That takes a third."
+)
+
+
+@dataclass(frozen=True)
+class Universal:
+    """The universal scalability law, fitted. `sigma` contention, `kappa` coherency (cost of every pair)."""
+
+    seconds: float  # T(1)
+    sigma: float
+    kappa: float
+
+    def time(self, p: float) -> float:
+        """Return the fitted seconds on p threads."""
+        return self.seconds * (1 + self.sigma * (p - 1) + self.kappa * p * (p - 1)) / p
+
+    def speedup(self, p: float) -> float:
+        """Return T(1) / T(p)."""
+        return self.seconds / self.time(p)
+
+    @property
+    def peak(self) -> float:
+        """The number of threads beyond which it gets slower; inf if there is none."""
+        return math.sqrt(max(0.0, 1 - self.sigma) / self.kappa) if self.kappa > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Amdahl's law through measured times."""
+
+    times: dict[int, float]  # threads -> seconds
+    serial: float  # a: seconds that stay
+    parallel: float  # b: seconds that are divided
+    interval: tuple[float, float] | None  # 95 % for the serial fraction; None: cannot be said
+    exact: bool  # two points: the law goes through both and is not tested
+    universal: Universal | None  # only from four thread counts on
+    note: str
+
+    @property
+    def serial_fraction(self) -> float:
+        """The part of the time on one thread that does not get shorter."""
+        return self.serial / (self.serial + self.parallel)
+
+    @property
+    def limit(self) -> float:
+        """The speed-up that no number of threads exceeds, by this law."""
+        return 1 / self.serial_fraction if self.serial_fraction else math.inf
+
+    def time(self, p: float) -> float:
+        """Return the fitted seconds on p threads."""
+        return self.serial + self.parallel / p
+
+    def speedup(self, p: float) -> float:
+        """Return T(1) / T(p) by the fitted law."""
+        return self.time(1) / self.time(p)
+
+    def scaled_speedup(self, p: float) -> float:
+        """Return Gustafson's: how much more work p threads do in that time if the divided part grows."""
+        return p - self.serial_fraction * (p - 1)
+
+    def residual(self, p: int) -> float:
+        """Return measured / fitted - 1 for one thread count."""
+        return self.times[p] / self.time(p) - 1
+
+    def table(self) -> Table:
+        """Return measured and fitted speed-ups and Karp and Flatt's fraction, a row for each thread count."""
+        base = self.times.get(1, self.time(1))
+        rows = []
+        for p, seconds in self.times.items():
+            karp = digits(karp_flatt(base / seconds, p)) if p > 1 else "–"
+            fitted = digits(self.speedup(p))
+            rows.append((str(p), seconds_in_words(seconds), digits(base / seconds), fitted, karp))
+        columns = ("threads", "time", "speed-up", "by the law", "serial fraction (Karp–Flatt)")
+        return Table(columns, tuple(rows), notes=(str(self),))
+
+    def __str__(self) -> str:
+        known = ""
+        if self.interval is not None:
+            low, high = (100 * end for end in self.interval)
+            known = f" (95 %: {digits(low, 2)} to {digits(high, 2)} %)"
+        limit = "no limit" if math.isinf(self.limit) else f"at most {digits(self.limit)}x"
+        serial = digits(100 * self.serial_fraction, 2)
+        return f"Serial fraction {serial} %{known}: {limit}. {self.note}".strip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+@dataclass(frozen=True)
+class Speedups:
+    """Measured times on growing numbers of threads."""
+
+    times: dict[int, float]  # threads -> median seconds
+    errors: dict[int, float]  # threads -> relative standard error
+    cores: int  # of this process; more threads than cores are no part of the fit
+    comparison: Comparison
+
+    def fit(self) -> Fit:
+        """Return Amdahl's law through the thread counts that have a core each."""
+        within = {p: seconds for p, seconds in self.times.items() if p <= self.cores}
+        if len(within) < 2:
+            raise ValueError(
+                f"Only {len(within)} of the thread counts {list(self.times)} has a core for each thread "
+                f"(this process has {self.cores}): a serial fraction needs two."
+            )
+        return fit(within, self.errors)
+
+    def table(self) -> Table:
+        """Return times and speed-ups, a row for each thread count."""
+        base = self.times[min(self.times)]
+        rows = [
+            (f"{p}{' (oversubscribed)' * (p > self.cores)}", seconds_in_words(s), digits(base / s))
+            for p, s in self.times.items()
+        ]
+        return Table(("threads", "time", f"x {min(self.times)} thread"), tuple(rows))
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def speedups(
+    run: Callable[[int], Any], threads: Sequence[int] = (1, 2), *, budget_s: float = 4.0
+) -> Speedups:
+    """Time run(t), the same work on t threads, for each t, in turns.
+
+    `run` must itself use t threads (of its own, or numba.set_num_threads(t)). Counts beyond the cores of this
+    process are measured too (oversubscription) but are no part of the fit.
+    """
+    counts = _counts(threads)
+    if not callable(run):
+        raise TypeError(f"run is {run!r}, but it must be a function that is called with a number of threads.")
+    names = {p: f"{p} thread{'s' if p > 1 else ''}" for p in counts}
+    functions = {names[p]: (lambda p=p: run(p)) for p in counts}
+    comparison = compare(functions, threads=max(counts), budget_s=budget_s, max_error=False, progress=False)
+    rows = {p: comparison.row(names[p]) for p in counts}
+    return Speedups(
+        times={p: row.seconds for p, row in rows.items()},
+        errors={p: _relative_error(row) for p, row in rows.items()},
+        cores=hardware.cores(),
+        comparison=comparison,
+    )
+
+
+def _relative_error(row: Row) -> float:
+    return (row.ratio_high - row.ratio_low) / row.ratio / (2 * Z_QUANTILE)
+
+
+def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None) -> Fit:
+    """Return Amdahl's law through `times` (threads -> seconds), least squares of the relative deviations.
+
+    `errors` are relative standard errors of the times (threads -> 0.01 for 1 %); without them the deviations
+    from the law tell the noise, which takes three thread counts or more. A negative part is no part: it
+    counts as 0, and the note says so. Raises ValueError for fewer than two thread counts.
+    """
+    counts, seconds = _checked(times)
+    a, b = _parts(counts, seconds)
+    deviations = seconds / (a + b / counts) - 1
+    noise, is_known = _noise(counts, deviations, errors)
+    interval = _interval(counts, a + b / counts if len(counts) > 2 else seconds, noise) if is_known else None
+    universal = _universal(counts, seconds) if len(counts) >= 4 else None
+    return Fit(
+        times={int(p): float(s) for p, s in zip(counts, seconds, strict=True)},
+        serial=float(a),
+        parallel=float(b),
+        interval=interval,
+        exact=len(counts) == 2,
+        universal=universal,
+        note=_note(counts, seconds, a, b, deviations, universal),
+    )
+
+
+def karp_flatt(speedup: float, p: int) -> float:
+    """Return the serial fraction that a speed-up on p > 1 threads asks for (Karp & Flatt 1990)."""
+    if p < 2:
+        raise ValueError(f"p is {p}, but a serial fraction shows only on two threads or more.")
+    return (1 / speedup - 1 / p) / (1 - 1 / p)
+
+
+def _parts(counts: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a, b >= 0 with a + b / p nearest to the times, relative deviations squared.
+
+    `seconds` (…, points): one a and b for each row. Where a free solution has a negative part, the better of
+    the two edges a = 0 and b = 0 is taken.
+    """
+    u, v = 1 / seconds, 1 / (counts * seconds)
+    uu, uv, vv, us, vs = ((x * y).sum(-1) for x, y in ((u, u), (u, v), (v, v), (u, 1), (v, 1)))
+    determinant = uu * vv - uv * uv
+    a, b = (us * vv - vs * uv) / determinant, (vs * uu - us * uv) / determinant
+    is_inside = (a >= 0) & (b >= 0)
+    only_a = us * us / uu >= vs * vs / vv  # how much of the sum of squares each edge explains
+    a = np.where(is_inside, a, np.where(only_a, us / uu, 0.0))
+    b = np.where(is_inside, b, np.where(only_a, 0.0, vs / vv))
+    return a, b
+
+
+def _nonnegative(columns: np.ndarray) -> np.ndarray:
+    """Return x >= 0 that brings columns @ x nearest to ones: of all choices of positive parts the best."""
+    n = columns.shape[1]
+    best, least = np.zeros(n), math.inf
+    for size in range(1, n + 1):
+        for chosen in combinations(range(n), size):
+            part, *_ = np.linalg.lstsq(columns[:, chosen], np.ones(len(columns)), rcond=None)
+            if (part < 0).any():
+                continue
+            x = np.zeros(n)
+            x[list(chosen)] = part
+            off = float(((columns @ x - 1) ** 2).sum())
+            if off < least - 1e-15:
+                best, least = x, off
+    return best
+
+
+def _noise(
+    counts: np.ndarray, deviations: np.ndarray, errors: Mapping[int, float] | None
+) -> tuple[np.ndarray, bool]:
+    """Return the relative standard error of each time and whether it is known at all."""
+    measured = np.array([float((errors or {}).get(int(p), 0.0)) for p in counts])
+    freedom = len(counts) - 2
+    spread = 0.0
+    if (
+        freedom > 0
+    ):  # how far the points lie off the law: more than their own noise if the law is not quite true
+        quantile = T_QUANTILE[min(freedom, len(T_QUANTILE)) - 1]
+        spread = math.sqrt(float((deviations**2).sum()) / freedom) * quantile / Z_QUANTILE
+    noise = np.maximum(measured, spread)
+    return noise, bool(measured.any()) or freedom > 0
+
+
+def _interval(counts: np.ndarray, centre: np.ndarray, noise: np.ndarray) -> tuple[float, float]:
+    """Return the middle 95 % of serial fractions refitted to times with that noise."""
+    random = np.random.default_rng(0)
+    a, b = _parts(counts, centre * np.exp(noise * random.standard_normal((DRAWS, len(counts)))))
+    low, high = np.percentile(a / (a + b), (2.5, 97.5))
+    return float(low), float(high)
+
+
+def _universal(counts: np.ndarray, seconds: np.ndarray) -> Universal | None:
+    """Fit T(p) = T(1) [(1 - sigma) / p + sigma + kappa (p - 1)]: linear in three parts, none negative."""
+    shape = np.column_stack([1 / counts, np.ones(len(counts)), counts - 1]) / seconds[:, None]
+    divided, stays, grows = _nonnegative(shape)
+    total = divided + stays
+    return Universal(float(total), float(stays / total), float(grows / total)) if total > 0 else None
+
+
+def _note(
+    counts: np.ndarray,
+    seconds: np.ndarray,
+    a: float,
+    b: float,
+    deviations: np.ndarray,
+    universal: Universal | None,
+) -> str:
+    first, last = np.argmin(counts), np.argmax(counts)
+    gained = (seconds[first] / seconds[last]) / (counts[last] / counts[first])
+    notes = []
+    if a == 0 and gained > 1:
+        notes.append(
+            f"{counts[last]:g} threads were more than {counts[last] / counts[first]:g}x as fast as "
+            f"{counts[first]:g} (superlinear: more caches work, or the measurement is off), so the serial "
+            "part counts as 0."
+        )
+    elif b == 0:
+        notes.append("More threads were no faster at all, so everything counts as serial.")
+    if len(counts) == 2:
+        notes.append(TWO_POINTS)
+    else:
+        notes.append(f"The law misses no time by more than {100 * np.abs(deviations).max():.1f} %.")
+    if universal is not None and universal.kappa > 0:
+        notes.append(f"With a cost of every pair of threads the best number is {universal.peak:.0f}.")
+    return " ".join(notes)
+
+
+def _counts(threads: Sequence[int]) -> list[int]:
+    counts = list(threads)
+    for p in counts:
+        if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 256:
+            raise ValueError(f"threads holds {p!r}, but a number of threads is a whole number from 1 to 256.")
+    if not counts:
+        raise ValueError("threads is empty, but at least one number of threads is needed.")
+    return sorted(set(counts))
+
+
+def _checked(times: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(times, Mapping):
+        raise TypeError(f"times is {times!r}, but it must be a dict: number of threads -> seconds.")
+    counts = _counts(list(times)) if times else []
+    if len(counts) < 2:
+        raise ValueError(
+            f"times has {len(counts)} thread count{'s' if len(counts) != 1 else ''}, but a serial fraction "
+            "needs two or more: measure on 1 and on 2 threads at least."
+        )
+    seconds = [float(times[p]) for p in counts]
+    for p, value in zip(counts, seconds, strict=True):
+        if not 0 < value < math.inf:
+            raise ValueError(
+                f"The time on {p} threads is {value!r}, but it must be a number of seconds above 0."
+            )
+    return np.array(counts, float), np.array(seconds)

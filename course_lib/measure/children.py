@@ -1,0 +1,391 @@
+"""Child processes that cannot be left behind.
+
+    with Children(time_limit_s=10) as children:
+        child = children.start("print('hello from', __import__('os').getpid())")
+        child.wait()
+    print(child.output, children.report())
+
+Children are started as new Python processes, never forked: a notebook has threads, and a forked copy has
+their locks without their owners. Whatever happens – the block ends, it fails, its time is over, the kernel
+exits or is killed – they and everything they started are ended: each carries a mark in its environment, by
+which it is found even if its parent is gone. `alive()` lists every marked process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from course_lib.measure import children_guard
+from course_lib.measure.children_guard import MARK, carrying, hunt
+from course_lib.measure.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOK_EVERY_S = 0.02
+MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept in the report
+
+
+class TimeIsOver(TimeoutError):
+    """The children's time limit was reached and they were ended."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A process that the course started and that lives."""
+
+    pid: int
+    status: str  # "running", "sleeping", "zombie" …
+    parent: str  # "python (pid 12)"
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid}, {self.status}, parent {self.parent}: {self.command}"
+
+
+def alive() -> list[Found]:
+    """Return the living processes that the course has started, in this session or another of yours."""
+    return [_found(process) for process in carrying()]
+
+
+def _found(process: Any) -> Found:
+    import psutil
+
+    try:
+        command = " ".join(process.cmdline())[:100]
+        return Found(process.pid, process.status(), parent_of(process.pid), command)
+    except psutil.Error:
+        return Found(process.pid, "gone", "", "")
+
+
+def parent_of(pid: int) -> str:
+    """Return who the parent of a process is: "systemd (pid 1)"; "" if the process is gone."""
+    import psutil
+
+    try:
+        parent = psutil.Process(pid).parent()
+        return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
+    except psutil.Error:
+        return ""
+
+
+def status_of(pid: int) -> str:
+    """Return "running", "sleeping", "zombie" …, or "gone". Asking does not reap a zombie."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return "gone"
+
+
+class Child:
+    """One Python process of a `Children` block."""
+
+    def __init__(self, name: str, process: subprocess.Popen, output: Path, children: Children) -> None:
+        self._kept: str | None = None  # the output, once its file is gone
+        self.name = name
+        self.pid = process.pid
+        self._process = process
+        self._output = output
+        self._children = children
+        self.why = ""  # who ended it: "" if nobody did
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far, errors as well."""
+        if self._kept is not None:
+            return self._kept
+        try:
+            return self._output.read_text(encoding="utf-8", errors="replace")[:MOST_OUTPUT]
+        except OSError:
+            return ""
+
+    @property
+    def status(self) -> str:
+        """Its state as the system sees it; a child that has ended and not been waited for is a "zombie"."""
+        return "gone" if self._process.returncode is not None else status_of(self.pid)
+
+    @property
+    def ended(self) -> str:
+        """How it ended: "exit code 0", "killed by SIGKILL"; "" while it runs or has not been waited for."""
+        code = self._process.returncode
+        return "" if code is None else in_words(code)
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for the end; return the exit code (negative: the signal). TimeoutError if it takes longer."""
+        ended = self._children.wait_until(lambda: self._process.poll() is not None, timeout_s)
+        if not ended:
+            raise TimeoutError(f"{self.name} (pid {self.pid}) has not ended within {timeout_s:g} s.")
+        if self.why == self._children.limit_reached:
+            self._children._check_time()
+        return self._process.returncode
+
+    def wait_for(self, text: str, timeout_s: float = 5.0) -> None:
+        """Wait until it has printed `text`. TimeoutError when that takes longer, or when it ends without."""
+
+        def is_over() -> bool:
+            return status_of(self.pid) in ("gone", "zombie")
+
+        self._children.wait_until(lambda: text in self.output or is_over(), timeout_s)
+        has_ended = is_over()  # asked before the output is read: what it printed last must not be missed
+        if text not in self.output:
+            how = "has ended and not printed" if has_ended else f"has not within {timeout_s:g} s printed"
+            raise TimeoutError(
+                f"{self.name} (pid {self.pid}) {how} {text!r}; it printed {self.output[-300:]!r}."
+            )
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL): it cannot refuse and cannot clean up. Its own children live on."""
+        self.why = self.why or "killed by this notebook"
+        self._process.kill()
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM): it may clean up first, or refuse."""
+        self.why = self.why or "asked to end by this notebook"
+        self._process.terminate()
+
+    def __repr__(self) -> str:
+        return f"{self.name} (pid {self.pid}): {self.ended or self.status}"
+
+
+class Children:
+    """Starts Python processes, and ends them and all that they have started when the block is left.
+
+    `time_limit_s`: after so many seconds everything is ended, whatever the block is doing; what waits then
+    raises TimeIsOver. What children print is kept in `child.output`.
+    """
+
+    def __init__(self, time_limit_s: float = 20.0) -> None:
+        is_number = isinstance(time_limit_s, int | float) and not isinstance(time_limit_s, bool)
+        if not is_number or not 0 < time_limit_s <= 3600:
+            raise ValueError(f"time_limit_s is {time_limit_s!r}, but it must be above 0 and at most 3600.")
+        self.time_limit_s = time_limit_s
+        self.token = secrets.token_hex(8)
+        self.started: list[Child] = []
+        self.is_over = False  # whether the time limit ended everything
+        self._others: list[tuple[int, str]] = []  # what else was ended: pid, command
+        self._lock = threading.RLock()
+        self._closed = False
+        self._folder: tempfile.TemporaryDirectory | None = None
+        self._timer: threading.Timer | None = None
+        self._guard: subprocess.Popen | None = None
+
+    def __enter__(self) -> Children:
+        if self._closed or self._folder is not None:
+            raise ValueError("This Children block was used before: make a new one with Children(…).")
+        self._folder = tempfile.TemporaryDirectory(prefix="nine-circles-", ignore_cleanup_errors=True)
+        self._guard = subprocess.Popen(
+            [sys.executable, children_guard.__file__, self.token],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            **_apart(),
+        )
+        self._timer = threading.Timer(self.time_limit_s, self._time_over)
+        self._timer.daemon = True
+        self._timer.start()
+        atexit.register(self.close)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- starting -------------------------------------------------------------------------------------------
+
+    def start(self, code: str, *arguments: object, name: str = "") -> Child:
+        """Run a text of Python in a new process; `arguments` arrive in its sys.argv[1:]."""
+        if not isinstance(code, str):
+            raise TypeError(
+                f"code is {code!r}, but it must be a text of Python: a new process knows nothing of it."
+            )
+        return self._start(["-c", code], arguments, name)
+
+    def start_module(self, module: str, *arguments: object, name: str = "") -> Child:
+        """Run a module as `python -m module arguments` does."""
+        return self._start(["-m", module], arguments, name or module)
+
+    def _start(self, what: list[str], arguments: tuple, name: str) -> Child:
+        with self._lock:
+            if self._folder is None:
+                raise ValueError(
+                    "Children start inside the block: with Children() as children: children.start(…)"
+                )
+            self._check_time()
+            if self._closed:
+                raise ValueError("This Children block has ended: make a new one with Children(…).")
+            number = len(self.started)
+            output = Path(self._folder.name) / f"{number}.txt"
+            path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+            environment = {
+                **os.environ,
+                MARK: self._marks(),
+                "PYTHONPATH": path,
+                "PYTHONIOENCODING": "utf-8",
+            }
+            with output.open("wb") as file:
+                process = subprocess.Popen(
+                    [sys.executable, "-u", *what, *map(str, arguments)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    **_apart(),
+                )
+            child = Child(name or f"child {number}", process, output, self)
+            self.started.append(child)
+            return child
+
+    @contextmanager
+    def marked(self) -> Iterator[None]:
+        """Let processes that are started meanwhile by other means (multiprocessing) belong to this block."""
+        with self._lock:
+            before = os.environ.get(MARK)
+            os.environ[MARK] = self._marks()
+            try:
+                yield
+            finally:
+                if before is None:
+                    del os.environ[MARK]
+                else:
+                    os.environ[MARK] = before
+
+    def _marks(self) -> str:
+        return ",".join(filter(None, [os.environ.get(MARK), self.token]))
+
+    # -- waiting and ending ---------------------------------------------------------------------------------
+
+    def wait_until(self, is_reached: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until something holds; False after the timeout. Raises TimeIsOver at the time limit."""
+        until = time.monotonic() + (self.time_limit_s if timeout_s is None else timeout_s)
+        while not is_reached():
+            self._check_time()
+            if time.monotonic() > until:
+                return False
+            time.sleep(LOOK_EVERY_S)
+        return True
+
+    def _check_time(self) -> None:
+        if self.is_over:
+            names = ", ".join(repr(child) for child in self.started) or "nothing was running"
+            raise TimeIsOver(
+                f"The time limit of {self.time_limit_s:g} s was reached and all was ended: {names}."
+            )
+
+    def _time_over(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self.is_over = True
+                self.end_all(self.limit_reached)
+
+    @property
+    def limit_reached(self) -> str:
+        """What is written down for a child that the time limit ended."""
+        return f"ended at the time limit of {self.time_limit_s:g} s"
+
+    def end_all(self, why: str = "killed by this notebook") -> None:
+        """End every child and everything that they have started, now."""
+        with self._lock:
+            own = {child.pid for child in self.started}
+            for child in self.started:
+                if child._process.poll() is None:
+                    child.why = child.why or why
+            self._others += [(p.pid, _command(p)) for p in carrying(self.token) if p.pid not in own]
+            for child in self.started:
+                _kill(child._process)
+            for child in self.started:  # waited for here, so that nobody else takes their exit codes
+                child._process.wait()
+            hunt(self.token)
+
+    def close(self) -> None:
+        """End everything that is left; leaving the block does this. Closing again does nothing."""
+        with self._lock:
+            if self._closed or self._folder is None:
+                return
+            self.end_all("killed when the block was left")
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self._dismiss_guard()
+            for child in self.started:
+                child._kept = child.output
+            self._folder.cleanup()
+            atexit.unregister(self.close)
+
+    def _dismiss_guard(self) -> None:
+        guard = self._guard
+        if guard is None:
+            return
+        try:
+            guard.communicate("done", timeout=5)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            guard.kill()
+            guard.wait()
+
+    # -- what happened --------------------------------------------------------------------------------------
+
+    def report(self) -> Table:
+        """Return a row for each process: how it ended and who ended it."""
+        rows = [
+            (child.name, str(child.pid), child.ended or child.status, child.why or "–")
+            for child in self.started
+        ]
+        for pid, command in self._others:
+            rows.append(
+                (f"started by a child: {command}"[:60], str(pid), status_of(pid), "killed with its parents")
+            )
+        return Table(("process", "pid", "end", "by whom"), tuple(rows))
+
+
+def in_words(code: int) -> str:
+    """Return an exit code as it is said: "exit code 1", "killed by SIGKILL"."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def _apart() -> dict[str, Any]:
+    """Return how to start a process in a group of its own, so that Ctrl-C here does not reach it."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": True}
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """Kill a child and its process group (whose number stays taken until the child has been waited for)."""
+    if process.returncode is not None:
+        return
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    process.kill()  # it may have left its group
+
+
+def _command(process: Any) -> str:
+    import psutil
+
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return "?"

@@ -1,0 +1,211 @@
+"""Five things that go wrong with processes and threads, made to happen under a time limit and cleaned up.
+
+    orphan(), zombie(), leaked_memory(), dead_holder(), deadlock()
+
+Each returns what was seen, moment by moment.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import secrets
+import tempfile
+import time
+from dataclasses import dataclass
+from multiprocessing import shared_memory
+from pathlib import Path
+
+import psutil
+
+from course_lib.measure import child_programs
+from course_lib.measure.child_programs import lock_file
+from course_lib.measure.children import Children, parent_of, status_of
+from course_lib.measure.children_guard import carrying
+from course_lib.measure.table import Table
+
+PROGRAMS = "course_lib.measure.child_programs"
+SHARED_MEMORY_FOLDER = Path("/dev/shm")  # where Linux shows it; other systems show it nowhere
+LOOK_S = 10.0  # starting Python takes a moment on a busy machine
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen: (moment, what) in order, and how many processes of the course live afterwards."""
+
+    title: str
+    moments: tuple[tuple[str, str], ...]
+    left: int
+
+    def __getitem__(self, moment: str) -> str:
+        return dict(self.moments)[moment]
+
+    def table(self) -> Table:
+        """Return a row per moment."""
+        noun = "process" if self.left == 1 else "processes"
+        return Table(("", "seen"), self.moments, self.title, notes=(f"Left behind: {self.left} {noun}.",))
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def orphan(time_limit_s: float = 20.0) -> Seen:
+    """Let a process start a child and end first: somebody else becomes the parent. Then end the orphan."""
+    with Children(time_limit_s) as children:
+        parent = children.start_module(PROGRAMS, "leave_an_orphan", name="parent")
+        parent.wait_for("orphan", LOOK_S)
+        pid = int(parent.output.split()[-1])
+        code = parent.wait(LOOK_S)
+        moments = [
+            ("the parent has ended", f"exit code {code}"),
+            ("its child", f"pid {pid}, {status_of(pid)}"),
+            ("who is its parent now", parent_of(pid) or "nobody"),
+        ]
+        children.end_all()
+        ended = _ends(pid)
+        moments.append(
+            ("after end_all()", "gone" if ended else "ended; its new parent has not asked for it yet")
+        )
+    return _seen("An orphan: its parent ended first", moments, children)
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process disappears within a second: its parent must ask for its exit code first."""
+    until = time.monotonic() + 1.0
+    while status_of(pid) != "gone" and time.monotonic() < until:
+        time.sleep(0.02)
+    return status_of(pid) == "gone"
+
+
+def zombie(time_limit_s: float = 20.0) -> Seen:
+    """Let a child end and do not wait for it: its entry stays in the system's table until someone asks."""
+    with tempfile.TemporaryDirectory() as folder, Children(time_limit_s) as children:
+        signal_file = Path(folder) / "end"
+        child = children.start_module(PROGRAMS, "wait_at", signal_file, name="child")
+        child.wait_for("ready", LOOK_S)
+        moments = [("while it runs", child.status)]
+        signal_file.touch()
+        children.wait_until(lambda: child.status in ("zombie", "gone"), LOOK_S)
+        moments.append(("it has ended, nobody asked", child.status))
+        code = child.wait(LOOK_S)
+        moments.append(("after wait()", f"{child.status}, exit code {code}"))
+    return _seen("A zombie: ended, but not waited for", moments, children)
+
+
+def leaked_memory(size: int = 1 << 20, time_limit_s: float = 20.0) -> Seen:
+    """Kill a worker that has made shared memory: the memory stays, with its content, until it is unlinked."""
+    name = f"nine{secrets.token_hex(6)}"
+    try:
+        with Children(time_limit_s) as children:
+            worker = children.start_module(PROGRAMS, "hold_memory", name, size, name="worker")
+            worker.wait_for("holds", LOOK_S)
+            moments = [("while the worker lives", _memory(name))]
+            children.end_all()  # the worker and the tracker that Python gave it to clean up
+            moments.append(("the worker", worker.ended))
+            moments.append(("after that", _memory(name)))
+            moments.append(("its first bytes", _content(name)))
+    finally:
+        unlink(name)
+    moments.append(("after unlink()", _memory(name)))
+    return _seen("Shared memory outlives its maker", moments, children)
+
+
+def dead_holder(time_limit_s: float = 30.0) -> Seen:
+    """Kill a worker that holds a lock: a multiprocessing.Lock stays taken, one of the system comes back."""
+    with tempfile.TemporaryDirectory() as folder, Children(time_limit_s) as children:
+        program = children.start_module(PROGRAMS, "die_with_the_lock", name="multiprocessing.Lock")
+        program.wait(time_limit_s)
+        *_, holder, second = program.output.strip().splitlines()
+        moments = [("multiprocessing.Lock", holder), ("the next one, after 1 s", second)]
+        path = Path(folder) / "lock"
+        owner = children.start_module(PROGRAMS, "hold_file_lock", path, name="file lock")
+        owner.wait_for("has it: True", LOOK_S)
+        moments.append(("lock on a file, holder alive", _try_lock(path)))
+        owner.kill()
+        owner.wait(LOOK_S)
+        moments.append(("lock on a file, holder killed", _try_lock(path)))
+    return _seen("A lock whose holder was killed", moments, children)
+
+
+def deadlock(time_limit_s: float = 20.0) -> Seen:
+    """Let two real threads lock each other out, find out where they stand, and end them from outside."""
+    with Children(time_limit_s) as children:
+        child = children.start_module(PROGRAMS, "deadlock", name="two threads, two locks")
+        child.wait_for("Thread 0x", LOOK_S)  # the interpreter's own report of every thread
+        children.wait_until(lambda: child.output.count("in take") >= 2, LOOK_S)
+        before = psutil.Process(child.pid).cpu_times()
+        time.sleep(0.3)
+        after = psutil.Process(child.pid).cpu_times()
+        used = after.user + after.system - before.user - before.system
+        stands = re.findall(r"line (\d+) in take", child.output)
+        lines = inspect.getsource(child_programs).splitlines()
+        moments = [
+            ("what they said", ", ".join(re.findall(r"thread . holds [a-z ]+", child.output))),
+            ("where they stand", "; ".join(f"line {n}: {lines[int(n) - 1].strip()}" for n in stands)),
+            ("CPU time in 0.3 s", f"{1e3 * used:.0f} ms, {child.status}"),
+        ]
+        children.end_all("ended from outside: nobody inside can")
+        moments.append(("the end", f"{child.ended}, {child.why}"))
+    return _seen("A deadlock of real threads", moments, children)
+
+
+def unlink(name: str) -> bool:
+    """Remove shared memory by its name; False if there is none."""
+    file = SHARED_MEMORY_FOLDER / name
+    if SHARED_MEMORY_FOLDER.is_dir():
+        is_there = file.exists()
+        file.unlink(missing_ok=True)
+        return is_there
+    try:
+        memory = shared_memory.SharedMemory(name)
+    except FileNotFoundError:
+        return False
+    memory.close()
+    memory.unlink()
+    return True
+
+
+def _memory(name: str) -> str:
+    content = _read(name)
+    if content is None:
+        return "not there"
+    file = SHARED_MEMORY_FOLDER / name
+    return f"{len(content):,} bytes{f', listed as {file}' if file.exists() else ''}"
+
+
+def _content(name: str) -> str:
+    content = _read(name)
+    return "not there" if content is None else repr(content[:5])
+
+
+def _read(name: str) -> bytes | None:
+    """Return what is in shared memory, None if there is none of that name.
+
+    Where the system shows it as a file it is read as one: opening it as SharedMemory would start Python's
+    tracker, a process of its own that would also remove it in the end.
+    """
+    if SHARED_MEMORY_FOLDER.is_dir():
+        file = SHARED_MEMORY_FOLDER / name
+        return file.read_bytes() if file.exists() else None
+    try:
+        memory = shared_memory.SharedMemory(name)
+    except FileNotFoundError:
+        return None
+    try:
+        return bytes(memory.buf)
+    finally:
+        memory.close()
+
+
+def _try_lock(path: Path) -> str:
+    with path.open("ab") as file:
+        return "got by another" if lock_file(file) else "refused to another"
+
+
+def _seen(title: str, moments: list[tuple[str, str]], children: Children) -> Seen:
+    return Seen(title, tuple(moments), len(carrying(children.token)))

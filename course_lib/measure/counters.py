@@ -1,0 +1,223 @@
+"""Threads that count, timed: each in a line of its own or all in one cache line, and all in one counter.
+
+    counting = false_sharing(threads=2, strides=(8, 64, 128))
+    counting.comparison, counting.ratio(8)          times, and how much longer stride 8 takes than the widest
+    lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
+
+The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
+Every increment loads and stores in memory (see `counting_kernels`). The number of increments is fixed
+before they begin: nothing here can run on for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from course_lib.measure import hardware
+from course_lib.measure.comparison import Comparison
+from course_lib.measure.timing import compare
+
+CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
+MOST_THREADS = 64
+MOST_TIMES = 1_000_000_000  # seconds; a minute at worst
+WORD_BYTES = 8
+PAGE_BYTES = 4096
+TIME_LIMIT_S = 30.0
+ONE_CORE = (
+    "This process may use one core only: threads take turns on it and share its cache, so cache lines cannot "
+    "move between cores here."
+)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Private counters at several distances, timed against each other."""
+
+    threads: int
+    kind: str  # "plain" or "locked"
+    strides: tuple[int, ...]  # bytes from one thread's counter to the next
+    times: int  # increments of each thread in one call
+    comparison: Comparison | None  # a row for each stride; None where there is one core only
+    note: str  # why nothing was measured, else ""
+    at_once: float = 0.0  # how many of the threads ran at the same time, on average
+
+    def seconds(self, stride: int) -> float:
+        """Return the median time of one increment, with all threads counting at once."""
+        return self._measured().row(name_of(stride)).seconds / self.times
+
+    def ratio(self, stride: int) -> float:
+        """Return how many times as long the counters at a distance take as those furthest apart."""
+        return self._measured().row(name_of(stride)).ratio
+
+    def _measured(self) -> Comparison:
+        if self.comparison is None:
+            raise ValueError(self.note)
+        return self.comparison
+
+
+@dataclass(frozen=True)
+class LostUpdates:
+    """All threads counted in one counter."""
+
+    threads: int
+    kind: str
+    expected: int
+    counted: int
+    seconds: float
+
+    @property
+    def lost(self) -> int:
+        """How many increments are missing."""
+        return self.expected - self.counted
+
+    def __str__(self) -> str:
+        return (
+            f"{self.threads} threads, {self.kind} increments: {self.counted:,} counted of {self.expected:,}; "
+            f"{self.lost:,} lost ({100 * self.lost / max(self.expected, 1):.1f} %)."
+        )
+
+    __repr__ = __str__
+
+
+def false_sharing(
+    threads: int | None = None,
+    strides: Sequence[int] = (8, 64, 128),
+    kind: str = "locked",
+    *,
+    times: int | None = None,
+    budget_s: float = 2.0,
+) -> Counting:
+    """Time threads that count in private counters `strides` bytes apart; the widest is the baseline.
+
+    `threads` None: one for each core this process may use, at most 4. `kind` is "locked" (an atomic
+    increment: the core must own the line for each) or "plain" (load, add, store: stores wait in the core's
+    store buffer and it reads them from there, so one visit of the line serves many, and sharing may cost
+    little). `times` None: as many increments as one thread does in 4 ms.
+    Raises ValueError for strides that are no multiples of 8 bytes.
+    """
+    cores = hardware.cores()
+    threads = min(cores, 4) if threads is None else threads
+    strides = _checked(threads, strides, kind, times)
+    if cores < 2 or threads < 2:
+        why = ONE_CORE if cores < 2 else "One thread has nobody to share a line with: ask for two or more."
+        return Counting(threads, kind, strides, times or 0, None, why)
+    times = _times(kind) if times is None else times
+    with _Team(threads) as team:
+        runs = {name_of(stride): team.counting(kind, stride, times) for stride in strides}
+        comparison = compare(
+            runs, baseline=name_of(max(strides)), threads=threads, budget_s=budget_s, progress=False
+        )
+        at_once = team.cpu_s / team.wall_s
+    return Counting(threads, kind, strides, times, comparison, "", at_once)
+
+
+def lost_updates(threads: int = 2, times: int = 1_000_000, kind: str = "plain") -> LostUpdates:
+    """Let all threads increment one counter `times` times each and return what arrived.
+
+    "plain" increments can get lost between a load and a store; "locked" ones cannot.
+    """
+    _checked(threads, (0,), kind, times)
+    with _Team(threads) as team:
+        run = team.counting(kind, 0, times)
+        start = time.perf_counter()
+        counted = run()
+        return LostUpdates(threads, kind, threads * times, int(counted), time.perf_counter() - start)
+
+
+def name_of(stride: int) -> str:
+    """Return the name under which a distance stands in a comparison."""
+    return f"{stride} B apart" if stride else "one counter"
+
+
+class _Team:
+    """Threads that wait for work, so that starting them is not part of the time."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="counter")
+        self._barrier = threading.Barrier(threads)
+        self.cpu_s = self.wall_s = 0.0  # of all runs so far: CPU time of all threads, and wall time
+
+    def __enter__(self) -> _Team:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._pool.shutdown(wait=True)
+
+    def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
+        """Return a function that lets every thread count in its counter and returns what was added in all."""
+        from course_lib.measure.counting_kernels import KERNELS
+
+        kernel = KERNELS[kind]
+        memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
+        places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
+
+        def one(place: int) -> float:
+            self._barrier.wait(TIME_LIMIT_S)
+            start = time.thread_time()
+            kernel(memory, place, times)
+            return time.thread_time() - start
+
+        def run() -> int:
+            memory[:] = 0
+            start = time.perf_counter()
+            for done in [self._pool.submit(one, place) for place in places]:
+                self.cpu_s += done.result(timeout=TIME_LIMIT_S)
+            self.wall_s += time.perf_counter() - start
+            return int(sum(memory[place] for place in set(places)))
+
+        return run
+
+
+def page_aligned(words: int) -> np.ndarray:
+    """Return `words` zeros (int64) that begin at a page and so at a cache line, alone in their lines."""
+    room = np.zeros(-(-words * WORD_BYTES // PAGE_BYTES) * PAGE_BYTES + 2 * PAGE_BYTES, np.uint8)
+    start = -room.ctypes.data % PAGE_BYTES
+    return room[start : start + words * WORD_BYTES].view(np.int64)
+
+
+def _times(kind: str) -> int:
+    """Return how many increments one thread does in CALL_S."""
+    from course_lib.measure.counting_kernels import KERNELS
+
+    memory = page_aligned(1)
+    times = 20_000
+    while True:
+        took = min(_seconds(KERNELS[kind], memory, times) for _ in range(5))
+        if took > CALL_S / 8:
+            return max(1, int(times * CALL_S / took))
+        times *= 2
+
+
+def _seconds(kernel: Callable, memory: np.ndarray, times: int) -> float:
+    start = time.perf_counter()
+    kernel(memory, 0, times)
+    return time.perf_counter() - start
+
+
+def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None) -> tuple[int, ...]:
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {MOST_THREADS}.")
+    if kind not in ("plain", "locked"):
+        raise ValueError(f'kind is {kind!r}, but it must be "plain" or "locked".')
+    is_count = isinstance(times, int) and not isinstance(times, bool) and 0 < times <= MOST_TIMES
+    if times is not None and not is_count:
+        raise ValueError(f"times is {times!r}, but it must be a whole number from 1 to {MOST_TIMES:,}.")
+    distances = tuple(strides)
+    for stride in distances:
+        is_number = isinstance(stride, int) and not isinstance(stride, bool)
+        if not is_number or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
+            raise ValueError(
+                f"strides holds {stride!r}, but a distance is a multiple of 8 bytes, at most {PAGE_BYTES}."
+            )
+    if not distances:
+        raise ValueError(
+            "strides is empty, but at least one distance in bytes is needed, for example (8, 64)."
+        )
+    return distances

@@ -1,0 +1,1 @@
+"""Models of hardware that run anywhere: what a machine would do, counted event by event."""

@@ -1,0 +1,274 @@
+"""Caches of several cores that must agree: the MESI protocol, counted.
+
+    result = simulate(counters(threads=2, times=100, stride_bytes=8))
+    result.invalidations, result.false_sharing_misses, result.table()
+
+Each core has a private cache; all of them snoop one bus (Papamarcos & Patel 1984, the "Illinois" protocol).
+A line is Modified, Exclusive, Shared or Invalid in each cache. A miss is served by another cache if one has
+the line, otherwise by memory; a modified line that another core asks for is written back at that moment.
+The caches have no limit of size: every miss is a first access (cold) or a matter of coherence, and nothing
+else is counted.
+
+A miss to a line that the core had before and lost to another core's write is *true sharing* if, before the
+core loses the line again, it touches a word that another core has written since the core last needed such
+news; otherwise it is *false sharing*: the line was lost for words the core does not use, and padding would
+have avoided it (Dubois, Skeppstedt, Ricciulli, Ramamurthy & Stenström 1993, "The detection and elimination
+of useless misses in multiprocessors"). Both reads and writes count as touching: two cores that write one
+word share it truly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from course_lib.measure.table import Table
+
+MOST_CORES = 64
+COUNTS = (
+    "reads",
+    "writes",
+    "hits",
+    "misses",
+    "bus_reads",  # a line fetched to read it
+    "bus_read_exclusives",  # a line fetched to write it
+    "upgrades",  # a shared line that the core has becomes its own: no data, only an announcement
+    "invalidations",  # lines the core lost to another core's write
+    "write_backs",  # modified lines written to memory because another core asked
+    "cache_to_cache",  # misses served by another core's cache
+    "cold_misses",
+    "true_sharing_misses",
+    "false_sharing_misses",
+    "ownership_moves",  # a core writes a line that another core has written last
+)
+_NUMBER = {name: number for number, name in enumerate(COUNTS)}
+STATES = "ISEM"  # the protocol's states by number
+
+
+class Event(NamedTuple):
+    """One access: `core` reads or writes the word at a byte address."""
+
+    core: int
+    address: int
+    write: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What happened on the bus and in the caches. `per_core` (cores, counts), `per_line` (lines, counts)."""
+
+    cores: int
+    line_bytes: int
+    lines: np.ndarray  # the byte address at which each line begins
+    per_core: np.ndarray  # int64, columns as in COUNTS
+    per_line: np.ndarray
+
+    def __getattr__(self, name: str) -> int:
+        if name in _NUMBER:
+            return int(self.per_core[:, _NUMBER[name]].sum())
+        raise AttributeError(
+            f"A result of the coherence simulator has no {name!r}; it has {', '.join(COUNTS)}."
+        )
+
+    @property
+    def accesses(self) -> int:
+        """Reads and writes of all cores."""
+        return self.reads + self.writes
+
+    @property
+    def bus_transactions(self) -> int:
+        """Everything that all caches must hear of."""
+        return self.bus_reads + self.bus_read_exclusives + self.upgrades
+
+    def core(self, number: int) -> dict[str, int]:
+        """Return the counts of one core."""
+        return dict(zip(COUNTS, map(int, self.per_core[number]), strict=True))
+
+    def line(self, address: int) -> dict[str, int]:
+        """Return the counts of the line that holds a byte address; all zero if nobody touched it."""
+        found = np.flatnonzero(self.lines == address // self.line_bytes * self.line_bytes)
+        counts = self.per_line[found[0]] if len(found) else np.zeros(len(COUNTS), np.int64)
+        return dict(zip(COUNTS, map(int, counts), strict=True))
+
+    def table(self) -> Table:
+        """Return the counts of each core and of all."""
+        columns = ("", "accesses", "misses", "cold", "true sharing", "false sharing", "invalidations", "bus")
+        rows = [self._row(f"core {number}", self.per_core[number]) for number in range(self.cores)]
+        rows.append(self._row("all cores", self.per_core.sum(axis=0)))
+        legend = "bus: reads, reads for ownership and upgrades, which every cache must hear of."
+        return Table(columns, tuple(rows), notes=(legend,))
+
+    def _row(self, name: str, counts: np.ndarray) -> tuple[str, ...]:
+        of = dict(zip(COUNTS, map(int, counts), strict=True))
+        bus = of["bus_reads"] + of["bus_read_exclusives"] + of["upgrades"]
+        shown = (
+            of["reads"] + of["writes"],
+            of["misses"],
+            of["cold_misses"],
+            of["true_sharing_misses"],
+            of["false_sharing_misses"],
+            of["invalidations"],
+            bus,
+        )
+        return (name, *(f"{count:,}" for count in shown))
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+Events = np.ndarray | Iterable[tuple[int, int, bool]]
+
+
+def simulate(events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8) -> Result:
+    """Run accesses through the caches, in the order given.
+
+    `events` are (core, byte address, is a write), as tuples or as an integer array (n, 3). `cores` None: as
+    many as appear. Lines have `line_bytes` bytes (a power of two), words `word_bytes`; an access touches
+    one word. Raises ValueError for numbers that make no sense.
+    """
+    array = _as_array(events)
+    cores = _checked(array, cores, line_bytes, word_bytes)
+    from course_lib.simulators.coherence_kernel import run
+
+    columns = [np.ascontiguousarray(column) for column in array.T]
+    lines, per_core, per_line = run(columns, cores, line_bytes, word_bytes, len(COUNTS))
+    return Result(cores, line_bytes, lines, per_core, per_line)
+
+
+def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:
+    """Return the events of several cores in one order: `turn` accesses of each core, round and round.
+
+    A trace is (byte address, is a write) for each access of one core; core n runs traces[n].
+    """
+    if isinstance(turn, bool) or not isinstance(turn, int) or turn < 1:
+        raise ValueError(f"turn is {turn!r}, but it must be a whole number of at least 1.")
+    columns = []
+    for core, trace in enumerate(traces):
+        pairs = np.asarray(list(trace) if not isinstance(trace, np.ndarray) else trace, np.int64)
+        pairs = pairs.reshape(-1, 2)
+        at = np.arange(len(pairs))
+        columns.append(np.column_stack([at // turn, np.full(len(pairs), core), at % turn, pairs]))
+    if not columns:
+        return np.zeros((0, 3), np.int64)
+    every = np.concatenate(columns)
+    order = np.lexsort((every[:, 2], every[:, 1], every[:, 0]))
+    return np.ascontiguousarray(every[order][:, [1, 3, 4]])
+
+
+def counters(threads: int, times: int, stride_bytes: int, turn: int = 1, locked: bool = False) -> np.ndarray:
+    """Return the events of threads that each increment a counter of their own `times` times.
+
+    Counter t lies at byte `stride_bytes` * t (0: all count in one). An increment is a read and a write;
+    a `locked` one asks at once for the line as its own and is a single write here. `turn` increments of one
+    thread come before the next thread's turn: 1 is the worst case for caches.
+    """
+    asked = (("threads", threads, 1), ("times", times, 0), ("stride_bytes", stride_bytes, 0))
+    for what, value, least in asked:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least {least}.")
+    steps = [1] if locked else [0, 1]
+    traces = [
+        np.column_stack([np.full(len(steps) * times, thread * stride_bytes), np.tile(steps, times)])
+        for thread in range(threads)
+    ]
+    return interleave(traces, len(steps) * turn)
+
+
+# -- one line, step by step --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One access to a line: the state in every cache after it, and what the bus carried."""
+
+    core: int
+    write: bool
+    address: int
+    states: str  # one letter per core: "MI"
+    bus: str  # "", "BusRd", "BusRdX" or "BusUpgr"
+    source: str  # who delivered the line: "", "memory" or "core 1"
+    written_back: bool
+
+
+def access(states: str, core: int, write: bool) -> tuple[str, str, str, bool]:
+    """Return (states, bus, source, written back) after one access: the protocol's table.
+
+    `states` has a letter for each core: Modified, Exclusive, Shared, Invalid.
+    """
+    own = states[core]
+    others = [one for number, one in enumerate(states) if number != core]
+    has_it = next((number for number, one in enumerate(states) if number != core and one != "I"), None)
+    written_back = own == "I" and "M" in others
+    bus = source = ""
+    if own == "I":
+        bus = "BusRdX" if write else "BusRd"
+        source = "memory" if has_it is None else f"core {has_it}"
+    elif write and own == "S":
+        bus = "BusUpgr"
+    if write:
+        after = ["M" if number == core else "I" for number in range(len(states))]
+    elif own != "I":
+        after = list(states)
+    else:
+        after = ["S" if one != "I" else "I" for one in states]
+        after[core] = "E" if has_it is None else "S"
+    return "".join(after), bus, source, written_back
+
+
+def history(
+    events: Events, address: int, cores: int | None = None, line_bytes: int = 64, most: int = 200
+) -> tuple[Transition, ...]:
+    """Return what the first `most` accesses to one line did to it: the line that holds the byte `address`."""
+    array = _as_array(events)
+    cores = _checked(array, cores, line_bytes, 1)
+    states = "I" * cores
+    found = []
+    for core, at, write in array[array[:, 1] // line_bytes == address // line_bytes][:most].tolist():
+        states, bus, source, written_back = access(states, core, bool(write))
+        found.append(Transition(core, bool(write), at, states, bus, source, written_back))
+    return tuple(found)
+
+
+def _as_array(events: Any) -> np.ndarray:
+    listed = events if isinstance(events, np.ndarray) else list(events)
+    try:
+        array = np.asarray(listed)
+        if array.size == 0:
+            return np.zeros((0, 3), np.int64)
+        if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iub":
+            raise TypeError
+        return array.astype(np.int64, casting="unsafe")
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            "events must be accesses (core, byte address, is a write) in whole numbers: for example "
+            "[(0, 64, True), (1, 72, False)]."
+        ) from None
+
+
+def _checked(array: np.ndarray, cores: int | None, line_bytes: int, word_bytes: int) -> int:
+    for what, value in (("line_bytes", line_bytes), ("word_bytes", word_bytes)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1 or value & (value - 1):
+            raise ValueError(f"{what} is {value!r}, but it must be a power of two.")
+    if word_bytes > line_bytes or line_bytes // word_bytes > 64:
+        raise ValueError(
+            f"A line of {line_bytes} bytes with words of {word_bytes} makes {line_bytes / word_bytes:g} "
+            "words, but 1 to 64 are possible."
+        )
+    first, last = (int(array[:, 0].min()), int(array[:, 0].max())) if len(array) else (0, 0)
+    cores = max(last, 0) + 1 if cores is None else cores
+    if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= MOST_CORES:
+        raise ValueError(f"cores is {cores!r}, but it must be a whole number from 1 to {MOST_CORES}.")
+    if first < 0 or last >= cores:
+        wrong = first if first < 0 else last
+        raise ValueError(f"events name core {wrong}, but with {cores} cores they are 0 to {cores - 1}.")
+    if len(array) and array[:, 1].min() < 0:
+        raise ValueError(f"events hold the address {array[:, 1].min()}, but addresses start at 0.")
+    return cores

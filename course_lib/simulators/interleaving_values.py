@@ -1,0 +1,134 @@
+"""Values of the checked threads: small, so that no text can fill the memory or take long over one step."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from course_lib.simulators.interleaving_state import Heap, LockRef, Ref
+
+LARGEST_NUMBER = 1 << 64
+LONGEST = 200  # characters of a text, elements of a tuple
+LONGEST_RANGE = 10_000
+MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
+
+Plain = int | float | str | None
+
+BINARY = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+}
+COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+    "is": lambda a, b: a is b or (a == b and type(a) is type(b)),
+    "is not": lambda a, b: not (a is b or (a == b and type(a) is type(b))),
+}
+UNARY = {"-": operator.neg, "+": operator.pos, "not": operator.not_, "~": operator.invert}
+COMPUTE = {
+    "abs": abs,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "divmod": divmod,
+    "round": round,
+    "range": range,
+    "len": len,
+    "min": min,
+    "max": max,
+    "sum": sum,
+    "sorted": lambda values: tuple(sorted(values)),
+    "tuple": lambda values=(): tuple(values),
+    "list": lambda values=(): tuple(values),
+    "reversed": lambda values: tuple(reversed(values)),
+    "enumerate": lambda values: tuple(enumerate(values)),
+    "any": any,
+    "all": all,
+}
+
+
+class Wrong(Exception):
+    """What the thread does cannot be done; the message is the end of a sentence."""
+
+
+def bounded(value: Any) -> Any:
+    if isinstance(value, bool | None | Ref | LockRef):
+        return value
+    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+        raise Wrong("computes a number beyond 2**64")
+    if isinstance(value, str | tuple) and len(value) > LONGEST:
+        raise Wrong(f"makes a text or a list of more than {LONGEST} parts")
+    if isinstance(value, tuple) and _leaves(value) > MOST_LEAVES:
+        raise Wrong(f"makes a tuple that holds more than {MOST_LEAVES} things")
+    if isinstance(value, range) and len(value) > LONGEST_RANGE:
+        raise Wrong(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
+    return value
+
+
+def _leaves(value: Any) -> int:
+    """Count what a tuple holds, tuples in tuples too: an empty one counts as one thing."""
+    return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
+
+
+def binary(operation: str, left: Any, right: Any) -> Any:
+    is_text = isinstance(left, str) and isinstance(right, str)
+    is_tuple = isinstance(left, tuple) and isinstance(right, tuple)
+    if operation == "+" and (is_text or is_tuple):
+        return bounded(left + right)
+    left, right = number(left), number(right)
+    if operation == "<<" and not 0 <= right <= 64:
+        raise Wrong(f"shifts by {right}")
+    if operation == "**" and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
+        raise Wrong("computes a power that is too large")
+    result = BINARY[operation](left, right)
+    if isinstance(result, complex):
+        raise Wrong("computes a complex number")
+    return bounded(result)
+
+
+def number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise Wrong(f"computes with {say(value)}, which is no number")
+    return value
+
+
+def storable(value: Any) -> Plain:
+    if isinstance(value, Ref | LockRef) or not isinstance(value, int | float | str | None):
+        raise Wrong(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
+    return value
+
+
+def lock_of(value: Any) -> int:
+    if not isinstance(value, LockRef):
+        raise Wrong(f"uses {say(value)} as a lock, which it is not")
+    return value.lock
+
+
+def truth(value: Any, heap: Heap) -> bool:
+    if isinstance(value, Ref):
+        return bool(heap.containers[value.object].cells)
+    return True if isinstance(value, LockRef) else bool(value)
+
+
+def say(value: Any) -> str:
+    if isinstance(value, Ref):
+        return "a shared list or dict"
+    if isinstance(value, LockRef):
+        return "a lock"
+    return repr(value)[:60]

@@ -1,0 +1,230 @@
+"""Every interleaving of a few threads, checked: a model checker for threads written in plain Python.
+
+    verdict = explore([work, work], shared={"total": [0], "lock": Lock()}, expect={"total": [2]})
+    verdict.kind                "ok", "race", "wrong result", "deadlock", …
+    verdict.witness             a schedule that leads there, step by step
+
+One step is one read or one write of something shared, or one operation on a lock; `total[0] += 1` is a
+read, an addition that nobody else can see, and a write, as in machine code and in bytecode. All schedules
+of such steps are covered, by a search over the states they can reach (a state that comes up again is not
+searched again); schedules that seldom switch between threads come first, because what goes wrong usually
+needs few switches (Musuvathi & Qadeer 2007, "Iterative context bounding for systematic testing of
+multithreaded programs").
+
+A data race is a state in which two threads stand before conflicting accesses to one variable, at least one
+of them a write. Memory is sequentially consistent here; a program without data races behaves so on real
+machines as well (Adve & Hill 1990, "Weak ordering – a new definition").
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_lib.simulators.interleaving_language import NotUnderstood
+from course_lib.simulators.interleaving_program import Program, Thread
+from course_lib.simulators.interleaving_replay import Replay, Step, replay
+from course_lib.simulators.interleaving_search import Search
+from course_lib.simulators.interleaving_state import Lock, RLock, Semaphore
+
+__all__ = [
+    "Finding",
+    "Lock",
+    "NotUnderstood",
+    "RLock",
+    "Replay",
+    "Semaphore",
+    "Step",
+    "Verdict",
+    "explore",
+    "run_schedule",
+]
+
+#: What may be found, the gravest first.
+KINDS = ("deadlock", "error", "lock error", "wrong result", "race")
+Expect = Mapping[str, Any] | Callable[[dict[str, Any]], bool | str | None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One way in which the program goes wrong, and the schedule that gets there."""
+
+    kind: str
+    sentence: str
+    replay: Replay = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the search found. `kind` is "ok", "not finished" or the kind of the gravest finding."""
+
+    kind: str
+    sentence: str
+    states: int  # different states of the whole program
+    schedules: int | None  # different schedules that these states stand for; None: unknown or without end
+    complete: bool  # whether every schedule is covered
+    seconds: float
+    outcomes: tuple[dict[str, Any], ...]  # the different final values of the shared variables
+    findings: tuple[Finding, ...]  # at most one of each kind
+
+    @property
+    def ok(self) -> bool:
+        """Whether every schedule was covered and nothing is wrong with any."""
+        return self.kind == "ok"
+
+    @property
+    def witness(self) -> Replay | None:
+        """The schedule that leads to the gravest finding; None if there is none."""
+        return self.findings[0].replay if self.findings else None
+
+    def finding(self, kind: str) -> Finding | None:
+        """Return the finding of one kind, None if there is none."""
+        return next((one for one in self.findings if one.kind == kind), None)
+
+    def __str__(self) -> str:
+        steps = "" if self.witness is None else f"\n{self.witness}"
+        return f"{self.kind}: {self.sentence}{steps}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        steps = "" if self.witness is None else self.witness._repr_html_()
+        return f"<div><b>{html.escape(self.kind)}</b>: {html.escape(self.sentence)}</div>{steps}"
+
+
+def explore(
+    threads: Sequence[Thread],
+    shared: Mapping[str, Any] | None = None,
+    expect: Expect | None = None,
+    *,
+    source: str | None = None,
+    max_states: int = 200_000,
+    time_limit_s: float = 5.0,
+) -> Verdict:
+    """Return what can happen when the threads run at the same time, over all schedules.
+
+    `threads` are Python functions, or tuples (function, argument, …). Their source is read, never run.
+    Global names that they use are taken from `shared` (numbers, texts, lists and dicts of them, locks) and
+    else from where the functions were defined; a shared list keeps its length. With `source` the functions
+    come from that text and `threads` holds their names. At most `max_states` states are searched, for at
+    most about `time_limit_s` seconds; then the verdict is "not finished" unless something was found.
+
+    `expect` says what is right at the end: final values {"total": [2]}, or a function of all final values
+    that returns True or False, or a sentence that names the fault. None: what some order of whole threads,
+    one after the other, gives (serialisability). Raises NotUnderstood with one sentence for what cannot be
+    read.
+    """
+    _check_limits(max_states, time_limit_s)
+    program = Program(threads, shared, source)
+    search = Search(program, _expectation(expect, program), max_states, time_limit_s)
+    search.run()
+    return _verdict(program, search)
+
+
+def run_schedule(
+    threads: Sequence[Thread],
+    shared: Mapping[str, Any] | None = None,
+    schedule: Sequence[int] = (),
+    *,
+    source: str | None = None,
+    complete: bool = True,
+) -> Replay:
+    """Run the threads in one given order: `schedule` names the thread of each step, [0, 0, 1, …].
+
+    A thread that cannot move when it is named waits, and that counts as a step. With `complete` what is
+    left runs one thread after the other. Arguments as in `explore`; raises ValueError for a thread that
+    does not exist.
+    """
+    program = Program(threads, shared, source)
+    for number in schedule:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(program.start):
+            raise ValueError(f"schedule names {number!r}; threads are 0 to {len(program.start) - 1}.")
+    return replay(program, schedule, complete=complete)
+
+
+def _check_limits(max_states: int, time_limit_s: float) -> None:
+    if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
+        raise ValueError(f"max_states is {max_states!r}, but it must be a whole number of at least 1.")
+    if isinstance(time_limit_s, bool) or not isinstance(time_limit_s, int | float) or not time_limit_s > 0:
+        raise ValueError(f"time_limit_s is {time_limit_s!r}, but it must be a number above 0.")
+
+
+def _verdict(program: Program, search: Search) -> Verdict:
+    """Return what was found, with a replay of the schedule that leads to each finding."""
+    findings = tuple(
+        Finding(
+            kind, search.found[kind][0], replay(program, search.path(*search.found[kind][1:]), complete=False)
+        )
+        for kind in KINDS
+        if kind in search.found
+    )
+    schedules = None if search.stopped else search.schedules()
+    if findings:
+        kind, sentence = findings[0].kind, findings[0].sentence
+    elif search.stopped:
+        kind = "not finished"
+        sentence = (
+            f"Not every schedule was checked, because {search.stopped}; nothing wrong was found in the "
+            f"{len(search.numbers):,} states searched. Check a smaller case: fewer threads or turns."
+        )
+    else:
+        kind = "ok"
+        many = "every schedule" if schedules is None else f"all {schedules:,} schedules"
+        sentence = f"Right in {many} of {len(program.start)} threads ({len(search.numbers):,} states)."
+    outcomes = tuple(map(program.heap.plain, search.final))
+    return Verdict(
+        kind, sentence, len(search.numbers), schedules, not search.stopped, search.seconds, outcomes, findings
+    )
+
+
+# -- what is right -----------------------------------------------------------------------------------------
+
+
+def _expectation(expect: Expect | None, program: Program) -> Callable[[tuple], str | None]:
+    """Return judge(final cells): None, or the sentence that says what is wrong with them."""
+    heap = program.heap
+    if callable(expect):
+
+        def judge(cells: tuple) -> str | None:
+            said = expect(heap.plain(cells))
+            if isinstance(said, str):
+                return said
+            return "the final values are not what they should be" if said is False else None
+
+        return judge
+    if expect is not None:
+        for name in expect:
+            if name not in heap.plain(heap.cells):
+                raise ValueError(f"expect names {name!r}, which is not among the shared variables.")
+
+        def compare(cells: tuple) -> str | None:
+            final = heap.plain(cells)
+            for name, wanted in expect.items():
+                if final[name] != wanted:
+                    return f"{name} ends as {final[name]!r} instead of {wanted!r}"
+            return None
+
+        return compare
+    return _serial(program)
+
+
+def _serial(program: Program) -> Callable[[tuple], str | None]:
+    """Accept what some order of whole threads gives; anything if no order ends."""
+    count = len(program.start)
+    orders = itertools.permutations(range(count)) if count <= 4 else [tuple(range(count))]
+    allowed = {one.cells for order in orders if (one := replay(program, (), order=order)).ended}
+
+    def judge(cells: tuple) -> str | None:
+        if not allowed or cells in allowed or count > 4:
+            return None
+        final = program.heap.plain(cells)
+        others = [program.heap.plain(one) for one in allowed]
+        apart = [name for name in final if any(one[name] != final[name] for one in others)]
+        said = ", ".join(f"{name} ends as {final[name]!r}" for name in apart)
+        right = " or ".join(sorted({", ".join(f"{one[name]!r}" for name in apart) for one in others}))
+        return f"{said}, but one thread after the other gives {right}"
+
+    return judge

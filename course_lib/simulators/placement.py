@@ -1,0 +1,88 @@
+"""Where matrices lie in memory: start, shape and strides. It decides which lines share a set of a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+PAGE = 4096
+START = 1 << 30  # where `place` puts the first matrix if not told
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Element (row, column) lies at byte start + row * row_stride + column * column_stride."""
+
+    start: int
+    shape: tuple[int, int]
+    row_stride: int  # bytes
+    column_stride: int  # bytes; the size of an element if the rows are contiguous
+
+    @property
+    def bytes(self) -> int:
+        """Bytes from the first element to the end of the last one, padding between the rows included."""
+        rows, columns = self.shape
+        if not rows or not columns:
+            return 0
+        return (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element, as far as the strides tell: the smaller of the two."""
+        return min(self.row_stride, self.column_stride)
+
+    def element(self, address: int) -> tuple[int, int]:
+        """Return the row and column of the element that holds the byte (row-major matrices)."""
+        row, rest = divmod(address - self.start, self.row_stride)
+        return row, rest // self.column_stride
+
+
+def place(
+    M: int,
+    K: int,
+    N: int,
+    itemsize: int = 8,
+    *,
+    pad: int = 0,
+    align: int = PAGE,
+    start: int = START,
+    gap: int = 0,
+) -> dict[str, Matrix]:
+    """Return A (M, K), B (K, N) and C (M, N), row-major, one behind the other.
+
+    pad: elements between the end of a row and the start of the next (the leading dimension is columns + pad).
+    align: each matrix starts at a multiple of so many bytes (NumPy gives large arrays whole pages);
+    gap: bytes to leave free before B and before C, on top of that.
+    """
+    _checked(M=M, K=K, N=N, pad=pad, start=start, gap=gap)
+    _checked(least=1, itemsize=itemsize, align=align)
+    found, free = {}, start
+    for name, (rows, columns) in {"A": (M, K), "B": (K, N), "C": (M, N)}.items():
+        at = -(-free // align) * align + (gap if found else 0)
+        found[name] = Matrix(at, (rows, columns), (columns + pad) * itemsize or itemsize, itemsize)
+        free = at + found[name].bytes
+    return found
+
+
+def place_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> dict[str, Matrix]:
+    """Return where three NumPy matrices really lie in this process: virtual addresses and strides."""
+    return {name: _matrix_of(name, X) for name, X in {"A": A, "B": B, "C": C}.items()}
+
+
+def _matrix_of(name: str, X: np.ndarray) -> Matrix:
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or min(X.strides) <= 0:
+        raise ValueError(f"{name} must be a matrix, a NumPy array with two dimensions and positive strides.")
+    return Matrix(X.__array_interface__["data"][0], X.shape, *X.strides)
+
+
+def _checked(least: int = 0, **values: int) -> None:
+    for what, value in values.items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least {least}.")
+
+
+def spans(matrices: Mapping[str, Matrix]) -> dict[str, tuple[int, int]]:
+    """Return (start, bytes) of each matrix."""
+    return {name: (matrix.start, matrix.bytes) for name, matrix in matrices.items()}

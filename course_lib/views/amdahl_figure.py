@@ -1,0 +1,126 @@
+"""Measured speed-ups over threads, with Amdahl's law through them and the ideal line."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from course_lib import theme
+from course_lib.measure.bars import value_of
+from course_lib.measure.table import digits
+from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.measure.amdahl import Fit, Speedups
+
+AHEAD = 4  # the law is drawn up to so many times the largest thread count
+
+
+def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None) -> Picture:
+    """Draw measured speed-ups, the fitted law with its 95 % band, the ideal line and the limit.
+
+    `measured` comes from `amdahl.speedups` or `amdahl.fit`. `guess` is a guessed speed-up at the largest
+    thread count (a number, an object with a `.value`, or None). `most` is the last thread count of the axis.
+    """
+    law = measured.fit() if hasattr(measured, "fit") else measured
+    times = dict(measured.times)
+    cores = getattr(measured, "cores", max(times))
+    base = law.times.get(1, law.time(1))
+    last = most or max(8, AHEAD * max(law.times))
+    title = _finding(law, times, cores, base)
+    with theme.figure(8.0, 4.8) as fig:
+        axes = fig.subplots()
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        curve = [2 ** (step / 16) for step in range(int(16 * math.log2(last)) + 1)]
+        axes.plot(
+            curve, curve, color=GREY, linestyle=":", linewidth=1.6, label="ideal: p threads, p times as fast"
+        )
+        axes.plot(curve, [law.speedup(p) for p in curve], color=VIOLET, linestyle="--", label=_label(law))
+        if law.interval is not None:
+            low, high = law.interval
+            ends = [[1 / (s + (1 - s) / p) for p in curve] for s in (high, low)]
+            axes.fill_between(
+                curve, *ends, color=VIOLET, alpha=0.12, linewidth=0, label="95 % of what the times allow"
+            )
+        if law.universal is not None and law.universal.kappa > 0:
+            axes.plot(
+                curve,
+                [law.universal.speedup(p) for p in curve],
+                color="#00857c",
+                linestyle="-.",
+                linewidth=1.6,
+                label="universal scalability law",
+            )
+        _points(axes, times, cores, base)
+        _limit(axes, law, last)
+        guessed = value_of(guess)
+        if guessed is not None and guessed > 0:
+            axes.plot(
+                [max(law.times)], [guessed], "D", color=INK, markersize=8, label=f"your guess: {guessed:g}x"
+            )
+        ticks = [2**n for n in range(int(math.log2(last)) + 1)]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_yticks(ticks, [f"{tick}x" for tick in ticks])
+        axes.minorticks_off()
+        axes.set(xlabel="threads p", ylabel="speed-up T(1) / T(p)", xlim=(0.93, last * 1.05))
+        lowest = min(base / seconds for seconds in times.values())
+        axes.set_ylim(min(0.8, 0.8 * lowest), last * 1.05)
+        axes.legend(loc="upper left", fontsize=9)
+        axes.set_title(textwrap.fill(title, 74))
+        return Picture.of(fig, _alt(law, times, base, title))
+
+
+def _label(law: Fit) -> str:
+    how = "through both points" if law.exact else "fitted"
+    return f"Amdahl, {how}: serial fraction {digits(100 * law.serial_fraction, 2)} %"
+
+
+def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> None:
+    inside = {p: base / seconds for p, seconds in times.items() if p <= cores}
+    beyond = {p: base / seconds for p, seconds in times.items() if p > cores}
+    axes.plot(list(inside), list(inside.values()), "o", color=PINK, markersize=8, label="measured", zorder=4)
+    if beyond:
+        axes.plot(
+            list(beyond),
+            list(beyond.values()),
+            "s",
+            markerfacecolor="none",
+            markeredgecolor=PINK,
+            markersize=8,
+            markeredgewidth=1.8,
+            label=f"more threads than the {cores} cores (not in the fit)",
+            zorder=4,
+        )
+
+
+def _limit(axes: Axes, law: Fit, last: int) -> None:
+    if law.limit < last:
+        axes.axhline(law.limit, color=VIOLET, linewidth=1.0, alpha=0.7)
+        axes.annotate(
+            f"never more than {digits(law.limit)}x",
+            (last, law.limit),
+            xytext=(-4, 4),
+            textcoords="offset points",
+            ha="right",
+            color=INK,
+            fontsize=9.5,
+        )
+
+
+def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
+    top = max(p for p in times if p <= cores)
+    said = f"{top} threads are {digits(base / times[top])}x as fast"
+    if law.serial_fraction >= 0.9995:
+        return f"{said}: by Amdahl's law nothing of it is divided"
+    if math.isinf(law.limit):
+        return f"{said}: no serial part shows"
+    return f"{said}: {digits(100 * law.serial_fraction, 2)} % serial, so never more than {digits(law.limit)}x"
+
+
+def _alt(law: Fit, times: dict[int, float], base: float, title: str) -> str:
+    points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
+    return f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"

@@ -1,0 +1,203 @@
+"""What sharing a cache line costs: simulated, with the measurement beside it; and one line, step by step."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from course_lib import theme
+from course_lib.measure.table import digits, times
+from course_lib.theme import INK, PAPER, PINK, VIOLET, Picture
+from course_lib.views.paper import (
+    LINE,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    box,
+    card,
+    plural,
+    svg,
+    write,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.measure.counters import Counting
+    from course_lib.simulators.coherence import Events, Transition
+
+SIMULATED = 1000  # increments of each thread in the simulator
+MOST_SHOWN = 24
+#: How each state is drawn: fill, ink, and what the letter stands for.
+STATES = {
+    "M": (PINK, PAPER, "modified: the only copy, newer than memory"),
+    "E": (VIOLET_TINT, INK, "exclusive: the only copy, as in memory"),
+    "S": (PINK_TINT, INK, "shared: others may have it too"),
+    "I": (PAPER, QUIET, "invalid: not here"),
+}
+
+
+def false_sharing(counting: Counting, line_bytes: int = 64, turn: int = 1) -> Picture:
+    """Draw the simulated coherence misses of private counters at each distance beside their measured times.
+
+    `counting` comes from `measure.counters.false_sharing`. In the simulator `turn` increments of a thread
+    pass before the next thread's: 1 is the worst case. Where nothing was measured the picture says why.
+    """
+    from course_lib.simulators import coherence
+
+    results = [
+        coherence.simulate(
+            coherence.counters(max(2, counting.threads), SIMULATED, stride, turn, counting.kind == "locked"),
+            line_bytes=line_bytes,
+        )
+        for stride in counting.strides
+    ]
+    increments = max(2, counting.threads) * SIMULATED
+    misses = [(r.true_sharing_misses + r.false_sharing_misses) / increments for r in results]
+    title = _finding(counting, misses)
+    with theme.figure(8.6, 1.9 + 0.52 * len(misses)) as fig:
+        left, right = fig.subplots(1, 2, sharey=True)
+        fig.suptitle(textwrap.fill(title, 78), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        places = range(len(misses))
+        _bars(left, misses, [f"{digits(value, 2)}" for value in misses], VIOLET, "//")
+        left.set_xlim(0, 1.25 * max(*misses, 0.8))
+        left.set(title="simulated (MESI)", xlabel="coherence misses per increment")
+        left.set_yticks(places, [f"{stride} bytes\napart" for stride in counting.strides])
+        left.set_ylim(len(misses) - 0.5, -0.5)
+        _measured(right, counting)
+        right.set(title="measured here", xlabel="time of an increment (ns), all threads at once")
+        for axes in (left, right):
+            axes.title.set_fontsize(11)
+            axes.grid(visible=False, axis="y")
+            axes.set_axisbelow(True)
+        return Picture.of(fig, _alt(counting, misses, title))
+
+
+def _bars(axes: Axes, values: Sequence[float], labels: Sequence[str], colour: str, hatch: str) -> None:
+    places = range(len(values))
+    axes.barh(places, values, height=0.5, color=colour, alpha=0.85, hatch=hatch, edgecolor=PAPER)
+    for place, value, label in zip(places, values, labels, strict=True):
+        axes.annotate(label, (value, place), xytext=(6, 0), textcoords="offset points", va="center")
+
+
+def _measured(axes: Axes, counting: Counting) -> None:
+    if counting.comparison is None:
+        axes.text(
+            0.5, 0.5, textwrap.fill(counting.note, 34), ha="center", va="center", transform=axes.transAxes
+        )
+        axes.set_xticks([])
+        return
+    seconds = [counting.seconds(stride) * 1e9 for stride in counting.strides]
+    labels = [
+        f"{digits(value)} ns"
+        + (f"  ({times(counting.ratio(stride))})" if stride != max(counting.strides) else "")
+        for value, stride in zip(seconds, counting.strides, strict=True)
+    ]
+    _bars(axes, seconds, labels, PINK, "")
+    axes.set_xlim(0, 1.6 * max(seconds))
+
+
+def _finding(counting: Counting, misses: Sequence[float]) -> str:
+    near = min(counting.strides)
+    said = f"{digits(misses[counting.strides.index(near)], 2)} coherence misses per increment"
+    if counting.comparison is None:
+        return f"Counters {near} bytes apart: {said} in the simulator; not measured here"
+    ratio = counting.ratio(near)
+    row = counting.comparison.row(f"{near} B apart") if near else counting.comparison.row("one counter")
+    if counting.at_once < 0.6 * counting.threads:
+        return (
+            f"Counters {near} bytes apart: {said}. This machine was busy: on average only "
+            f"{digits(counting.at_once, 2)} of {counting.threads} threads ran at once, so run the cell again"
+        )
+    if not row.differs or ratio < 1.1:
+        return (
+            f"Counters {near} bytes apart: {said} in the worst case, yet the time is {times(ratio)}: "
+            "the store buffer hides it"
+            if counting.kind == "plain"
+            else f"Counters {near} bytes apart: {said} in the simulator, but no cost measured here"
+        )
+    return f"Counters {near} bytes apart take {times(ratio)} as long: {said}, although nothing is shared"
+
+
+def _alt(counting: Counting, misses: Sequence[float], title: str) -> str:
+    parts = []
+    for stride, value in zip(counting.strides, misses, strict=True):
+        measured = ""
+        if counting.comparison is not None:
+            measured = f" and {digits(counting.seconds(stride) * 1e9)} ns measured"
+        parts.append(f"{stride} bytes apart {digits(value, 2)} misses simulated{measured}")
+    note = f" {counting.note}" if counting.note else ""
+    return f"Two bar charts: {title}. Per increment of {counting.threads} threads: {'; '.join(parts)}.{note}"
+
+
+# -- one line ----------------------------------------------------------------------------------------------
+
+
+def line_states(events: Events, address: int = 0, cores: int | None = None, line_bytes: int = 64) -> Html:
+    """Draw what each access did to one cache line: its state in every cache, and what the bus carried.
+
+    Shows the first 24 accesses to the line that holds the byte `address`.
+    """
+    from course_lib.simulators import coherence
+
+    steps = coherence.history(events, address, cores, line_bytes, MOST_SHOWN)
+    if not steps:
+        raise ValueError(f"No access touches the line of byte {address}: nothing can be drawn.")
+    count = len(steps[0].states)
+    drawing = _grid(steps, count, line_bytes)
+    bus = sum(bool(step.bus) for step in steps)
+    accesses = f"{len(steps)} access{'' if len(steps) == 1 else 'es'}"
+    words = f"One cache line, {accesses} of {plural(count, 'core')}: {bus} of them needed the bus. "
+    words += " ".join(_said(step) for step in steps)
+    title = f"{bus} of {len(steps)} accesses to this line need the bus"
+    legend = ";  ".join(f"{letter}: {meaning}" for letter, (_, _, meaning) in STATES.items())
+    return Html(card(drawing, words, title=title), f"{title}\n{words}\n{legend}")
+
+
+def _grid(steps: Sequence[Transition], cores: int, line_bytes: int) -> str:
+    left, column, row, top = 210.0, 78.0, 25.0, 34.0
+    right = left + cores * column
+    parts = [write(12, 20, "access", fill=QUIET), write(right + 18, 20, "on the bus", fill=QUIET)]
+    for core in range(cores):
+        parts.append(write(left + core * column + column / 2, 20, f"core {core}", anchor="middle", bold=True))
+    for number, step in enumerate(steps):
+        y = top + number * row
+        what = "writes" if step.write else "reads"
+        parts.append(
+            write(12, y + 17, f"core {step.core} {what} byte {step.address % line_bytes}", bold=step.write)
+        )
+        for core, letter in enumerate(step.states):
+            fill, ink, _ = STATES[letter]
+            x = left + core * column + 8
+            dash = "3 3" if letter == "I" else None
+            parts.append(box(x, y + 2, column - 16, row - 4, fill=fill, stroke=LINE, dash=dash, radius=3))
+            parts.append(
+                write(x + column / 2 - 8, y + 17, letter, fill=ink, anchor="middle", bold=letter != "I")
+            )
+            if core == step.core:
+                mark = box(x, y + 2, column - 16, row - 4, fill="none", stroke=INK, stroke_width=2, radius=3)
+                parts.append(mark)
+        parts.append(write(right + 18, y + 17, _on_the_bus(step), size=12.5))
+    y = top + len(steps) * row + 28
+    for number, (letter, (fill, ink, meaning)) in enumerate(STATES.items()):
+        x, at = 12 + (number % 2) * 330, y + (number // 2) * 22
+        parts.append(box(x, at - 14, 22, 18, fill=fill, stroke=LINE, dash="3 3" if letter == "I" else None))
+        parts.append(write(x + 11, at, letter, fill=ink, anchor="middle", size=12, bold=True))
+        parts.append(write(x + 30, at, meaning, size=12, fill=QUIET))
+    return svg(max(right + 300, 680), y + 34, parts, f"States of one cache line over {len(steps)} accesses.")
+
+
+def _on_the_bus(step: Transition) -> str:
+    if not step.bus:
+        return "–"
+    names = {"BusRd": "read", "BusRdX": "read to own", "BusUpgr": "upgrade: others drop it"}
+    source = f", from {step.source}" if step.source else ""
+    return f"{names[step.bus]}{source}{', written back' if step.written_back else ''}"
+
+
+def _said(step: Transition) -> str:
+    states = ", ".join(f"core {core} {letter}" for core, letter in enumerate(step.states))
+    what = "writes" if step.write else "reads"
+    return f"Core {step.core} {what}: {_on_the_bus(step)}; then {states}."

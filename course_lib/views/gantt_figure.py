@@ -1,0 +1,180 @@
+"""Gantt charts of work on threads: who did which item when, and who had nothing to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from course_lib import theme
+from course_lib.measure.table import digits
+from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET, Picture
+from course_lib.views.paper import QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.measure.scheduling import Timeline
+
+HATCHES = ("", "//", "..", "xx")  # neighbours on a thread differ, and so do neighbouring threads
+NARROW = 0.022  # of the axis: a bar must be so wide to hold its number
+STARVED = 0.1  # of the bars: more time without a CPU than this is said in the title
+CAUTION = 0.2  # and from this on the finding above all charts is doubted
+IDLE_SHOWN = 0.06  # of the makespan: shorter waits are not labelled
+
+
+def gantt(
+    timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline], title: str | None = None
+) -> Picture:
+    """Draw timelines beneath each other on one time axis, a row per thread, a bar per item.
+
+    `timelines` are measured (`scheduling.schedule`) or planned (`scheduling.plan`); the keys of a dict name
+    them. The dashed line is the bound that no distribution of the same items can beat; idle time is labelled.
+    """
+    named = _named(timelines)
+    first = next(iter(named.values()))
+    is_measured = first.measured
+    if any(one.measured != is_measured for one in named.values()):
+        raise ValueError(
+            "Some timelines are measured and some are plans: draw them apart, their units differ."
+        )
+    scale, unit = _scale(max(one.makespan for one in named.values()), is_measured)
+    said = title or _finding(named) + _caution(named)
+    rows = sum(one.threads for one in named.values())
+    with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(named)) as fig:
+        heights = [one.threads + 0.8 for one in named.values()]
+        every = fig.subplots(
+            len(named), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for axes, (name, timeline) in zip(every[:, 0], named.items(), strict=True):
+            _draw(axes, name, timeline, scale, unit if is_measured else "")
+        end = max(max(one.makespan, one.bound) for one in named.values()) * scale
+        every[0, 0].set_xlim(0, 1.02 * end if end else 1)
+        every[-1, 0].set_xlabel(f"time ({unit})" if is_measured else f"planned time ({unit})")
+        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        fig.draw_without_rendering()
+        for axes, timeline in zip(every[:, 0], named.values(), strict=True):
+            _number(axes, timeline, scale)
+        return Picture.of(fig, _alt(named, said, scale, unit))
+
+
+def _named(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> dict[str, Timeline]:
+    if isinstance(timelines, Mapping):
+        named = dict(timelines)
+    else:
+        several = [timelines] if hasattr(timelines, "bars") else list(timelines)
+        named = {}
+        for one in several:
+            name = one.name if one.name not in named else f"{one.name} ({len(named) + 1})"
+            named[name] = one
+    if not named or not all(hasattr(one, "bars") for one in named.values()):
+        raise ValueError(
+            "There is no timeline to draw: pass what scheduling.schedule or scheduling.plan returned."
+        )
+    return named
+
+
+def _scale(longest: float, is_measured: bool) -> tuple[float, str]:
+    if not is_measured:
+        return 1.0, "units of the costs"
+    return (1e3, "ms") if longest < 1 else (1.0, "s")
+
+
+def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) -> None:
+    for order, bar in enumerate(timeline.bars):
+        in_thread = sum(other.thread == bar.thread for other in timeline.bars[:order])
+        axes.barh(
+            bar.thread,
+            (bar.end - bar.start) * scale,
+            left=bar.start * scale,
+            height=0.66,
+            color=PINK if (bar.thread + in_thread) % 2 == 0 else VIOLET,
+            alpha=0.8,
+            hatch=HATCHES[in_thread % len(HATCHES)],
+            edgecolor=PAPER,
+            linewidth=0.8,
+        )
+    _label_idle(axes, timeline, scale)
+    bound = timeline.bound * scale
+    axes.axvline(bound, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
+    axes.axvline(timeline.makespan * scale, color=GREY, linewidth=1.0)
+    axes.set_yticks(range(timeline.threads), [f"thread {n}" for n in range(timeline.threads)])
+    axes.set_ylim(timeline.threads - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.set_axisbelow(True)
+    over = 100 * (timeline.makespan / timeline.bound - 1) if timeline.bound else 0.0
+    ended = "" if timeline.ended == "done" else "  – stopped at the time limit"
+    done = f"{digits(timeline.makespan * scale)} {unit}".strip()
+    starved = ""
+    if timeline.measured and timeline.without_cpu > STARVED:
+        starved = f"; {100 * timeline.without_cpu:.0f} % of the bars without a CPU"
+    axes.set_title(f"{name}: done at {done}, {over:.0f} % after the bound{starved}{ended}", fontsize=10.5)
+
+
+def _label_idle(axes: Axes, timeline: Timeline, scale: float) -> None:
+    """Write how long each thread had nothing to do at its end."""
+    for thread in range(timeline.threads):
+        end = max((bar.end for bar in timeline.of(thread)), default=0.0)
+        idle = timeline.makespan - end
+        if timeline.makespan and idle > IDLE_SHOWN * timeline.makespan:
+            middle = (end + idle / 2) * scale
+            said = f"idle {digits(idle * scale, 2)}"
+            ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
+            axes.text(
+                middle,
+                thread,
+                said,
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                color=QUIET,
+                style="italic",
+                bbox=ground,
+            )
+
+
+def _number(axes: Axes, timeline: Timeline, scale: float) -> None:
+    """Write the item's number into every bar that is wide enough."""
+    low, high = axes.get_xlim()
+    for bar in timeline.bars:
+        if (bar.end - bar.start) * scale > NARROW * (high - low):
+            axes.text(
+                (bar.start + bar.end) / 2 * scale,
+                bar.thread,
+                bar.item,
+                ha="center",
+                va="center",
+                fontsize=8,
+                color=INK,
+                bbox={"boxstyle": "round,pad=0.12", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.85},
+            )
+
+
+def _finding(named: Mapping[str, Timeline]) -> str:
+    if len(named) == 1:
+        ((name, one),) = named.items()
+        over = 100 * (one.makespan / one.bound - 1) if one.bound else 0.0
+        return f"{name}: {over:.0f} % longer than the bound"
+    best = min(named, key=lambda name: named[name].makespan)
+    worst = max(named, key=lambda name: named[name].makespan)
+    ratio = named[worst].makespan / named[best].makespan if named[best].makespan else 1.0
+    if ratio < 1.05:
+        return "All distributions of these items take the same time, within 5 %"
+    return f"The same items take {ratio:.2f}x as long with “{worst}” as with “{best}”"
+
+
+def _caution(named: Mapping[str, Timeline]) -> str:
+    """Say that the times mean little when the threads often had no CPU."""
+    starved = max(one.without_cpu for one in named.values()) if next(iter(named.values())).measured else 0.0
+    return " – but the threads often had no CPU: other programs run here" if starved > CAUTION else ""
+
+
+def _alt(named: Mapping[str, Timeline], title: str, scale: float, unit: str) -> str:
+    parts = []
+    for name, one in named.items():
+        shares = ", ".join(f"{100 * share:.0f} %" for share in one.busy_fraction)
+        parts.append(
+            f"{name}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
+            f"{digits(one.bound * scale)}, threads busy {shares} of the time"
+        )
+    return f"Gantt chart, a row per thread. {title}. {'; '.join(parts)}."

@@ -1,0 +1,237 @@
+"""One schedule of several threads, step by step: a column for each thread, what is shared beside it.
+
+`Schedule.frame(step)` is a pure function: the widget shows one frame, the still twin the whole schedule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from course_lib.theme import INK, PAPER, PINK, VIOLET
+from course_lib.views.live import Live, Player
+from course_lib.views.paper import (
+    DEEP_PINK,
+    GREY_TINT,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    box,
+    card,
+    plural,
+    svg,
+    write,
+)
+
+if TYPE_CHECKING:
+    from course_lib.simulators.interleavings import Replay, Step, Verdict
+
+ROWS = 14  # steps that a frame shows; longer schedules move past
+MOST_STILL = 60  # steps of the still twin
+MOST_LINES = 30  # of the source
+LETTER, MONO = 7.1, 7.5  # mean widths of a letter at size 13 (sans) and 12.5 (mono)
+#: Fill, edge, ink of each thread's steps; every second edge is dashed, so that colour is not needed.
+STYLES = (
+    (PINK_TINT, PINK, None),
+    (VIOLET_TINT, VIOLET, "5 3"),
+    ("#d9f2ef", "#00857c", None),
+    ("#f6e6d3", "#b35c00", "5 3"),
+)
+
+
+def interleaving(what: Verdict | Replay) -> Schedule:
+    """Return a widget that steps through a schedule: a replay, or the witness of what `explore` found.
+
+    Raises ValueError for a verdict without a witness (nothing went wrong) and for an empty schedule.
+    """
+    replay = getattr(what, "witness", what)
+    if replay is None:
+        raise ValueError(f"There is no schedule to show: {what.sentence}")
+    if not replay.steps:
+        raise ValueError("The schedule has no step: name the thread of each step, for example [0, 1, 0, 1].")
+    verdict = what if hasattr(what, "witness") else None
+    return Schedule(replay, verdict.sentence if verdict else replay.sentence)
+
+
+class Schedule(Live):
+    """The step-through of a schedule: `.player` has the controls; `frame(step)` draws one step."""
+
+    def __init__(self, replay: Replay, finding: str) -> None:
+        self.replay = replay
+        self.finding = finding
+        self.last = len(replay.steps)
+        self._column = 24 + LETTER * max(
+            [len(_short(step)) for step in replay.steps]
+            + [len(f"thread {0}: {name}") for name in replay.threads]
+        )
+        self._lines = replay.text.splitlines()[:MOST_LINES]
+        jumps = {"next switch »": ("Go to where the next thread takes over", self.next_switch)}
+        self.player = Player(self.last, self.frame, jumps, interval_ms=1100)
+        self.widget = self.player.box
+
+    @property
+    def step(self) -> int:
+        """The number of steps done now."""
+        return self.player.slider.value
+
+    def next_switch(self, step: int) -> int:
+        """Return the number of steps after which another thread has begun to run."""
+        order = self.replay.schedule
+        later = range(max(step, 1), self.last)
+        return next((number + 1 for number in later if order[number] != order[number - 1]), self.last)
+
+    def frame(self, step: int) -> str:
+        """Return the picture after `step` steps (0: before the first) as SVG."""
+        start = min(max(0, step - ROWS + 3), max(0, self.last - ROWS))
+        rows = range(start, min(start + ROWS, self.last))
+        width, height, parts = self._table(rows, step)
+        right = width + 26
+        side, bottom = self._state(right, step)
+        listing, listing_bottom = self._listing(right, bottom + 16, step)
+        floor = max(height, listing_bottom) + 30
+        parts += side + listing
+        parts.append(write(12, floor, self._sentence(step), size=15, bold=True))
+        if step == self.last:
+            parts.append(write(12, floor + 22, _cut(self.replay.sentence, 130), fill=DEEP_PINK))
+        full = max(
+            right + self._side_width(), 12 + 8.4 * max(map(len, map(self._sentence, range(self.last + 1))))
+        )
+        return svg(full + 12, floor + 36, parts, self._label(step))
+
+    def static(self) -> Html:
+        """Return the whole schedule as one picture."""
+        shown = min(self.last, MOST_STILL)
+        width, height, parts = self._table(range(shown), None)
+        right = width + 26
+        listing, bottom = self._listing(right, 20, None)
+        if shown < self.last:
+            parts.append(write(12, height + 16, f"… {self.last - shown} more steps", fill=QUIET))
+            height += 20
+        drawing = svg(right + self._side_width(), max(height, bottom) + 14, parts + listing, self.finding)
+        words = f"{self.finding} {plural(self.last, 'step')}: " + " ".join(
+            f"{number}. thread {step.thread} {step.does}." for number, step in enumerate(self.replay.steps, 1)
+        )
+        return Html(card(drawing, self.finding, title=self.finding), words)
+
+    # -- parts ----------------------------------------------------------------------------------------------
+
+    def _table(self, rows: range, step: int | None) -> tuple[float, float, list[str]]:
+        """Draw the steps of `rows`; those after `step` stay empty (None: all, with what is shared)."""
+        top, high, left = 34.0, 26.0, 40.0
+        parts = [write(12, 20, "step", fill=QUIET, size=12)]
+        for thread, name in enumerate(self.replay.threads):
+            x = left + thread * self._column
+            _, edge, _ = STYLES[thread % len(STYLES)]
+            parts.append(write(x + 8, 20, f"thread {thread}: {name}", bold=True))
+            parts.append(box(x + 4, 26, self._column - 8, 3, fill=edge, stroke=None))
+        width = left + len(self.replay.threads) * self._column
+        if step is None:
+            parts.append(write(width + 10, 20, "shared afterwards", fill=QUIET, size=12))
+        for place, number in enumerate(rows):
+            y = top + place * high
+            one = self.replay.steps[number]
+            is_done = step is None or number < step
+            parts.append(write(30, y + 18, number + 1, fill=QUIET, size=12, anchor="end"))
+            if not is_done:
+                continue
+            is_now = step is not None and number == step - 1
+            x = left + one.thread * self._column
+            fill, edge, dash = STYLES[one.thread % len(STYLES)]
+            ground = PAPER if one.waits else fill
+            parts.append(
+                box(
+                    x + 4,
+                    y + 2,
+                    self._column - 8,
+                    high - 4,
+                    fill=ground,
+                    stroke=INK if is_now else edge,
+                    stroke_width=2.5 if is_now else 1,
+                    dash="2 3" if one.waits else dash,
+                    radius=4,
+                )
+            )
+            parts.append(write(x + 12, y + 18, _short(one), bold=is_now))
+            if step is None:
+                parts.append(write(width + 10, y + 18, _cut(_values(one.shared), 34), size=12.5, mono=True))
+        if step is None:
+            width += 20 + MONO * min(34, max(len(_values(one.shared)) for one in self.replay.steps))
+            width = max(width, left + len(self.replay.threads) * self._column + 130)
+        return width, top + len(rows) * high, parts
+
+    def _state(self, x: float, step: int) -> tuple[list[str], float]:
+        """Draw what is shared and who holds which lock after `step` steps."""
+        shared = self.replay.steps[step - 1].shared if step else self.replay.before
+        before = self.replay.steps[step - 2].shared if step > 1 else self.replay.before
+        held = self.replay.steps[step - 1].held if step else {}
+        parts = [write(x, 20, "shared", bold=True)]
+        y = 30.0
+        for name, value in shared.items():
+            is_new = before.get(name) != value and step > 0
+            line = _cut(f"{name} = {value}", 44)
+            parts.append(
+                box(x, y, MONO * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
+            )
+            parts.append(write(x + 8, y + 16, line, size=12.5, mono=True, bold=is_new))
+            y += 26
+        names = [lock for one in self.replay.steps for lock in one.held]
+        if names:
+            y += 18
+            parts.append(write(x, y, "locks", bold=True))
+            y += 8
+            for name in dict.fromkeys(names):
+                who = held.get(name, "free")
+                parts.append(write(x, y + 14, f"{name}: {who}", size=12.5, mono=True, bold=who != "free"))
+                y += 20
+        return parts, y
+
+    def _listing(self, x: float, y: float, step: int | None) -> tuple[list[str], float]:
+        """Draw the source; the line of the present step is marked, and where each other thread was last."""
+        at: dict[int, int] = {}
+        for one in self.replay.steps[: step or 0]:
+            at[one.thread] = one.line
+        now = self.replay.steps[step - 1] if step else None
+        height = 19 * len(self._lines) + 12
+        parts = [box(x, y, self._side_width() - 16, height, fill=GREY_TINT, stroke=None, radius=4)]
+        for number, line in enumerate(self._lines, start=1):
+            top = y + 6 + 19 * (number - 1)
+            runs = now is not None and now.line == number
+            here = [str(thread) for thread, own in at.items() if own == number]
+            if runs:
+                parts.append(box(x, top, self._side_width() - 16, 19, fill=PINK_TINT, stroke=None))
+                parts.append(box(x, top, 4, 19, fill=PINK, stroke=None))
+            parts.append(write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end"))
+            parts.append(write(x + 38, top + 14, _cut(line, 60), size=12.5, mono=True, bold=runs))
+            if here:
+                end = x + 44 + MONO * min(60, len(line))
+                mark = f"◀ {', '.join(here)}"
+                parts.append(write(end, top + 14, mark, size=12, fill=DEEP_PINK, bold=True))
+        return parts, y + height
+
+    def _side_width(self) -> float:
+        return 38 + MONO * max([min(60, len(line)) for line in self._lines] + [30]) + 80
+
+    def _sentence(self, step: int) -> str:
+        if step == 0:
+            return f"Before the first step: {_cut(_values(self.replay.before), 90)}"
+        one = self.replay.steps[step - 1]
+        return f"Step {step} of {self.last}: thread {one.thread} {one.does}"
+
+    def _label(self, step: int) -> str:
+        if step == 0:
+            return self._sentence(step)
+        one = self.replay.steps[step - 1]
+        held = ", ".join(f"{lock}: {who}" for lock, who in one.held.items()) or "no lock is held"
+        return f"{self._sentence(step)} (line {one.line}: {one.code}). Shared: {_values(one.shared)}; {held}."
+
+
+def _short(step: Step) -> str:
+    return _cut(step.does, 34)
+
+
+def _values(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items()) or "nothing"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,308 @@
+"""The cache simulator against an obvious model in Python, and its promises one by one."""
+
+import time
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.measure import machine
+from course_lib.measure.hardware import CacheLevel
+from course_lib.simulators import traces
+from course_lib.simulators.cache import BLOCK, Cache, Level, levels_of, simulate
+
+
+class Obvious:
+    """One level of LRU sets, as one would explain it: the dictionary's order is the order of use."""
+
+    def __init__(self, level, below):
+        self.level, self.below = level, below
+        self.sets = [OrderedDict() for _ in range(level.sets)]
+        self.accesses = self.misses = self.write_backs = 0
+
+    def use(self, address, write):
+        line = address // self.level.line_bytes
+        lines = self.sets[line % self.level.sets]
+        self.accesses += 1
+        if line not in lines:
+            self.misses += 1
+            self.below.use(address, False)
+            if len(lines) == self.level.set_ways:
+                victim, dirty = lines.popitem(last=False)
+                if dirty:
+                    self.write_backs += 1
+                    self.below.take_back(victim * self.level.line_bytes)
+        dirty = lines.pop(line, False)
+        lines[line] = dirty or write
+
+    def take_back(self, address):
+        line = address // self.level.line_bytes
+        lines = self.sets[line % self.level.sets]
+        if line in lines:
+            lines[line] = True
+        else:
+            self.write_backs += 1
+            self.below.take_back(address)
+
+
+class Memory:
+    def use(self, address, write):
+        pass
+
+    def take_back(self, address):
+        pass
+
+
+def obviously(addresses, levels, writes):
+    below, stages = Memory(), []
+    for level in reversed(levels):
+        below = Obvious(level, below)
+        stages.insert(0, below)
+    for address, write in zip(addresses, writes, strict=True):
+        below.use(int(address), bool(write))
+    return stages
+
+
+def compare_with_obvious(addresses, levels, writes):
+    addresses = np.array(addresses, np.uint64)
+    cache = Cache(levels)
+    cache.run(addresses, writes)
+    result = cache.result()
+    stages = obviously(addresses, levels, np.zeros(len(addresses)) if writes is None else writes)
+    assert result.accesses == tuple(stage.accesses for stage in stages)
+    assert result.misses == tuple(stage.misses for stage in stages)
+    assert result.write_backs == tuple(stage.write_backs for stage in stages)
+    for n, stage in enumerate(stages):
+        size = stage.level.line_bytes
+        wanted = [[(line * size, dirty) for line, dirty in reversed(s.items())] for s in stage.sets]
+        assert cache.contents(n) == wanted
+
+
+ways = st.sampled_from([1, 2, 3, 8, 33, None])
+lines = st.sampled_from([16, 32, 64, 128])
+
+
+@st.composite
+def hierarchies(draw):
+    sizes = sorted(draw(st.lists(lines, min_size=1, max_size=3)))
+    levels = []
+    for line in sizes:
+        associativity, sets = draw(ways), draw(st.integers(1, 7))
+        levels.append(Level((associativity or 5) * sets * line, associativity, line))
+    return levels
+
+
+@st.composite
+def accesses(draw):
+    """A few streams with strides and some noise, cut short: what loops do, and what they do not."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    reach = draw(st.sampled_from([200, 2000, 20000]))
+    count = draw(st.integers(0, 400))
+    base = draw(st.sampled_from([0, 1 << 40, (1 << 64) - (1 << 20)]))
+    walk = np.arange(count) * draw(st.sampled_from([1, 8, 64, 520])) % reach
+    noise = generator.integers(0, reach, count)
+    offsets = np.where(generator.random(count) < draw(st.floats(0, 1)), walk, noise)
+    return np.uint64(base) + offsets.astype(np.uint64), generator.random(count) < 0.4
+
+
+@settings(max_examples=300, deadline=None)
+@given(accesses(), hierarchies(), st.booleans())
+def test_counts_and_contents_are_those_of_the_obvious_model(stream, levels, reads_only):
+    addresses, writes = stream
+    compare_with_obvious(addresses, levels, None if reads_only else writes)
+
+
+def test_a_long_stream_agrees_too():
+    generator = np.random.default_rng(5)
+    addresses = generator.integers(0, 1 << 14, BLOCK + 1000) & ~7
+    levels = [Level(1024, 2), Level(48 * 64, 3), Level(8192, None, 128)]
+    compare_with_obvious(addresses, levels, generator.random(len(addresses)) < 0.3)
+
+
+def test_the_smallest_example_by_hand():
+    # two sets of one 16-byte line: 0 and 32 fall into set 0, 16 into set 1
+    result = simulate(np.array([0, 4, 32, 0, 16], np.uint64), [Level(32, 1, 16)])
+    assert result.accesses == (5,) and result.misses == (4,) and result.hits == (1,)
+    assert result.miss_rates == (0.8,)
+    assert result.fetched_bytes == 64 and result.written_bytes == 0
+
+
+def test_a_second_level_sees_the_misses_of_the_first():
+    result = simulate(traces.loops("jki", 40, 40, 40), [Level(1024, 2), Level(8192, 4), Level(32768, 8)])
+    assert result.accesses[1:] == result.misses[:-1]
+
+
+def test_writes_change_no_miss_and_are_written_back_once_per_eviction():
+    addresses = np.arange(0, 4096, 8, dtype=np.uint64)
+    levels = [Level(512, 2), Level(1024, 2)]
+    reads, writes = simulate(addresses, levels), simulate(addresses, levels, np.ones(512, bool))
+    assert reads.misses == writes.misses == (64, 64)
+    assert reads.write_backs == (0, 0)
+    assert writes.write_backs == (64 - 8, 64 - 16)  # all but what still lies in the caches
+    assert writes.memory_bytes == 64 * 64 + 48 * 64
+
+
+def test_a_run_in_pieces_is_the_run_in_one():
+    trace = traces.blocked(30, 31, 32, 8)
+    levels = [Level(2048, 4), Level(8192, 8)]
+    cache = Cache(levels, trace.arrays)
+    for start in range(0, len(trace), 1000):
+        cache.run(trace.addresses[start : start + 1000], trace.writes[start : start + 1000])
+    whole = simulate(trace.addresses, levels, trace.writes, arrays=trace.arrays)
+    assert cache.result() == whole
+    assert cache.result(trace.flops) == simulate(trace, levels)
+
+
+def test_arrays_share_out_all_accesses_and_misses():
+    trace = traces.loops("ijk", 20, 30, 40, itemsize=4)
+    result = simulate(trace, [Level(1024, 2), Level(4096, None)])
+    parts = result.by_array.values()
+    assert sum(part.accesses for part in parts) == result.accesses[0]
+    for level in range(2):
+        assert sum(part.misses[level] for part in parts) == result.misses[level]
+    assert result.by_array["A"].accesses == result.by_array["B"].accesses == 20 * 30 * 40
+    assert result.by_array["C"].accesses == 2 * 20 * 40
+
+
+def test_what_lies_in_no_array_is_counted_but_not_attributed():
+    addresses = np.array([0, 100, 1000, 99, 164], np.uint64)
+    result = simulate(addresses, [Level(1024, 2)], arrays={"X": (100, 64), "empty": (5, 0)})
+    assert result.by_array["X"].accesses == 1 and result.by_array["empty"].accesses == 0
+    assert result.accesses == (5,)
+
+
+def test_a_set_is_found_by_modulo_when_the_sets_are_no_power_of_two():
+    level = Level(3 * 64, 1)  # three sets
+    addresses = np.array([0, 64, 128, 192, 0], np.uint64)
+    assert simulate(addresses, [level]).misses == (5,)  # 192 falls on 0
+    assert simulate(addresses, [Level(4 * 64, 1)]).misses == (4,)
+
+
+def test_ways_none_is_fully_associative():
+    assert Level(48 * 1024, None).set_ways == 768 and Level(48 * 1024, None).sets == 1
+    addresses = np.tile(np.arange(0, 768 * 4096, 4096, dtype=np.uint64), 2)  # one set of any other cache
+    assert simulate(addresses, [Level(48 * 1024, None)]).misses == (768,)
+    assert simulate(addresses, [Level(48 * 1024, 12)]).misses == (1536,)
+
+
+def test_nothing_accessed_is_a_result():
+    result = simulate(np.array([], np.uint64), [Level(1024, 2)])
+    assert result.accesses == (0,) and "–" in str(result.table())
+    assert simulate([], [Level(1024, 2)]).misses == (0,)
+
+
+def test_other_integers_and_strided_arrays_are_taken():
+    wanted = simulate(np.array([0, 64, 128], np.uint64), [Level(64, 1)])
+    assert simulate([0, 64, 128], [Level(64, 1)]) == wanted
+    assert simulate(np.arange(0, 192, 32, dtype=np.int32)[::2], [Level(64, 1)]) == wanted
+
+
+def test_table_names_levels_arrays_and_bytes():
+    trace = traces.loops("ikj", 64, 64, 64)
+    text = str(simulate(trace, [Level(8192, 4), Level(64 * 1024, None, name="shared")]).table())
+    assert "L1, 8 KiB, 4 ways, 64-byte lines" in text
+    assert "shared, 64 KiB, fully associative" in text
+    assert "in A" in text and "misses / FLOP" in text and "From memory 96 KiB read" in text
+    assert "<table" in simulate(trace, [Level(8192, 4)])._repr_html_()
+
+
+def test_misses_per_flop_needs_the_operations():
+    trace = traces.loops("ikj", 16, 16, 16)
+    assert simulate(trace, [Level(1 << 16, 8)]).misses_per_flop == (3 * 16 * 16 / 8 / 2 / 16**3,)
+    with pytest.raises(ValueError, match="not known"):
+        _ = simulate(trace.addresses, [Level(1 << 16, 8)]).misses_per_flop
+
+
+# -- levels of a machine -----------------------------------------------------------------------------------
+
+
+def test_levels_of_a_machine_keep_what_is_known_and_say_what_is_assumed():
+    found = [
+        CacheLevel(1, 48 << 10, 64, 12, 2),
+        CacheLevel(2, 2 << 20, 64, None, 2),
+        CacheLevel(3, 100 << 20, 64, 7, None),  # ways that cannot be
+    ]
+    levels = levels_of(found)
+    assert [level.size_bytes for level in levels] == [48 << 10, 2 << 20, 100 << 20]
+    assert [level.ways for level in levels] == [12, 8, 8]
+    assert [level.is_assumed for level in levels] == [False, True, True]
+    text = str(simulate(traces.loops("ikj", 8, 8, 8), levels).table())
+    assert "the ways of L2, L3: 8 are assumed" in text
+
+
+def test_this_machine_has_levels_one_can_simulate():
+    levels = levels_of(machine.caches())
+    if levels:
+        assert simulate(traces.loops("ikj", 16, 16, 16), levels).misses[-1] == 3 * 16 * 16 * 8 // 64
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((1000, 2, 64), "must be a multiple of a set"),
+        ((32, None, 64), "must be a multiple of a set"),
+        ((1024, 2, 48), "a cache line is a power of two"),
+        ((1024, 0, 64), "ways is 0"),
+        ((1024, 2.0, 64), "ways is 2.0"),
+        ((-1024, 2, 64), "size_bytes is -1024"),
+        (("48 KiB", 2, 64), "size_bytes is '48 KiB'"),
+    ],
+)
+def test_what_is_no_cache_is_refused(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        Level(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+GOOD = [Level(1024, 2)]
+HERE = np.arange(4, dtype=np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "sentence"),
+    [
+        (lambda: simulate(HERE, []), TypeError, "must be a list of Level"),
+        (lambda: simulate(HERE, [1024]), TypeError, "must be a list of Level"),
+        (lambda: simulate(HERE, [Level(1024, 2, 128), *GOOD]), ValueError, "order the levels outwards"),
+        (lambda: simulate(HERE.astype(float), GOOD), TypeError, "float64 with shape"),
+        (lambda: simulate(HERE.reshape(2, 2), GOOD), TypeError, "one-dimensional"),
+        (lambda: simulate([-64], GOOD), ValueError, "not negative"),
+        (lambda: simulate(HERE, GOOD, [True]), TypeError, "one bool for each of the 4 addresses"),
+        (lambda: simulate(HERE, GOOD, [0, 1, 0, 1]), TypeError, "one bool for each"),
+        (lambda: simulate(HERE, GOOD, arrays={"A": (0, 9), "B": (8, 8)}), ValueError, "A and B overlap"),
+        (lambda: simulate(HERE, GOOD, arrays={"A": (-1, 9)}), ValueError, "neither may be negative"),
+        (lambda: simulate([1 << 63], [Level(8, 1, 2)]), ValueError, "lines of at least 4 bytes"),
+        (
+            lambda: simulate(traces.loops("ikj", 2, 2, 2), GOOD, arrays={}),
+            TypeError,
+            "brings its own writes",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_in_one_sentence(call, kind, sentence):
+    with pytest.raises(kind, match=sentence) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+# -- speed -------------------------------------------------------------------------------------------------
+
+THREE = [Level(48 << 10, 12), Level(2 << 20, 16), Level(32 << 20, 16)]
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("order", ["ikj", "jki"])
+def test_fifty_million_accesses_a_second(order):
+    trace = traces.loops(order, 8, 512, 512)
+    simulate(traces.loops(order, 2, 2, 2), THREE)
+    best = np.inf
+    for _ in range(5):
+        start = time.thread_time()
+        simulate(trace, THREE)  # making the trace included
+        best = min(best, time.thread_time() - start)
+    assert len(trace) / best > 50e6

@@ -1,0 +1,172 @@
+"""The simulator and its traces against an independent tool: the same loop nests in C, under Valgrind.
+
+Cachegrind counts the misses of each C function in caches of our geometry; lackey prints the very addresses.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from course_lib.simulators import traces
+from course_lib.simulators.cache import Level, simulate
+from course_lib.simulators.placement import Matrix
+
+SOURCE = Path(__file__).parent / "loop_nests_c" / "nests.c"
+BLOCK = 32  # large enough that what a call keeps on the stack is nothing beside a block
+SMALL, SMALL_BLOCK = 16, 8  # for lackey, which prints a line for each access
+NESTS = (*traces.ORDERS, "blocked", "packed")
+#: Two geometries: sets that are few, and ways that are no power of two; the lines of the second are longer.
+GEOMETRIES = {
+    "8 KiB 4-way, 64 KiB 8-way": (Level(8 << 10, 4), Level(64 << 10, 8)),
+    "12 KiB 3-way, 48 KiB 6-way, 128-byte lines": (Level(12 << 10, 3, 128), Level(48 << 10, 6, 128)),
+}
+#: N and padding: a power of two (a column falls into few sets), the same padded, odd, and in between.
+SHAPES = ((64, 0), (64, 1), (96, 0), (97, 0))
+
+FLAGS = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fno-tree-vectorize", "-ffp-contract=off"]
+
+missing = [tool for tool in ("gcc", "valgrind") if shutil.which(tool) is None]
+pytestmark = pytest.mark.skipif(
+    bool(missing), reason=f"{' and '.join(missing)} not installed: the independent count cannot be made"
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What cachegrind counted in each function: its data misses in the first and the last level."""
+
+    misses: dict[str, tuple[int, int]]
+    accesses: dict[str, int]
+    places: dict[str, int]  # where the C program's arrays lie
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Return a function that compiles the C program for N and a padding, and returns where it is."""
+    folder = tmp_path_factory.mktemp("nests")
+
+    @functools.cache
+    def build(n: int, pad: int, block: int = BLOCK) -> Path:
+        binary = folder / f"nests_{n}_{pad}_{block}"
+        sizes = [f"-DN={n}", f"-DPAD={pad}", f"-DBLOCK={block}"]
+        done = subprocess.run(["gcc", *FLAGS, *sizes, SOURCE, "-o", binary], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return binary
+
+    return build
+
+
+def valgrind(*arguments) -> subprocess.CompletedProcess:
+    done = subprocess.run(["valgrind", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
+
+
+def places_of(printed: str) -> dict[str, int]:
+    return {name.replace("_", " "): int(at, 16) for name, at in re.findall(r"(\w+) (0x[0-9a-f]+)", printed)}
+
+
+def cachegrind(program, folder, levels) -> Counted:
+    """Run the program under cachegrind; its output file has a line of counts for each line of source."""
+    out = folder / "counts"
+    sizes = [f"{level.size_bytes},{level.ways},{level.line_bytes}" for level in levels]
+    caches = [f"--{name}={size}" for name, size in zip(("I1", "D1", "LL"), (sizes[0], *sizes), strict=True)]
+    done = valgrind(
+        "--tool=cachegrind",
+        "--cache-sim=yes",
+        *caches,
+        f"--cachegrind-out-file={out}",
+        program,
+    )
+    totals = defaultdict(lambda: defaultdict(int))
+    events, nest = [], ""
+    for line in out.read_text().splitlines():
+        if line.startswith("events:"):
+            events = line.split()[1:]
+        elif line.startswith("fn="):  # nest_packed_tiles is a part of packed
+            nest = line[8:].split("_")[0] if line.startswith("fn=nest_") else ""
+        elif line[:1].isdigit() and nest:
+            for event, count in zip(events, line.split()[1:], strict=False):
+                totals[nest][event] += int(count)
+    return Counted(
+        {name: (n["D1mr"] + n["D1mw"], n["DLmr"] + n["DLmw"]) for name, n in totals.items()},
+        {name: n["Dr"] + n["Dw"] for name, n in totals.items()},
+        places_of(done.stdout),
+    )
+
+
+def trace_of(nest: str, n: int, pad: int, places: dict[str, int], block: int = BLOCK) -> traces.Trace:
+    """Return our trace of the nest with the matrices where the C program had them."""
+    row = 8 * (n + pad)
+    where = {name: Matrix(places[name], (n, n), row, 8) for name in "ABC"}
+    if nest == "blocked":
+        return traces.blocked(n, n, n, block, matrices=where)
+    if nest != "packed":
+        return traces.loops(nest, n, n, n, matrices=where)
+    trace = traces.packed(n, n, n, MC=block, KC=block, NC=block, MR=2, NR=2, matrices=where)
+    for buffer in ("packed A", "packed B"):
+        trace.matrices[buffer] = Matrix(places[buffer], (block * block // 2, 2), 16, 8)
+    return trace
+
+
+@pytest.fixture(scope="module", params=list(GEOMETRIES))
+def counted(request, program, tmp_path_factory):
+    levels = GEOMETRIES[request.param]
+    folder = tmp_path_factory.mktemp("cachegrind")
+    return levels, {shape: cachegrind(program(*shape), folder, levels) for shape in SHAPES}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"N={shape[0]}+{shape[1]}")
+def test_misses_agree_with_cachegrind_within_two_percent(counted, shape, nest):
+    levels, by_shape = counted
+    found = by_shape[shape]
+    if nest not in found.misses:
+        assert nest == "packed" and shape[0] % BLOCK, "the C program ran another set of nests"
+        return
+    trace = trace_of(nest, *shape, found.places)
+    ours = simulate(trace, levels)
+    assert found.accesses[nest] == pytest.approx(len(trace), rel=0.02)  # else it is not the same program
+    for level in range(2):
+        assert ours.misses[level] == pytest.approx(found.misses[nest][level], rel=0.02)
+
+
+def test_the_nests_differ_by_more_than_the_agreement(counted):
+    """Otherwise agreement would prove little: the counts of the nests must spread widely."""
+    _, by_shape = counted
+    first = [misses for misses, _ in by_shape[64, 0].misses.values()]
+    assert max(first) > 20 * min(first)
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_lackey_sees_the_addresses_of_the_trace_one_by_one(program, nest, addresses_seen):
+    places, seen = addresses_seen
+    trace = trace_of(nest, SMALL, 1, places, SMALL_BLOCK)
+    wanted = list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True))
+    length = len(wanted)
+    starts = [at for at in range(len(seen) - length + 1) if seen[at] == wanted[0]]
+    assert any(seen[at : at + length] == wanted for at in starts)
+
+
+@pytest.fixture(scope="module")
+def addresses_seen(program):
+    """Return every access to the matrices and buffers that the program makes for a small N, in order."""
+    done = valgrind("--tool=lackey", "--basic-counts=no", "--trace-mem=yes", program(SMALL, 1, SMALL_BLOCK))
+    places = places_of(done.stdout)
+    spans = [(places[name], 8 * SMALL * (SMALL + 1)) for name in "ABC"]
+    spans += [(places[f"packed {name}"], 8 * SMALL_BLOCK**2) for name in "AB"]
+    seen = []
+    for kind, at in re.findall(r"^ ([LSM]) ([0-9a-f]+),\d+$", done.stderr, re.MULTILINE):
+        address = int(at, 16)
+        if any(start <= address < start + size for start, size in spans):
+            kinds = {"L": [False], "S": [True], "M": [False, True]}[kind]  # M: read and written by one
+            seen += [(address, write) for write in kinds]
+    return places, seen

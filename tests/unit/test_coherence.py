@@ -1,0 +1,240 @@
+"""MESI: the table and the invariants, false and true sharing, the compiled loop against a plain one."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.simulators import coherence
+from course_lib.simulators.coherence import COUNTS, access, counters, history, interleave, simulate
+
+READ, WRITE = False, True
+
+#: MESI with cache-to-cache supply (Papamarcos & Patel 1984; Culler & Singh 1999, chapter 5):
+#: (own state, other's state, operation) -> (own, other's, bus, source, written back)
+PROTOCOL = {
+    ("I", "I", READ): ("E", "I", "BusRd", "memory", False),
+    ("I", "E", READ): ("S", "S", "BusRd", "core 1", False),
+    ("I", "S", READ): ("S", "S", "BusRd", "core 1", False),
+    ("I", "M", READ): ("S", "S", "BusRd", "core 1", True),
+    ("I", "I", WRITE): ("M", "I", "BusRdX", "memory", False),
+    ("I", "E", WRITE): ("M", "I", "BusRdX", "core 1", False),
+    ("I", "S", WRITE): ("M", "I", "BusRdX", "core 1", False),
+    ("I", "M", WRITE): ("M", "I", "BusRdX", "core 1", True),
+    ("S", "I", READ): ("S", "I", "", "", False),
+    ("S", "S", READ): ("S", "S", "", "", False),
+    ("S", "I", WRITE): ("M", "I", "BusUpgr", "", False),
+    ("S", "S", WRITE): ("M", "I", "BusUpgr", "", False),
+    ("E", "I", READ): ("E", "I", "", "", False),
+    ("E", "I", WRITE): ("M", "I", "", "", False),
+    ("M", "I", READ): ("M", "I", "", "", False),
+    ("M", "I", WRITE): ("M", "I", "", "", False),
+}
+
+events_of_three = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 255), st.booleans()), max_size=80)
+
+
+@pytest.mark.parametrize("case", PROTOCOL, ids=lambda case: f"{case[0]}{case[1]}{'RW'[case[2]]}")
+def test_the_table_cell_by_cell(case):
+    own, other, write = case
+    wanted = PROTOCOL[case]
+    assert access(own + other, 0, write) == (wanted[0] + wanted[1], *wanted[2:])
+    source = {"core 1": "core 0"}.get(wanted[3], wanted[3])
+    assert access(other + own, 1, write) == (wanted[1] + wanted[0], wanted[2], source, wanted[4])
+
+
+@given(events_of_three)
+def test_one_owner_at_most_and_it_excludes_all_others(events):
+    for line in range(4):
+        for step in history(events, 64 * line, cores=3):
+            owners = [letter for letter in step.states if letter in "ME"]
+            assert len(owners) <= 1
+            assert not owners or step.states.count("I") == 2
+            assert step.states[step.core] == "M" if step.write else step.states[step.core] != "I"
+
+
+def plainly(events, cores, line_bytes, word_bytes):
+    """Count with the plain protocol, values included: memory changes by write-backs only."""
+    states, memory, caches, newest = {}, {}, {}, {}
+    news, useful, cold, known, writer = {}, {}, {}, set(), {}
+    counts = np.zeros((cores, len(COUNTS)), np.int64)
+
+    def add(core, name):
+        counts[core, COUNTS.index(name)] += 1
+
+    def close(core, line):
+        if cold[core, line]:
+            add(core, "cold_misses")
+        else:
+            add(core, "true_sharing_misses" if useful[core, line] else "false_sharing_misses")
+
+    for number, (core, address, write) in enumerate(events):
+        line, word = address // line_bytes, address // word_bytes
+        before = states.get(line, "I" * cores)
+        after, bus, source, written_back = access(before, core, write)
+        add(core, "writes" if write else "reads")
+        add(core, "hits" if before[core] != "I" else "misses")
+        if written_back:
+            owner = before.index("M")
+            memory[line] = dict(caches[owner, line])
+            add(owner, "write_backs")
+        if before[core] == "I":
+            supplier = None if source == "memory" else int(source.split()[1])
+            caches[core, line] = dict(memory.get(line, {}) if supplier is None else caches[supplier, line])
+            if supplier is not None:
+                add(core, "cache_to_cache")
+            useful[core, line], cold[core, line] = False, (core, line) not in known
+            known.add((core, line))
+        for name, what in (
+            ("BusRd", "bus_reads"),
+            ("BusRdX", "bus_read_exclusives"),
+            ("BusUpgr", "upgrades"),
+        ):
+            if bus == name:
+                add(core, what)
+        if word in news.get((core, line), set()):
+            useful[core, line], news[core, line] = True, set()
+        assert caches[core, line].get(word, 0) == newest.get(word, 0), "a stale value was read"
+        if write:
+            caches[core, line][word] = newest[word] = number + 1
+            for other in set(range(cores)) - {core}:
+                if before[other] != "I":
+                    add(other, "invalidations")
+                    close(other, line)
+                news.setdefault((other, line), set()).add(word)
+            if writer.get(line, core) != core:
+                add(core, "ownership_moves")
+            writer[line] = core
+        states[line] = after
+    for line, letters in states.items():
+        for core in range(cores):
+            if letters[core] != "I":
+                close(core, line)
+    return counts
+
+
+@given(events_of_three, st.sampled_from([(64, 8), (32, 4), (16, 16), (64, 1)]))
+@settings(max_examples=200, deadline=None)
+def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(events, sizes):
+    line_bytes, word_bytes = sizes
+    wanted = plainly(events, 3, line_bytes, word_bytes)
+    result = simulate(events, 3, line_bytes, word_bytes)
+    assert result.per_core.tolist() == wanted.tolist()
+    assert result.per_line.sum(axis=0).tolist() == wanted.sum(axis=0).tolist()
+    assert result.accesses == len(events) == result.hits + result.misses
+    assert result.misses == result.cold_misses + result.true_sharing_misses + result.false_sharing_misses
+    assert result.misses == result.bus_reads + result.bus_read_exclusives
+    assert result.lines.tolist() == sorted({address // line_bytes * line_bytes for _, address, _ in events})
+
+
+class TestCounters:
+    @pytest.mark.parametrize("threads", [2, 3, 8])
+    def test_private_counters_in_one_line_share_falsely(self, threads):
+        result = simulate(counters(threads, 100, 8))
+        assert result.false_sharing_misses == threads * 100 - threads
+        assert result.true_sharing_misses == 0 and result.cold_misses == threads
+        assert result.ownership_moves == threads * 100 - 1  # the line goes round with every increment
+
+    @pytest.mark.parametrize("stride", [64, 128])
+    def test_padding_leaves_the_first_miss_only(self, stride):
+        result = simulate(counters(4, 100, stride))
+        assert result.misses == result.cold_misses == 4
+        assert result.invalidations == result.ownership_moves == result.write_backs == 0
+        assert result.bus_transactions == 4
+
+    def test_half_padding_halves_the_company(self):
+        assert simulate(counters(4, 100, 32)).line(0)["false_sharing_misses"] == 198
+        assert simulate(counters(4, 100, 32), line_bytes=32).false_sharing_misses == 0
+
+    def test_one_counter_for_all_is_true_sharing(self):
+        result = simulate(counters(2, 100, 0))
+        assert result.false_sharing_misses == 0 and result.true_sharing_misses == 198
+
+    def test_longer_turns_cost_less(self):
+        assert simulate(counters(2, 100, 8, turn=10)).misses == 20
+
+    def test_a_locked_increment_is_one_access(self):
+        result = simulate(counters(2, 100, 8, locked=True))
+        assert result.accesses == 200 and result.bus_read_exclusives == 200 and result.upgrades == 0
+
+    def test_a_line_that_brings_something_new_later_was_worth_its_miss(self):
+        # core 1 misses on word 0, which nobody else wrote, but reads core 0's word 1 before it loses the line
+        events = [(1, 0, WRITE), (0, 8, WRITE), (1, 0, READ), (1, 8, READ)]
+        result = simulate(events)
+        assert result.true_sharing_misses == 1 and result.false_sharing_misses == 0
+        assert simulate(events[:3]).false_sharing_misses == 1
+
+
+def test_interleave_takes_turns():
+    events = interleave([[(0, 0), (8, 1), (16, 0)], [(64, 1)]])
+    assert events.tolist() == [[0, 0, 0], [1, 64, 1], [0, 8, 1], [0, 16, 0]]
+    pairs = interleave([[(0, 0), (8, 1), (16, 0)], [(64, 1), (72, 1)]], turn=2)
+    assert pairs[:, 0].tolist() == [0, 0, 1, 1, 0]
+    assert interleave([]).shape == (0, 3)
+
+
+def test_no_event_at_all():
+    result = simulate([], cores=2)
+    assert result.accesses == 0 and result.line(0)["misses"] == 0 and len(result.lines) == 0
+
+
+def test_many_lines_are_told_apart():
+    addresses = np.random.default_rng(1).permutation(5000) * 64 + 2**40
+    events = np.column_stack([np.zeros(5000, int), addresses, np.ones(5000, int)])
+    result = simulate(np.concatenate([events, events]))
+    assert result.misses == result.cold_misses == 5000 and result.hits == 5000
+    assert result.lines.tolist() == sorted(addresses.tolist())
+
+
+def test_the_table_adds_up():
+    result = simulate(counters(2, 10, 8))
+    text = str(result)
+    assert "core 0" in text and "all cores" in text and "18" in text
+    assert result.core(0)["reads"] == 10
+    with pytest.raises(AttributeError, match="has no 'speed'"):
+        result.speed  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([(0, 1)],), "core, byte address, is a write"),
+        ((["x"],), "core, byte address, is a write"),
+        (([(0, 1.5, True)],), "whole numbers"),
+        (([(0, -8, True)],), "address -8"),
+        (([(-1, 8, True)],), "core -1"),
+        (([(3, 8, True)], 2), "core 3, but with 2 cores they are 0 to 1"),
+        (([(0, 8, True)], 65), "cores is 65"),
+        (([(0, 8, True)], 1, 48), "line_bytes is 48"),
+        (([(0, 8, True)], 1, 64, 3), "word_bytes is 3"),
+        (([(0, 8, True)], 1, 8, 16), "0.5 words"),
+        (([(0, 8, True)], 1, 128, 1), "128 words"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        simulate(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 8), (1, -1, 8), (1, 1, -8), (True, 1, 8)])
+def test_counters_refuse_nonsense(arguments):
+    with pytest.raises(ValueError, match="must be a whole number"):
+        counters(*arguments)
+    with pytest.raises(ValueError, match="turn is 0"):
+        counters(2, 1, 8, turn=0)
+
+
+@pytest.mark.timing
+def test_millions_of_accesses_a_second():
+    events = counters(4, 250_000, 8)
+    simulate(events)
+    took = []
+    for _ in range(3):
+        start = time.thread_time()
+        simulate(events)
+        took.append(time.thread_time() - start)
+    assert len(events) / min(took) > 3e6  # 12 M/s where it was written
+    assert coherence.MOST_CORES == 64

@@ -1,0 +1,117 @@
+"""Threads that count in memory: the loop really stores, locked increments are not lost, one core is said."""
+
+import numpy as np
+import pytest
+
+from course_lib.measure import assembly, counters, hardware
+from course_lib.measure.counters import false_sharing, lost_updates, page_aligned
+from course_lib.measure.counting_kernels import KERNELS
+
+
+@pytest.mark.parametrize("kind", ["plain", "locked"])
+def test_one_thread_counts_exactly(kind):
+    memory = np.arange(8)
+    KERNELS[kind](memory, 3, 1001)
+    assert memory.tolist() == [0, 1, 2, 1004, 4, 5, 6, 7]
+    KERNELS[kind](memory, 3, 0)
+    assert memory[3] == 1004
+
+
+@pytest.mark.parametrize("kind", ["plain", "locked"])
+def test_every_turn_of_the_loop_stores_to_memory(kind):
+    code = assembly.inspect(KERNELS[kind])
+    assert code.loops, "the loop was folded away: the compiler keeps the sum in a register"
+    locked = ("lock", "ldadd", "stadd", "ldxr", "cas")
+    for loop in code.loops:
+        text = " ".join(loop.lines)
+        assert "(%" in text or "[" in text  # an address in memory
+        assert any(word in text for word in locked) is (kind == "locked")
+        if "(%" in text and kind == "plain":  # x86: each counts as incq (memory), or as a store of its own
+            assert sum(line.rstrip().endswith(")") for line in loop.lines) >= 1
+
+
+def test_a_plain_loop_would_be_folded_into_one_addition():
+    """Why the kernels are written in LLVM's language: the test above can tell the difference."""
+    from numba import njit
+
+    @njit("void(int64[::1], int64, int64)")
+    def naive(memory, place, times):
+        for _ in range(times):
+            memory[place] += 1
+
+    stores = [
+        line for loop in assembly.inspect(naive).loops for line in loop.lines if "(%" in line or "[" in line
+    ]
+    assert stores == []
+
+
+def test_counters_begin_at_a_page():
+    for words in (1, 9, 600):
+        memory = page_aligned(words)
+        assert memory.ctypes.data % 4096 == 0 and len(memory) == words and not memory.any()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_locked_increments_are_never_lost(threads):
+    counted = lost_updates(threads, 20_000, "locked")
+    assert counted.counted == counted.expected == threads * 20_000 and counted.lost == 0
+    assert "0 lost" in str(counted)
+
+
+def test_plain_increments_never_make_more_than_there_were():
+    counted = lost_updates(2, 50_000)
+    assert 50_000 <= counted.counted <= 100_000  # the last store of either thread has all of its own
+
+
+def test_private_counters_lose_nothing():
+    with counters._Team(2) as team:
+        for stride in (8, 64):
+            assert team.counting("plain", stride, 10_000)() == 20_000
+
+
+@pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")
+def test_measures_each_stride():
+    counting = false_sharing(2, (8, 64), times=2000, budget_s=0.2)
+    assert counting.comparison.baseline == "64 B apart" and counting.times == 2000 and counting.note == ""
+    assert counting.seconds(8) > 0 and counting.ratio(64) == 1.0
+    assert 0 < counting.at_once <= 2.5
+
+
+def test_one_core_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(hardware, "cores", lambda: 1)
+    counting = false_sharing(2)
+    assert counting.comparison is None and "one core only" in counting.note
+    with pytest.raises(ValueError, match="one core only"):
+        counting.ratio(8)
+    monkeypatch.setattr(hardware, "cores", lambda: 4)
+    assert "One thread has nobody" in false_sharing(1).note
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")
+def test_false_sharing_costs_time_when_the_threads_run_at_once():
+    for _ in range(5):
+        counting = false_sharing(2, (8, 128), budget_s=0.5)
+        if counting.at_once > 1.8:
+            assert counting.ratio(8) > 2
+            return
+    pytest.skip("other programs had the cores")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"threads": 0}, "threads is 0"),
+        ({"threads": True}, "threads is True"),
+        ({"kind": "magic"}, "kind is 'magic'"),
+        ({"strides": (4,)}, "strides holds 4"),
+        ({"strides": (8, 8192)}, "strides holds 8192"),
+        ({"strides": ()}, "strides is empty"),
+        ({"times": 0}, "times is 0"),
+        ({"times": 1 << 50}, "times is"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        false_sharing(**{"threads": 2, **arguments})
+    assert "\n" not in str(caught.value)

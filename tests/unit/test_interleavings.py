@@ -1,0 +1,665 @@
+"""The checker of interleavings: against a brute-force enumeration, on the classics, and on hostile texts."""
+
+import threading
+import time
+from functools import cache
+from math import comb
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.simulators.interleavings import (
+    Lock,
+    NotUnderstood,
+    RLock,
+    Semaphore,
+    explore,
+    run_schedule,
+)
+
+total = [0]
+lock = threading.Lock()
+first, second = threading.Lock(), threading.Lock()
+counter = 0
+TWICE = 2
+
+
+def add():
+    total[0] += 1
+
+
+def add_twice():
+    for _ in range(TWICE):
+        total[0] += 1
+
+
+def add_safely(times):
+    for _ in range(times):
+        with lock:
+            total[0] += 1
+
+
+def forwards():
+    with first, second:
+        total[0] += 1
+
+
+def backwards():
+    with second, first:
+        total[0] += 1
+
+
+def count():
+    global counter
+    counter += 1
+
+
+# -- an independent enumeration ----------------------------------------------------------------------------
+
+
+def source_of(threads):
+    """Write threads of operations: ("read", cell), ("write", cell, constant), ("take" or "give", lock)."""
+    lines = []
+    for number, operations in enumerate(threads):
+        lines.append(f"def thread{number}():\n    x = 0")
+        for kind, where, *constant in operations:
+            lines.append(
+                {
+                    "read": f"    x = s[{where}]",
+                    "write": f"    s[{where}] = 2 * x + {constant[0] if constant else 0}",
+                    "take": f"    locks[{where}].acquire()",
+                    "give": f"    locks[{where}].release()",
+                }[kind]
+            )
+    return "\n".join(lines)
+
+
+def enumerate_all(threads):
+    """Return (final cells reached, number of schedules, whether some schedule is stuck), step by step."""
+
+    @cache
+    def walk(places, xs, cells, holders):
+        if all(place == len(ops) for place, ops in zip(places, threads, strict=True)):
+            return frozenset({cells}), 1, False
+        finals, schedules, stuck, moved = frozenset(), 0, False, False
+        for t, operations in enumerate(threads):
+            if places[t] == len(operations):
+                continue
+            kind, where, *constant = operations[places[t]]
+            if kind == "take" and holders[where] is not None:
+                continue
+            moved = True
+            new_xs, new_cells, new_holders = list(xs), list(cells), list(holders)
+            if kind == "read":
+                new_xs[t] = cells[where]
+            elif kind == "write":
+                new_cells[where] = 2 * xs[t] + constant[0]
+            else:
+                new_holders[where] = t if kind == "take" else None
+            new_places = (*places[:t], places[t] + 1, *places[t + 1 :])
+            found = walk(new_places, tuple(new_xs), tuple(new_cells), tuple(new_holders))
+            finals, schedules, stuck = finals | found[0], schedules + found[1], stuck or found[2]
+        return (finals, schedules, stuck) if moved else (frozenset(), 1, True)
+
+    return walk((0,) * len(threads), (0,) * len(threads), (0, 0), (None, None))
+
+
+@st.composite
+def thread_operations(draw):
+    """Draw reads and writes of two cells, inside locks that are taken and given back in order."""
+    operations, held = [], []
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(["read", "write", "take", "give"]))
+        if kind == "read":
+            operations.append(("read", draw(st.integers(0, 1))))
+        elif kind == "write":
+            operations.append(("write", draw(st.integers(0, 1)), draw(st.integers(1, 3))))
+        elif kind == "take" and len(held) < 2:
+            free = [number for number in (0, 1) if number not in held]
+            held.append(draw(st.sampled_from(free)))
+            operations.append(("take", held[-1]))
+        elif kind == "give" and held:
+            operations.append(("give", held.pop()))
+    return (*operations, *(("give", number) for number in reversed(held)))
+
+
+@given(st.lists(thread_operations(), min_size=2, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_finds_exactly_what_enumeration_finds(threads):
+    finals, schedules, stuck = enumerate_all(tuple(threads))
+    # one cell more keeps every read a step: a cell that nobody writes is no shared state
+    text = source_of(threads) + "\ndef keep(s):\n    s[0] = 0\n    s[1] = 0"
+    names = [f"thread{number}" for number in range(len(threads))]
+    shared = {"s": [0, 0], "locks": [Lock(), Lock()]}
+    verdict = explore(names, shared, lambda final: None, source=text)
+    assert {tuple(outcome["s"]) for outcome in verdict.outcomes} == set(finals)
+    assert verdict.schedules == schedules
+    assert (verdict.finding("deadlock") is not None) == stuck
+    assert verdict.complete
+
+
+# -- the classics ------------------------------------------------------------------------------------------
+
+
+class TestRace:
+    def test_a_lost_update_is_found_with_its_schedule(self):
+        verdict = explore([add, add])
+        assert verdict.kind == "wrong result" and not verdict.ok
+        assert "total ends as [1], but one thread after the other gives [2]" in verdict.sentence
+        assert {tuple(outcome["total"]) for outcome in verdict.outcomes} == {(1,), (2,)}
+        steps = [(step.thread, step.does) for step in verdict.witness.steps]
+        assert sorted(steps) == sorted(
+            [(t, f"{what}") for t in (0, 1) for what in ("reads total[0]: 0", "writes total[0] = 1")]
+        )
+        assert verdict.witness.shared == {"total": [1]} and verdict.witness.ended
+        assert verdict.schedules == comb(4, 2) and verdict.complete
+
+    def test_the_witness_switches_between_threads_as_seldom_as_it_can(self):
+        text = "def work():\n    for _ in range(6):\n        s[0] += 1"
+        verdict = explore(["work", "work"], {"s": [0]}, source=text)
+        assert verdict.kind == "wrong result" and verdict.witness.switches == 2
+
+    def test_a_notebook_shows_the_sentence_and_the_steps(self):
+        page = explore([add, add])._repr_html_()
+        assert "<b>wrong result</b>" in page and "reads total[0]: 0" in page
+
+    def test_the_data_race_is_named_with_both_lines(self):
+        race = explore([add, add]).finding("race")
+        assert race.sentence.startswith("Data race on total[0]: thread 0 ")
+        assert "in line 2 while thread 1" in race.sentence
+
+    def test_a_lock_repairs_it_and_every_schedule_is_counted(self):
+        verdict = explore([(add_safely, 2), (add_safely, 2)], expect={"total": [4]})
+        assert verdict.ok and verdict.findings == () and verdict.witness is None
+        assert verdict.schedules == comb(4, 2)  # whole critical sections are interleaved
+        assert "all 6 schedules" in verdict.sentence
+
+    def test_a_race_is_a_race_even_if_the_result_is_right(self):
+        text = "def writer(flag):\n    flag[0] = 1\ndef reader(flag):\n    x = flag[0]"
+        verdict = explore(["writer", "reader"], {"flag": [0]}, source=text)
+        assert verdict.kind == "race" and verdict.finding("wrong result") is None
+
+    def test_reading_together_is_no_race(self):
+        text = "def reader(flag):\n    return flag[0]\ndef writer(other):\n    other[0] = 1"
+        verdict = explore(["reader", "reader", "writer"], {"flag": [0], "other": [0]}, source=text)
+        assert verdict.ok
+
+    def test_different_locks_protect_nothing(self):
+        text = """
+def work(mine):
+    with locks[mine]:
+        s[0] += 1
+"""
+        shared = {"s": [0], "locks": [Lock(), Lock()]}
+        assert explore([("work", 0), ("work", 1)], shared, source=text).finding("race")
+        assert explore([("work", 0), ("work", 0)], shared, source=text).ok
+
+    def test_a_lock_around_the_read_alone_is_not_enough(self):
+        text = """
+def work():
+    with lock:
+        x = s[0]
+    with lock:
+        s[0] = x + 1
+"""
+        verdict = explore(["work", "work"], {"s": [0], "lock": Lock()}, {"s": [2]}, source=text)
+        assert verdict.kind == "wrong result" and verdict.finding("race") is None
+        assert "s ends as [1] instead of [2]" in verdict.sentence
+
+    def test_global_plain_variables(self):
+        verdict = explore([count, count])
+        assert verdict.kind == "wrong result" and "counter ends as 1" in verdict.sentence
+        assert counter == 0  # nothing was run
+
+    def test_elements_of_their_own_do_not_conflict(self):
+        text = "def work(me):\n    for _ in range(3):\n        parts[me] += 1"
+        assert explore([("work", 0), ("work", 1), ("work", 2)], {"parts": [0, 0, 0]}, source=text).ok
+
+    def test_expect_may_be_a_function_that_names_the_fault(self):
+        verdict = explore(
+            [add, add], expect=lambda final: None if final["total"] == [2] else "one is missing"
+        )
+        assert verdict.sentence == "In some schedule one is missing."
+        assert explore([add, add], expect=lambda final: final["total"][0] > 0).kind == "race"
+
+
+class TestDeadlock:
+    def test_the_circle_is_named(self):
+        verdict = explore([forwards, backwards])
+        assert verdict.kind == "deadlock"
+        assert verdict.sentence == (
+            "Deadlock: thread 0 holds first and waits for second, which thread 1 holds; thread 1 holds second"
+            " and waits for first, which thread 0 holds."
+        )
+        done = [step.does for step in verdict.witness.steps]
+        assert done == ["acquires first", "acquires second", "waits for second", "waits for first"]
+        assert [step.waits for step in verdict.witness.steps] == [False, False, True, True]
+        assert not verdict.witness.ended
+
+    def test_one_order_is_free_of_it(self):
+        assert explore([forwards, forwards, forwards]).ok
+
+    def test_three_in_a_circle_and_ordered_by_number(self):
+        text = """
+def naive(source, target, amount):
+    with locks[source]:
+        with locks[target]:
+            balance[source] -= amount
+            balance[target] += amount
+
+def ordered(source, target, amount):
+    low, high = sorted((source, target))
+    with locks[low]:
+        with locks[high]:
+            balance[source] -= amount
+            balance[target] += amount
+"""
+        shared = {"balance": [10, 10, 10], "locks": [Lock(), Lock(), Lock()]}
+        jobs = [(0, 1, 5), (1, 2, 3), (2, 0, 1)]
+        stuck = explore([("naive", *job) for job in jobs], shared, source=text)
+        assert stuck.kind == "deadlock" and stuck.sentence.count("waits for") == 3
+        right = explore([("ordered", *job) for job in jobs], shared, {"balance": [6, 12, 12]}, source=text)
+        assert right.ok and right.outcomes == ({"balance": [6, 12, 12]},)
+
+    def test_a_transfer_to_oneself_is_a_deadlock_with_a_lock_and_none_with_a_reentrant_one(self):
+        text = "def work():\n    with lock:\n        with lock:\n            s[0] += 1"
+        assert (
+            "waits for lock, which it holds itself"
+            in explore(["work"], {"lock": Lock(), "s": [0]}, source=text).sentence
+        )
+        assert explore(["work", "work"], {"lock": RLock(), "s": [0]}, source=text).ok
+
+    def test_backing_off_breaks_it(self):
+        text = """
+def work(mine, other):
+    done = False
+    while not done:
+        with locks[mine]:
+            if locks[other].acquire(timeout=0.1):
+                s[0] += 1
+                locks[other].release()
+                done = True
+"""
+        shared = {"locks": [Lock(), Lock()], "s": [0]}
+        verdict = explore([("work", 0, 1), ("work", 1, 0)], shared, {"s": [2]}, source=text)
+        assert verdict.ok and verdict.schedules is None  # a thread may back off as often as it likes
+
+    def test_threads_that_wait_for_each_other_in_loops(self):
+        text = """
+def work(me):
+    flag[me] = 1
+    while flag[1 - me]:
+        pass
+    flag[me] = 0
+"""
+        verdict = explore([("work", 0), ("work", 1)], {"flag": [0, 0]}, source=text)
+        assert verdict.kind == "deadlock" and "livelock" in verdict.sentence
+
+    def test_petersons_lock_excludes(self):
+        text = """
+def work(me):
+    flag[me] = 1
+    turn[0] = 1 - me
+    while flag[1 - me] and turn[0] == 1 - me:
+        pass
+    s[0] += 1
+    flag[me] = 0
+"""
+        shared = {"flag": [0, 0], "turn": [0], "s": [0]}
+        verdict = explore([("work", 0), ("work", 1)], shared, {"s": [2]}, source=text)
+        assert [one.kind for one in verdict.findings] == ["race"]  # on flag and turn, not on s
+        assert "flag" in verdict.sentence or "turn" in verdict.sentence
+        assert {outcome["s"][0] for outcome in verdict.outcomes} == {2}
+        broken = explore(
+            [("work", 0), ("work", 1)], shared, {"s": [2]}, source=text.replace("flag[me] = 1", "pass")
+        )
+        assert broken.kind == "wrong result"
+
+
+class TestSemaphores:
+    TEXT = """
+def work():
+    with slots:
+        inside[0] += 1
+        inside[0] -= 1
+"""
+
+    def test_one_place_is_a_mutex_and_two_are_not(self):
+        one = explore(["work"] * 3, {"slots": Semaphore(1), "inside": [0]}, source=self.TEXT)
+        assert one.ok
+        two = explore(["work"] * 3, {"slots": threading.Semaphore(2), "inside": [0]}, source=self.TEXT)
+        assert two.finding("race")
+
+    def test_a_semaphore_makes_one_wait_for_the_other(self):
+        text = """
+def produce():
+    box[0] = 7
+    full.release()
+
+def consume():
+    full.acquire()
+    seen[0] = box[0]
+"""
+        shared = {"box": [0], "seen": [0], "full": Semaphore(0)}
+        assert explore(["consume", "produce"], shared, {"seen": [7]}, source=text).ok
+        nobody = explore(["consume"], shared, source=text)
+        assert nobody.kind == "deadlock" and "semaphore full, of which none is free" in nobody.sentence
+
+
+class TestLockErrors:
+    @pytest.mark.parametrize(
+        ("body", "sentence"),
+        [
+            ("lock.release()", "releases lock in line 2, which nobody holds"),
+            ("lock.acquire()", "ends and still holds lock"),
+        ],
+    )
+    def test_wrong_use(self, body, sentence):
+        verdict = explore(["work"], {"lock": Lock()}, source=f"def work():\n    {body}")
+        assert verdict.kind == "lock error" and sentence in verdict.sentence
+        assert verdict.witness.steps
+
+    def test_somebody_elses_lock(self):
+        text = "def a():\n    lock.acquire()\n    lock.release()\ndef b():\n    lock.release()"
+        verdict = explore(["a", "b"], {"lock": Lock()}, source=text)
+        assert "which thread 0 holds" in str([one.sentence for one in verdict.findings]) or "nobody" in str(
+            verdict.findings
+        )
+        assert verdict.finding("lock error")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "with lock:\n        return",
+            "for i in range(3):\n        with lock:\n            if i == 1:\n                break",
+            "for i in range(3):\n        with lock:\n            continue",
+            "lock.acquire()\n    try:\n        return s[0]\n    finally:\n        lock.release()",
+        ],
+    )
+    def test_leaving_early_gives_the_lock_back(self, body):
+        assert explore(["work", "work"], {"lock": Lock(), "s": [0]}, source=f"def work():\n    {body}").ok
+
+    def test_an_error_of_a_thread_is_a_finding(self):
+        text = "def work(me):\n    s[0] = s[0] + 1\n    assert s[0] < 2, 'late'"
+        verdict = explore([("work", 0), ("work", 1)], {"s": [0]}, source=text)
+        assert verdict.kind == "error" and "`assert s[0] < 2` does not hold (line 3)" in verdict.sentence
+
+
+class TestReplay:
+    def test_a_schedule_is_run_as_asked(self):
+        replay = run_schedule([add, add], schedule=[0, 1, 1, 0])
+        assert replay.schedule == (0, 1, 1, 0) and replay.ended and replay.shared == {"total": [1]}
+        assert replay.before == {"total": [0]} and replay.switches == 2
+        assert [step.code for step in replay.steps] == ["total[0] += 1"] * 4
+
+    def test_what_is_left_runs_thread_after_thread(self):
+        assert run_schedule([add, add], schedule=[1]).schedule == (1, 0, 0, 1)
+        assert run_schedule([add, add], schedule=[1], complete=False).schedule == (1,)
+
+    def test_a_thread_that_cannot_move_waits(self):
+        replay = run_schedule([forwards, backwards], schedule=[0, 1, 0, 1])
+        assert [step.waits for step in replay.steps] == [False, False, True, True]
+        assert replay.sentence.startswith("Deadlock: thread 0 holds first")
+        assert replay.steps[1].held == {"first": "thread 0", "second": "thread 1"}
+
+    def test_the_witness_of_a_finding_leads_there_again(self):
+        verdict = explore([add_twice, add_twice, add])
+        again = run_schedule([add_twice, add_twice, add], schedule=verdict.witness.schedule)
+        assert again.shared == verdict.witness.shared
+
+    @pytest.mark.parametrize("schedule", [[2], [-1], ["0"], [True]])
+    def test_unknown_threads_are_refused(self, schedule):
+        with pytest.raises(ValueError, match="threads are 0 to 1"):
+            run_schedule([add, add], schedule=schedule)
+
+    def test_table_and_text_say_the_same(self):
+        text = str(run_schedule([add, add], schedule=[0, 1]))
+        assert "reads total[0]: 0" in text and "All threads ended: total = [1]." in text
+
+
+# -- the language ------------------------------------------------------------------------------------------
+
+
+def final_of(body, shared=None, arguments=()):
+    """Run one thread alone and return the final shared variables, as plain Python would leave them."""
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    names = ", ".join(f"p{number}" for number in range(len(arguments)))
+    text = f"def helper(a, b=2):\n    return a * b\n\ndef work({names}):\n{indented}"
+    mine = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}} if shared is None else shared
+    replay = run_schedule([("work", *arguments)], mine, source=text)
+    assert replay.ended, replay.sentence
+    space = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}} if shared is None else shared
+    exec(text, space)  # the test's own text: what Python makes of it
+    space["work"](*arguments)
+    return replay.shared, {name: space[name] for name in replay.shared}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s[0] = 7 // 2 + 2 ** 5 % 3 - -1",
+        "x, y = 1, 2\nx, y = y, x\ns[0], s[1] = x, y",
+        "for i in range(3):\n    s[i] = i * i",
+        "for i, v in enumerate((5, 6, 7)):\n    s[i] = v",
+        "i = 0\nwhile True:\n    i += 1\n    if i == 2:\n        continue\n    if i > 4: break\n    s[0] = i",
+        "for i in range(5):\n    if i == 3:\n        break\nelse:\n    s[0] = 9\ns[1] = i",
+        "for i in range(2):\n    pass\nelse:\n    s[0] = 9",
+        "s[-1] = 4 if 1 < 2 < 3 else 5",
+        "s[0] = 1 < 3 < 2\ns[1] = 0 or 5\ns[2] = 0 and 5",
+        "d['a'] += 5\nd['b'] = d['a'] * 2",
+        "s[0] = sum(s) + len(s) + max(s) + min(3, 4)",
+        "s[1] = 3\nfor v in s:\n    s[0] += v",
+        "for key in d:\n    d[key] = len(key)",
+        "low, high = sorted((9, 4))\ns[0] = low",
+        "s[0] = helper(4)\ns[1] = helper(helper(2, 3), 1)",
+        "t = (1, (2, 3))\na, (b, c) = t\ns[0] = t[1][0] + c",
+        "a = b = 3\ns[0] = a + b",
+        "x: int = 3\nx <<= 2\ns[0] = x | 1\ns[1] = ~x\ns[2] = not x",
+        "s[0] = 2 in (1, 2)\ns[1] = 'a' in d\ns[2] = None is None",
+        "print('hello', s[0])\nprint(f'{s[0]} is it')",
+        "try:\n    s[0] = 1\nfinally:\n    s[1] = 2",
+        "s[0] = divmod(17, 5)[1]\ns[1] = abs(-3)\ns[2] = int(2.7)",
+        "s[0] = any((0, 1)) + all(s)",
+    ],
+)
+def test_computes_as_python_does(body):
+    ours, pythons = final_of(body)
+    assert ours == pythons
+
+
+def test_arguments_reach_the_thread():
+    ours, pythons = final_of("s[p0] = p1[1]", arguments=(2, (5, 6)))
+    assert ours == pythons == {"s": [0, 0, 6], "d": {"a": 1, "b": 2}}
+
+
+def test_shared_objects_in_each_other_and_by_two_names():
+    one = {"balance": 5, "lock": Lock()}
+    text = """
+def work():
+    account = accounts[0]
+    with account["lock"]:
+        account["balance"] += 1
+        same["balance"] += 1
+"""
+    verdict = explore(["work", "work"], {"accounts": [one], "same": one}, source=text)
+    assert verdict.ok and verdict.outcomes == ({"accounts": [{"balance": 9}], "same": {"balance": 9}},)
+
+
+def test_a_text_brings_its_own_locks_and_variables():
+    text = """
+import threading
+LIMIT = 2
+lock = threading.Lock()
+locks = [threading.Lock() for _ in range(2)]
+slots = threading.Semaphore(LIMIT + 0)
+total = [0]
+n = 0
+
+def work():
+    global n
+    with lock:
+        for _ in range(LIMIT):
+            n += 1
+            total[0] += 1
+"""
+    verdict = explore(["work", "work"], source=text)
+    assert verdict.ok and verdict.outcomes == ({"total": [4], "n": 4},)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import os", "import os"),
+        ("open('x')", "a call of open"),
+        ("__import__('os').system('true')", r"\.system"),
+        ("().__class__", r"\.__class__"),
+        ("s.append(1)", r"\.append"),
+        ("eval('1')", "a call of eval"),
+        ("x = lambda: 1", "a lambda"),
+        ("x = [i for i in s]", "a comprehension"),
+        ("x = s[0:1]", "a slice"),
+        ("try:\n        pass\n    except ValueError:\n        pass", "except"),
+        ("with lock as l:\n        pass", "with … as"),
+        ("nonsense", "the name nonsense"),
+        ("lock.acquire(s[0])", "no constants"),
+        ("del s[0]", "delete"),
+        ("class A:\n        pass", "class"),
+        ("yield 1", "Yield"),
+        ("x = b'1'", "the constant b'1'"),
+        ("break", "outside a loop"),
+        ("work = 3\n    work()", "a call of the variable"),
+    ],
+)
+def test_what_is_not_in_the_language_is_refused_with_its_line(body, words):
+    text = f"def work():\n    {body}"
+    with pytest.raises(NotUnderstood, match=words) as caught:
+        explore(["work"], {"s": [0], "lock": Lock()}, source=text)
+    assert str(caught.value).startswith("Line ") and "\n" not in str(caught.value)
+
+
+HOSTILE = {
+    "endless": "def work():\n    while True:\n        pass",
+    "growing": "def work():\n    x = 1\n    while True:\n        x = x * 2\n        s[0] = 0",
+    "power": "def work():\n    s[0] = 9 ** 9 ** 9",
+    "shift": "def work():\n    s[0] = 1 << 10 ** 9",
+    "text": "def work():\n    x = 'a'\n    for _ in range(9999):\n        x = x + x\n    s[0] = 1",
+    "tuples": "def work():\n    x = (1,)\n    for _ in range(9999):\n        x = (x, x, x)\n    s[0] = 1",
+    "range": "def work():\n    for i in range(10 ** 18):\n        s[0] = i",
+    "sorted": "def work():\n    x = sorted(range(10 ** 9))\n    s[0] = 1",
+    "recursion": "def work():\n    work()",
+    "brackets": "def work():\n    x = " + "(" * 5000 + "1" + ")" * 5000,
+    "minuses": "def work():\n    x = " + "-" * 20000 + "1",
+    "sums": "def work():\n    x = " + "+".join(["1"] * 15000),
+    "blocks": "def work():\n" + "".join(" " * (n + 1) + "if 1:\n" for n in range(90)) + " " * 95 + "pass",
+    "long": "def work():\n    x = 1\n" * 5000,
+    "finallys": "def work():\n"
+    + "".join(
+        "    " * (n + 1) + "try:\n" + "    " * (n + 2) + "return\n" + "    " * (n + 1) + "finally:\n"
+        for n in range(20)
+    )
+    + "    " * 22
+    + "pass",
+    "null": "def work():\n    x = 1\x00",
+    "states": "def work():\n    i = 0\n    while s[0] < 5:\n        i = i + 1\n        s[1] = i",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_end_soon_and_in_a_sentence(name):
+    start = time.process_time()
+    try:
+        verdict = explore(
+            ["work", "work"], {"s": [0, 0]}, source=HOSTILE[name], max_states=20_000, time_limit_s=2
+        )
+        said = verdict.sentence
+        assert not verdict.ok
+    except NotUnderstood as problem:
+        said = str(problem)
+    assert time.process_time() - start < 6
+    assert said.endswith(".") and len(said) < 400
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("s[0] = 2 ** 64 * 2", "a number beyond 2**64"),
+        ("s[0] = 2 ** 65", "power that is too large"),
+        ("s[0] = 1 << 65", "shifts by 65"),
+        ("x = 'ab'\nfor _ in range(9):\n    x = x + x", "more than 200 parts"),
+        ("s[0] = 1 / 0", "stops with ZeroDivisionError: division by zero"),
+        ("s[3] = 1", "asks for s[3], which is not there (a shared list keeps its length)"),
+        ("d['c'] = 1", "which is not there (a shared dict keeps its keys)"),
+        ("s[0] = (1, 2)", "stores (1, 2) in a shared variable"),
+        ("l[0] = 3", "overwrites l[0], which holds a list, dict or lock"),
+        ("t = (1, 2)\nt[0] = 3", "here only shared lists and dicts change"),
+        ("a, b = (1, 2, 3)", "wants to take (1, 2, 3) apart into 2 parts"),
+        ("x = s == s", "compares a shared list or dict as a whole"),
+        ("with s:\n    pass", "uses a shared list or dict as a lock"),
+        ("if s[0]:\n    x = 1\ns[0] = x", "uses x before it has a value"),
+        ("for x in 5:\n    pass", "loops over 5"),
+        ("s[0] = 'a' * 3", "computes with 'a', which is no number"),
+        ("s[0] = (0 - 8) ** 0.5", "a complex number"),
+    ],
+)
+def test_what_a_thread_cannot_do_is_a_finding_with_its_line(body, sentence):
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    shared = {"s": [0, 0, 0], "d": {"a": 1}, "l": [Lock()]}
+    verdict = explore(["work"], shared, source=f"def work():\n{indented}")
+    assert verdict.kind == "error" and sentence in verdict.sentence
+    assert verdict.sentence.startswith("Thread 0 ") and verdict.sentence.rstrip(".").endswith(")")
+
+
+class TestLimits:
+    def test_too_many_states_are_a_sentence(self):
+        verdict = explore([add_twice] * 3, expect=lambda final: None, max_states=50)
+        assert verdict.finding("wrong result") is None and not verdict.complete
+        only = explore([(add_safely, 3)] * 3, max_states=50)
+        assert (
+            only.kind == "not finished" and "more than 50 states" in only.sentence and only.schedules is None
+        )
+
+    def test_twenty_steps_each_take_less_than_a_second(self):
+        start = time.process_time()
+        verdict = explore([(add_safely, 5)] * 3)
+        assert verdict.ok and verdict.schedules == 756_756
+        text = "def work():\n" + "    s[0] += 1\n" * 10
+        two = explore(["work", "work"], {"s": [0]}, {"s": [20]}, source=text)
+        assert two.complete and two.kind == "wrong result" and two.schedules == comb(40, 20)
+        assert min(outcome["s"][0] for outcome in two.outcomes) == 2  # the textbook's surprise
+        assert time.process_time() - start < 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            ({"threads": []}, "1 to 6"),
+            ({"threads": [add] * 7}, "7 threads"),
+            ({"threads": "add"}, "list of functions"),
+            ({"threads": [3]}, "must be a Python function"),
+            ({"threads": [print]}, "must be a Python function"),
+            ({"threads": [add], "max_states": 0}, "max_states is 0"),
+            ({"threads": [add], "time_limit_s": 0}, "time_limit_s is 0"),
+            ({"threads": [add], "expect": {"x": 1}}, "expect names 'x'"),
+            ({"threads": [add], "shared": {"total": {1.5: 2}}}, "whole numbers or texts"),
+            ({"threads": [add], "shared": {"total": [object()]}}, r"total\[0\] is a object"),
+            ({"threads": [add], "shared": {"total": [0] * 500}}, "more than 200"),
+            ({"threads": [(add, 1)]}, "takes 0 arguments"),
+            ({"threads": [add_safely]}, "for which there is no argument"),
+            ({"threads": [(add_safely, [object()])]}, "numbers, texts and tuples"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused_in_one_sentence(self, arguments, sentence):
+        with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+            explore(**arguments)
+        assert "\n" not in str(caught.value)
+
+    def test_a_missing_function_and_closures_are_refused(self):
+        with pytest.raises(NotUnderstood, match="defines no function other"):
+            explore(["other"], source="def work():\n    pass")
+        hidden = [0]
+
+        def inner():
+            hidden[0] += 1
+
+        with pytest.raises(NotUnderstood, match="uses hidden of the function around it"):
+            explore([inner])

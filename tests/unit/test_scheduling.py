@@ -1,0 +1,196 @@
+"""Work on threads: plans are OpenMP's and optimal where they say so, measured timelines are complete."""
+
+import itertools
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.measure.scheduling import POLICIES, Bar, Timeline, best_makespan, plan, schedule
+
+costs_of_some = st.lists(st.integers(0, 20), max_size=12)
+
+
+@given(costs_of_some, st.integers(1, 4), st.sampled_from(POLICIES), st.integers(1, 4))
+def test_every_plan_does_every_item_once_and_never_two_at_a_time(costs, threads, policy, chunk):
+    timeline = plan(costs, threads, policy, chunk)
+    assert sorted(itertools.chain(*timeline.assignment)) == list(range(len(costs)))
+    for thread in range(threads):
+        bars = timeline.of(thread)
+        assert all(one.end <= after.start for one, after in itertools.pairwise(bars))
+        assert timeline.busy[thread] == sum(costs[bar.item] for bar in bars)
+    assert timeline.makespan >= best_makespan(costs, threads)[0] - 1e-9
+    assert timeline.bound <= timeline.makespan + 1e-9
+
+
+class TestPolicies:
+    def test_static_gives_contiguous_parts_that_differ_by_one_at_most(self):
+        assert plan([1] * 7, 3, "static").assignment == ((0, 1, 2), (3, 4), (5, 6))
+
+    def test_cyclic_deals_like_cards(self):
+        assert plan([1] * 7, 3, "cyclic").assignment == ((0, 3, 6), (1, 4), (2, 5))
+        assert plan([1] * 7, 2, "cyclic", 2).assignment == ((0, 1, 4, 5), (2, 3, 6))
+
+    def test_dynamic_goes_to_whoever_is_free(self):
+        assert plan([5, 1, 1, 1, 1], 2, "dynamic").assignment == ((0,), (1, 2, 3, 4))
+        assert plan([5, 1, 1, 1, 1], 2, "dynamic", 2).assignment == ((0, 1), (2, 3, 4))
+
+    def test_guided_chunks_shrink_as_openmp_has_it(self):
+        # 10 items, 2 threads: ceil(10/2), ceil(5/2), ceil(2/2), 1; costs keep the turns alternating
+        assert plan([1] * 10, 2, "guided").assignment == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
+        sizes, left = [], 100
+        while left:
+            sizes.append(max(3, -(-left // 4)))
+            sizes[-1] = min(sizes[-1], left)
+            left -= sizes[-1]
+        alone = plan([1] * 100, 4, "guided", 3)
+        starts = sorted(
+            bars[0]
+            for own in alone.assignment
+            for _, group in itertools.groupby(enumerate(own), lambda pair: pair[1] - pair[0])
+            for bars in [[item for _, item in group]]
+        )
+        assert set(starts) <= {0, *itertools.accumulate(sizes)}
+
+    def test_longest_first_is_within_grahams_bound_of_the_optimum(self):
+        costs = [7, 7, 6, 6, 5, 5, 4, 4, 4]  # Graham's own worst case for 3 threads... and near it
+        best, is_exact = best_makespan(costs, 3)
+        assert is_exact and plan(costs, 3, "longest").makespan <= (4 / 3 - 1 / 9) * best
+
+    @pytest.mark.parametrize("m", [2, 3])
+    def test_grahams_worst_case_is_met_exactly(self, m):
+        costs = [*itertools.chain(*([n, n] for n in range(2 * m - 1, m, -1))), m, m, m]
+        assert best_makespan(costs, m) == (3 * m, True)
+        assert plan(costs, m, "longest").makespan == 4 * m - 1
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=7), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_the_best_makespan_is_what_trying_everything_gives(costs, threads):
+    every = itertools.product(range(threads), repeat=len(costs))
+    loads = (
+        [sum(c for c, t in zip(costs, chosen, strict=True) if t == n) for n in range(threads)]
+        for chosen in every
+    )
+    assert best_makespan(costs, threads) == (min(map(max, loads)), True)
+
+
+def test_many_items_have_a_bound_only():
+    assert best_makespan([1.0] * 40, 4) == (10.0, False)
+    assert best_makespan([50.0] + [1.0] * 40, 4) == (50.0, False)
+    assert best_makespan([], 4) == (0.0, True)
+
+
+def test_the_worst_sixteen_items_are_tried_in_a_moment():
+    start = time.process_time()
+    best_makespan([97 + 13 * n % 41 for n in range(16)], 4)
+    assert time.process_time() - start < 5
+
+
+class TestMeasured:
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_every_item_is_done_once_by_the_thread_that_is_named(self, policy):
+        seen, lock = [], threading.Lock()
+
+        def run(item):
+            with lock:
+                seen.append((item, threading.current_thread().name))
+            time.sleep(0.001)
+
+        timeline = schedule(list("abcdefghij"), run, 3, policy, costs=range(10))
+        assert sorted(item for item, _ in seen) == list("abcdefghij") and timeline.ended == "done"
+        assert {("abcdefghij"[bar.item], f"worker {bar.thread}") for bar in timeline.bars} == set(seen)
+        for thread in range(3):
+            assert all(a.end <= b.start for a, b in itertools.pairwise(timeline.of(thread)))
+        assert timeline.measured and timeline.items == 10
+        assert all(bar.end - bar.start >= 0.001 for bar in timeline.bars)
+        assert timeline.without_cpu > 0.5  # it slept
+
+    def test_work_decided_beforehand_is_as_planned(self):
+        for policy in ("static", "cyclic"):
+            measured = schedule(range(7), lambda item: None, 3, policy, 2)
+            assert measured.assignment == plan([1] * 7, 3, policy, 2).assignment
+
+    def test_dynamic_balances_what_static_does_not(self):
+        items = [0.04, 0.04, 0.04, 0.001, 0.001, 0.001]
+        unbalanced = schedule(items, time.sleep, 2, "static")
+        balanced = schedule(items, time.sleep, 2, "dynamic")
+        assert unbalanced.imbalance > 1.5 > balanced.imbalance
+        assert balanced.makespan < unbalanced.makespan
+
+    def test_an_exception_comes_to_the_caller_and_stops_the_others(self):
+        done = []
+
+        def run(item):
+            if item == 1:
+                raise KeyError("item 1")
+            time.sleep(0.01)
+            done.append(item)
+
+        with pytest.raises(KeyError, match="item 1"):
+            schedule(range(100), run, 2)
+        assert len(done) < 50
+        assert not [one for one in threading.enumerate() if one.name.startswith("worker")]
+
+    def test_the_time_limit_stops_handing_out(self):
+        timeline = schedule([0.05] * 100, time.sleep, 2, time_limit_s=0.2)
+        assert 2 <= len(timeline.bars) < 20
+        assert "time limit of 0.2 s was reached" in timeline.ended and "of 100 left" in timeline.ended
+        assert timeline.ended in str(timeline)
+        assert not [one for one in threading.enumerate() if one.name.startswith("worker")]
+
+    def test_an_item_that_does_not_end_hangs_nobody(self):
+        release = threading.Event()
+        start = time.monotonic()
+        try:
+            with pytest.raises(TimeoutError, match=r"Thread \d is still at one item"):
+                schedule([1], lambda item: release.wait(20), 1, time_limit_s=0.1)
+            assert time.monotonic() - start < 5
+        finally:
+            release.set()
+
+    def test_no_items(self):
+        timeline = schedule([], print, 2)
+        assert timeline.makespan == 0 and timeline.imbalance == 1 and timeline.busy_fraction == (0, 0)
+        assert "0 %" in str(timeline)
+
+
+def test_the_figures_of_a_timeline():
+    bars = (Bar(0, 0, 0.0, 3.0, 3.0), Bar(1, 1, 0.0, 1.0, 0.5), Bar(2, 1, 1.5, 2.0, 0.5))
+    timeline = Timeline("dynamic", 2, 2, bars, 3, "done", measured=True)
+    assert timeline.makespan == 3 and timeline.busy == (3, 1.5) and timeline.busy_fraction == (1, 0.5)
+    assert timeline.imbalance == pytest.approx(3 / 2.25) and timeline.bound == 3
+    assert timeline.without_cpu == pytest.approx(0.5 / 4.5) and timeline.name == "dynamic, chunk 2"
+    text = str(timeline.table())
+    assert "1.50 s" in text and "50 %" in text and "0 % above the bound" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([1], 0), "threads is 0"),
+        (([1], 2, "fair"), "policy is 'fair'"),
+        (([1], 2, "dynamic", 0), "chunk is 0"),
+        (([-1], 2), "at least 0"),
+        (([float("nan")], 2), "at least 0"),
+    ],
+)
+def test_plans_refuse_nonsense(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        plan(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"policy": "longest"}, "pass costs="),
+        ({"costs": [1]}, "1 costs for 3 items"),
+        ({"time_limit_s": 0}, "time_limit_s is 0"),
+        ({"run": 3}, "run is 3"),
+    ],
+)
+def test_schedule_refuses_nonsense(arguments, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        schedule(**{"items": [1, 2, 3], "run": print, "threads": 2, **arguments})

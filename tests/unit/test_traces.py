@@ -1,0 +1,222 @@
+"""The traces, access by access, against loops written down in Python; and where the matrices lie."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.simulators import traces
+from course_lib.simulators.cache import Level, simulate
+from course_lib.simulators.emit import AXES
+from course_lib.simulators.placement import Matrix, place, place_of
+
+
+def at(matrix, row, column):
+    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
+
+
+def cuts(size, block):
+    return [range(low, min(low + block, size)) for low in range(0, size, block)]
+
+
+def by_hand(sizes, blocks, block_order, order, where, in_registers):
+    """Return [(address, is a write)] of the six loops, written down as slowly and plainly as possible."""
+    found = []
+    parts = {loop: cuts(size, block) for loop, size, block in zip("ikj", sizes, blocks, strict=True)}
+    for chosen in itertools.product(*(parts[loop] for loop in block_order)):
+        ranges = dict(zip(block_order, chosen, strict=True))
+        for x, y in itertools.product(ranges[order[0]], ranges[order[1]]):
+            places = []
+            for z in ranges[order[2]]:
+                index = dict(zip(order, (x, y, z), strict=True))
+                places.append(
+                    {n: at(where[n], index[down], index[along]) for n, (down, along) in AXES.items()}
+                )
+            found += one_run(places, order[2] if in_registers else "")
+    return found
+
+
+def one_run(places, inner):
+    first = places[0]
+    if inner == "k":
+        pairs = [(p[name], False) for p in places for name in "AB"]
+        return [(first["C"], False), *pairs, (first["C"], True)]
+    if inner:
+        kept, moved = ("A", "B") if inner == "j" else ("B", "A")
+        rest = [x for p in places for x in ((p[moved], False), (p["C"], False), (p["C"], True))]
+        return [(first[kept], False), *rest]
+    return [x for p in places for x in ((p["A"], False), (p["B"], False), (p["C"], False), (p["C"], True))]
+
+
+def pairs_of(trace):
+    return list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True))
+
+
+sizes = st.tuples(*[st.integers(1, 7)] * 3)
+orders = st.sampled_from(traces.ORDERS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sizes, sizes, orders, orders, st.booleans(), st.integers(0, 3), st.sampled_from([4, 8]))
+def test_blocked_makes_the_accesses_of_six_plain_loops(shape, blocks, outer, inner, kept, pad, itemsize):
+    where = place(*shape, itemsize, pad=pad)
+    trace = traces.blocked(
+        *shape, blocks, itemsize, order=inner, block_order=outer, matrices=where, in_registers=kept
+    )
+    wanted = by_hand(shape, blocks, outer, inner, where, kept)
+    assert pairs_of(trace) == wanted
+    assert len(trace) == len(wanted) and trace.flops == 2 * np.prod(shape)
+
+
+@pytest.mark.parametrize("order", traces.ORDERS)
+@pytest.mark.parametrize("in_registers", [True, False])
+def test_loops_are_blocked_with_one_block(order, in_registers):
+    shape = (5, 6, 7)
+    trace = traces.loops(order, *shape, in_registers=in_registers)
+    wanted = by_hand(shape, shape, "ijk", order, trace.matrices, in_registers)
+    assert pairs_of(trace) == wanted and len(trace) == len(wanted)
+
+
+def test_pieces_do_not_lose_or_repeat_anything(monkeypatch):
+    monkeypatch.setattr(traces, "CHUNK", 100)
+    trace = traces.blocked(9, 10, 11, 4)
+    pieces = [len(addresses) for addresses, _ in trace.chunks()]
+    assert len(pieces) > 20 and max(pieces) <= 100 and sum(pieces) == len(trace)
+    wanted = by_hand((9, 10, 11), (4, 4, 4), "ijk", "ikj", trace.matrices, True)
+    assert pairs_of(trace) == wanted
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+def test_an_empty_product_touches_nothing(shape):
+    for trace in (traces.loops("ikj", *shape), traces.blocked(*shape, 2)):
+        assert len(trace) == 0 and trace.addresses.size == 0 and trace.writes.dtype == bool
+    assert len(traces.packed(*shape, MC=2, KC=2, NC=2, MR=2, NR=2)) == 0
+    assert simulate(traces.loops("ikj", *shape), [Level(1024, 2)]).misses == (0,)
+
+
+def packed_by_hand(shape, MC, KC, NC, MR, NR, where):
+    """Return the accesses of the five loops around the micro-kernel, panel by panel."""
+    M, K, N = shape
+    found = []
+
+    def pack(name, element, width, rows, depth):
+        buffer = where[f"packed {name}"].start
+        for panel in cuts(len(rows), width):
+            for k in depth:
+                for n in range(panel.start, panel.start + width):
+                    if n < len(rows):
+                        found.append((element(rows[n], k), False))
+                    found.append((buffer, True))
+                    buffer += 8
+
+    for columns in cuts(N, NC):
+        for depth in cuts(K, KC):
+            pack("B", lambda j, k: at(where["B"], k, j), NR, columns, depth)
+            for rows in cuts(M, MC):
+                pack("A", lambda i, k: at(where["A"], i, k), MR, rows, depth)
+                for p, tile_columns in enumerate(cuts(len(columns), NR)):
+                    for q, tile_rows in enumerate(cuts(len(rows), MR)):
+                        for k in range(len(depth)):
+                            b = where["packed B"].start + 8 * (p * len(depth) + k) * NR
+                            a = where["packed A"].start + 8 * (q * len(depth) + k) * MR
+                            found.extend((b + 8 * n, False) for n in range(NR))
+                            found.extend((a + 8 * n, False) for n in range(MR))
+                        for i, j in itertools.product(tile_rows, tile_columns):
+                            c = at(where["C"], rows[i], columns[j])
+                            found.extend([(c, False), (c, True)])
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(*[st.integers(1, 9)] * 3), st.tuples(*[st.integers(1, 5)] * 5), st.integers(0, 2))
+def test_packed_makes_the_accesses_of_the_five_loops(shape, tiles, pad):
+    tiles = dict(zip(("MC", "KC", "NC", "MR", "NR"), tiles, strict=True))
+    trace = traces.packed(*shape, **tiles, matrices=place(*shape, pad=pad))
+    wanted = packed_by_hand(shape, **tiles, where=trace.matrices)
+    assert pairs_of(trace) == wanted and len(trace) == len(wanted)
+    inside = simulate(trace, [Level(1024, 2)]).by_array.values()
+    assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
+
+
+# -- where the matrices lie --------------------------------------------------------------------------------
+
+
+def test_place_puts_them_one_behind_the_other_on_pages():
+    where = place(10, 20, 30, pad=2)
+    assert where["A"].start == 1 << 30 and where["A"].row_stride == 22 * 8 and where["A"].column_stride == 8
+    assert [matrix.shape for matrix in where.values()] == [(10, 20), (20, 30), (10, 30)]
+    assert all(matrix.start % 4096 == 0 for matrix in where.values())
+    assert where["A"].bytes == (9 * 22 + 20) * 8
+    assert place(10, 20, 30, gap=64)["B"].start == where["B"].start + 64
+    assert place(10, 20, 30, align=64)["B"].start == (1 << 30) + 10 * 20 * 8
+
+
+def test_place_of_real_arrays_is_where_numpy_says():
+    A, B, C = np.zeros((6, 7))[::2], np.zeros((7, 5), np.float64, order="F"), np.zeros((3, 5))
+    where = place_of(A, B, C)
+    assert where["A"] == Matrix(A.ctypes.data, (3, 7), 112, 8)
+    assert where["B"] == Matrix(B.ctypes.data, (7, 5), 8, 56) and where["B"].itemsize == 8
+    trace = traces.loops("ijk", 3, 7, 5, matrices=where)
+    assert trace.addresses[:5].tolist() == [
+        C.ctypes.data, A.ctypes.data, B.ctypes.data, A.ctypes.data + 8, B.ctypes.data + 8,
+    ]  # fmt: skip
+
+
+def test_element_is_the_way_back_from_an_address():
+    matrix = place(4, 5, 6, pad=3)["B"]
+    assert matrix.element(at(matrix, 4, 5)) == (4, 5)
+
+
+def test_a_power_of_two_as_row_length_makes_conflicts():
+    """A column of B with 512 rows of float64 falls into one set; with 513, or padded, into all of them."""
+    levels = [Level(48 << 10, 12)]
+
+    def misses_per_step(n, **placing):
+        trace = traces.loops("ijk", 4, n, n, matrices=place(4, n, n, **placing))
+        return simulate(trace, levels).by_array["B"].misses[0] / (trace.flops / 2)
+
+    assert misses_per_step(512) == 1  # every load of B, although each line is wanted eight times
+    assert misses_per_step(513) < 1.01 / 8
+    assert misses_per_step(512, pad=1) < 1.01 / 8
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: traces.loops("iij", 2, 2, 2), "order is 'iij'"),
+        (lambda: traces.blocked(2, 2, 2, 1, block_order="xyz"), "block_order is 'xyz'"),
+        (lambda: traces.blocked(2, 2, 2, 0), "block is 0"),
+        (lambda: traces.blocked(2, 2, 2, (1, 2)), "three for M, K and N"),
+        (lambda: traces.blocked(2, 2, 2, 1.5), "block is 1.5"),
+        (lambda: traces.loops("ikj", 2, 2, -1), "N is -1"),
+        (lambda: traces.loops("ikj", 2, 2, 2, itemsize=0), "itemsize is 0"),
+        (lambda: traces.loops("ikj", 2, 2, 3, matrices=place(2, 2, 2)), "B is placed as 2 x 2"),
+        (lambda: traces.loops("ikj", 2, 2, 2, matrices={"A": place(2, 2, 2)["A"]}), "B is missing"),
+        (lambda: traces.packed(2, 2, 2, MC=1, KC=1, NC=1, MR=0, NR=1), "MR is 0"),
+        (lambda: place_of(np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))), "A must be a matrix"),
+        (lambda: traces.loops("ikj", 2000, 2000, 2000).addresses, "read them with chunks"),
+    ],
+)
+def test_what_makes_no_trace_is_refused_in_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.timing
+def test_a_hundred_million_accesses_a_second_are_made():
+    list(traces.loops("ikj", 2, 2, 2).chunks())
+    for trace in (traces.loops("ikj", 16, 512, 512), traces.blocked(64, 128, 128, 8)):
+        best = np.inf
+        for _ in range(5):
+            start = time.thread_time()
+            for _ in trace.chunks():
+                pass
+            best = min(best, time.thread_time() - start)
+        assert len(trace) / best > 100e6
