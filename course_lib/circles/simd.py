@@ -32,12 +32,12 @@ import numpy as np
 from course_lib.circles.front_door import Array
 from course_lib.circles.vectors import add, broadcast, fma, lanes, load, prefetch, store, zero
 from course_lib.measure import hardware
-from course_lib.measure.jit import compiled
+from course_lib.measure.jit import compiled, inlined
 
 #: Vector bits of the tile. The variable is for experiments with narrow tiles; their code is not kept on disk.
 FORCED_BITS = os.environ.get("COURSE_LIB_SIMD_BITS")
 BITS = int(FORCED_BITS or max(128, hardware.simd()[1]))
-REGISTERS = 32 if hardware.simd()[0] in ("AVX-512", "NEON") else 16
+REGISTERS = 32 if BITS == 512 or hardware.simd()[0] == "NEON" else 16
 L2_BYTES = next((cache.size_bytes for cache in hardware.caches() if cache.level == 2), 2**19)
 
 MR = 6
@@ -49,12 +49,12 @@ ALIGNMENT = 64
 kernel = compiled(cache=not FORCED_BITS)
 
 
-@kernel
-def micro_kernel(depth, A, a, lda, B, b, C, c, ldc, accumulate, ahead):
-    """Set (or add to) C[c], an MR x NR tile with row stride ldc, the sliver A[a] times the panel B[b].
+@inlined
+def tile_of(depth, A, a, lda, B, b, ahead):
+    """Return the MR rows of a tile: the sliver A[a] times the panel B[b], by `depth` rank-1 updates.
 
     A sliver is MR rows of `depth` numbers with row stride lda, a panel `depth` rows of NR. A[ahead:] will be
-    needed next. All three arrays are flat.
+    needed next. Both arrays are flat.
     """
     width = lanes(B, ROW_BYTES)  # NR
     c0 = c1 = c2 = c3 = c4 = c5 = zero(B, ROW_BYTES)
@@ -67,6 +67,13 @@ def micro_kernel(depth, A, a, lda, B, b, C, c, ldc, accumulate, ahead):
         c3 = fma(broadcast(A, a + 3 * lda + k, row), row, c3)
         c4 = fma(broadcast(A, a + 4 * lda + k, row), row, c4)
         c5 = fma(broadcast(A, a + 5 * lda + k, row), row, c5)
+    return c0, c1, c2, c3, c4, c5
+
+
+@kernel
+def micro_kernel(depth, A, a, lda, B, b, C, c, ldc, accumulate, ahead):
+    """Set (or add to) C[c], an MR x NR tile with row stride ldc, the sliver A[a] times the panel B[b]."""
+    c0, c1, c2, c3, c4, c5 = tile_of(depth, A, a, lda, B, b, ahead)
     if accumulate:
         c0 = add(load(C, c, ROW_BYTES), c0)
         c1 = add(load(C, c + ldc, ROW_BYTES), c1)
@@ -161,14 +168,20 @@ WORKING_BYTES = MR * (8 * KC + ROW_BYTES) + BLOCK_BYTES + KC * ROW_BYTES
 def working_memory(dtype: np.dtype) -> Array:
     """Return this thread's memory for spare tiles and a block (fresh pages would cost more than packing)."""
     if not hasattr(_own, "memory"):
-        _own.memory = np.empty(WORKING_BYTES + ALIGNMENT, np.uint8)
-    start = -_own.memory.ctypes.data % ALIGNMENT
-    return _own.memory[start : start + WORKING_BYTES].view(dtype)
+        _own.memory = aligned(WORKING_BYTES, np.dtype(np.uint8))
+    return _own.memory.view(dtype)
+
+
+def aligned(size: int, dtype: np.dtype) -> Array:
+    """Return uninitialised memory for `size` numbers that begins at a cache line."""
+    memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size * dtype.itemsize].view(dtype)
 
 
 def contiguous(X: Array) -> Array:
-    """Return X in C order and aligned: itself if it is, else a copy (O(N^2) moves against O(N^3) steps)."""
-    return np.require(X, requirements=("C", "ALIGNED"))
+    """Return X in C order, aligned, writable (the kind that is compiled): itself if it is, else a copy."""
+    return np.require(X, requirements=("C", "ALIGNED", "WRITEABLE"))
 
 
 def matmul(A: Array, B: Array) -> Array:

@@ -15,13 +15,13 @@ import numpy as np
 
 from course_lib.circles.front_door import Array
 from course_lib.circles.simd import (
-    ALIGNMENT,
     BLOCK_BYTES,
     FORCED_BITS,
     KC,
     MR,
     ROW_BYTES,
     WORKING_BYTES,
+    aligned,
     contiguous,
     multiply_band,
     pack,
@@ -90,9 +90,8 @@ _ROW = -(-WORKING_BYTES // 4096) * 4096  # parts do not share a page, and so no 
 def working_memory(parts: int, dtype: np.dtype) -> Array:
     """Return this thread's memory for `parts` cores, a row each."""
     if getattr(_own, "parts", 0) < parts:
-        _own.memory, _own.parts = np.empty(parts * _ROW + ALIGNMENT, np.uint8), parts
-    start = -_own.memory.ctypes.data % ALIGNMENT
-    return _own.memory[start : start + parts * _ROW].reshape(parts, _ROW).view(dtype)
+        _own.memory, _own.parts = aligned(parts * _ROW, np.dtype(np.uint8)), parts
+    return _own.memory[: parts * _ROW].reshape(parts, _ROW).view(dtype)
 
 
 def matmul(A: Array, B: Array) -> Array:

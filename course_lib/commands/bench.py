@@ -1,4 +1,7 @@
-"""`python -m course_lib bench`: every rung of the ladder, measured fairly on this computer."""
+"""`python -m course_lib bench`: every rung of the ladder, measured fairly on this computer.
+
+Without options the CPU summit follows: the best rungs against both baselines, over all shapes aimed at.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,21 @@ import time
 from pathlib import Path
 
 from course_lib import ladder
+from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
 PROBE_SIZE = 48  # small enough for plain Python, large enough to tell rungs apart
 DEFAULT_SIZES = (64, 256, 1024)
+DEFAULT_DTYPES = ("float64",)
 WRITABLE = "choose a file in a folder that exists and is yours"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the bench."""
     parser.add_argument("--rungs", nargs="+", metavar="RUNG", help="rungs to measure (default: all)")
-    parser.add_argument("--sizes", nargs="+", type=int, default=DEFAULT_SIZES, metavar="N", help="N of N x N")
-    parser.add_argument("--dtype", nargs="+", choices=ladder.FLOATS, default=["float64"], help="element type")
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", help="N of N x N")
+    parser.add_argument("--dtype", nargs="+", choices=ladder.FLOATS, help="element type (default: float64)")
+    parser.add_argument("--summit", action="store_true", help="only the best rungs against both baselines")
     parser.add_argument("--threads", type=int, default=1, help="threads for BLAS and Numba (default: 1)")
     parser.add_argument(
         "--budget", type=float, default=4.0, metavar="S", help="seconds per table (default: 4)"
@@ -45,10 +51,11 @@ def run(args: argparse.Namespace) -> int:
     except (KeyError, ValueError) as problem:
         print(f"bench: {problem.args[0]}")
         return 2
-    return _measure(args, rungs)
+    everything = not (args.rungs or args.sizes or args.dtype)
+    return _measure(args, rungs, with_summit=args.summit or everything)
 
 
-def _measure(args: argparse.Namespace, rungs: list[ladder.Rung]) -> int:
+def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bool) -> int:
     from course_lib.measure import machine
 
     print(machine.card())
@@ -56,15 +63,20 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung]) -> int:
     if behind:
         print(behind)
     tables = []
-    for dtype in args.dtype:
+    for dtype in [] if args.summit else args.dtype or DEFAULT_DTYPES:
         able = [entry for entry in rungs if _can(entry, dtype)]
         costs = {entry.id: _seconds_at_probe(entry, dtype) for entry in able}
-        for size in args.sizes:
+        for size in args.sizes or DEFAULT_SIZES:
             tables.append(_one_table(args, able, costs, size, dtype))
     measured = [table for table in tables if table]
+    lines = []
+    if with_summit:
+        print()
+        lines = [line.data() for line in summit.measure(args.sizes, args.budget, not args.no_save)]
     if args.json:
-        return _write(args.json, {"machine": str(machine.card()), "comparisons": measured})
-    return 0 if measured else 1
+        content = {"machine": str(machine.card()), "comparisons": measured, "summit": lines}
+        return _write(args.json, content)
+    return 0 if measured or lines else 1
 
 
 def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, size: int, dtype: str):
@@ -118,7 +130,7 @@ def _chosen(args: argparse.Namespace) -> list[ladder.Rung]:
     available = machine.describe().threads
     if not 1 <= args.threads <= available:
         raise ValueError(f"--threads is {args.threads}, but this machine offers 1 to {available}.")
-    wrong = [size for size in args.sizes if size < 1]
+    wrong = [size for size in args.sizes or () if size < 1]
     if wrong:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
     for option, seconds in (("--budget", args.budget), ("--longest", args.longest)):

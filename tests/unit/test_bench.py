@@ -7,7 +7,7 @@ import re
 import pytest
 
 from course_lib import ladder
-from course_lib.commands import bench
+from course_lib.commands import bench, summit
 
 
 def run(*options):
@@ -87,3 +87,45 @@ def test_list_names_every_rung(capsys):
     assert run("--list") == 0
     printed = capsys.readouterr().out
     assert all(entry.id in printed for entry in ladder.LADDER)
+
+
+def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, capsys):
+    target = tmp_path / "summit.json"
+    assert run("--summit", "--sizes", "48", "--budget", "0.1", "--json", str(target), "--no-save") == 0
+    printed = capsys.readouterr().out
+    assert "kernels as installed" in printed and "tuned" in printed
+    saved = json.loads(target.read_text())
+    assert saved["comparisons"] == []
+    for line in saved["summit"]:
+        rates, goal = line["gflops"], line["goal"]
+        ours = next(iter(rates))
+        assert rates[ours] / rates[goal["against"]] == pytest.approx(line["ratio"], rel=1e-6)
+        assert f"{goal['name']}: median" in printed
+    assert {line["goal"]["name"] for line in saved["summit"]} >= {
+        goal.name for goal in (summit.UNROLLED, summit.STRASSEN)
+    }
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome"),
+    [
+        (
+            (1.2, 1.0, 0.95),
+            "median 1.000, lowest 0.950 of 3; aim: median at least 1, none below 0.95: reached.",
+        ),
+        ((1.2, 1.1, 0.94), ": NOT reached."),
+        ((1.2, 0.99, 0.98), ": NOT reached."),
+    ],
+)
+def test_a_goal_is_reached_only_if_median_and_lowest_are(ratios, outcome):
+    lines = [
+        summit.Line(summit.ONE_CORE, (8, 8, 8), "float32", 1, {"simd": 1.0, "openblas": 1.0}, ratio)
+        for ratio in ratios
+    ]
+    (said,) = summit.verdicts(lines)
+    assert said.endswith(outcome)
+
+
+def test_asking_for_a_size_or_a_rung_leaves_the_summit_out(capsys):
+    run("--sizes", "16", "--rungs", "numpy", "--budget", "0.1", "--no-save")
+    assert "summit" not in capsys.readouterr().out

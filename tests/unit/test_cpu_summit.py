@@ -1,0 +1,223 @@
+"""The rungs of circles 3 to 5 beyond what every rung must do: edges, widths of tiles, error bounds, code."""
+
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from course_lib.circles import blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
+from course_lib.circles.front_door import RungUnavailable
+from course_lib.measure import hardware, machine
+
+DTYPES = ("float32", "float64")
+#: Sizes around the tile (MR = 6, NR up to 64), the depth of a block (KC = 512) and its columns.
+EDGES = ((1, 1, 1), (5, 511, 63), (6, 512, 64), (7, 513, 65), (12, 1030, 128), (13, 100, 1100), (70, 9, 16))
+RUNGS = {
+    "simd": simd.matmul,
+    "threads": threads.matmul,
+    "unrolled": unrolled.matmul,
+    "blocked": lambda A, B: blocked.matmul(A, B, block=8),
+    "strassen": lambda A, B: strassen.matmul(A, B, cutoff=3),
+    "strassen-fused": lambda A, B: strassen_fused.matmul(A, B, smallest=2),
+    "openblas": openblas.matmul,
+}
+
+
+def operands(shape, dtype, seed=0):
+    M, K, N = shape
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((M, K)).astype(dtype), rng.standard_normal((K, N)).astype(dtype)
+
+
+def exact(A, B):
+    return A.astype(np.longdouble) @ B.astype(np.longdouble)
+
+
+def guarded(A, B):
+    """Copies of A and B that lie between NaN: a read outside would show in the result."""
+    out = []
+    for X in (A, B):
+        around = np.full(X.size + 512, np.nan, X.dtype)
+        around[256:-256] = X.reshape(-1)
+        out.append(around[256:-256].reshape(X.shape))
+    return out
+
+
+@pytest.mark.parametrize("shape", EDGES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", RUNGS)
+def test_edges_are_right_and_nothing_outside_is_read(name, dtype, shape):
+    A, B = guarded(*operands(shape, dtype))
+    C = RUNGS[name](A, B)
+    levels = 12 if name == "strassen" else 1
+    scale = np.abs(A).astype(float) @ np.abs(B).astype(float)
+    bound = 2 * shape[1] * np.finfo(dtype).eps * (scale if "strassen" not in name else scale.max() * levels)
+    assert np.all(np.abs(C - exact(A, B)) <= bound)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tile_writes_nothing_beside_itself(dtype):
+    """Every tile size at the edge, into the middle of a larger C."""
+    depth, width = 5, simd.ROW_BYTES // np.dtype(dtype).itemsize
+    A, B = operands((simd.MR, depth, width), dtype)
+    spare = np.full(simd.MR * (simd.KC + width), np.nan, dtype)
+    for rows in range(1, simd.MR + 1):
+        for columns in (1, width // 2, width - 1, width):
+            C = np.full((10, 3 * width), 7.0, dtype)
+            panel = np.empty(depth * width, dtype)
+            simd.pack(B.reshape(-1), 0, width, depth, columns, panel)
+            start = 2 * C.shape[1] + width
+            where = (C.reshape(-1), start, C.shape[1])
+            simd.edge_tile(rows, columns, depth, A.reshape(-1), 0, depth, panel, 0, *where, True, spare)
+            inside = C[2 : 2 + rows, width : width + columns]
+            assert np.allclose(inside, 7 + A[:rows] @ B[:, :columns], rtol=1e-5)
+            inside[:] = 7
+            assert np.all(C == 7.0)
+
+
+@pytest.mark.parametrize(("bits", "cpu"), [(128, "nehalem"), (256, "haswell")])
+def test_narrower_tiles_are_right_too(bits, cpu):
+    """As on an older CPU: LLVM is told to know no wider registers (16 of them), and no FMA on the oldest."""
+    if bits > hardware.simd()[1] or "sse2" not in hardware.cpu_features():
+        pytest.skip(f"this CPU has no {bits}-bit vectors of x86")
+    program = f"""
+import numpy as np
+from course_lib.circles import simd, strassen_fused, threads
+from course_lib.measure.assembly import inspect
+assert simd.BITS == {bits}
+for dtype in ("float32", "float64"):
+    for M, K, N in ((7, 513, 65), (30, 40, 33)):
+        A, B = np.random.rand(M, K).astype(dtype), np.random.rand(K, N).astype(dtype)
+        for multiply in (simd.matmul, threads.matmul):
+            assert np.allclose(multiply(A, B), A @ B, rtol=1e-4), (dtype, M, K, N)
+        assert np.allclose(strassen_fused.matmul(A, B, smallest=2), A @ B, rtol=1e-4)
+from course_lib.views.machine_code import spills
+loop = inspect(simd.micro_kernel).hot
+print(loop.vector_bits, spills(loop))
+"""
+    narrow = {"COURSE_LIB_SIMD_BITS": str(bits), "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    environment = {**os.environ, **narrow}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(bits), "0"]
+
+
+def test_the_hot_loop_is_the_micro_kernel_without_spills():
+    from course_lib.measure.assembly import inspect
+    from course_lib.views.machine_code import spills
+
+    simd.matmul(*operands((6, 8, 64), "float32"))
+    loop = inspect(simd.micro_kernel).hot
+    registers = simd.ROW_BYTES * 8 // simd.BITS
+    assert loop.vector_bits == simd.BITS and spills(loop) == 0
+    assert loop.n_fma == simd.MR * registers or not hardware.cpu_features() & {"fma", "neon"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("levels", "size"), [(1, 256), (2, 256), (4, 250)])
+def test_strassen_keeps_its_error_bound_and_is_less_exact_than_the_classical_product(dtype, levels, size):
+    A, B = operands((size, size, size), dtype)
+    cutoff = -(-size // 2**levels)
+    error = np.max(np.abs(strassen.matmul(A, B, cutoff=cutoff) - exact(A, B)))
+    classical = np.max(np.abs(simd.matmul(A, B) - exact(A, B)))
+    assert classical < error <= strassen.error_bound(A, B, levels)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fused_strassen_keeps_the_bound_of_one_level(dtype):
+    A, B = operands((260, 250, 270), dtype)
+    error = np.max(np.abs(strassen_fused.matmul(A, B, smallest=2) - exact(A, B)))
+    classical = np.max(np.abs(simd.matmul(A, B) - exact(A, B)))
+    assert classical < error <= strassen.error_bound(A, B, 1)
+
+
+def test_the_seven_products_make_the_matrix_product():
+    """The sum over p of LEFT[p] x RIGHT[p] x INTO[p] is the tensor of the product: an identity, no sample."""
+    tensor = np.einsum("pa,pb,pc->abc", strassen.LEFT, strassen.RIGHT, strassen.INTO)
+    wanted = np.zeros((4, 4, 4), int)
+    for i, j, k in np.ndindex(2, 2, 2):
+        wanted[2 * i + k, 2 * k + j, 2 * i + j] = 1
+    assert np.array_equal(tensor, wanted)
+
+
+@pytest.mark.parametrize("multiply", [strassen.matmul, strassen_fused.matmul])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 3e38])
+def test_strassen_leaves_what_would_spread_to_the_classical_product(multiply, odd):
+    small = {"cutoff": 2} if multiply is strassen.matmul else {"smallest": 2}
+    A, B = operands((8, 8, 8), "float32")
+    A[1, 2] = odd
+    expected = simd.matmul(A, B)
+    assert np.array_equal(multiply(A, B, **small), expected, equal_nan=True)
+    assert np.isfinite(expected[0]).all()
+
+
+def test_fused_strassen_really_uses_seven_products():
+    A, B = operands((64, 64, 64), "float32")
+    assert not np.array_equal(strassen_fused.matmul(A, B, smallest=2), simd.matmul(A, B))
+    assert np.array_equal(strassen_fused.matmul(A, B, smallest=65), simd.matmul(A, B))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("shape", [(64, 4096), (4096, 64), (1000, 1000), (1, 5), (7, 7)])
+def test_the_grid_covers_c_with_at_most_so_many_parts(count, shape):
+    M, N = shape
+    bands, groups = threads.grid(M, N, count, panel=64)
+    assert 1 <= bands * groups <= count
+    assert bands <= -(-M // simd.MR) and groups <= -(-N // 64)
+    if min(M, N) >= 1000:
+        assert bands * groups > count / 2
+
+
+def test_any_number_of_threads_gives_the_same_product():
+    A, B = operands((131, 600, 150), "float64")
+    before = numba.get_num_threads()
+    try:
+        results = []
+        for count in range(1, before + 1):
+            numba.set_num_threads(count)
+            results.append(threads.matmul(A, B))
+    finally:
+        numba.set_num_threads(before)
+    assert all(np.array_equal(one, simd.matmul(A, B)) for one in results)
+
+
+def test_products_in_several_python_threads_do_not_mix_their_memory():
+    from concurrent.futures import ThreadPoolExecutor
+
+    pairs = [operands((90, 700, 140), "float32", seed) for seed in range(6)]
+    wanted = [simd.matmul(*pair) for pair in pairs]
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(5):
+            got = list(pool.map(lambda pair: simd.matmul(*pair), pairs))
+            assert all(np.array_equal(one, other) for one, other in zip(got, wanted, strict=True))
+
+
+def test_the_second_openblas_takes_the_kernels_it_is_told(monkeypatch):
+    if machine.missing("openblas"):
+        pytest.skip(machine.missing("openblas"))
+    from threadpoolctl import threadpool_info
+
+    choice = machine.openblas_choice()
+    if choice is not None:
+        assert openblas.kernels().lower() == choice.lower()
+    if machine.describe().simd == "AVX-512":
+        assert openblas.kernels("Haswell") == "Haswell"
+    before = os.environ.get("OPENBLAS_CORETYPE")
+    A, B = operands((20, 30, 40), "float64")
+    assert np.allclose(openblas.matmul(A, B), A @ B)
+    assert os.environ.get("OPENBLAS_CORETYPE") == before
+    loaded = [one for one in threadpool_info() if one.get("internal_api") == "openblas"]
+    assert len(loaded) >= 2  # both can be held to a number of threads
+
+
+def test_without_openblas_the_baseline_says_so(monkeypatch):
+    monkeypatch.setattr(machine, "openblas_file", lambda: None)
+    openblas.library.cache_clear()
+    with pytest.raises(RungUnavailable, match="OpenBLAS"):
+        openblas.matmul(np.ones((2, 2)), np.ones((2, 2)))
+    openblas.library.cache_clear()
