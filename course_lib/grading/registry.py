@@ -12,6 +12,9 @@ from course_lib.grading.task import Task
 CHAPTERS = {
     "01": "python_loops",
     "02": "compiled_loops",
+    "03": "strassen",
+    "04": "cache_and_simd",
+    "05": "threads",
 }
 
 

@@ -3,6 +3,7 @@
     code = inspect(matmul_ikj)          a compiled Numba function
     code.hot                            its hottest-looking innermost loop
     code.hot.n_fma, code.hot.vector_bits
+    code.hot.flops_per_instruction, code.hot.bytes_per_flop
 
 A loop is found as a jump back to a label; one without another inside is innermost. "Vector" means packed
 arithmetic (vfmadd231pd, mulps, fmla v0.4s): compilers use the same registers for single numbers too
@@ -16,6 +17,7 @@ address by a register. It is marked `only_for_stride_one` and never called hot.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -23,6 +25,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from course_lib.measure.instruction_costs import (
+    flops_of,
+    is_broadcast,
+    is_instruction,
+    is_prefetch,
+    loaded_bytes,
+)
 from course_lib.measure.instructions import addresses, advanced_by_register, read
 
 _LABEL = re.compile(r"^([.\w$@]+):")
@@ -46,6 +55,21 @@ class Loop:
     vector_bits: int  # widest register in packed arithmetic; 0 when there is none
     is_strided: bool = False  # an address advances by a stride that is known only at run time
     only_for_stride_one: bool = False  # a vector version that runs only if that stride is one number
+    n_instructions: int = 0
+    n_broadcasts: int = 0  # those of the loads that spread one number over a whole register
+    n_prefetches: int = 0  # which are not loads: nothing waits for them
+    flops: int = 0  # floating-point operations: an FMA does two for each number in its registers
+    loaded_bytes: int = 0  # into floating-point registers
+
+    @property
+    def flops_per_instruction(self) -> float:
+        """Operations for each instruction of the loop, counting and jumping included."""
+        return self.flops / self.n_instructions if self.n_instructions else 0.0
+
+    @property
+    def bytes_per_flop(self) -> float:
+        """Bytes loaded for each operation; infinite for a loop that only loads."""
+        return self.loaded_bytes / self.flops if self.flops else math.inf
 
     @property
     def is_vectorised(self) -> bool:
@@ -240,4 +264,9 @@ def _loop(lines: list[str]) -> Loop:
         n_scalar=sum(map(bool, kinds)) - len(vector),
         vector_bits=max((instruction.vector_bits for instruction in vector), default=0),
         is_strided=bool(advanced_by_register(lines) & addresses(lines)),
+        n_instructions=sum(map(is_instruction, lines)),
+        n_broadcasts=sum(map(is_broadcast, lines)),
+        n_prefetches=sum(map(is_prefetch, lines)),
+        flops=sum(map(flops_of, lines)),
+        loaded_bytes=sum(map(loaded_bytes, lines)),
     )

@@ -129,7 +129,7 @@ class Child:
         ended = self._children.wait_until(lambda: self._process.poll() is not None, timeout_s)
         if not ended:
             raise TimeoutError(f"{self.name} (pid {self.pid}) has not ended within {timeout_s:g} s.")
-        if self.why == self._children.limit_reached:
+        if self.why.endswith(self._children.limit_reached):
             self._children._check_time()
         return self._process.returncode
 
@@ -305,7 +305,7 @@ class Children:
             own = {child.pid for child in self.started}
             for child in self.started:
                 if child._process.poll() is None:
-                    child.why = child.why or why
+                    child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
             self._others += [(p.pid, _command(p)) for p in carrying(self.token) if p.pid not in own]
             for child in self.started:
                 _kill(child._process)

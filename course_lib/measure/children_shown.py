@@ -141,7 +141,7 @@ def deadlock(time_limit_s: float = 20.0) -> Seen:
         before = psutil.Process(child.pid).cpu_times()
         time.sleep(0.3)
         after = psutil.Process(child.pid).cpu_times()
-        used = after.user + after.system - before.user - before.system
+        used = max(0.0, after.user + after.system - before.user - before.system)  # the clock counts in ticks
         stands = re.findall(r"line (\d+) in take", child.output)
         lines = inspect.getsource(child_programs).splitlines()
         moments = [

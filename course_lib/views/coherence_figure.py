@@ -111,6 +111,8 @@ def _finding(counting: Counting, misses: Sequence[float]) -> str:
             f"Counters {near} bytes apart: {said}. This machine was busy: on average only "
             f"{digits(counting.at_once, 2)} of {counting.threads} threads ran at once, so run the cell again"
         )
+    if not row.differs and ratio >= 1.3:
+        return f"Counters {near} bytes apart: {said}; too noisy to tell what it costs, so run the cell again"
     if not row.differs or ratio < 1.1:
         return (
             f"Counters {near} bytes apart: {said} in the worst case, yet the time is {times(ratio)}: "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from course_lib.measure.table import Table, digits
 from course_lib.views.paper import (
     DEEP_PINK,
     PINK_TINT,
@@ -42,8 +44,8 @@ def assembly(dispatcher: Any, loop: Loop | int | None = None) -> Html:
     chosen = _chosen(inspect(dispatcher), loop)
     said = verdict(chosen)
     text = f"Hot loop of {_name(dispatcher)}: {said}"
-    body = listing([_marked(line) for line in _lines(chosen)]) + _legend()
-    return Html(card(body, text, title=said), text + "\n" + "\n".join(_lines(chosen)))
+    body = note(counts(chosen)) + listing([_marked(line) for line in _lines(chosen)]) + _legend()
+    return Html(card(body, text, title=said), "\n".join([text, counts(chosen), *_lines(chosen)]))
 
 
 def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
@@ -63,6 +65,70 @@ def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
     title = "; ".join(f"{name}: {_width(loop)}" for name, loop in loops.items())
     listed = "\n".join(f"{name}:\n" + "\n".join(_lines(loop)) for name, loop in loops.items())
     return Html(card(side_by_side(panels) + _legend(), text, title=title), f"{text}\n{listed}")
+
+
+def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
+    """Return what a turn of each function's hot loop costs: instructions, loads and FMAs, also per operation.
+
+    Loads include the broadcasts; "loads / FMA" is what a core with two loads and two FMAs a cycle must keep
+    below 1. Spills are counted as loads and stores, too.
+    """
+    from course_lib.measure.assembly import inspect
+
+    if not isinstance(dispatchers, Mapping) or not dispatchers:
+        raise ValueError('dispatchers must name the functions to compare: for example {"1 row": f}.')
+    loops = {name: _chosen(inspect(dispatcher), None) for name, dispatcher in dispatchers.items()}
+    columns = (
+        "loop, one turn",
+        "vector bits",
+        "instructions",
+        "FMAs",
+        "loads",
+        "of these broadcasts",
+        "loads / FMA",
+        "FLOP / instruction",
+        "bytes loaded / FLOP",
+        "spills",
+    )
+    return Table(columns, tuple((name, *_costs(loop)) for name, loop in loops.items()))
+
+
+def _costs(loop: Loop) -> tuple[str, ...]:
+    per_fma = loop.n_loads / loop.n_fma if loop.n_fma else math.nan
+    return (
+        str(loop.vector_bits or "scalar"),
+        *map(str, (loop.n_instructions, loop.n_fma, loop.n_loads, loop.n_broadcasts)),
+        digits(per_fma, 2),
+        digits(loop.flops_per_instruction),
+        digits(loop.bytes_per_flop if loop.flops else math.nan, 2),
+        str(spills(loop)),
+    )
+
+
+def counts(loop: Loop) -> str:
+    """Return a turn in numbers: what it consists of, and what that is for each operation."""
+    parts = (
+        (loop.n_fma, "FMA"),
+        (loop.n_mul, "multiplication"),
+        (loop.n_add, "addition"),
+        (loop.n_loads - loop.n_broadcasts, "load"),
+        (loop.n_broadcasts, "broadcast"),
+        (loop.n_prefetches, "prefetch"),
+        (loop.n_stores, "store"),
+    )
+    said = ", ".join(_several(count, name) for count, name in parts if count)
+    turn = f"A turn is {plural(loop.n_instructions, 'instruction')}"
+    turn += f" ({said})" if said else ""
+    if not loop.flops:
+        return f"{turn}."
+    return (
+        f"{turn} for {loop.flops:,} FLOP: {digits(loop.flops_per_instruction)} FLOP per instruction, "
+        f"{digits(loop.bytes_per_flop, 2)} bytes loaded per FLOP."
+    )
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count} {name}es" if name == "prefetch" and count > 1 else plural(count, name)
 
 
 def verdict(loop: Loop) -> str:
@@ -134,6 +200,8 @@ def _marked(line: str) -> str:
     """Return the line as HTML: vector registers tinted, a fused multiply-add underlined and bold."""
     mnemonic = line.split()[0] if line.split() else ""
     shown = VECTOR_REGISTER.sub(lambda m: f'<span style="{_REGISTER}">{m[0]}</span>', escape(line))
+    if STACK.search(line) and VECTOR_REGISTER.search(line):
+        shown = f'<span style="{_SPILLED}">{shown}</span>'
     if FMA.match(mnemonic):
         shown = shown.replace(mnemonic, f'<span style="{_FUSED}">{mnemonic}</span>', 1)
     return shown
@@ -141,11 +209,13 @@ def _marked(line: str) -> str:
 
 _REGISTER = f"background:{VIOLET_TINT};color:#5b00a0;font-weight:700"
 _FUSED = f"background:{PINK_TINT};color:{DEEP_PINK};font-weight:700;text-decoration:underline"
+_SPILLED = "outline:1.5px dashed currentColor;outline-offset:-1px"
 
 
 def _legend() -> str:
     words = (
         f'<span style="{_REGISTER}">vector register</span>  <span style="{_FUSED}">fused multiply-add</span>'
+        f'  <span style="{_SPILLED}"> spill </span>'
     )
     return f'<div style="font-size:12.5px;margin-top:6px;white-space:pre">{words}</div>' + note(
         "On x86 an instruction ending in ps or pd works on all numbers of its registers, one in ss or sd on "

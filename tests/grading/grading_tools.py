@@ -4,7 +4,13 @@ import json
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ASSIGNMENTS = {"01": "01_python_loops", "02": "02_compiled_loops"}
+ASSIGNMENTS = {
+    "01": "01_python_loops",
+    "02": "02_compiled_loops",
+    "03": "03_strassen",
+    "04": "04_cache_and_simd",
+    "05": "05_threads",
+}
 
 
 def solution_path(chapter: str) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grading_tools import ASSIGNMENTS as NAMES
 from short_course import ROOT
 
 from course_lib.grading.check import examine
@@ -28,7 +29,6 @@ from course_lib.grading.classroom.verdict import Job, judged
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.task import Task
 
-NAMES = {"01": "01_python_loops", "02": "02_compiled_loops"}
 SANDBOX = Sandbox(limits=Limits(call_s=5, task_s=60, memory_mb=1500))
 
 

@@ -1,0 +1,161 @@
+"""The rule for functions that several threads run at once: right under every schedule, not by luck.
+
+The answer is read, never run (`simulators.interleavings`): every order in which the threads' reads, writes
+and lock operations can follow each other is covered, so that a race or a deadlock which a million runs would
+not show is found, and shown with a schedule that leads to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from course_lib.grading.loop_nests import returns_something
+from course_lib.grading.program import Program
+from course_lib.simulators.interleavings import Replay, Verdict, explore
+
+MOST_STATES = 50_000  # right answers need up to some thousands
+TIME_LIMIT_S = 20.0  # far more than that takes on the slowest laptop
+STEPS_SHOWN = 14
+RESULTS = "results"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Threads that run at once: `calls` such as "transfer(0, 1, 5, balance)", on `shared` variables.
+
+    What call n returns becomes results[n]. `right(final)` gets all final values by name, the results as well,
+    and returns True or a sentence's end that names the fault ("balance ends as …"). `given` is the text of
+    the helpers that the assignment hands out, as the checker is to read them.
+    """
+
+    said: str  # in words, for the report: "two transfers in opposite directions"
+    calls: tuple[str, ...]
+    shared: Mapping[str, Any]
+    right: Callable[[dict[str, Any]], bool | str]
+    given: str = ""
+
+
+@dataclass(frozen=True)
+class UnderAllSchedules:
+    """The entry is right in every scenario, under every schedule: no data race, no deadlock, no wrong value.
+
+    `given` is the text of the helpers that the answer may use and must not change; a scenario says what they
+    mean to the checker.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    given: str = ""
+    wanted: str = "right under every schedule, without a data race and without a deadlock"
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
+        function = Program(source, entry).function()
+        if function is None or not returns_something(function):
+            return None  # running it says more
+        tree = ast.parse(source)
+        helpers = {one.name: one for one in ast.parse(self.given).body if isinstance(one, ast.FunctionDef)}
+        changed = _changed(tree, helpers)
+        if changed:
+            return f"Your answer changes {changed}, which is given: leave it as it is."
+        for scenario in self.scenarios:
+            said = self._fault(tree, entry, helpers, scenario)
+            if said:
+                return said
+        return None
+
+    def _fault(
+        self, tree: ast.Module, entry: str, helpers: Mapping[str, ast.FunctionDef], scenario: Scenario
+    ) -> str | None:
+        text = f"{_needed(tree, entry, helpers)}\n\n{scenario.given}\n\n{_threads(scenario, entry)}"
+        names = [_name(number) for number in range(len(scenario.calls))]
+        shared = {**scenario.shared, RESULTS: [None] * len(names)}
+        try:
+            verdict = explore(
+                names,
+                shared,
+                scenario.right,
+                source=text,
+                max_states=MOST_STATES,
+                time_limit_s=TIME_LIMIT_S,
+            )
+        except (ValueError, TypeError) as problem:  # NotUnderstood, or values it does not know
+            return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
+        return None if verdict.ok else _quoting(_report(verdict, scenario), text)
+
+
+def _name(number: int) -> str:
+    return f"thread_{number}_of_the_checker"
+
+
+def _threads(scenario: Scenario, entry: str) -> str:
+    return "\n\n".join(
+        f"def {_name(number)}():\n    {RESULTS}[{number}] = {call.format(entry=entry)}"
+        for number, call in enumerate(scenario.calls)
+    )
+
+
+def _needed(tree: ast.Module, entry: str, helpers: Mapping[str, ast.FunctionDef]) -> str:
+    """Return the text of the functions that the entry calls, and of values at the top of the text."""
+    functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    names, found = [entry], {}
+    while names:
+        name = names.pop()
+        if name in functions and name not in found and name not in helpers:
+            found[name] = functions[name]
+            calls = (node.func for node in ast.walk(functions[name]) if isinstance(node, ast.Call))
+            names += [called.id for called in calls if isinstance(called, ast.Name)]
+    values = [one for one in tree.body if isinstance(one, ast.Assign)]
+    return "\n\n".join(map(ast.unparse, [*values, *found.values()]))
+
+
+def _changed(tree: ast.Module, helpers: Mapping[str, ast.FunctionDef]) -> str | None:
+    """Return the name of a given helper that the text gives another meaning."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in helpers:
+            if ast.dump(node) != ast.dump(helpers[node.name]):
+                return node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and node.id in helpers:
+            return node.id
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {one.asname or one.name for one in node.names} & {*helpers}
+            if bound:
+                return bound.pop()
+    return None
+
+
+def _report(verdict: Verdict, scenario: Scenario) -> str:
+    case = f"With {scenario.said}: "
+    said = _ended(verdict.sentence)
+    steps = _in_words(verdict.witness) if verdict.witness else ""
+    return f"{case}{said} A schedule that leads there: {steps}." if steps else f"{case}{said}"
+
+
+def _quoting(sentence: str, text: str) -> str:
+    """Return the sentence with code where it has the number of a line, which only the checker's text has."""
+    lines = text.splitlines()
+
+    def code(found: re.Match) -> str:
+        number = int(found[1])
+        return f"`{lines[number - 1].strip()}`" if 0 < number <= len(lines) else found[0]
+
+    return re.sub(r"\b[Ll]ine (\d+)", code, sentence)
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+
+
+def _in_words(replay: Replay) -> str:
+    """Return the last steps of a schedule, those of one thread together."""
+    steps = [step for step in replay.steps if not step.code.startswith(f"{RESULTS}[")]
+    shown = steps[-STEPS_SHOWN:]
+    parts = [
+        f"thread {thread} {', '.join(step.does for step in group)}"
+        for thread, group in groupby(shown, key=lambda step: step.thread)
+    ]
+    return ("… " if len(shown) < len(steps) else "") + "; ".join(parts)

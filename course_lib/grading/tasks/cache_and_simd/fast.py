@@ -1,0 +1,125 @@
+"""Task 04.fast: several rows and several k at once, where B is larger than the second cache."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.grading.compare import close_product
+from course_lib.grading.rules import NoMemory
+from course_lib.grading.task import Code, Mutant, SpeedRule, Task
+from course_lib.grading.tasks.cache_and_simd.shared import LOOPS_ONLY
+from course_lib.grading.tasks.compiled_loops.shared import (
+    HEAD,
+    PRODUCT_SLIPS,
+    all_inputs,
+    loops,
+    pair,
+    product,
+)
+
+FUSE = '(fastmath={"contract", "reassoc"})'
+PLAIN_IKJ = Code(loops("matmul_ikj", "ikj", options=FUSE), "matmul_ikj")
+
+LARGE = 2**24  # multiply-adds from which on the definition would take seconds
+
+
+def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A @ B, summed in float64, in the dtype of A; the large inputs are finite."""
+    if A.shape[0] * A.shape[1] * B.shape[1] < LARGE:
+        return product(A, B)
+    return (A.astype(np.float64) @ B.astype(np.float64)).astype(A.dtype)
+
+
+_TWO_ROWS = (
+    HEAD
+    + """\
+@njit(fastmath={"contract", "reassoc"})
+def matmul_fast(A, B):
+    M, K = A.shape
+    N = B.shape[1]
+    C = np.zeros((M, N), A.dtype)
+    for i in range(0, M - 1, 2):
+        c, d = C[i], C[i + 1]
+        for k in range(0, K - 1, 2):
+            p, q, r, s = A[i, k], A[i, k + 1], A[i + 1, k], A[i + 1, k + 1]
+            u, v = B[k], B[k + 1]
+            for j in range(N):
+                c[j] += p * u[j] + q * v[j]
+                d[j] += r * u[j] + s * v[j]
+        if K % 2 == 1:
+            for j in range(N):
+                c[j] += A[i, K - 1] * B[K - 1, j]
+                d[j] += A[i + 1, K - 1] * B[K - 1, j]
+    if M % 2 == 1:
+        for k in range(K):
+            for j in range(N):
+                C[M - 1, j] += A[M - 1, k] * B[k, j]
+    return C
+"""
+)
+
+
+def _without(text: str) -> str:
+    start = _TWO_ROWS.index(text)
+    end = min(
+        n for n in (_TWO_ROWS.find("\n    if", start + 1), _TWO_ROWS.find("\n    return", start)) if n > 0
+    )
+    return _TWO_ROWS[:start] + _TWO_ROWS[end + 1 :]
+
+
+TASK = Task(
+    id="04.fast",
+    title="Two dozen numbers in flight",
+    kind="fast",
+    points=4,
+    difficulty=4,
+    minutes=30,
+    good_for="doubling the speed of good loops with nothing but plain Python",
+    entry="matmul_fast",
+    cases=all_inputs,
+    reference=reference,
+    comparison=close_product(),
+    rules=(*LOOPS_ONLY, NoMemory()),
+    speed=SpeedRule(
+        baseline=PLAIN_IKJ,
+        make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
+        thresholds=((1.3, 1 / 3), (1.6, 2 / 3), (1.9, 1.0)),
+        points=3,
+        flops=lambda A, B: 2.0 * A.shape[0] * A.shape[1] * B.shape[1],
+        on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
+    ),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "In the order i, k, j one FMA needs two loads and a store. Which of these could serve several FMAs?",
+        "A number of B serves several rows of C; a number of C takes several k before it is stored. Four "
+        "rows by four k is 16 FMAs for 8 loads and 4 stores. Take the rows out as slices: c0 = C[i], "
+        "b0 = B[k].",
+        "for i in range(0, M - 3, 4): for k in range(0, K - 3, 4): 16 numbers of A into locals, then for j: "
+        "c0[j] += p0 * b0[j] + p1 * b1[j] + p2 * b2[j] + p3 * b3[j], and c1, c2, c3 the same; then plain "
+        "loops for the k and the rows that are left.",
+    ),
+    mutants=(
+        Mutant(
+            "the baseline itself", PLAIN_IKJ.text.replace("matmul_ikj", "matmul_fast"), ("1.3x", "baseline")
+        ),
+        Mutant("drops the last k", _without("        if K % 2 == 1:"), ("wrong",)),
+        Mutant("drops the last row", _without("    if M % 2 == 1:"), ("wrong",)),
+        Mutant(
+            "steps over the end",
+            _TWO_ROWS.replace("range(0, K - 1, 2)", "range(0, K, 2)"),
+            ("outside an array",),
+        ),
+        Mutant("full fastmath", _TWO_ROWS.replace(FUSE, "(fastmath=True)"), ("fastmath=True", "NaN")),
+        Mutant(
+            "a factor swapped", _TWO_ROWS.replace("r * u[j] + s * v[j]", "s * u[j] + r * v[j]"), ("wrong",)
+        ),
+        Mutant(
+            "contiguous inputs only",
+            _TWO_ROWS.replace(
+                "u, v = B[k], B[k + 1]",
+                "u, v = B.ravel()[k * N : k * N + N], B.reshape(K * N)[(k + 1) * N :]",
+            ),
+            ("views",),
+        ),
+    ),
+)

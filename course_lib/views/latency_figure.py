@@ -1,0 +1,125 @@
+"""The latency curve: nanoseconds for one read against the working set, with the caches marked."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from course_lib import theme
+from course_lib.measure.table import digits
+from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.views.paper import in_bytes, times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.measure.latency import Curve
+
+
+def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Picture:
+    """Return the figure of one curve of `measure.latency`, or of several by name.
+
+    Dotted lines stand at the sizes of the caches as the system tells them, bars at the plateaus that were
+    found in the curve, if it is a single one. Raises ValueError if there is no curve.
+    """
+    named = {"measured": curves} if hasattr(curves, "plateaus") else dict(curves)
+    if not named:
+        raise ValueError("There is no curve to draw: give what measure.latency.measure returned.")
+    first = next(iter(named.values()))
+    said = title or _finding(first)
+    with theme.figure(8.4, 4.6) as fig:
+        axes = fig.subplots()
+        axes.set(xscale="log", yscale="log")
+        for number, (name, curve) in enumerate(named.items()):
+            colour, marker, style = SERIES[number % len(SERIES)]
+            axes.plot(
+                curve.sizes,
+                curve.nanoseconds,
+                color=colour,
+                marker=marker,
+                linestyle=style,
+                markersize=5,
+                label=name,
+                zorder=3,
+            )
+        _ticks(axes, named.values())
+        _mark_caches(axes, first)
+        if len(named) == 1:
+            _mark_plateaus(axes, first)
+        axes.set(xlabel="working set (one random read in each line, in a cycle)", ylabel="ns for one read")
+        axes.set_title(textwrap.fill(said, 68))
+        if len(named) > 1:
+            axes.legend(loc="lower right")
+        return Picture.of(fig, _alt(said, named))
+
+
+def _finding(curve: Curve) -> str:
+    plateaus = curve.plateaus()
+    if len(plateaus) < 2:
+        return f"One read takes {digits(curve.nanoseconds[0], 2)} ns in the smallest working set"
+    near, far = plateaus[0], plateaus[-1]
+    where = "memory" if far.name == "memory" else far.name
+    return (
+        f"A number from {where} takes {times(far.nanoseconds / near.nanoseconds)} as long as one from "
+        f"{near.name}: {digits(far.nanoseconds, 2)} ns against {digits(near.nanoseconds, 2)} ns"
+    )
+
+
+def _ticks(axes: Axes, curves) -> None:
+    low = min(curve.sizes[0] for curve in curves)
+    high = max(curve.sizes[-1] for curve in curves)
+    places = [2**n for n in range(10, 40, 2) if low <= 2**n <= high]
+    axes.set_xticks(places, [in_bytes(place) for place in places])
+    axes.minorticks_off()
+    axes.set_xlim(low / 1.3, high * 1.3)
+    drawn = [ns for curve in curves for ns in curve.nanoseconds]
+    axes.set_ylim(min(drawn) / 1.6, max(drawn) * 2.2)
+    marks = [step * 10**power for power in range(-1, 4) for step in (1, 2, 5)]
+    marks = [mark for mark in marks if min(drawn) / 1.6 <= mark <= max(drawn) * 2.2]
+    axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
+
+
+def _mark_caches(axes: Axes, curve: Curve) -> None:
+    low, high = axes.get_xlim()
+    for cache in curve.caches:
+        if low < cache.size_bytes < high:
+            axes.axvline(cache.size_bytes, color=INK, linestyle=(0, (1, 2)), linewidth=1.3, zorder=1)
+            axes.annotate(
+                f"{in_bytes(cache.size_bytes)} (L{cache.level})",
+                (cache.size_bytes, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(-3, -4),
+                textcoords="offset points",
+                ha="right",
+                va="top",
+            )
+
+
+def _mark_plateaus(axes: Axes, curve: Curve) -> None:
+    """Draw each plateau as a bar from climb to climb, with its value above it."""
+    begin = curve.sizes[0]
+    for one in curve.plateaus():
+        end = one.edge_bytes or curve.sizes[-1]
+        axes.hlines(one.nanoseconds, begin, end, color=GREY, linewidth=7, alpha=0.35, zorder=2)
+        axes.annotate(
+            f"{one.name}: {digits(one.nanoseconds, 2)} ns",
+            ((begin * end) ** 0.5, one.nanoseconds),
+            xytext=(0, 11),
+            textcoords="offset points",
+            ha="center",
+            fontweight="bold",
+        )
+        begin = end
+
+
+def _alt(said: str, named: Mapping[str, Curve]) -> str:
+    parts = [f"Latency against working set: {said}."]
+    for name, curve in named.items():
+        ends = [f"{digits(curve.nanoseconds[n], 2)} ns at {in_bytes(curve.sizes[n])}" for n in (0, -1)]
+        parts.append(f"{name}: {ends[0]}, {ends[1]}.")
+    if len(named) == 1:
+        plateaus = next(iter(named.values())).plateaus()
+        levels = ", ".join(f"{one.name} {digits(one.nanoseconds, 2)} ns" for one in plateaus)
+        parts.append(f"Plateaus: {levels}.")
+    return " ".join(parts)

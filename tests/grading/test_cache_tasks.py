@@ -1,0 +1,89 @@
+"""The tasks of chapter 04 against the simulator, brute force and the rung itself."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from course_lib.grading import registry
+from course_lib.grading.judge import generator
+from course_lib.grading.tasks.cache_and_simd import visits
+from course_lib.grading.tasks.cache_and_simd.block import block_size
+from course_lib.grading.tasks.cache_and_simd.pack import pack
+from course_lib.grading.tasks.cache_and_simd.sets import column_sets
+from course_lib.simulators.cache import Level, simulate
+
+
+@pytest.mark.parametrize("row_bytes", [8, 24, 4096, 4104, 4160, 960])
+@pytest.mark.parametrize("geometry", [(32768, 8, 64), (49152, 12, 64), (15 * 3 * 64, 3, 64)])
+def test_a_column_conflicts_exactly_if_the_simulator_misses_it_again(row_bytes, geometry):
+    size, ways, line = geometry
+    column = np.arange(40, dtype=np.uint64) * row_bytes
+    once = simulate(column, [Level(size, ways, line)]).misses[0]
+    twice = simulate(np.tile(column, 2), [Level(size, ways, line)]).misses[0]
+    _, most, verdict = column_sets(40, row_bytes, *geometry)
+    assert (verdict == "conflict") == (twice > once) == (most > ways)
+
+
+def test_a_block_fits_and_the_next_one_does_not():
+    for cache, itemsize, multiple in itertools.product((3000, 32768, 49152, 10**6), (4, 8), (1, 4, 16)):
+        b = block_size(cache, itemsize, multiple)
+        assert b % multiple == 0 and b >= multiple
+        assert 3 * b * b * itemsize <= cache or b == multiple
+        assert 3 * (b + multiple) ** 2 * itemsize > cache
+
+
+def test_the_visits_are_all_triples_in_blocks():
+    order = visits.visits(9, 10, 17, 2048)
+    assert sorted(map(tuple, order.tolist())) == list(itertools.product(range(9), range(10), range(17)))
+    assert (order[:8] == [(0, 0, j) for j in range(8)]).all()  # the first row of a block of 8
+
+
+def test_the_target_needs_blocks_that_depend_on_the_cache():
+    task = registry.task("04.visits")
+    beaten = set()
+    for case in task.cases(generator(task, 1)):
+        M, K, N, _ = case.args
+        for b in (2, 8, 64):
+            got = visits.in_blocks(M, K, N, b)
+            if task.comparison.compare(got, task.reference(*case.args), case.args):
+                beaten.add(b)
+    assert beaten == {2, 8, 64}
+
+
+def test_another_order_of_the_blocks_is_as_good():
+    task = registry.task("04.visits")
+    args = (40, 40, 40, 2048)
+    order = visits.visits(*args)
+    assert task.comparison.compare(order[::-1].copy(), order, args) is None
+    assert task.comparison.compare(order.astype(np.int32), order, args) is None
+
+
+@pytest.mark.parametrize("change", [lambda o: o[:-1], lambda o: o.astype(float), lambda o: o + 1, list])
+def test_what_is_not_an_order_is_refused(change):
+    task = registry.task("04.visits")
+    args = (6, 5, 7, 4096)
+    assert task.comparison.compare(change(visits.visits(*args)), visits.visits(*args), args)
+
+
+def test_a_panel_is_what_the_rung_packs():
+    from course_lib.circles import simd
+
+    B = np.random.default_rng(0).standard_normal((20, 100))
+    NR = simd.ROW_BYTES // 8
+    j0 = 100 // NR * NR
+    panel = np.empty(20 * NR)
+    simd.pack(B.reshape(-1), j0, 100, 20, 100 - j0, panel)
+    assert (panel == pack(B, 0, j0, 20, NR)).all()
+
+
+def test_inputs_of_tiles_catch_a_product_that_skips_zeros():
+    for id in ("04.tile", "04.edge"):
+        task = registry.task(id)
+        meets = [case for case in task.cases(generator(task, 3)) if "every row" in case.label]
+        assert len(meets) == 1
+        A, B = meets[0].args
+        with np.errstate(invalid="ignore"):
+            product = task.reference(A, B)
+        rows = len(A)
+        assert np.isnan(product[:, rows]).all() and np.isnan(product[:, rows + 1]).all()

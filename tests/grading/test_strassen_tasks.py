@@ -1,0 +1,162 @@
+"""Tasks of chapter 03: what they accept beside the solution, and that what they are made from is true."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grading_tools import answers_of
+
+from course_lib.circles import strassen
+from course_lib.grading import registry
+from course_lib.grading.judge import judge
+from course_lib.grading.runner import InProcess
+from course_lib.grading.sources import load
+from course_lib.grading.tape import Tape, count, taped
+from course_lib.grading.tasks.strassen import any_shape, bug, crossover, lost, shared
+from course_lib.grading.tasks.strassen import count as counting
+
+ROOT = Path(__file__).resolve().parents[2]
+TASKS = registry.tasks("03")
+
+
+def tensor() -> np.ndarray:
+    T = np.zeros((4, 4, 4), int)
+    for i, k, j in np.ndindex(2, 2, 2):
+        T[2 * i + k, 2 * k + j, 2 * i + j] = 1
+    return T
+
+
+def verdict(id: str, text: str, seed: int = 9):
+    task = registry.task(id)
+    return judge(task, InProcess(load(text, task.entry)), text, seed)
+
+
+@pytest.fixture(scope="module")
+def answers() -> str:
+    path = ROOT / "solutions/03_strassen/03_strassen.ipynb"
+    return answers_of(json.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("seed", [9, 1, 2025])
+@pytest.mark.parametrize("task", TASKS, ids=[task.id for task in TASKS])
+def test_the_solution_gets_all_points(task, seed, answers):
+    report = verdict(task.id, answers, seed)
+    assert report.points == task.points, str(report)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_peeling_is_as_good_as_padding(seed):
+    for text in (any_shape.PEELED, any_shape.PADDED):
+        report = verdict("03.any", text, seed)
+        assert report.passed, str(report)
+
+
+def test_padding_once_is_accepted_too():
+    once = any_shape.PADDED.replace("def strassen(", "def even(").replace("strassen(A", "even(A")
+    text = once + shared.source("""
+        def strassen(A, B, cutoff):
+            (M, K), N = A.shape, B.shape[1]
+            levels = 0
+            while -(-min(M, K, N) // 2**levels) > cutoff:
+                levels += 1
+            step = 2**levels
+            A = np.pad(A, ((0, -M % step), (0, -K % step)))
+            B = np.pad(B, ((0, -K % step), (0, -N % step)))
+            return even(A, B, cutoff)[:M, :N].copy()
+    """)
+    report = verdict("03.any", text)
+    assert report.passed, str(report)
+
+
+def test_the_tables_of_the_task_are_those_of_the_rung():
+    assert (lost.LEFT, lost.RIGHT, lost.INTO) == (strassen.LEFT, strassen.RIGHT, strassen.INTO)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_disguised_products_are_right_and_each_lost_one_is_the_only_answer(seed):
+    tables = lost._disguised(np.random.default_rng(seed))
+    assert np.array_equal(np.einsum("pa,pb,pc->abc", *tables), tensor())
+    for number in range(7):
+        six = [np.delete(table, number, axis=0).tolist() for table in tables]
+        l, r, c = lost.lost_product(*six)
+        assert np.array_equal(np.einsum("a,b,c->abc", l, r, c), lost.left_over(*six))
+        assert next(x for x in l if x) == next(x for x in r if x) == 1
+
+
+def test_the_formula_counts_what_the_rungs_tables_do():
+    """Peeling as in the text, on numbers that count."""
+
+    def run(A, B, cutoff):
+        n, half = len(A), len(A) // 2
+        if n <= cutoff:
+            return A @ B
+        C = np.empty((n, n), object)
+        As, Bs = strassen.blocks(A, half, half), strassen.blocks(B, half, half)
+        M = [
+            run(strassen.combined(As, left), strassen.combined(Bs, right), cutoff)
+            for left, right in zip(strassen.LEFT, strassen.RIGHT, strict=True)
+        ]
+        for block, signs in zip(
+            strassen.blocks(C, half, half), zip(*strassen.INTO, strict=True), strict=True
+        ):
+            block[...] = strassen.combined(M, signs)
+        if n % 2:
+            C[:-1, :-1] += A[:-1, -1:] @ B[-1:, :-1]
+            C[:-1, -1:] = A[:-1] @ B[:, -1:]
+            C[-1:] = A[-1:] @ B
+        return C
+
+    rng = np.random.default_rng(0)
+    for n, cutoff in ((1, 1), (2, 1), (3, 1), (5, 2), (7, 1), (8, 2), (13, 3)):
+        tape = Tape()
+        A, B = taped((rng.random((n, n)), rng.random((n, n))), tape)
+        run(A, B, cutoff)
+        done = count(tape)
+        assert (done.multiplications, done.additions) == counting.operations(n, cutoff), (n, cutoff)
+
+
+def test_the_broken_table_is_right_for_two_by_two_gram_matrices_and_for_nothing_else():
+    broken = load(bug.BROKEN, "broken")
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        X, Y = rng.standard_normal((2, 2, 2))
+        assert np.allclose(broken(X, X.T), X @ X.T)
+        assert not np.allclose(broken(X, Y), X @ Y)
+    X = rng.standard_normal((4, 4))
+    assert not np.allclose(broken(X, X.T), X @ X.T)
+    X, Y = rng.standard_normal((2, 6, 6))
+    assert np.allclose(load(bug.REPAIRED, "repaired")(X, Y), X @ Y)
+
+
+def test_what_stands_in_the_assignment_is_what_the_tasks_are_made_from():
+    cells = json.loads((ROOT / "solutions/03_strassen/03_strassen.ipynb").read_text(encoding="utf-8"))[
+        "cells"
+    ]
+    text = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    broken = "\n".join(("import numpy as np", text["03-bug-table"], text["03-bug-given"]))
+    assert ast.dump(ast.parse(broken)) == ast.dump(ast.parse(bug.BROKEN))
+    given = ast.dump(ast.parse(lost.GIVEN).body[1])
+    assert any(ast.dump(node) == given for node in ast.parse(text["03-lost-answer"]).body)
+
+
+def test_the_crossover_is_where_both_times_are_equal():
+    gflops, gbps, itemsize, sums = 150.0, 16.0, 4, 18
+    N = crossover.crossover(gflops, gbps, itemsize, sums)
+    classical = 2 * N**3 / (1e9 * gflops)
+    one_level = 7 * 2 * (N / 2) ** 3 / (1e9 * gflops) + sums * 3 * itemsize * (N / 2) ** 2 / (1e9 * gbps)
+    assert one_level == pytest.approx(classical, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_allowed_error_lets_rounding_pass_and_nothing_else(dtype):
+    rng = np.random.default_rng(4)
+    A, B = (rng.uniform(-2, 2, (24, 24)).astype(dtype) for _ in "AB")
+    exact = (A.astype(np.float64) @ B.astype(np.float64)).astype(dtype)
+    close = shared.close_by_norm(1)
+    assert close.compare(load(shared.STRASSEN_LEVEL, "strassen_level")(A, B), exact, (A, B)) is None
+    assert close.compare(load(shared.WINOGRAD_LEVEL, "winograd_level")(A, B), exact, (A, B)) is None
+    wrong = exact.copy()
+    wrong[3, 5] += 0.05
+    assert close.compare(wrong, exact, (A, B)) is not None

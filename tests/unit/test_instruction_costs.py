@@ -1,0 +1,104 @@
+"""What an instruction costs and gives, and what a loop of them does for each operation."""
+
+import numpy as np
+import pytest
+
+from course_lib import views
+from course_lib.measure import assembly
+from course_lib.measure.instruction_costs import (
+    flops_of,
+    is_broadcast,
+    is_instruction,
+    is_prefetch,
+    loaded_bytes,
+)
+from course_lib.views import machine_code
+
+
+@pytest.mark.parametrize(
+    ("line", "flops", "loaded", "broadcast"),
+    [
+        ("vfmadd231ps\t%zmm1, %zmm2, %zmm3", 32, 0, False),
+        ("vfmadd231pd\t(%rax), %ymm2, %ymm3", 8, 32, False),
+        ("vfmadd231ps\t(%rax){1to16}, %zmm2, %zmm3", 32, 4, True),
+        ("vfmadd231sd\t(%rax), %xmm2, %xmm3", 2, 8, False),
+        ("vmulps\t%ymm1, %ymm2, %ymm3", 8, 0, False),
+        ("addsd\txmm0, qword ptr [rax]", 1, 8, False),
+        ("vmovups\t(%r9), %zmm24", 0, 64, False),
+        ("vmovups\t%zmm24, (%r9)", 0, 0, False),
+        ("vmovss\t(%rax,%rcx,4), %xmm0", 0, 4, False),
+        ("vbroadcastss\t(%rsi,%rbx), %zmm28", 0, 4, True),
+        ("vbroadcastsd\t(%rsi), %ymm1", 0, 8, True),
+        ("vbroadcastss\t%xmm0, %zmm28", 0, 0, False),
+        ("vmovddup\t(%rax), %xmm0", 0, 8, True),
+        ("movq\t(%rsp), %rax", 0, 0, False),
+        ("prefetcht1\t(%r8,%r11,4)", 0, 0, False),
+        ("leaq\t(%r8,%r11,4), %rbx", 0, 0, False),
+        ("fmla\tv0.4s, v1.4s, v2.4s", 8, 0, False),
+        ("fmla\tv0.2d, v1.2d, v2.d[0]", 4, 0, False),
+        ("fmadd\ts0, s1, s2, s0", 2, 0, False),
+        ("ldp\tq1, q2, [x8], #32", 0, 32, False),
+        ("ldr\td0, [x8]", 0, 8, False),
+        ("ld1r\t{ v0.4s }, [x8]", 0, 4, True),
+        (".LBB0_3:", 0, 0, False),
+    ],
+)
+def test_one_line(line, flops, loaded, broadcast):
+    if broadcast and line.startswith("ld1r"):
+        loaded = loaded_bytes(line)  # one number, whatever the register it fills
+        assert loaded == 4
+    assert (flops_of(line), loaded_bytes(line), is_broadcast(line)) == (flops, loaded, broadcast)
+
+
+def test_prefetches_and_labels_are_told_apart():
+    assert is_prefetch("prefetcht0\t(%rax)") and is_prefetch("prfm\tpldl1keep, [x0]")
+    assert not is_prefetch("vmovups\t(%rax), %zmm0")
+    assert [is_instruction(line) for line in (".LBB0_3:", ".p2align\t4", "", "incq\t%rax")] == [0, 0, 0, 1]
+
+
+KERNEL = """
+.LBB0_3:
+\tprefetcht1\t(%r8,%r11,4)
+\tvmovups\t(%r9), %ymm4
+\tvbroadcastss\t(%rsi,%rbx), %ymm5
+\tvfmadd231ps\t%ymm4, %ymm5, %ymm0
+\tvbroadcastss\t(%rsi,%rcx), %ymm5
+\tvfmadd231ps\t%ymm4, %ymm5, %ymm1
+\tincq\t%r11
+\tjne\t.LBB0_3
+"""
+
+
+def test_a_loop_is_counted_for_each_operation():
+    loop = assembly.parse(KERNEL).hot
+    assert (loop.n_instructions, loop.n_loads, loop.n_broadcasts, loop.n_prefetches) == (8, 3, 2, 1)
+    assert (loop.flops, loop.loaded_bytes) == (32, 40)
+    assert loop.flops_per_instruction == 4 and loop.bytes_per_flop == 1.25
+    said = machine_code.counts(loop)
+    assert said.startswith("A turn is 8 instructions (2 FMAs, 1 load, 2 broadcasts, 1 prefetch) for 32 FLOP")
+    assert "4.00 FLOP per instruction, 1.2 bytes loaded per FLOP" in said
+
+
+def test_loops_are_compared_in_a_table(monkeypatch):
+    monkeypatch.setattr(assembly, "inspect", assembly.parse)
+    table = views.loop_costs({"two rows": KERNEL})
+    assert table.rows == (("two rows", "256", "8", "2", "3", "2", "1.5", "4.00", "1.2", "0"),)
+    with pytest.raises(ValueError, match="must name the functions"):
+        views.loop_costs([])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_micro_kernel_of_the_simd_rung_is_found_and_has_no_spills(dtype):
+    from course_lib.circles import simd
+
+    room = np.zeros(2**14, dtype)
+    NR = simd.ROW_BYTES // room.itemsize
+    simd.micro_kernel(8, room, 0, 8, room, 0, room, 2**13, NR, False, 0)
+    loop = assembly.inspect(simd.micro_kernel).hot
+    registers = simd.ROW_BYTES * 8 // simd.BITS
+    assert loop.n_fma == simd.MR * registers
+    assert loop.flops == 2 * simd.MR * NR
+    assert loop.n_prefetches == 1
+    assert machine_code.spills(loop) == 0
+    if loop.n_broadcasts:  # x86; ARM multiplies by a lane of a register instead
+        assert (loop.n_broadcasts, loop.n_loads - loop.n_broadcasts) == (simd.MR, registers)

@@ -1,0 +1,127 @@
+"""The latency curve: the chase visits every line, plateaus and climbs are found, bad requests are refused."""
+
+import mmap
+
+import numpy as np
+import pytest
+
+from course_lib import views
+from course_lib.measure import latency
+from course_lib.measure.hardware import CacheLevel
+
+KIB, MIB = 2**10, 2**20
+CACHES = (CacheLevel(1, 32 * KIB, 64, 8, 1), CacheLevel(2, MIB, 64, 16, 1))
+
+
+def made_up(steps, caches=CACHES, largest=64 * MIB, noise=0.0):
+    """Return a curve whose latency is that of the first (size, ns) a working set fits into."""
+    sizes = [int(4 * KIB * 2 ** (n / 2)) for n in range(2 * 14 + 1)]
+    sizes = [size for size in sizes if size <= largest]
+    rng = np.random.default_rng(0)
+    ns = [next(ns for limit, ns in steps if size <= limit) * (1 + noise * rng.random()) for size in sizes]
+    return latency.Curve(tuple(sizes), tuple(ns), caches, "system")
+
+
+THREE = ((32 * KIB, 1.0), (MIB, 4.0), (2**40, 100.0))
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 64, 1000])
+def test_a_cycle_goes_through_every_place_once(places):
+    following = latency.cycle(places, np.random.default_rng(1))
+    place, seen = 0, []
+    for _ in range(places):
+        seen.append(place)
+        place = int(following[place])
+    assert place == 0 and sorted(seen) == list(range(places))
+
+
+def test_the_chase_follows_the_numbers():
+    memory = np.array([3, 0, 1, 2], np.uint64)
+    assert [latency.chase(memory, np.uint64(0), steps) for steps in range(6)] == [0, 3, 2, 1, 0, 3]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.15])
+def test_plateaus_are_found_and_named_after_the_caches(noise):
+    found = made_up(THREE, noise=noise).plateaus()
+    assert [one.name for one in found] == ["L1", "L2", "memory"]
+    assert [one.nanoseconds for one in found] == pytest.approx([1, 4, 100], rel=0.16)
+    assert [one.size_bytes for one in found] == [32 * KIB, MIB, None]
+
+
+def test_the_climb_is_where_the_curve_climbs():
+    first, second, last = made_up(THREE).plateaus()
+    assert 32 * KIB < first.edge_bytes < 32 * KIB * 2**0.5
+    assert MIB < second.edge_bytes < MIB * 2**0.5
+    assert last.edge_bytes is None
+
+
+def test_a_cache_of_which_one_has_only_a_part_is_said():
+    caches = (*CACHES, CacheLevel(3, 512 * MIB, 64, 16, 2))
+    steps = ((32 * KIB, 1.0), (MIB, 4.0), (12 * MIB, 30.0), (2**40, 150.0))
+    curve = made_up(steps, caches)
+    assert [one.name for one in curve.plateaus()] == ["L1", "L2", "L3", "memory"]
+    assert "leaves L3 long before the size" in str(curve.table())
+    assert "long before" not in str(made_up(THREE).table())
+
+
+def test_two_levels_that_are_alike_are_one_plateau():
+    assert len(made_up(((32 * KIB, 1.0), (MIB, 1.1), (2**40, 90.0))).plateaus()) == 2
+
+
+def test_a_curve_is_measured_where_it_was_asked_for():
+    sizes = [8 * KIB, 16 * KIB, 32 * KIB]
+    curve = latency.measure(sizes=sizes)
+    assert curve.sizes == tuple(sizes)
+    assert all(0.1 < ns < 1000 for ns in curve.nanoseconds)
+    assert curve.at(17 * KIB) == curve.nanoseconds[1]
+
+
+@pytest.mark.parametrize("pages", ["small", "huge"])
+def test_pages_can_be_chosen_or_it_is_said_that_they_cannot(pages):
+    try:
+        curve = latency.measure(pages, [8 * KIB, 4 * MIB])
+    except RuntimeError as problem:
+        assert "take pages=" in str(problem)
+    else:
+        assert curve.pages == pages and len(curve.nanoseconds) == 2
+
+
+def test_a_system_without_huge_pages_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
+    with pytest.raises(RuntimeError, match="does not let a program ask for huge pages"):
+        latency.measure("huge", [8 * KIB])
+
+
+@pytest.mark.parametrize("sizes", [[], [64], [8192, 4096], [4096, 4096]])
+def test_sizes_that_make_no_curve_are_refused(sizes):
+    with pytest.raises(ValueError, match="rising numbers of bytes"):
+        latency.measure(sizes=sizes)
+
+
+def test_unknown_pages_are_refused():
+    with pytest.raises(ValueError, match="must be one of system, small, huge"):
+        latency.measure("large", [8 * KIB])
+
+
+def test_default_sizes_leave_the_last_cache_but_not_the_limit():
+    sizes = latency.default_sizes(CACHES)
+    assert sizes == sorted(set(sizes)) and sizes[0] == 4 * KIB
+    assert 4 * MIB <= sizes[-1] <= latency.LARGEST
+    huge = (CacheLevel(1, 512 * MIB, 64, 16, 1),)
+    assert latency.default_sizes(huge)[-1] <= latency.LARGEST
+
+
+def test_the_figure_says_what_was_found():
+    picture = views.latency(made_up(THREE))
+    assert "memory takes 100x as long as one from L1" in picture.alt
+    assert "Plateaus: L1 1.0 ns, L2 4.0 ns, memory 100 ns." in picture.alt
+    both = views.latency({"small": made_up(THREE), "huge": made_up(THREE)}, title="Two kinds of pages")
+    assert "Two kinds of pages" in both.alt and "huge: 1.0 ns at 4 KiB, 100 ns at 64 MiB." in both.alt
+    with pytest.raises(ValueError, match="no curve to draw"):
+        views.latency({})
+
+
+@pytest.mark.timing
+def test_memory_takes_longer_than_the_first_cache():
+    curve = latency.measure(sizes=[8 * KIB, 64 * MIB])
+    assert curve.nanoseconds[1] > 3 * curve.nanoseconds[0]
