@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from course_lib.measure.comparison import Comparison, Row
 
 WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
-TITLE_WIDTH = 66
+TITLE_WIDTH = 76
+LABEL_WIDTH = 80
 
 
 def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> theme.Picture:
@@ -42,12 +43,12 @@ def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> t
         axes.set_ylim(len(names) - 0.5, -0.95 if guessed is not None else -0.6)
         what = "speed" if speed else "time"
         scale = ", logarithmic" if is_log else ""
-        axes.set_xlabel(
-            f"{what} relative to {comparison.baseline}{scale} (whiskers: middle half of the samples)"
-        )
+        label = f"{what} relative to {comparison.baseline}{scale} (whiskers: middle half of the samples)"
+        axes.set_xlabel(textwrap.fill(label, LABEL_WIDTH))
         axes.grid(False, axis="y")
         axes.set_axisbelow(True)
-        axes.set_title(textwrap.fill(title, TITLE_WIDTH))
+        # of the figure, not of the axes: long names beside the bars would push it over the right edge
+        fig.suptitle(textwrap.fill(title, TITLE_WIDTH), x=0.01, ha="left", fontsize=13, fontweight="bold")
         if guessed is not None:
             _draw_guess(axes, guessed, guess_label, is_log)
         return theme.Picture.of(fig, _alt(comparison, title, values, what, guessed, guess_label))
