@@ -105,7 +105,10 @@ def test_solutions_are_canonical_and_their_cells_short(chapter):
     for cell in read_notebook(source_of(chapter))["cells"]:
         lines = text_of(cell).splitlines()
         solution_marks = 2 if grader_of(cell).get("solution") else 0
-        assert len(lines) - solution_marks <= 15, cell["id"]
+        longest = (
+            20 if cell["id"].endswith("-given") else 15
+        )  # a whole function to be mended is given at once
+        assert len(lines) - solution_marks <= longest, cell["id"]
         assert max(map(len, lines)) <= 110 or cell["cell_type"] == "markdown", cell["id"]
 
 

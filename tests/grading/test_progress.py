@@ -19,6 +19,14 @@ from course_lib.measure.store import Store
 
 RIGHT = "def dot(row, col):\n    return sum(a * b for a, b in zip(row, col))\n"
 FAULTY = "def dot(row, col):\n    return 0.0\n"
+
+
+@pytest.fixture(autouse=True)
+def two_chapters(monkeypatch):
+    """The page of a course of two chapters, however many there are."""
+    monkeypatch.setattr(registry, "CHAPTERS", {name: registry.CHAPTERS[name] for name in ("01", "02")})
+
+
 DAYS = ("2026-05-03T12:00:00+00:00", "2026-05-09T12:00:00+00:00")
 
 
