@@ -30,7 +30,7 @@ import threading
 import numpy as np
 
 from course_lib.circles.front_door import Array
-from course_lib.circles.vectors import add, broadcast, fma, lanes, load, prefetch, store, zero
+from course_lib.circles.vectors import add, broadcast, fma, lanes, load, prefetch, prefetch_row, store, zero
 from course_lib.measure import hardware
 from course_lib.measure.jit import compiled, inlined
 
@@ -44,6 +44,7 @@ MR = 6
 ROW_BYTES = (4 if REGISTERS == 32 else 2) * BITS // 8  # NR = ROW_BYTES / itemsize
 KC = 512 if L2_BYTES >= 2**20 else 256
 BLOCK_BYTES = min(max(L2_BYTES // 2, KC * ROW_BYTES), 2**22)  # KC x NC numbers of B
+ROWS_AHEAD = 16  # of a panel, asked for before they are needed: about 200 clock cycles
 ALIGNMENT = 64
 
 kernel = compiled(cache=not FORCED_BITS)
@@ -60,6 +61,7 @@ def tile_of(depth, A, a, lda, B, b, ahead):
     c0 = c1 = c2 = c3 = c4 = c5 = zero(B, ROW_BYTES)
     for k in range(depth):
         prefetch(A, ahead + k)
+        prefetch_row(B, b + (k + ROWS_AHEAD) * width, ROW_BYTES)  # from L2, or from the next panel
         row = load(B, b + k * width, ROW_BYTES)
         c0 = fma(broadcast(A, a + k, row), row, c0)
         c1 = fma(broadcast(A, a + lda + k, row), row, c1)
@@ -100,7 +102,7 @@ def edge_tile(rows, columns, depth, A, a, lda, B, b, C, c, ldc, accumulate, spar
     width = lanes(B, ROW_BYTES)
     tile = MR * KC  # where the tile begins in the spare memory
     if rows < MR:
-        spare[:tile] = 0
+        spare[rows * KC : tile] = 0
         for i in range(rows):
             spare[i * KC : i * KC + depth] = A[a + i * lda : a + i * lda + depth]
         micro_kernel(depth, spare, 0, KC, B, b, spare, tile, width, False, 0)
@@ -113,16 +115,22 @@ def edge_tile(rows, columns, depth, A, a, lda, B, b, C, c, ldc, accumulate, spar
 
 
 @kernel
-def pack(B, b, ldb, depth, columns, panel):
-    """Copy B[b], `depth` rows of up to NR columns, row stride ldb, into a panel: depth x NR, zeros behind."""
+def pack(B, b, ldb, depth, columns, block):
+    """Copy B[b], depth x columns with row stride ldb, into panels of depth x NR, the last filled with zeros.
+
+    Each row of B is read from end to end and dealt out to the panels: pages of memory are changed less often
+    than if the panels were filled one after the other.
+    """
     width = lanes(B, ROW_BYTES)
-    if columns >= width:
-        for k in range(depth):
-            store(panel, k * width, load(B, b + k * ldb, ROW_BYTES))
-        return
-    panel[: depth * width] = 0
+    whole = columns // width * width
     for k in range(depth):
-        panel[k * width : k * width + columns] = B[b + k * ldb : b + k * ldb + columns]
+        for j in range(0, whole, width):
+            store(block, j * depth + k * width, load(B, b + k * ldb + j, ROW_BYTES))
+    if whole < columns:
+        last, rest = block[whole * depth :], columns - whole
+        last[: depth * width] = 0
+        for k in range(depth):
+            last[k * width : k * width + rest] = B[b + k * ldb + whole : b + k * ldb + columns]
 
 
 @kernel
@@ -156,8 +164,7 @@ def multiply(A, B, C, M, K, N, memory):
         for d in range(depths):  # loop 4: depth
             k = K * d // depths
             depth = K * (d + 1) // depths - k
-            for p in range(0, columns, width):
-                pack(B, k * N + j + p, N, depth, columns - p, block[p * depth :])
+            pack(B, k * N + j, N, depth, columns, block)
             multiply_band(A, k, K, M, depth, block, C, j, N, columns, d > 0, spare)  # loop 3: one band
 
 

@@ -63,13 +63,16 @@ def add_rows(X, first, second, factors, length, out, at):
 
 
 @kernel
-def pack_sum(B, first, second, factors, ldb, depth, columns, panel):
+def pack_sum(B, first, second, factors, ldb, depth, columns, block):
     """Do the work of `pack` for the sum of two blocks of B."""
     width = lanes(B, ROW_BYTES)
-    if columns < width:
-        panel[: depth * width] = 0
+    if columns % width:
+        block[columns // width * width * depth :][: depth * width] = 0
     for k in range(depth):
-        add_rows(B, first + k * ldb, second + k * ldb, factors, min(columns, width), panel, k * width)
+        one, two = first + k * ldb, second + k * ldb
+        for j in range(0, columns, width):
+            at = j * depth + k * width
+            add_rows(B, one + j, two + j, factors, min(columns - j, width), block, at)
 
 
 @kernel
@@ -157,12 +160,11 @@ def multiply(A, B, C, m, k, n, lda, ldb, ldc, block, slivers, tile):
             for part in range(blocks):
                 first = panels * part // blocks * width
                 columns = min(panels * (part + 1) // blocks * width, n) - first
-                for p in range(0, columns, width):
-                    at, panel = k0 * ldb + first + p, block[p * depth :]
-                    if sources == 1:
-                        pack(B, of_b[0] + at, ldb, depth, columns - p, panel)
-                    else:
-                        pack_sum(B, of_b[0] + at, of_b[1] + at, by_b, ldb, depth, columns - p, panel)
+                one, two = of_b[0] + k0 * ldb + first, of_b[1] + k0 * ldb + first
+                if sources == 1:
+                    pack(B, one, ldb, depth, columns, block)
+                else:
+                    pack_sum(B, one, two, by_b, ldb, depth, columns, block)
                 for i in range(0, m, MR):
                     rows, c = min(MR, m - i), i * ldc + first
                     ours, a, stride = A, of_a[0] + i * lda + k0, lda

@@ -64,9 +64,11 @@ def multiply(A, B, C, M, K, N, bands, groups, memory):
             for part in numba.prange(bands * groups):
                 band, group = part // groups, part % groups
                 first, last = _span(panels, pieces, n * groups + group)
-                for p in range(first + band, last, bands):
-                    at = size + (p - first) * width * depth
-                    pack(B, k * N + p * width, N, depth, N - p * width, memory[group, at:])
+                left, right = _span(last - first, bands, band)  # this core's share of the panels
+                if left < right:
+                    j = (first + left) * width
+                    columns = min((first + right) * width, N) - j
+                    pack(B, k * N + j, N, depth, columns, memory[group, size + left * width * depth :])
             for part in numba.prange(bands * groups):  # loop 3: bands
                 band, group = part // groups, part % groups
                 first, last = _span(panels, pieces, n * groups + group)

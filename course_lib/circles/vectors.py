@@ -1,4 +1,4 @@
-"""Vectors for compiled loops: the eight operations out of which the `simd` rung is made.
+"""Vectors for compiled loops: the nine operations out of which the `simd` rung is made.
 
 Numba has no vector type, so here is one. A `Row` is a piece of a matrix row that lives in registers: one LLVM
 vector of `row_bytes` bytes, which LLVM spreads over as many registers as it takes (256 bytes are four 512-bit
@@ -23,6 +23,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
 _INDEX = ir.IntType(32)
+_LINE_BYTES = 64  # of a cache line; where lines are longer, some are asked for twice
 
 
 class Row(types.Type):
@@ -115,17 +116,27 @@ def add(typing, x, y):
 
 @intrinsic
 def prefetch(typing, array, index):
-    """Ask for the cache line of array[index]; the CPU may ignore it, and any index is harmless."""
+    """Ask for the cache line of array[index] in the L2 cache; the CPU may ignore it, any index is harmless."""
 
     def generate(context, builder, signature, arguments):
-        place = _as(_place(context, builder, signature, arguments), builder, ir.IntType(8))
-        kind = ir.FunctionType(ir.VoidType(), [place.type, _INDEX, _INDEX, _INDEX])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        to_read, into_level_2, data = _INDEX(0), _INDEX(2), _INDEX(1)
-        builder.call(function, [place, to_read, into_level_2, data])
+        _prefetch(builder, _place(context, builder, signature, arguments), level=2)
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@intrinsic
+def prefetch_row(typing, array, index, row_bytes):
+    """Ask for all cache lines of the Row from `index` on in the L1 cache; harmless as `prefetch` is."""
+    row = _row(array, row_bytes)
+
+    def generate(context, builder, signature, arguments):
+        place = _place(context, builder, signature, arguments)
+        for first in range(0, row.lanes, _LINE_BYTES // _size(row)):
+            _prefetch(builder, builder.gep(place, [_INDEX(first)]), level=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, row_bytes), generate
 
 
 @intrinsic
@@ -158,3 +169,11 @@ def _place(context, builder, signature, arguments):
 
 def _as(pointer, builder, kind):
     return builder.bitcast(pointer, kind.as_pointer())
+
+
+def _prefetch(builder, place, level):
+    place = _as(place, builder, ir.IntType(8))
+    kind = ir.FunctionType(ir.VoidType(), [place.type, _INDEX, _INDEX, _INDEX])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    to_read, locality, data = _INDEX(0), _INDEX(4 - level), _INDEX(1)
+    builder.call(function, [place, to_read, locality, data])
