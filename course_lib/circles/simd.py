@@ -51,14 +51,14 @@ kernel = compiled(cache=not FORCED_BITS)
 
 
 @inlined
-def tile_of(depth, A, a, lda, B, b, ahead):
-    """Return the MR rows of a tile: the sliver A[a] times the panel B[b], by `depth` rank-1 updates.
+def add_products(tile, depth, A, a, lda, B, b, ahead):
+    """Return the MR rows of a tile plus the sliver A[a] times the panel B[b]: `depth` rank-1 updates.
 
     A sliver is MR rows of `depth` numbers with row stride lda, a panel `depth` rows of NR. A[ahead:] will be
     needed next. Both arrays are flat.
     """
     width = lanes(B, ROW_BYTES)  # NR
-    c0 = c1 = c2 = c3 = c4 = c5 = zero(B, ROW_BYTES)
+    c0, c1, c2, c3, c4, c5 = tile
     for k in range(depth):
         prefetch(A, ahead + k)
         prefetch_row(B, b + (k + ROWS_AHEAD) * width, ROW_BYTES)  # from L2, or from the next panel
@@ -72,10 +72,17 @@ def tile_of(depth, A, a, lda, B, b, ahead):
     return c0, c1, c2, c3, c4, c5
 
 
+@inlined
+def empty_tile(B):
+    """Return MR rows of zeros."""
+    nothing = zero(B, ROW_BYTES)
+    return nothing, nothing, nothing, nothing, nothing, nothing
+
+
 @kernel
 def micro_kernel(depth, A, a, lda, B, b, C, c, ldc, accumulate, ahead):
     """Set (or add to) C[c], an MR x NR tile with row stride ldc, the sliver A[a] times the panel B[b]."""
-    c0, c1, c2, c3, c4, c5 = tile_of(depth, A, a, lda, B, b, ahead)
+    c0, c1, c2, c3, c4, c5 = add_products(empty_tile(B), depth, A, a, lda, B, b, ahead)
     if accumulate:
         c0 = add(load(C, c, ROW_BYTES), c0)
         c1 = add(load(C, c + ldc, ROW_BYTES), c1)

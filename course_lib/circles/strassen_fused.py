@@ -9,6 +9,8 @@ the classical algorithm updates 8, and the larger rounding error (see `strassen.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from course_lib.circles import simd
@@ -17,17 +19,18 @@ from course_lib.circles.simd import (
     BLOCK_BYTES,
     MR,
     ROW_BYTES,
+    add_products,
     aligned,
     contiguous,
+    empty_tile,
     kernel,
     micro_kernel,
     pack,
-    tile_of,
 )
-from course_lib.circles.strassen import INTO, LEFT, RIGHT, add_peeled, is_safe
-from course_lib.circles.vectors import broadcast, fma, lanes, load, prefetch, store
+from course_lib.circles.strassen import INTO, LEFT, RIGHT, add_peeled
+from course_lib.circles.vectors import broadcast, fma, lanes, load, prefetch_row, store
 
-CACHE_LINE = 64  # bytes
+STRETCH = 64  # steps of a tile between two requests for rows of C
 DEPTH_BYTES = 4096  # of a sliver's row: deeper than in `simd`, as every block of C is visited more often
 SMALLEST = 2048  # a product with M, K or N below this is left to the classical algorithm
 
@@ -78,7 +81,15 @@ def pack_sum(B, first, second, factors, ldb, depth, columns, block):
 @kernel
 def scatter_tile(depth, A, a, lda, B, b, C, c, ldc, starts, factors, count, ahead):
     """Add the sliver A[a] times the panel B[b] to `count` blocks of C, each with its factor, at offset c."""
-    c0, c1, c2, c3, c4, c5 = tile_of(depth, A, a, lda, B, b, ahead)
+    width = lanes(B, ROW_BYTES)
+    tile = empty_tile(B)
+    for k in range(0, depth, STRETCH):
+        row = k // STRETCH  # of the tiles of C: asked for one by one, all at once would hold up B
+        if row < count * MR:
+            prefetch_row(C, c + starts[row // MR] + row % MR * ldc, ROW_BYTES)
+        steps = min(STRETCH, depth - k)
+        tile = add_products(tile, steps, A, a + k, lda, B, b + k * width, ahead + k)
+    c0, c1, c2, c3, c4, c5 = tile
     for block in range(count):
         at, sign = c + starts[block], broadcast(factors, block, c0)
         store(C, at, fma(sign, c0, load(C, at, ROW_BYTES)))
@@ -98,16 +109,6 @@ def scatter_edge(rows, columns, tile, C, c, ldc, starts, factors, count):
             ours, theirs = tile[i * width :][:columns], C[c + starts[block] + i * ldc :][:columns]
             for j in range(columns):
                 theirs[j] += factors[block] * ours[j]
-
-
-@kernel
-def prefetch_tiles(C, c, ldc, starts, count):
-    """Ask for the tiles that will be added to: they are far apart, and the products take a while."""
-    line = CACHE_LINE // C.itemsize
-    for block in range(count):
-        for i in range(MR):
-            for j in range(0, lanes(C, ROW_BYTES), line):
-                prefetch(C, c + starts[block] + i * ldc + j)
 
 
 @kernel
@@ -131,7 +132,6 @@ def multiply_sliver(rows, depth, A, a, lda, block, columns, C, c, ldc, starts, f
     for j in range(0, columns, width):
         right = min(width, columns - j)
         if rows == MR and right == width:
-            prefetch_tiles(C, c + j, ldc, starts, targets)
             ahead = a + (MR + min(MR, j // width)) * lda
             scatter_tile(depth, A, a, lda, block, j * depth, C, c + j, ldc, starts, factors, targets, ahead)
         else:
@@ -180,11 +180,11 @@ def multiply(A, B, C, m, k, n, lda, ldb, ldc, block, slivers, tile):
 def matmul(A: Array, B: Array, smallest: int = SMALLEST) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, on one core.
 
-    One level of Strassen where M, K and N are at least `smallest` (and 2) and the operands are safe (see
-    `strassen.is_safe`), else the classical product.
+    One level of Strassen where M, K and N are at least `smallest` (and 2), else the classical product; also
+    where a sum overflowed or there was NaN or inf to spread, which shows in C afterwards.
     """
     (M, K), N = A.shape, B.shape[1]
-    if min(M, K, N) < max(smallest, 2) or not is_safe(A, B):
+    if min(M, K, N) < max(smallest, 2):
         return simd.matmul(A, B)
     A, B, C = contiguous(A), contiguous(B), np.zeros((M, N), A.dtype)
     flat = A.reshape(-1), B.reshape(-1), C.reshape(-1)
@@ -193,4 +193,5 @@ def matmul(A: Array, B: Array, smallest: int = SMALLEST) -> Array:
     slivers, tile = aligned((M // 2 + MR) * most, A.dtype), aligned(MR * width, A.dtype)
     multiply(*flat, M // 2, K // 2, N // 2, K, N, N, block, slivers, tile)
     add_peeled(A, B, C)
-    return C
+    is_finite = math.isfinite(np.vdot(C, C))  # one pass over C; `strassen.is_safe` needs two, over A and B
+    return C if is_finite else simd.matmul(A, B)
