@@ -94,7 +94,9 @@ def test_the_micro_kernel_of_the_simd_rung_is_found_and_has_no_spills(dtype):
     room = np.zeros(2**14, dtype)
     NR = simd.ROW_BYTES // room.itemsize
     simd.micro_kernel(8, room, 0, 8, room, 0, room, 2**13, NR, False, 0)
-    versions = [s for s in simd.micro_kernel.signatures if s[1].dtype.name == dtype]  # others may be compiled too
+    versions = [
+        s for s in simd.micro_kernel.signatures if s[1].dtype.name == dtype
+    ]  # others may be compiled too
     loop = assembly.inspect(simd.micro_kernel, versions[-1]).hot
     registers = simd.ROW_BYTES * 8 // simd.BITS
     assert loop.n_fma == simd.MR * registers
