@@ -116,7 +116,7 @@ def add(typing, x, y):
 
 @intrinsic
 def prefetch(typing, array, index):
-    """Ask for the cache line of array[index] in the L2 cache; the CPU may ignore it, any index is harmless."""
+    """Ask for the cache line of array[index] in L2; the CPU may ignore it, and any index is harmless."""
 
     def generate(context, builder, signature, arguments):
         _prefetch(builder, _place(context, builder, signature, arguments), level=2)
