@@ -35,7 +35,9 @@ from course_lib.measure import hardware
 from course_lib.measure.jit import compiled, inlined
 
 #: Vector bits of the tile. The variable is for experiments with narrow tiles; their code is not kept on disk.
-FORCED_BITS = os.environ.get("COURSE_LIB_SIMD_BITS")
+FORCED_BITS = os.environ.get("COURSE_LIB_SIMD_BITS") or None
+if FORCED_BITS not in (None, "128", "256", "512"):
+    raise ValueError(f"COURSE_LIB_SIMD_BITS is {FORCED_BITS!r}, not 128, 256 or 512: set one of them or none.")
 BITS = int(FORCED_BITS or max(128, hardware.simd()[1]))
 REGISTERS = 32 if BITS == 512 or hardware.simd()[0] == "NEON" else 16
 L2_BYTES = next((cache.size_bytes for cache in hardware.caches() if cache.level == 2), 2**19)

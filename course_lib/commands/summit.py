@@ -57,6 +57,7 @@ ALL_CORES = Goal("threads, all cores, squares", "openblas", 1.0, 0.95)
 SKINNY_ONE = Goal("simd, one core, skinny", "openblas", None, 0.9)
 SKINNY_ALL = Goal("threads, all cores, skinny", "openblas", None, 0.9)
 INSTALLED = Goal("simd, one core, against NumPy with narrower kernels", "numpy", 1.6, None)
+INSTALLED_256 = Goal("simd, one core, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, 1.6, None)
 UNROLLED = Goal("unrolled, one core, against NumPy as installed", "numpy", None, 0.9)
 UNROLLED_256 = Goal("unrolled, one core, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, None, 0.9)
 STRASSEN = Goal("strassen-fused, one core, against simd", "simd", None, 1.08)
@@ -92,6 +93,7 @@ def _plan(squares: Sequence[int] | None, cores: int) -> Iterable[tuple]:
     from course_lib.measure import machine
 
     tuned = ("openblas",) if not machine.missing("openblas") else ()
+    has_narrower = tuned and machine.describe().simd == "AVX-512"
     sizes = [(n, n, n) for n in squares or SQUARES]
     for dtype in ladder.FLOATS:
         for shapes, one, all_cores in ((sizes, ONE_CORE, ALL_CORES), (SKINNY, SKINNY_ONE, SKINNY_ALL)):
@@ -99,12 +101,14 @@ def _plan(squares: Sequence[int] | None, cores: int) -> Iterable[tuple]:
                 yield one, ("simd", "numpy", *tuned), shape, dtype, 1
                 if cores > 1:
                     yield all_cores, ("threads", "numpy", *tuned), shape, dtype, cores
-        if machine.blas_is_behind():
-            for shape in sizes:
+        for shape in sizes:
+            if machine.blas_is_behind():
                 yield INSTALLED, ("simd", "numpy", *tuned), shape, dtype, 1
+            elif has_narrower:  # what a NumPy that does not know this CPU would take
+                yield INSTALLED_256, ("simd", "numpy", AS_WIDE_AS_LOOPS), shape, dtype, 1
     for shape in [shape for shape in sizes if shape[0] <= 2048]:
         yield UNROLLED, ("unrolled", "numpy", *tuned), shape, "float32", 1
-        if tuned and machine.describe().simd == "AVX-512":
+        if has_narrower:
             yield UNROLLED_256, ("unrolled", "numpy", AS_WIDE_AS_LOOPS), shape, "float32", 1
     yield STRASSEN, ("strassen-fused", "simd", "numpy", *tuned), sizes[-1], "float32", 1
 
