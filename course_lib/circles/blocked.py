@@ -7,6 +7,8 @@ E. Rothberg, M. Wolf, "The cache performance and optimizations of blocked algori
 
 from __future__ import annotations
 
+import numbers
+
 import numpy as np
 
 from course_lib.circles.front_door import Array
@@ -32,7 +34,12 @@ def multiply(A, B, C, block):
 
 
 def matmul(A: Array, B: Array, block: int = BLOCK) -> Array:
-    """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, in blocks."""
+    """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, in blocks.
+
+    Raises ValueError for a block size that is no whole number of at least 1.
+    """
+    if not isinstance(block, numbers.Integral) or block < 1:
+        raise ValueError(f"block is {block!r}, but it must be a whole number of at least 1.")
     A, B = (np.require(X, requirements=("C", "ALIGNED")) for X in (A, B))
     C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
     multiply(A, B, C, block)

@@ -60,6 +60,8 @@ def kernels(core: str | None = None) -> str:
 def matmul(A: Array, B: Array, core: str | None = None) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, by the kernels of `core`."""
     (M, K), N = A.shape, B.shape[1]
+    if not (M and K and N):
+        return np.zeros((M, N), A.dtype)
     A, B, C = contiguous(A), contiguous(B), np.empty((M, N), A.dtype)
     gemm = library(core)(A.dtype.name)
     a, b, c = A.ctypes.data, B.ctypes.data, C.ctypes.data

@@ -8,7 +8,7 @@ de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2
     5  columns of B and C in blocks of NC              packed block of B, KC x NC:  half of the L2 cache
     4    depth in blocks of KC                         (pack the block of B into panels of NR columns)
     3      rows of A and C in bands                    one band here; circle 5 gives every core its own
-    2        slivers of MR rows of A                   sliver of A, MR x KC:        L1 cache
+    2        slivers of MR rows of A                   sliver of A, MR x KC:        the L2 cache as well
     1          panels of NR columns of B               tile of C, MR x NR:          registers
     0            micro-kernel: KC rank-1 updates of the tile
 
@@ -18,8 +18,8 @@ de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2
               +--------+                  of A is broadcast once and used NR times: 24 FMAs for 10 loads.
        KC
     +------+  +--------+                  BLIS also packs A. Here the rows of A are read along k, which is how
-    |sliver|  | tile   | MR = 6           they lie in memory, and while a tile is computed a row of the next
-    +------+  +--------+                  sliver is prefetched: packing A was slower on all shapes measured.
+    |sliver|  | tile   | MR = 6           they lie in memory. A panel is larger than L1: it streams through it,
+    +------+  +--------+                  and both are asked for before they are needed (prefetch).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from course_lib.measure.jit import compiled, inlined
 #: Vector bits of the tile. The variable is for experiments with narrow tiles; their code is not kept on disk.
 FORCED_BITS = os.environ.get("COURSE_LIB_SIMD_BITS") or None
 if FORCED_BITS not in (None, "128", "256", "512"):
-    raise ValueError(f"COURSE_LIB_SIMD_BITS is {FORCED_BITS!r}, not 128, 256 or 512: set one of them or none.")
+    raise ValueError(f"COURSE_LIB_SIMD_BITS is {FORCED_BITS!r}, not 128, 256 or 512: set one of them.")
 BITS = int(FORCED_BITS or max(128, hardware.simd()[1]))
 REGISTERS = 32 if BITS == 512 or hardware.simd()[0] == "NEON" else 16
 L2_BYTES = next((cache.size_bytes for cache in hardware.caches() if cache.level == 2), 2**19)
@@ -46,7 +46,7 @@ MR = 6
 ROW_BYTES = (4 if REGISTERS == 32 else 2) * BITS // 8  # NR = ROW_BYTES / itemsize
 KC = 512 if L2_BYTES >= 2**20 else 256
 BLOCK_BYTES = min(max(L2_BYTES // 2, KC * ROW_BYTES), 2**22)  # KC x NC numbers of B
-ROWS_AHEAD = 16  # of a panel, asked for before they are needed: about 200 clock cycles
+ROWS_AHEAD = 16  # of a panel that are asked for before they are needed
 ALIGNMENT = 64
 
 kernel = compiled(cache=not FORCED_BITS)
@@ -105,8 +105,8 @@ def edge_tile(rows, columns, depth, A, a, lda, B, b, C, c, ldc, accumulate, spar
     """Do the micro-kernel's work where fewer than MR rows or NR columns are left: in spare memory.
 
     A vector written past the end of C would destroy what lies there. `spare` holds MR * (KC + NR) numbers.
-    The missing rows are zeros: whatever else lay there could be denormal, and arithmetic on those is a
-    hundred times slower.
+    The missing rows are zeros: whatever else lay there could be denormal, and arithmetic on those is many
+    times slower.
     """
     width = lanes(B, ROW_BYTES)
     tile = MR * KC  # where the tile begins in the spare memory
@@ -203,6 +203,8 @@ def contiguous(X: Array) -> Array:
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64; on one core."""
     (M, K), N = A.shape, B.shape[1]
+    if not (M and K and N):
+        return np.zeros((M, N), A.dtype)
     C = np.empty((M, N), A.dtype)
     flat = contiguous(A).reshape(-1), contiguous(B).reshape(-1), C.reshape(-1)
     multiply(*flat, M, K, N, working_memory(A.dtype))

@@ -86,6 +86,7 @@ def _span(count, parts, part):
 
 
 _own = threading.local()
+_pool = threading.Lock()  # one product at a time: not every threading layer of Numba stands two callers
 _ROW = -(-WORKING_BYTES // 4096) * 4096  # parts do not share a page, and so no cache line
 
 
@@ -99,8 +100,11 @@ def working_memory(parts: int, dtype: np.dtype) -> Array:
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, on Numba's threads."""
     (M, K), N = A.shape, B.shape[1]
+    if not (M and K and N):
+        return np.zeros((M, N), A.dtype)
     C = np.empty((M, N), A.dtype)
     bands, groups = grid(M, N, numba.get_num_threads(), ROW_BYTES // A.itemsize)
     flat = contiguous(A).reshape(-1), contiguous(B).reshape(-1), C.reshape(-1)
-    multiply(*flat, M, K, N, bands, groups, working_memory(bands * groups, A.dtype))
+    with _pool:
+        multiply(*flat, M, K, N, bands, groups, working_memory(bands * groups, A.dtype))
     return C

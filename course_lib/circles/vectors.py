@@ -10,8 +10,7 @@ registers). A Row is an ordinary local of a compiled function:
     store(C, 0, total)
 
 Arrays are flat and C-contiguous, an index counts elements. Nothing is checked: not the bounds, not even for
-a negative index (Python's meaning of -1 costs a comparison and a select at each access: a fifth of the
-speed).
+a negative index (Python's meaning of -1 costs a comparison and a select at each access).
 """
 
 from __future__ import annotations
@@ -67,6 +66,7 @@ def load(typing, array, index, row_bytes):
 @intrinsic
 def store(typing, array, index, row):
     """Write a Row into the flat array from `index` on."""
+    _check(array)
 
     def generate(context, builder, signature, arguments):
         place = _as(_place(context, builder, signature, arguments), builder, arguments[2].type)
@@ -79,6 +79,7 @@ def store(typing, array, index, row):
 @intrinsic
 def broadcast(typing, array, index, like):
     """Return a Row of the type of `like` with array[index] in every lane."""
+    _check(array)
 
     def generate(context, builder, signature, arguments):
         number = builder.load(_place(context, builder, signature, arguments))
@@ -152,9 +153,22 @@ def lanes(typing, array, row_bytes):
 
 def _row(array: types.Array, row_bytes: types.Type) -> Row:
     """Return the type of Row; Numba tries without the constant's value first and takes an error for a no."""
+    _check(array)
     if not isinstance(row_bytes, types.IntegerLiteral):
         raise TypingError("row_bytes is a variable, but it must be a constant: write the number or a global.")
-    return Row(array.dtype, row_bytes.literal_value // (array.dtype.bitwidth // 8))
+    size, item = row_bytes.literal_value, array.dtype.bitwidth // 8
+    if size < item or size & (size - 1):
+        raise TypingError(f"row_bytes is {size}, but it must be a power of two of at least {item} bytes.")
+    return Row(array.dtype, size // item)
+
+
+def _check(array: types.Type) -> None:
+    is_flat = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+    if not is_flat or array.dtype not in (types.float32, types.float64):
+        raise TypingError(
+            f"got {array}, but vectors need a flat, contiguous array of float32 or float64: "
+            "np.ascontiguousarray(X).reshape(-1) makes one."
+        )
 
 
 def _size(row: Row) -> int:

@@ -58,8 +58,10 @@ SKINNY_ONE = Goal("simd, one core, skinny", "openblas", None, 0.9)
 SKINNY_ALL = Goal("threads, all cores, skinny", "openblas", None, 0.9)
 INSTALLED = Goal("simd, one core, against NumPy with narrower kernels", "numpy", 1.6, None)
 INSTALLED_256 = Goal("simd, one core, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, 1.6, None)
-UNROLLED = Goal("unrolled, one core, against NumPy as installed", "numpy", None, 0.9)
-UNROLLED_256 = Goal("unrolled, one core, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, None, 0.9)
+UNROLLED = Goal("unrolled, one core, squares to 2048, against NumPy as installed", "numpy", None, 0.9)
+UNROLLED_256 = Goal(
+    "unrolled, one core, squares to 2048, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, None, 0.9
+)
 STRASSEN = Goal("strassen-fused, one core, against simd", "simd", None, 1.08)
 
 
@@ -90,6 +92,7 @@ def measure(
 
 def _plan(squares: Sequence[int] | None, cores: int) -> Iterable[tuple]:
     """Yield (goal, rungs, shape, dtype, threads) of every line."""
+    from course_lib.circles.strassen_fused import SMALLEST
     from course_lib.measure import machine
 
     tuned = ("openblas",) if not machine.missing("openblas") else ()
@@ -106,11 +109,12 @@ def _plan(squares: Sequence[int] | None, cores: int) -> Iterable[tuple]:
                 yield INSTALLED, ("simd", "numpy", *tuned), shape, dtype, 1
             elif has_narrower:  # what a NumPy that does not know this CPU would take
                 yield INSTALLED_256, ("simd", "numpy", AS_WIDE_AS_LOOPS), shape, dtype, 1
-    for shape in [shape for shape in sizes if shape[0] <= 2048]:
-        yield UNROLLED, ("unrolled", "numpy", *tuned), shape, "float32", 1
-        if has_narrower:
-            yield UNROLLED_256, ("unrolled", "numpy", AS_WIDE_AS_LOOPS), shape, "float32", 1
-    yield STRASSEN, ("strassen-fused", "simd", "numpy", *tuned), sizes[-1], "float32", 1
+        for shape in [shape for shape in sizes if shape[0] <= 2048]:
+            yield UNROLLED, ("unrolled", "numpy", *tuned), shape, dtype, 1
+            if has_narrower:
+                yield UNROLLED_256, ("unrolled", "numpy", AS_WIDE_AS_LOOPS), shape, dtype, 1
+    if sizes[-1][0] >= SMALLEST:  # below, strassen-fused is simd itself
+        yield STRASSEN, ("strassen-fused", "simd", "numpy", *tuned), sizes[-1], "float32", 1
 
 
 def _compare(rungs: Sequence[str], shape: Shape, dtype: str, threads: int, budget_s: float, save: bool):

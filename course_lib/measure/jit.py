@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
+
+from course_lib.measure import hardware
 
 
 def compiled(function: Callable | None = None, *, cache: bool = True, **options: Any) -> Callable:
@@ -16,13 +22,42 @@ def compiled(function: Callable | None = None, *, cache: bool = True, **options:
     """
     if function is None:
         return lambda inner: compiled(inner, cache=cache, **options)
-    options = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        return njit(cache=cache, **options)(function)
-    except RuntimeError:  # neither the course's folder nor the user's cache folder can be written
-        return njit(**options)(function)
+    dispatcher = njit(**{"nogil": True, "error_model": "numpy", **options})(function)
+    if cache:
+        try:
+            dispatcher._cache = _Cache(function)
+        except RuntimeError:  # neither the course's folder nor the user's cache folder can be written
+            pass
+    return dispatcher
 
 
 def inlined(function: Callable) -> Callable:
     """Return `function` such that Numba copies its body into every compiled function that calls it."""
     return njit(inline="always")(function)
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, for functions that are made of more than their own file.
+
+    Numba takes kept machine code for valid as long as the function's own file and the kind of CPU are the
+    same. Ours also contains the code of functions from other files, and block sizes that come from this
+    machine's caches. Code made with other ones would write beyond the memory that today's sizes ask for.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self._made_from = made_from()
+
+    def _index_key(self, signature: Any, codegen: Any) -> tuple:
+        return (*super()._index_key(signature, codegen), self._made_from)
+
+
+@functools.cache
+def made_from() -> str:
+    """Return a hash of what compiled functions are made from: the files of the course, and the machine."""
+    known = hashlib.sha256(repr((hardware.simd(), hardware.caches())).encode())
+    package = Path(__file__).parent.parent
+    for room in ("circles", "measure", "simulators"):
+        for file in sorted((package / room).glob("*.py")):
+            known.update(file.read_bytes())
+    return known.hexdigest()

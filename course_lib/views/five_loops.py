@@ -52,6 +52,7 @@ class Sizes:
     registers: int
     l1_bytes: int
     l2_bytes: int
+    ahead: int  # rows of a panel that are asked for ahead of time
 
     @property
     def tile_registers(self) -> int:
@@ -76,7 +77,8 @@ def sizes(dtype: str = "float32") -> Sizes:
     NR = simd.ROW_BYTES // itemsize
     NC = max(simd.BLOCK_BYTES // (simd.KC * itemsize) // NR, 1) * NR
     of_caches = known.get(1, 0), known.get(2, 0)
-    return Sizes(dtype, itemsize, simd.MR, NR, simd.KC, NC, simd.BITS, simd.REGISTERS, *of_caches)
+    tile = simd.MR, NR, simd.KC, NC, simd.BITS, simd.REGISTERS
+    return Sizes(dtype, itemsize, *tile, *of_caches, simd.ROWS_AHEAD)
 
 
 def kernel_loops(dtype: str = "float32") -> KernelLoops:
@@ -124,7 +126,7 @@ def title(step: int, own: Sizes) -> str:
         f"Loop 5: B and C in blocks of up to {NC:,} columns (NC)",
         f"Loop 4: depth in blocks of up to {KC} (KC); the block of B is packed into panels, for the L2 cache",
         "Loop 3: rows in bands; one core takes a single band, and the threads of circle 5 one each",
-        f"Loop 2: slivers of {MR} rows of A (MR), {KC} deep, read again for each panel: L1 cache",
+        f"Loop 2: slivers of {MR} rows of A (MR), {KC} deep, read again for each panel: L2 cache",
         f"Loop 1: panels of {NR} columns of B (NR); the tile of C, {MR} x {NR}, moves into registers",
         f"Micro-kernel: for each of the {KC} k a row of the panel meets {MR} numbers of A",
     )[step]
@@ -211,7 +213,7 @@ def memories(step: int, own: Sizes) -> str:
         )
         parts.append(write(14, y + 20, name, bold=True))
         for n, line in enumerate(held.split("; ") if is_full else ["–"]):
-            parts.append(write(14, y + 40 + 18 * n, line, size=12.5))
+            parts.append(write(14, y + 37 + 16 * n, line, size=12.5))
         y += height + 12
     label = ". ".join(
         f"{name}: {held if step >= since else 'nothing yet'}" for name, held, since in _tiers(own)
@@ -223,6 +225,7 @@ def _tiers(own: Sizes) -> tuple[tuple[str, str, int], ...]:
     """Return (memory, what it holds, from which step on), nearest first."""
     sliver, block = own.MR * own.KC * own.itemsize, own.KC * own.NC * own.itemsize
     registers = own.tile_registers + own.row_registers + 1
+    panels = plural(own.NC // own.NR, "panel")
     return (
         (
             f"registers: {own.registers} of {own.bits} bits",
@@ -232,14 +235,14 @@ def _tiers(own: Sizes) -> tuple[tuple[str, str, int], ...]:
         ),
         (
             f"L1 cache{_of(own.l1_bytes)}",
-            f"sliver of A, {own.MR} x {own.KC}: {in_bytes(sliver)}; "
-            f"used for {plural(own.NC // own.NR, 'panel')}, while these stream past from L2",
-            4,
+            f"in passing: for each k a row of the panel and {own.MR} numbers of A; "
+            f"the panel is asked for {own.ahead} rows ahead: {in_bytes(own.ahead * own.NR * own.itemsize)}",
+            6,
         ),
         (
             f"L2 cache{_of(own.l2_bytes)}",
-            f"packed block of B, {own.KC} x {own.NC:,}: {in_bytes(block)}; "
-            "used for every sliver of A: M / MR times",
+            f"packed block of B, {own.KC} x {own.NC:,}: {in_bytes(block)}; used for every sliver of A; "
+            f"sliver of A, {own.MR} x {own.KC}: {in_bytes(sliver)}, used for {panels}",
             2,
         ),
         (

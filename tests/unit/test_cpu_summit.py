@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from course_lib.circles import blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
+from course_lib.circles import blocked, openblas, simd, strassen, strassen_fused, threads, unrolled, vectors
 from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import hardware, machine
 
@@ -196,6 +196,78 @@ def test_products_in_several_python_threads_do_not_mix_their_memory():
         for _ in range(5):
             got = list(pool.map(lambda pair: simd.matmul(*pair), pairs))
             assert all(np.array_equal(one, other) for one, other in zip(got, wanted, strict=True))
+
+
+def test_nothing_is_written_beyond_the_working_memory(monkeypatch):
+    """The shapes fill blocks and spare tiles to the end."""
+    rows = simd.BLOCK_BYTES // simd.ROW_BYTES  # a block of the least depth is this many panels wide
+    for shape in ((13, simd.KC, 1500), (5, simd.KC + 1, 70), (7, 3, min(rows, 64) * 64 + 1)):
+        for dtype in DTYPES:
+            A, B = operands(shape, dtype)
+            around = np.full(simd.WORKING_BYTES + 2**16, 7, np.uint8)
+            monkeypatch.setattr(
+                simd, "working_memory", lambda dtype, room=around: room[: simd.WORKING_BYTES].view(dtype)
+            )
+            assert np.allclose(simd.matmul(A, B), A @ B, rtol=1e-3, atol=1e-3)
+            assert np.all(around[simd.WORKING_BYTES :] == 7)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+@pytest.mark.parametrize("name", RUNGS)
+def test_empty_products_are_right_without_the_front_door(name, shape):
+    M, K, N = shape
+    A, B = np.ones((M, K)), np.ones((K, N))
+    np.full((3, 4), 7.7)  # whatever is left of it must not come back as C
+    C = RUNGS[name](A, B)
+    assert C.shape == (M, N) and not C.any()
+
+
+@pytest.mark.parametrize("block", [0, -4, 1.5, None])
+def test_a_block_without_a_size_is_refused(block):
+    with pytest.raises(ValueError, match="must be a whole number of at least 1"):
+        blocked.matmul(np.ones((2, 2)), np.ones((2, 2)), block=block)
+
+
+def test_products_on_all_cores_from_several_python_threads():
+    """On the threading layer that aborts the process when two callers meet."""
+    program = """
+import threading
+import numpy as np
+from course_lib.circles import threads
+A = np.random.rand(200, 200)
+wanted = threads.matmul(A, A)
+def many():
+    for _ in range(30):
+        assert np.array_equal(threads.matmul(A, A), wanted)
+callers = [threading.Thread(target=many) for _ in range(3)]
+[caller.start() for caller in callers]
+[caller.join() for caller in callers]
+"""
+    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+STRIDED, WHOLE, FEW = np.ones(64, np.float32)[::2], np.arange(64), np.ones((8, 8), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("array", "row_bytes", "said"),
+    [
+        (STRIDED, 32, "flat, contiguous array of float32 or float64"),
+        (WHOLE, 32, "flat, contiguous array of float32 or float64"),
+        (FEW, 32, "flat, contiguous array of float32 or float64"),
+        (np.ones(64), 4, "power of two of at least 8 bytes"),
+        (np.ones(64), 192, "power of two of at least 8 bytes"),
+    ],
+)
+def test_vectors_refuse_what_they_would_get_wrong(array, row_bytes, said):
+    @numba.njit
+    def first(x, out):
+        vectors.store(out, 0, vectors.load(x, 0, row_bytes))
+
+    with pytest.raises(numba.core.errors.TypingError, match=said):
+        first(array, np.zeros(64, array.dtype))
 
 
 def test_the_second_openblas_takes_the_kernels_it_is_told(monkeypatch):
