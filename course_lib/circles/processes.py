@@ -10,13 +10,20 @@ copied through a pipe but a few numbers. Workers are started afresh (`spawn`), s
 importable: a function of this file, not of a notebook. Not a rung of the ladder: starting Python takes
 longer than most products.
 
-Whatever happens, workers and shared memory are gone afterwards (see `measure.children`).
+Whatever happens, workers and shared memory are gone afterwards (see `measure.children`). What remains is
+the small process in which Python itself keeps the list of shared memory, yours too: it ends with Python.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import multiprocessing
 import os
+import pickle
+import shutil
+import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -27,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.circles.front_door import Array, Matmul, check_operands
-from course_lib.measure.children import Children, in_words
+from course_lib.measure.children import SHARED_MEMORY_FOLDER, Children, in_words
 
 MOST_WORKERS = 64
 
@@ -44,7 +51,10 @@ class Workers:
     """Processes that multiply bands of rows until the block is left.
 
     `multiply(A, B)` must be importable (None: NumPy's @, held to one thread in each worker). `time_limit_s`
-    is for the whole block. Raises TimeoutError at the limit, RuntimeError if a worker fails or is killed.
+    is for the whole block. `matmul` may be called from several threads; they take turns. Raises TimeoutError
+    at the limit, RuntimeError if a worker fails or is killed, MemoryError if shared memory is too small.
+    After an error or an interrupt in the middle of a product the workers are ended: an answer that is still
+    under way must never be taken for one to the next question.
     """
 
     def __init__(self, workers: int = 2, multiply: Matmul | None = None, time_limit_s: float = 60) -> None:
@@ -52,10 +62,7 @@ class Workers:
             raise ValueError(
                 f"workers is {workers!r}, but it must be a whole number from 1 to {MOST_WORKERS}."
             )
-        if getattr(multiply, "__module__", "") == "__main__" or "<" in getattr(multiply, "__qualname__", ""):
-            raise ValueError(
-                f"multiply is {multiply!r}, which a new process cannot import: put the function into a file."
-            )
+        _check_multiply(multiply)
         self.pids: tuple[int, ...] = ()
         self.start_s = 0.0  # how long it took until every worker was ready
         self.seconds: tuple[float, ...] = ()  # of each worker for its band, in the last product
@@ -63,12 +70,13 @@ class Workers:
         self._children = Children(time_limit_s)
         self._until = 0.0
         self._team: list[tuple[Any, Any]] = []  # (process, pipe)
+        self._lost = ""  # what ended the workers before the block did
+        self._one_product = threading.RLock()  # a pipe carries one question and its answer at a time
         self._undo = ExitStack()
 
     def __enter__(self) -> Workers:
         start = time.perf_counter()
         self._until = time.monotonic() + self._children.time_limit_s
-        self._undo.callback(_stop_tracker, _tracker_runs())
         self._undo.enter_context(self._children)
         self._undo.callback(self._end)
         try:
@@ -85,7 +93,7 @@ class Workers:
     def _start(self) -> None:
         spawn = multiprocessing.get_context("spawn")
         if os.name == "posix":
-            resource_tracker.ensure_running()  # before `marked`: it cleans up even after us
+            resource_tracker.ensure_running()  # before `marked`: it serves all of Python, not this block
         with self._children.marked():
             for number in range(self._count):
                 ours, theirs = spawn.Pipe()
@@ -102,27 +110,46 @@ class Workers:
     def matmul(self, A: Array, B: Array) -> Array:
         """Return A @ B (M, N): worker w does its band of rows of A (M, K) times all of B (K, N)."""
         check_operands(A, B)
+        with self._one_product:
+            self._check_team()
+            M, N = A.shape[0], B.shape[1]
+            if 0 in (*A.shape, *B.shape):  # an empty sum is zero, an empty matrix stays empty
+                self.seconds = (0.0,) * self._count
+                return np.zeros((M, N), A.dtype)
+            bands = list(pairwise(M * w // self._count for w in range(self._count + 1)))
+            with ExitStack() as memory:
+                arrays = (A, B, np.zeros((M, N), A.dtype))
+                blocks = _share_all(arrays, memory)
+                names = [(block.name, X.shape, X.dtype.str) for block, X in zip(blocks, arrays, strict=True)]
+                self.seconds = self._all_do(names, bands)
+                return np.ndarray((M, N), A.dtype, blocks[-1].buf).copy()
+
+    def _check_team(self) -> None:
+        if self._lost:
+            raise RuntimeError(
+                f"These workers were ended in the middle of a product ({self._lost}): start new ones with "
+                "`with Workers() as workers:`."
+            )
         if not self._team:
             raise ValueError(
                 "The workers are not running: use them inside the block `with Workers() as workers:`."
             )
-        M, N = A.shape[0], B.shape[1]
-        with ExitStack() as memory:
-            names = []
-            for X in (A, B, np.zeros((M, N), A.dtype)):
-                shared, name = _share(X)
-                memory.callback(shared.unlink)
-                memory.callback(shared.close)
-                names.append((name, X.shape, X.dtype.str))
-            bands = list(pairwise(M * w // self._count for w in range(self._count + 1)))
-            for (_, pipe), (start, stop) in zip(self._team, bands, strict=True):
+
+    def _all_do(self, names: list, bands: list[tuple[int, int]]) -> tuple[float, ...]:
+        """Ask every worker for its band and return their seconds; whatever goes wrong ends them all."""
+        busy = [(number, *rows) for number, rows in enumerate(bands) if rows[0] < rows[1]]
+        seconds = [0.0] * self._count
+        try:
+            for number, start, stop in busy:
                 with suppress(OSError):  # a dead worker is noticed when its answer is asked for
-                    pipe.send((names, start, stop))
-            self.seconds = tuple(
-                self._answer(number, f"rows {start} to {stop - 1}")
-                for number, (start, stop) in enumerate(bands)
-            )
-            return np.ndarray((M, N), A.dtype, shared.buf).copy()
+                    self._team[number][1].send((names, start, stop))
+            for number, start, stop in busy:
+                seconds[number] = self._answer(number, f"rows {start} to {stop - 1}")
+        except BaseException as problem:  # also an interrupt
+            self._lost = str(problem).rstrip(".") or type(problem).__name__
+            self._end()  # before the memory is removed under their hands
+            raise
+        return tuple(seconds)
 
     def _answer(self, number: int, what: str) -> Any:
         """Return what a worker sends; raises if it dies, fails or takes too long."""
@@ -146,18 +173,20 @@ class Workers:
         raise RuntimeError(f"Worker {number} (pid {process.pid}) is gone ({how}) and left {what} undone.")
 
     def _end(self) -> None:
-        for process, pipe in self._team:
-            pipe.close()
-            process.kill()
         for process, _ in self._team:
-            process.join(5.0)
-        self._team = []
+            process.kill()
+        with self._one_product:  # a product in another thread notices that the workers are gone
+            for process, pipe in self._team:
+                process.join(5.0)
+                pipe.close()
+            self._team = []
 
 
 def work(pipe: Any, multiply: Callable | None) -> None:
     """What a worker does: wait for a band, do it, answer with the seconds; end when the pipe closes."""
     from threadpoolctl import threadpool_limits
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the notebook, which then ends us
     with threadpool_limits(limits=1):
         pipe.send(("done", 0.0))
         while True:
@@ -181,29 +210,82 @@ def band(names: list, start: int, stop: int, multiply: Callable) -> float:
             arrays.append(np.ndarray(shape, dtype, shared.buf))
         A, B, C = arrays
         begun = time.perf_counter()
-        C[start:stop] = multiply(A[start:stop], B)
+        product = multiply(A[start:stop], B)
+        if np.shape(product) != C[start:stop].shape:  # NumPy would stretch a row or a number to fit
+            raise ValueError(f"got shape {np.shape(product)} instead of {C[start:stop].shape}")
+        C[start:stop] = product
         seconds = time.perf_counter() - begun
-        del A, B, C, arrays  # shared memory cannot be closed while an array looks at it
+        del A, B, C, arrays, product  # nobody may look at shared memory that is closed
         return seconds
 
 
-def _share(X: Array) -> tuple[shared_memory.SharedMemory, str]:
-    """Return new shared memory that holds a copy of X, and its name."""
+def _check_multiply(multiply: Any) -> None:
+    """Raise one sentence unless a new process can be told which function is meant."""
+    if multiply is None:
+        return
+    if not callable(multiply):
+        raise TypeError(
+            f"multiply is {multiply!r}, but it must be a function of A and B, for example np.matmul; "
+            "leave it out for NumPy's @."
+        )
+    try:
+        is_known = b"__main__" not in pickle.dumps(multiply)  # the notebook is a __main__ of its own
+    except Exception:
+        is_known = False
+    if not is_known:
+        raise ValueError(
+            f"multiply is {multiply!r}, which a new process cannot import: put the function into a file."
+        )
+
+
+def _share_all(arrays: tuple[Array, ...], memory: ExitStack) -> list[shared_memory.SharedMemory]:
+    """Return shared memory with a copy of each array, until `memory` is left; MemoryError if too small."""
+    needed = sum(X.nbytes for X in arrays)
+    if SHARED_MEMORY_FOLDER.is_dir() and needed > shutil.disk_usage(SHARED_MEMORY_FOLDER).free:
+        raise _too_small(needed)
+    blocks = []
+    for X in arrays:
+        try:
+            blocks.append(_share(X))
+        except OSError as problem:
+            if problem.errno in (errno.ENOSPC, errno.ENOMEM):
+                raise _too_small(needed) from problem
+            raise
+        memory.callback(blocks[-1].unlink)
+        memory.callback(blocks[-1].close)
+    return blocks
+
+
+def _share(X: Array) -> shared_memory.SharedMemory:
+    """Return new shared memory that holds a copy of X."""
     shared = shared_memory.SharedMemory(create=True, size=max(1, X.nbytes))
-    np.ndarray(X.shape, X.dtype, shared.buf)[...] = X
-    return shared, shared.name
+    try:
+        _reserve(shared)
+        np.ndarray(X.shape, X.dtype, shared.buf)[...] = X
+    except BaseException:
+        shared.close()
+        shared.unlink()
+        raise
+    return shared
 
 
-def _tracker_runs() -> bool:
-    return getattr(resource_tracker._resource_tracker, "_fd", None) is not None
+def _reserve(shared: shared_memory.SharedMemory) -> None:
+    """Take the pages now: the system promises more than it has, and kills whoever writes what is missing."""
+    file = SHARED_MEMORY_FOLDER / shared.name
+    if not hasattr(os, "posix_fallocate") or not file.exists():
+        return
+    opened = os.open(file, os.O_RDWR)
+    try:
+        os.posix_fallocate(opened, 0, shared.size)
+    finally:
+        os.close(opened)
 
 
-def _stop_tracker(ran_before: bool) -> None:
-    """End the process in which Python keeps the list of shared memory, if it was started for us.
-
-    It would end with this process anyway; but nothing shall be left behind.
-    """
-    stop = getattr(resource_tracker._resource_tracker, "_stop", None)
-    if not ran_before and stop is not None:
-        with suppress(ChildProcessError):
-            stop()
+def _too_small(needed: int) -> MemoryError:
+    free = ""
+    if SHARED_MEMORY_FOLDER.is_dir():
+        free = f" ({shutil.disk_usage(SHARED_MEMORY_FOLDER).free:,} bytes free in {SHARED_MEMORY_FOLDER})"
+    return MemoryError(
+        f"A, B and C need {needed:,} bytes of shared memory, but there is less{free}: take smaller matrices, "
+        f"or enlarge it, in a container with --shm-size={max(1, math.ceil(2 * needed / 2**20))}m."
+    )

@@ -23,19 +23,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from course_lib.measure import children_guard
-from course_lib.measure.children_guard import MARK, carrying, hunt
+from course_lib.measure.children_guard import FOLDER_PREFIX, MARK, carrying, hunt
 from course_lib.measure.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
+SHARED_MEMORY_FOLDER = Path("/dev/shm")  # where Linux shows shared memory; other systems show it nowhere
 LOOK_EVERY_S = 0.02
+WATCH_EVERY_S = 0.1
+LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
 MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept in the report
+MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
+MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, held by the system itself (on Linux)
 
 
 class TimeIsOver(TimeoutError):
@@ -105,11 +110,12 @@ class Child:
 
     @property
     def output(self) -> str:
-        """What it has printed so far, errors as well."""
+        """What it has printed so far, errors as well: the first MOST_OUTPUT characters."""
         if self._kept is not None:
             return self._kept
         try:
-            return self._output.read_text(encoding="utf-8", errors="replace")[:MOST_OUTPUT]
+            with self._output.open(encoding="utf-8", errors="replace") as file:
+                return file.read(MOST_OUTPUT)
         except OSError:
             return ""
 
@@ -165,7 +171,7 @@ class Children:
     """Starts Python processes, and ends them and all that they have started when the block is left.
 
     `time_limit_s`: after so many seconds everything is ended, whatever the block is doing; what waits then
-    raises TimeIsOver. What children print is kept in `child.output`.
+    raises TimeIsOver. What children print is kept in `child.output`; who prints without end is ended.
     """
 
     def __init__(self, time_limit_s: float = 20.0) -> None:
@@ -180,15 +186,15 @@ class Children:
         self._lock = threading.RLock()
         self._closed = False
         self._folder: tempfile.TemporaryDirectory | None = None
-        self._timer: threading.Timer | None = None
+        self._stop_watching = threading.Event()
         self._guard: subprocess.Popen | None = None
 
     def __enter__(self) -> Children:
         if self._closed or self._folder is not None:
             raise ValueError("This Children block was used before: make a new one with Children(…).")
-        self._folder = tempfile.TemporaryDirectory(prefix="nine-circles-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
         self._guard = subprocess.Popen(
-            [sys.executable, children_guard.__file__, self.token],
+            [sys.executable, children_guard.__file__, self.token, self._folder.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -196,9 +202,7 @@ class Children:
             env={name: value for name, value in os.environ.items() if name != MARK},
             **_apart(),
         )
-        self._timer = threading.Timer(self.time_limit_s, self._time_over)
-        self._timer.daemon = True
-        self._timer.start()
+        threading.Thread(target=self._watch, daemon=True).start()
         atexit.register(self.close)
         return self
 
@@ -248,6 +252,7 @@ class Children:
                     env=environment,
                     **_apart(),
                 )
+            _limit_files(process.pid)
             child = Child(name or f"child {number}", process, output, self)
             self.started.append(child)
             return child
@@ -288,11 +293,24 @@ class Children:
                 f"The time limit of {self.time_limit_s:g} s was reached and all was ended: {names}."
             )
 
-    def _time_over(self) -> None:
+    def _watch(self) -> None:
+        """End all at the time limit, and before it whoever fills the disk with what it prints."""
+        until = time.monotonic() + self.time_limit_s
+        while (left := until - time.monotonic()) > 0:
+            if self._stop_watching.wait(min(left, WATCH_EVERY_S)):
+                return
+            with suppress(Exception):  # the time limit must come whatever happens here
+                self._end_who_floods()
         with self._lock:
             if not self._closed:
                 self.is_over = True
                 self.end_all(self.limit_reached)
+
+    def _end_who_floods(self) -> None:
+        for child in list(self.started):
+            if _size(child._output) > MOST_PRINTED and child.status not in ("gone", "zombie"):
+                child.why = child.why or f"killed: it printed more than {MOST_PRINTED >> 20} MiB"
+                child._process.kill()
 
     @property
     def limit_reached(self) -> str:
@@ -308,10 +326,14 @@ class Children:
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
             self._others += [(p.pid, _command(p)) for p in carrying(self.token) if p.pid not in own]
             for child in self.started:
-                _kill(child._process)
-            for child in self.started:  # waited for here, so that nobody else takes their exit codes
-                child._process.wait()
+                child._process.kill()
             hunt(self.token)
+            for child in self.started:
+                _kill(child._process)  # and what of its group has shed the mark
+            until = time.monotonic() + LONGEST_END_S
+            for child in self.started:  # waited for here, so that nobody else takes their exit codes
+                with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
+                    child._process.wait(max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
         """End everything that is left; leaving the block does this. Closing again does nothing."""
@@ -320,12 +342,11 @@ class Children:
                 return
             self.end_all("killed when the block was left")
             self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
-            self._dismiss_guard()
+            self._stop_watching.set()
             for child in self.started:
                 child._kept = child.output
             self._folder.cleanup()
+            self._dismiss_guard()  # the last, since it would remove the folder too
             atexit.unregister(self.close)
 
     def _dismiss_guard(self) -> None:
@@ -380,6 +401,23 @@ def _kill(process: subprocess.Popen) -> None:
     except (ProcessLookupError, PermissionError):
         pass
     process.kill()  # it may have left its group
+
+
+def _limit_files(pid: int) -> None:
+    """Let no file of a process grow beyond MOST_WRITTEN bytes, where the system can limit another process."""
+    try:
+        import resource
+
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
+    except (ImportError, AttributeError, OSError, ValueError):  # no Linux; gone already; a lower limit
+        return
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _command(process: Any) -> str:

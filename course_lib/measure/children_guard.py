@@ -1,11 +1,11 @@
 """The last line of defence: a tiny process that ends what a killed notebook has left behind.
 
-    python children_guard.py TOKEN
+    python children_guard.py TOKEN FOLDER
 
 Its standard input is a pipe whose other end the notebook holds. When the notebook dies, however it dies,
 the system closes that end, and every process that carries the token in its environment is killed: also
-grandchildren, and also those that left their process group. A line "done" means that nothing is left and
-the guard may go.
+grandchildren, and also those that left their process group. Then the folder with their output is removed.
+A line "done" means that nothing is left and the guard may go.
 
 Linux could send a signal at the parent's death (prctl, PR_SET_PDEATHSIG); but it does so at the death of
 the *thread* that started the child, it tells no grandchild, and no other system has it.
@@ -13,12 +13,19 @@ the *thread* that started the child, it tells no grandchild, and no other system
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 #: Environment variable of every process that `Children` starts: the tokens of the blocks it stands in.
 MARK = "NINE_CIRCLES_CHILD"
 LONGEST_HUNT_S = 5.0
+SPARED_S = 1.0  # for the processes that remove what the killed have left
+#: The names of the folders that a block makes and the guard may remove.
+FOLDER_PREFIX = "nine-circles-"
 
 
 def carrying(token: str | None = None) -> list:
@@ -38,27 +45,57 @@ def carrying(token: str | None = None) -> list:
 
 
 def hunt(token: str) -> None:
-    """Kill what carries the token until nothing does: one may start another while it is being killed."""
+    """Kill what carries the token until nothing does: one may start another while it is being killed.
+
+    Python's resource trackers are killed last. They end by themselves when those they serve are gone, and
+    remove the shared memory that these have left.
+    """
     import psutil
 
-    until = time.monotonic() + LONGEST_HUNT_S
-    while time.monotonic() < until:
+    begun = time.monotonic()
+    while (passed := time.monotonic() - begun) < LONGEST_HUNT_S:
         found = carrying(token)
         if not found:
             return
         for process in found:
             try:
-                process.kill()
+                if passed >= SPARED_S or not is_tracker(process):
+                    process.kill()
             except psutil.Error:
                 continue
-        psutil.wait_procs(found, timeout=0.5)
+        _wait_until_gone(found, 0.5)
+
+
+def _wait_until_gone(processes: list, timeout_s: float) -> None:
+    """Wait as psutil.wait_procs does, but leave the exit codes of our own children to their Popen."""
+    import psutil
+
+    until = time.monotonic() + timeout_s
+    while processes and time.monotonic() < until:
+        time.sleep(0.01)
+        with suppress(psutil.Error, OSError):
+            while processes and not _lives(processes[-1]):
+                processes.pop()
+
+
+def _lives(process: Any) -> bool:
+    import psutil
+
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def is_tracker(process: Any) -> bool:
+    """Whether a psutil process is the one in which Python keeps the list of shared memory and semaphores."""
+    return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
 
 
 def main() -> None:
-    """Wait for the end of the input, then hunt."""
-    token = sys.argv[1]
+    """Wait for the end of the input, then hunt and clear away."""
+    token, folder = sys.argv[1], Path(sys.argv[2])
     if sys.stdin.read().strip() != "done":
         hunt(token)
+        if folder.name.startswith(FOLDER_PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,11 @@ import psutil
 
 from course_lib.measure import child_programs
 from course_lib.measure.child_programs import lock_file
-from course_lib.measure.children import Children, parent_of, status_of
-from course_lib.measure.children_guard import carrying
+from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, parent_of, status_of
+from course_lib.measure.children_guard import carrying, is_tracker
 from course_lib.measure.table import Table
 
 PROGRAMS = "course_lib.measure.child_programs"
-SHARED_MEMORY_FOLDER = Path("/dev/shm")  # where Linux shows it; other systems show it nowhere
 LOOK_S = 10.0  # starting Python takes a moment on a busy machine
 
 
@@ -97,22 +96,40 @@ def zombie(time_limit_s: float = 20.0) -> Seen:
     return _seen("A zombie: ended, but not waited for", moments, children)
 
 
-def leaked_memory(size: int = 1 << 20, time_limit_s: float = 20.0) -> Seen:
-    """Kill a worker that has made shared memory: the memory stays, with its content, until it is unlinked."""
-    name = f"nine{secrets.token_hex(6)}"
+def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Seen:
+    """Kill a worker that has made shared memory: alone, and together with the tracker that Python gave it.
+
+    The tracker is a second process. It waits for the end of the first and removes what that has left.
+    """
+    first, second = (f"nine{secrets.token_hex(6)}" for _ in range(2))
     try:
         with Children(time_limit_s) as children:
-            worker = children.start_module(PROGRAMS, "hold_memory", name, size, name="worker")
-            worker.wait_for("holds", LOOK_S)
-            moments = [("while the worker lives", _memory(name))]
-            children.end_all()  # the worker and the tracker that Python gave it to clean up
-            moments.append(("the worker", worker.ended))
-            moments.append(("after that", _memory(name)))
-            moments.append(("its first bytes", _content(name)))
+            worker = _holder(children, first, size)
+            moments = [("while a worker lives", _memory(first))]
+            worker.kill()
+            worker.wait(LOOK_S)
+            children.wait_until(lambda: _content(first) == "not there", LOOK_S)
+            moments.append(("it is killed, its tracker lives", _memory(first)))
+            worker = _holder(children, second, size)
+            for tracker in filter(is_tracker, psutil.Process(worker.pid).children()):
+                tracker.kill()
+            worker.kill()
+            worker.wait(LOOK_S)
+            time.sleep(0.5)  # as long as a tracker would need many times over
+            moments.append(("another, killed with its tracker", _memory(second)))
+            moments.append(("its first bytes", _content(second)))
     finally:
-        unlink(name)
-    moments.append(("after unlink()", _memory(name)))
-    return _seen("Shared memory outlives its maker", moments, children)
+        unlink(first)
+        unlink(second)
+    moments.append(("after unlink()", _memory(second)))
+    return _seen("Shared memory outlives its maker and its tracker", moments, children)
+
+
+def _holder(children: Children, name: str, size: int) -> Child:
+    """Start a worker that makes shared memory and return it when the memory is there."""
+    worker = children.start_module(PROGRAMS, "hold_memory", name, size, name="worker")
+    worker.wait_for("holds", LOOK_S)
+    return worker
 
 
 def dead_holder(time_limit_s: float = 30.0) -> Seen:

@@ -6,18 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 
-from course_lib.circles import processes
-from course_lib.circles.compiled import matmul as compiled_matmul
+from course_lib.measure import children as measured
 from course_lib.measure import children_shown
 from course_lib.measure.children import Children, TimeIsOver, alive, in_words, status_of
-from course_lib.measure.children_guard import MARK, carrying
+from course_lib.measure.children_guard import MARK, carrying, hunt
 
 SLEEP = "import time; print('up'); time.sleep(600)"
 #: A child that starts a grandchild in a session of its own, and that one a great-grandchild.
@@ -123,6 +122,43 @@ class TestOneChild:
             assert child.wait(1) == 0 and child.status == "gone"
 
 
+class TestTheDiskIsNotFilled:
+    def test_who_prints_for_ever_is_ended(self, monkeypatch):
+        monkeypatch.setattr(measured, "MOST_PRINTED", 1 << 20)
+        with Children() as children:
+            code = "import time\nwhile True: print('x' * 50_000); time.sleep(0.002)"
+            child = children.start(code, name="flood")
+            assert child.wait(3) != 0
+            assert child.output.startswith("x" * 50_000)
+        assert child.why == "killed: it printed more than 1 MiB"
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="prlimit")
+    def test_the_system_limits_files(self):
+        code = """
+import time
+try:
+    with open(__import__("sys").argv[1], "wb") as file:
+        time.sleep(0.1)
+        file.truncate((1 << 28) + 1)
+except OSError as problem:
+    print(problem.strerror)
+"""
+        with Children() as children:
+            child = children.start(code, Path(children._folder.name) / "big")
+            assert child.wait(10) == 0 and child.output == "File too large\n"
+
+    def test_reading_the_output_reads_its_beginning_only(self):
+        with Children() as children:
+            child = children.start("print('a' * (32 << 20))")
+            child.wait(10)
+            tracemalloc.start()
+            try:
+                assert len(child.output) == measured.MOST_OUTPUT
+                assert tracemalloc.get_traced_memory()[1] < 8 << 20  # bytes
+            finally:
+                tracemalloc.stop()
+
+
 class TestNothingSurvives:
     def test_the_end_of_the_block(self):
         with Children() as children:
@@ -217,7 +253,8 @@ family = children.start({FAMILY!r})
 family.wait_for("inner", 10)
 children.wait_until(lambda: "leaf" in family.output, 10)
 guard = children._guard.pid
-open({str(said)!r} + "_", "w").write(f"{{family.pid}} {{guard}} {{family.output}}")
+folder = children._folder.name
+open({str(said)!r} + "_", "w").write(f"{{folder}} {{family.pid}} {{guard}} {{family.output}}")
 os.rename({str(said)!r} + "_", {str(said)!r})
 {last[way]}
 """
@@ -225,7 +262,8 @@ os.rename({str(said)!r} + "_", {str(said)!r})
         until = time.monotonic() + 20
         while not said.exists() and time.monotonic() < until:
             time.sleep(0.02)
-        first, guard, *rest = said.read_text().split()
+        folder, first, guard, *rest = said.read_text().split()
+        assert Path(folder).exists() or way != "kill -9"
         pids = [int(first), int(guard), *pids_in(" ".join(rest))]
         assert len(pids) == 4
         if way == "kill -9":
@@ -233,6 +271,7 @@ os.rename({str(said)!r} + "_", {str(said)!r})
             parent.kill()
         parent.wait(20)
         assert all(gone(pid, 5) for pid in pids), [status_of(pid) for pid in pids]
+        assert not Path(folder).exists()
 
     def test_the_guard_goes_with_the_block(self):
         before = set(helpers_of(os.getpid()))
@@ -240,6 +279,32 @@ os.rename({str(said)!r} + "_", {str(said)!r})
             guard = children._guard.pid
             assert guard in helpers_of(os.getpid())
         assert set(helpers_of(os.getpid())) <= before
+
+    @posix
+    def test_the_shared_memory_of_a_killed_child(self):
+        for end in (Children.end_all, lambda children: hunt(children.token)):
+            name = f"nine-test-{time.monotonic_ns()}"
+            with Children() as children:
+                child = children.start_module(children_shown.PROGRAMS, "hold_memory", name, 4096)
+                child.wait_for("holds", 10)
+                end(children)
+                assert carrying(children.token) == []
+                assert children_shown.unlink(name) is False  # its tracker was left the time to remove it
+
+    def test_ending_has_a_limit(self, monkeypatch):
+        with Children() as children:
+            child = children.start(SLEEP)
+            with monkeypatch.context() as stuck:  # as a process that waits for a broken disk
+                stuck.setattr(measured, "LONGEST_END_S", 0.2)
+                stuck.setattr(measured, "_kill", lambda process: None)
+                stuck.setattr(measured, "hunt", lambda token: None)
+                stuck.setattr(child._process, "kill", lambda: None)
+                thread = threading.Thread(target=children.end_all, daemon=True)
+                thread.start()
+                thread.join(3)
+                has_ended = not thread.is_alive()
+            child._process.kill()
+            assert has_ended and child.pid
 
     def test_a_child_started_by_a_thread_outlives_the_thread(self):
         with Children() as children:
@@ -301,9 +366,11 @@ class TestShown:
         seen = children_shown.zombie()
         assert seen["it has ended, nobody asked"] == "zombie" and seen["after wait()"] == "gone, exit code 0"
 
-    def test_leaked_memory_stays_until_it_is_unlinked(self):
+    def test_leaked_memory_is_removed_by_the_tracker_or_by_nobody(self):
         seen = children_shown.leaked_memory(4096)
-        assert seen["the worker"] == "killed by SIGKILL" and "4,096 bytes" in seen["after that"]
+        assert "4,096 bytes" in seen["while a worker lives"]
+        assert seen["it is killed, its tracker lives"] == "not there"
+        assert "4,096 bytes" in seen["another, killed with its tracker"]
         assert seen["its first bytes"] == "b'hello'" and seen["after unlink()"] == "not there"
         assert "Left behind: 0" in str(seen)
 
@@ -327,73 +394,3 @@ def test_a_deadlock_of_real_threads_is_seen_and_ended():
 
 def test_unlinking_nothing_is_no_error():
     assert children_shown.unlink("nine-there-is-no-such-memory") is False
-
-
-# -- workers that multiply ---------------------------------------------------------------------------------
-
-
-class TestWorkers:
-    @pytest.fixture(autouse=True)
-    def no_memory_and_no_process_is_left(self, monkeypatch):
-        names, share = [], processes._share
-
-        def noted(X):
-            shared, name = share(X)
-            names.append(name)
-            return shared, name
-
-        monkeypatch.setattr(processes, "_share", noted)
-        before = set(helpers_of(os.getpid()))
-        self.memory = lambda: [name for name in names if (Path("/dev/shm") / name).exists()]
-        yield
-        assert self.memory() == []
-        assert set(helpers_of(os.getpid())) <= before
-
-    def test_products_of_odd_shapes_and_layouts(self):
-        rng = np.random.default_rng(5)
-        A, B = rng.standard_normal((37, 53)), rng.standard_normal((53, 41))
-        with processes.Workers(3) as workers:
-            np.testing.assert_allclose(workers.matmul(A, B), A @ B, rtol=1e-12)
-            C = workers.matmul(A.astype("f4")[:, ::2], B.astype("f4")[::2])
-            assert C.dtype == np.float32 and C.flags.owndata
-            np.testing.assert_allclose(C, A[:, ::2] @ B[::2], rtol=1e-3, atol=1e-4)
-            assert workers.matmul(A[:2], B).shape == (2, 41)  # one worker has no row
-            assert workers.matmul(A[:0], B).shape == (0, 41)
-            assert self.memory() == []  # after each product, not only after the block
-            assert len(set(workers.pids)) == 3 and len(workers.seconds) == 3 and workers.start_s > 0
-
-    def test_a_rung_of_the_ladder_in_every_worker(self):
-        rng = np.random.default_rng(6)
-        A, B = rng.standard_normal((20, 30)), rng.standard_normal((30, 10))
-        np.testing.assert_allclose(processes.matmul(A, B, 2, compiled_matmul), A @ B, rtol=1e-12)
-
-    @posix
-    def test_a_killed_worker_is_an_error_and_no_hang(self):
-        A = np.ones((64, 64))
-        with processes.Workers(2) as workers:
-            os.kill(workers.pids[1], signal.SIGKILL)
-            with pytest.raises(RuntimeError, match=r"Worker 1 \(pid \d+\) is gone \(killed by SIGKILL\)"):
-                workers.matmul(A, A)
-
-    def test_an_error_in_a_worker_comes_back(self):
-        with (
-            processes.Workers(1, np.linalg.solve) as workers,
-            pytest.raises(RuntimeError, match="Worker 0 failed"),
-        ):
-            workers.matmul(np.zeros((3, 3)), np.ones((3, 3)))
-
-    def test_the_time_limit(self):
-        start = time.monotonic()
-        with pytest.raises(TimeoutError, match=r"time limit of 0.05 s"):
-            processes.matmul(np.ones((4, 4)), np.ones((4, 4)), 2, None, 0.05)
-        assert time.monotonic() - start < 5
-
-    def test_what_makes_no_sense_is_refused(self):
-        with pytest.raises(ValueError, match="workers is 0"):
-            processes.Workers(0)
-        with pytest.raises(ValueError, match="cannot import"):
-            processes.Workers(1, lambda A, B: A)
-        with pytest.raises(ValueError, match="inside the block"):
-            processes.Workers(1).matmul(np.ones((2, 2)), np.ones((2, 2)))
-        with processes.Workers(1) as workers, pytest.raises(ValueError, match="as many columns"):
-            workers.matmul(np.ones((2, 3)), np.ones((2, 2)))

@@ -1,0 +1,278 @@
+"""Worker processes that multiply: right or refused, and no process and no shared memory is left behind."""
+
+import errno
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import resource_tracker, shared_memory
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from course_lib.circles import processes
+from course_lib.circles.compiled import matmul as compiled_matmul
+from course_lib.measure.children_guard import MARK, carrying
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+#: Functions of a learner's file; a worker imports them.
+LEARNERS = """
+import time
+import numpy as np
+
+def picky(A, B):
+    if np.isnan(A).any():
+        raise ValueError("NaN")
+    if 0 in A.shape:
+        raise ValueError("empty")
+    time.sleep(0.1)
+    return A @ B
+
+def slow(A, B):
+    time.sleep(20)
+
+def one_row(A, B):
+    return (A @ B)[0]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tracker():
+    """Python's own process for shared memory, which ends with Python: no test starts it, none may end it."""
+    if os.name == "posix":
+        resource_tracker.ensure_running()
+    return resource_tracker._resource_tracker
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tracker, monkeypatch):
+    """Mark every process that a test starts and note the shared memory; look for both afterwards."""
+    mark = f"test{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setenv(MARK, mark)
+    blocks = []
+    make = shared_memory.SharedMemory
+
+    def noted(*args, **kwargs):
+        blocks.append(make(*args, **kwargs))
+        return blocks[-1]
+
+    monkeypatch.setattr(shared_memory, "SharedMemory", noted)
+    below = psutil.Process().children
+    before = set(below(recursive=True))
+    yield lambda: [block.name for block in blocks if (Path("/dev/shm") / block.name).exists()]
+    left = [*carrying(mark), *(set(below(recursive=True)) - before)]
+    said = [str(process) for process in left]
+    for process in left:
+        process.kill()
+    assert said == []
+    assert [block.name for block in blocks if (Path("/dev/shm") / block.name).exists()] == []
+
+
+@pytest.fixture
+def learners(tmp_path, monkeypatch):
+    (tmp_path / "learners_functions.py").write_text(LEARNERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    import learners_functions
+
+    yield learners_functions
+    del sys.modules["learners_functions"]
+
+
+def random(*shape):
+    return np.random.default_rng(5).standard_normal(shape)
+
+
+def in_a_cell(A, B):
+    return A @ B
+
+
+class TestProducts:
+    def test_odd_shapes_and_layouts(self, nothing_is_left):
+        A, B = random(37, 53), random(53, 41)
+        with processes.Workers(3) as workers:
+            np.testing.assert_allclose(workers.matmul(A, B), A @ B, rtol=1e-12)
+            C = workers.matmul(A.astype("f4")[:, ::2], B.astype("f4")[::2])
+            assert C.dtype == np.float32 and C.flags.owndata
+            np.testing.assert_allclose(C, A[:, ::2] @ B[::2], rtol=1e-3, atol=1e-4)
+            assert workers.matmul(A[:2], B).shape == (2, 41)  # one worker has no row
+            assert workers.matmul(A[:0], B).shape == (0, 41)
+            assert nothing_is_left() == []  # after each product, not only after the block
+            assert len(set(workers.pids)) == 3 and len(workers.seconds) == 3 and workers.start_s > 0
+
+    def test_a_rung_of_the_ladder_in_every_worker(self):
+        A, B = random(20, 30), random(30, 10)
+        np.testing.assert_allclose(processes.matmul(A, B, 2, compiled_matmul), A @ B, rtol=1e-12)
+
+    def test_fewer_rows_than_workers_and_nothing_at_all(self, learners):
+        A, B = random(2, 5), random(5, 3)
+        with processes.Workers(3, learners.picky) as workers:
+            np.testing.assert_allclose(workers.matmul(A, B), A @ B)
+            assert workers.seconds[0] == 0.0 < min(workers.seconds[1:])
+            for M, K, N in ((0, 5, 3), (2, 0, 3), (2, 5, 0)):
+                C = workers.matmul(np.ones((M, K), "f4"), np.ones((K, N), "f4"))
+                assert C.shape == (M, N) and C.dtype == np.float32 and not C.any()
+
+    def test_threads_take_turns(self):
+        pairs = [(random(60, 40) + i, random(40, 50)) for i in range(12)]
+        with processes.Workers(2, time_limit_s=15) as workers, ThreadPoolExecutor(4) as pool:
+            for (A, B), C in zip(pairs, pool.map(lambda pair: workers.matmul(*pair), pairs), strict=True):
+                np.testing.assert_allclose(C, A @ B)
+
+
+class TestFailures:
+    @posix
+    def test_a_killed_worker_is_an_error_and_no_hang(self):
+        A = np.ones((64, 64))
+        with processes.Workers(2) as workers:
+            os.kill(workers.pids[1], signal.SIGKILL)
+            with pytest.raises(RuntimeError, match=r"Worker 1 \(pid \d+\) is gone \(killed by SIGKILL\)"):
+                workers.matmul(A, A)
+
+    def test_an_error_in_a_worker_comes_back(self):
+        with (
+            processes.Workers(1, np.linalg.solve) as workers,
+            pytest.raises(RuntimeError, match="Worker 0 failed"),
+        ):
+            workers.matmul(np.zeros((3, 3)), np.ones((3, 3)))
+
+    def test_no_answer_is_taken_for_that_of_another_question(self, learners):
+        bad = random(20, 5)
+        bad[0, 0] = np.nan  # worker 0 fails, worker 1 answers later
+        with processes.Workers(2, learners.picky) as workers:
+            with pytest.raises(RuntimeError, match="Worker 0 failed at rows 0 to 9: ValueError: NaN"):
+                workers.matmul(bad, random(5, 4))
+            for _ in range(2):
+                with pytest.raises(RuntimeError, match=r"were ended .*\(Worker 0 failed .* NaN\): start new"):
+                    workers.matmul(random(20, 5), random(5, 4))
+
+    def test_an_interrupt_ends_the_workers(self, monkeypatch, nothing_is_left):
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        A = random(20, 20)
+        with processes.Workers(2) as workers:
+            with monkeypatch.context() as cell, pytest.raises(KeyboardInterrupt):
+                cell.setattr(processes.connection, "wait", interrupted)
+                workers.matmul(A, A)
+            assert nothing_is_left() == []
+            with pytest.raises(RuntimeError, match=r"were ended in the middle .* \(KeyboardInterrupt\)"):
+                workers.matmul(2 * A, A)
+
+    def test_bad_operands_do_not_end_the_workers(self):
+        A = random(4, 4)
+        with processes.Workers(1) as workers:
+            with pytest.raises(ValueError, match="as many columns"):
+                workers.matmul(A, A[:2])
+            np.testing.assert_allclose(workers.matmul(A, A), A @ A)
+
+    def test_a_product_of_the_wrong_shape(self, learners):
+        with pytest.raises(RuntimeError, match=r"got shape \(4,\) instead of \(3, 4\)"):
+            processes.matmul(random(3, 5), random(5, 4), 1, learners.one_row)
+
+    def test_leaving_the_block_while_another_thread_multiplies(self, learners):
+        with ThreadPoolExecutor(1) as pool:
+            with processes.Workers(2, learners.slow) as workers:
+                answer = pool.submit(workers.matmul, random(4, 4), random(4, 4))
+                while workers._one_product.acquire(blocking=False):
+                    workers._one_product.release()
+            with pytest.raises((RuntimeError, ValueError), match=r"is gone|not running"):
+                answer.result(10)
+
+    def test_the_time_limit(self):
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"time limit of 0.05 s"):
+            processes.matmul(np.ones((4, 4)), np.ones((4, 4)), 2, None, 0.05)
+        assert time.monotonic() - start < 5
+
+    def test_what_makes_no_sense_is_refused(self, monkeypatch):
+        with pytest.raises(ValueError, match="workers is 0"):
+            processes.Workers(0)
+        with pytest.raises(ValueError, match="cannot import"):
+            processes.Workers(1, lambda A, B: A)
+        with pytest.raises(ValueError, match="inside the block"):
+            processes.Workers(1).matmul(np.ones((2, 2)), np.ones((2, 2)))
+        for nothing in ("abc", 3, np.ones(2)):
+            with pytest.raises(TypeError, match="must be a function of A and B"):
+                processes.Workers(1, nothing)
+        with pytest.raises(ValueError, match="cannot import"):
+            processes.Workers(1, functools.partial(lambda A, B: A))
+        monkeypatch.setattr(sys.modules["__main__"], "in_a_cell", in_a_cell, raising=False)
+        monkeypatch.setattr(in_a_cell, "__module__", "__main__")
+        for cell in (in_a_cell, functools.partial(in_a_cell)):
+            with pytest.raises(ValueError, match="cannot import"):
+                processes.Workers(1, cell)
+
+
+@posix
+class TestSharedMemory:
+    def test_that_of_the_learner_stays(self, tracker):
+        before = tracker._pid
+        with processes.Workers(1) as workers:
+            mine = shared_memory.SharedMemory(create=True, size=4096)
+            workers.matmul(np.ones((2, 2)), np.ones((2, 2)))
+        try:
+            again = shared_memory.SharedMemory(mine.name)
+            again.close()
+            assert tracker._pid == before and psutil.pid_exists(before)
+        finally:
+            mine.close()
+            mine.unlink()
+
+    def test_no_room_is_said_before_anything_is_made(self, monkeypatch):
+        A = np.ones((64, 64))
+        usage = type("usage", (), {"free": 3 * A.nbytes - 1})
+        with processes.Workers(1) as workers:
+            with monkeypatch.context() as full:
+                full.setattr(shutil, "disk_usage", lambda folder: usage)
+                full.setattr(processes, "_share", None)
+                full.setattr(processes, "SHARED_MEMORY_FOLDER", Path("/"))
+                with pytest.raises(
+                    MemoryError, match=r"need 98,304 bytes .* \(98,303 bytes free .*shm-size=1m"
+                ):
+                    workers.matmul(A, A)
+            np.testing.assert_allclose(workers.matmul(A, A), A @ A)  # nothing was lost
+
+    @pytest.mark.parametrize("problem", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+    def test_what_was_begun_is_removed(self, problem, monkeypatch, nothing_is_left):
+        calls = []
+
+        def second_fails(shared):
+            calls.append(shared.name)
+            if len(calls) == 2:
+                raise problem
+
+        with processes.Workers(1) as workers:
+            monkeypatch.setattr(processes, "_reserve", second_fails)
+            wanted = MemoryError if isinstance(problem, OSError) else KeyboardInterrupt
+            with pytest.raises(wanted):
+                workers.matmul(np.ones((4, 4)), np.ones((4, 4)))
+            assert len(calls) == 2 and nothing_is_left() == []
+
+    @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("unshare"), reason="namespaces of Linux")
+    def test_a_system_that_promises_too_much_kills_nobody(self):
+        """Writing into shared memory that a full tmpfs cannot give ends Python by SIGBUS."""
+        small = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1m none /dev/shm && exec "$@"', "sh"]
+        if subprocess.run([*small, "true"], capture_output=True).returncode:
+            pytest.skip("namespaces are not allowed here")
+        code = """
+import os, shutil
+import numpy as np
+from course_lib.circles import processes
+with processes.ExitStack() as memory:
+    usage = shutil.disk_usage
+    shutil.disk_usage = lambda folder: type("usage", (), {"free": 1 << 40})  # somebody else was faster
+    try:
+        processes._share_all((np.ones(1000), np.ones(1 << 20)), memory)
+    except MemoryError:
+        print("refused")
+print(os.listdir("/dev/shm"))
+"""
+        ran = subprocess.run([*small, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout) == (0, "refused\n[]\n"), ran.stderr
