@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Callable
@@ -24,10 +25,8 @@ def compiled(function: Callable | None = None, *, cache: bool = True, **options:
         return lambda inner: compiled(inner, cache=cache, **options)
     dispatcher = njit(**{"nogil": True, "error_model": "numpy", **options})(function)
     if cache:
-        try:
+        with contextlib.suppress(RuntimeError):  # no folder for it can be written: the course's, the user's
             dispatcher._cache = _Cache(function)
-        except RuntimeError:  # neither the course's folder nor the user's cache folder can be written
-            pass
     return dispatcher
 
 
