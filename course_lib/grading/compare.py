@@ -152,7 +152,7 @@ def _describe_sequence(value: list | tuple) -> str:
         many = f"{one}s" if len(value) != 1 else one
         size = _count(lengths.pop(), "number") if len(lengths) == 1 else "different lengths"
         return f"a {name} of {len(value)} {many} of {size}"
-    if all(_is_number(item) for item in value):
+    if all(is_number(item) for item in value):
         return f"a {name} of {_count(len(value), 'number')}"
     kind = f" of type {inner.pop()}" if len(inner) == 1 else ""
     return f"a {name} of {_count(len(value), 'value')}{kind}"
@@ -186,7 +186,7 @@ def _type_problem(got: Any, want: Any) -> str | None:
     elif isinstance(want, list):
         right = type(got) is list
     else:
-        right = _is_number(got)
+        right = is_number(got)
     return None if right else _returned(got, _a(wanted))
 
 
@@ -224,7 +224,7 @@ def _shape_problem(got: Any, want: Any) -> str | None:
 def _list_problem(got: list, want: list) -> str | None:
     """Say what keeps a list from being a matrix of numbers like the wanted one."""
     nested = bool(want) and isinstance(want[0], list)
-    if nested and len(got) == sum(map(len, want)) > 0 and all(map(_is_number, got)):
+    if nested and len(got) == sum(map(len, want)) > 0 and all(map(is_number, got)):
         return "You collected all elements in one list: begin a new list for every row."
     for place, row in enumerate(got):
         if nested and type(row) is not list:
@@ -232,7 +232,7 @@ def _list_problem(got: list, want: list) -> str | None:
         if nested and len(row) != len(got[0]):
             return f"Row {place} of your result has {_count(len(row), 'number')}, row 0 has {len(got[0])}."
         for item in row if nested else [row]:
-            if not _is_number(item):
+            if not is_number(item):
                 return f"Row {place} of your result holds {describe(item)}, but only numbers may be in it."
     return None
 
@@ -247,7 +247,8 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape)) if len(shape) != 1 else f"({shape[0]},)"
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is one real number; True and False are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import wrong_entries
+from course_lib.grading.compare import is_number, wrong_entries
 from course_lib.grading.task import Lookalike
 
 LOOSE = 1e-6  # relative: a recogniser must be sure, not exact
@@ -25,13 +25,15 @@ def recognise(
         return told[:1]
     if _is_deep(got):
         return []
+    if formed and (digits := _digits_of_numbers(got, want)):
+        return [_rounds(digits)]
     try:
         yours, expected = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, MemoryError):
         return []
     if got is None or yours.ndim != 2:
         return []
-    return list(_patterns(yours, expected))[:2]
+    return list(_patterns(yours, expected, formed))[:2]
 
 
 def _is_deep(got: Any) -> bool:
@@ -42,7 +44,7 @@ def _is_deep(got: Any) -> bool:
     return any(isinstance(one, list | tuple) for one in level)
 
 
-def _patterns(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
+def _patterns(got: np.ndarray, want: np.ndarray, formed: bool) -> Iterator[str]:
     if got.shape == want.shape[::-1] and min(got.shape) > 1 and same(got.T, want):
         yield "It is the right product, but transposed: rows and columns of the result are swapped."
         return
@@ -52,8 +54,8 @@ def _patterns(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
         yield "Your result is zero everywhere: is the sum ever stored?"
     elif len(got) > 1 and same(got, np.repeat(got[:1], len(got), 0)) and not same(want[0], want[-1]):
         yield "All rows of your result are the same: are they one list (or one array) used several times?"
-    elif _digits(got, want) is not None:
-        yield f"Your values are right to {_digits(got, want)} digits after the point: do you round?"
+    elif formed and (digits := _digits(got, want)):
+        yield _rounds(digits)
     elif _factor(got, want):
         yield f"Every value is {_factor(got, want):g} times what is expected."
     else:
@@ -76,9 +78,28 @@ def _where(got: np.ndarray, want: np.ndarray) -> Iterator[str]:
             yield f"Only the last {len(at)} {name}s are wrong."
 
 
+def _rounds(digits: int) -> str:
+    return f"Your result is right to {digits} digit{'s' * (digits > 1)} after the point: do you round?"
+
+
+def _digits_of_numbers(got: Any, want: Any) -> int | None:
+    """Return the same for a number, for the numbers in a list that differ, or for the first such in a tuple.
+
+    What stands behind that one in a tuple may have been computed from it: it need not look rounded.
+    """
+    several = isinstance(want, tuple | list) and isinstance(got, tuple | list)
+    pairs = zip(got, want, strict=False) if several else [(got, want)]
+    wrong = [pair for pair in pairs if all(map(is_number, pair)) and not same(*pair)]
+    wrong = wrong[:1] if isinstance(want, tuple) else wrong
+    # 0 has no digit that could be right, and a whole number is not rounded to anything
+    if not wrong or any(mine == 0 or isinstance(right, int | np.integer) for mine, right in wrong):
+        return None
+    return _digits(*np.array(wrong, dtype=np.float64).T)
+
+
 def _digits(got: np.ndarray, want: np.ndarray) -> int | None:
     """Return to how many digits after the point `got` is `want` rounded, or None if it is not."""
-    if not (np.isfinite(got).all() and np.isfinite(want).all()):
+    if not (np.isfinite(got).all() and np.isfinite(want).all()) or np.array_equal(got, want):
         return None
     for digits in range(1, 9):
         rounded = np.array_equal(np.round(got, digits), got)

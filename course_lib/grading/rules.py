@@ -285,11 +285,15 @@ class NoMemory:
 
 @dataclass(frozen=True)
 class CountsOperations:
-    """On counting operands the answer does exactly this many operations; None leaves one free."""
+    """On counting operands the answer does exactly this many operations; None leaves one free.
+
+    `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level".
+    """
 
     multiplications: Callable[..., int] | None = None
     additions: Callable[..., int] | None = None
     wanted: str = "exactly the operations of the definition"
+    whose: str = "of the definition"
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
         """Return a sentence if a count differs from the formula for these arguments."""
@@ -299,5 +303,5 @@ class CountsOperations:
             wanted = formula(*args) if formula else count
             if count != wanted:
                 what = "more than" if count > wanted else "fewer than"
-                return f"Your answer did {count} {name} on this input, {what} the {wanted} of the definition."
+                return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
         return None

@@ -16,7 +16,9 @@ from typing import Any
 
 from course_lib.grading.loop_nests import returns_something
 from course_lib.grading.program import Program
-from course_lib.simulators.interleavings import Replay, Verdict, explore
+from course_lib.simulators.interleaving_program import Program as Threads
+from course_lib.simulators.interleaving_search import Search
+from course_lib.simulators.interleavings import Lock, NotJudged, Replay, Semaphore, Verdict, explore
 
 MOST_STATES = 50_000  # right answers need up to some thousands
 TIME_LIMIT_S = 20.0  # far more than that takes on the slowest laptop
@@ -25,12 +27,24 @@ RESULTS = "results"
 
 
 @dataclass(frozen=True)
+class AtOnce:
+    """Work that threads must be able to do at the same time: writing to entries of the shared list `on`.
+
+    `doing` says it in words that follow "thread 0 …": "is inside `use`".
+    """
+
+    on: str
+    doing: str
+
+
+@dataclass(frozen=True)
 class Scenario:
     """Threads that run at once: `calls` such as "transfer(0, 1, 5, balance)", on `shared` variables.
 
     What call n returns becomes results[n]. `right(final)` gets all final values by name, the results as well,
     and returns True or a sentence's end that names the fault ("balance ends as …"). `given` is the text of
-    the helpers that the assignment hands out, as the checker is to read them.
+    the helpers that the assignment hands out, as the checker is to read them. `at_once` is what a thread must
+    not keep the others from while it does it itself.
     """
 
     said: str  # in words, for the report: "two transfers in opposite directions"
@@ -38,6 +52,7 @@ class Scenario:
     shared: Mapping[str, Any]
     right: Callable[[dict[str, Any]], bool | str]
     given: str = ""
+    at_once: AtOnce | None = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +98,14 @@ class UnderAllSchedules:
                 max_states=MOST_STATES,
                 time_limit_s=TIME_LIMIT_S,
             )
+        except NotJudged:
+            raise  # a fault of the scenario, not of the answer
         except (ValueError, TypeError) as problem:  # NotUnderstood, or values it does not know
             return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
-        return None if verdict.ok else _quoting(_report(verdict, scenario), text)
+        if not verdict.ok:
+            return _quoting(_in_given_names(_report(verdict, scenario), scenario), text)
+        said = _hindered(Threads(names, shared, text), scenario.at_once) if scenario.at_once else None
+        return said and _in_given_names(f"With {scenario.said}: {said}", scenario)
 
 
 def _name(number: int) -> str:
@@ -144,6 +164,54 @@ def _quoting(sentence: str, text: str) -> str:
         return f"`{lines[number - 1].strip()}`" if 0 < number <= len(lines) else found[0]
 
     return re.sub(r"\b[Ll]ine (\d+)", code, sentence)
+
+
+def _hindered(threads: Threads, work: AtOnce) -> str | None:
+    """Return what keeps threads from working at the same time, None if nothing does in any state."""
+    heap = threads.heap
+    search = Search(threads, lambda cells: None, MOST_STATES, TIME_LIMIT_S)
+    search.run()
+    entries = {cell for cell, path in enumerate(heap.cell_paths) if path.startswith(f"{work.on}[")}
+    together = False
+    for _, locks, states in search.numbers:
+        pending = [search.pending[one] for one in states]
+        at_work = [n for n, one in enumerate(pending) if one[0] == "write" and one[1] in entries]
+        together |= len(at_work) > 1
+        for waiting, (kind, target, *_) in enumerate(pending):
+            if kind != "acquire" or isinstance(locks[target], int):  # a semaphore is held by nobody
+                continue
+            holder = locks[target][0]
+            if holder in at_work:
+                return (
+                    f"thread {holder} {work.doing} and holds {heap.lock_paths[target]} meanwhile, for which "
+                    f"thread {waiting} waits. Release it before the work."
+                )
+    return None if together else f"under no schedule is there a second thread that {work.doing} meanwhile."
+
+
+def _in_given_names(sentence: str, scenario: Scenario) -> str:
+    """Return the sentence with lock_of("busy") for locks['busy'], as the assignment's text has it."""
+    for table, helper, kind, noun in (
+        ("locks", "lock_of", Lock, "lock"),
+        ("slots", "slots_of", Semaphore, "semaphore"),
+    ):
+        keys = [key for key, one in scenario.shared.get(table, {}).items() if isinstance(one, kind)]
+        there = " and ".join(f"{helper}({_quoted(repr(key))})" for key in keys)
+        only = f"only {there} {'are' if len(keys) > 1 else 'is'} there" if keys else "none is there"
+        name = rf"\b{table}\[('[^']*'|-?\d+)\]"
+        sentence = re.sub(
+            rf"asks for {name}, which is not there( \([^()]*\))*",
+            lambda found, said=f"{helper}({{}}), but there is no such {noun}: {only}": (
+                f"asks for {said.format(_quoted(found[1]))}"
+            ),
+            sentence,
+        )
+        sentence = re.sub(name, lambda found, called=helper: f"{called}({_quoted(found[1])})", sentence)
+    return sentence
+
+
+def _quoted(key: str) -> str:
+    return key.replace("'", '"')
 
 
 def _ended(sentence: str) -> str:

@@ -4,9 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from grading_tools import read_notebook, solution_path, text_of
 
 from course_lib.grading import registry
-from course_lib.grading.judge import generator
+from course_lib.grading.judge import generator, judge
+from course_lib.grading.runner import InProcess
+from course_lib.grading.sources import load
 from course_lib.grading.tasks.cache_and_simd import visits
 from course_lib.grading.tasks.cache_and_simd.block import block_size
 from course_lib.grading.tasks.cache_and_simd.pack import pack
@@ -64,6 +67,36 @@ def test_what_is_not_an_order_is_refused(change):
     task = registry.task("04.visits")
     args = (6, 5, 7, 4096)
     assert task.comparison.compare(change(visits.visits(*args)), visits.visits(*args), args)
+
+
+def said(id: str, name: str) -> tuple[str, ...]:
+    """Return the lines of the report on a typical wrong answer."""
+    task = registry.task(id)
+    text = next(one.source for one in task.mutants if one.name == name)
+    return judge(task, InProcess(load(text, task.entry)), text, 9).lines
+
+
+def test_a_list_of_visits_is_not_said_to_be_rounded():
+    (line,) = said("04.visits", "a list")
+    assert "np.array(list of (i, k, j))" in line
+
+
+def test_blocks_too_large_and_a_step_of_whole_lines_are_named():
+    assert "do not fit into the cache together" in said("04.visits", "one block fills the cache")[0]
+    assert "multiply first and divide then" in said("04.sets", "a constant step of whole lines")[0]
+
+
+def test_what_the_text_says_of_the_sides_is_true():
+    text = "".join(
+        text_of(cell)
+        for cell in read_notebook(solution_path("04"))["cells"]
+        if cell["id"] == "04-visits-task"
+    )
+    assert "their sides are not always multiples of your block" in text and "odd" not in text
+    task = registry.task("04.visits")
+    for seed in range(3):
+        sides = {side for case in task.cases(generator(task, seed)) for side in case.args[:3]}
+        assert any(side % 8 for side in sides) and any(side % 8 == 0 for side in sides)
 
 
 def test_a_panel_is_what_the_rung_packs():

@@ -216,6 +216,47 @@ def test_patterns_are_recognised(got, words):
     assert words in " ".join(recognise(got.tolist(), WANT.tolist(), ()))
 
 
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        (0.02, 0.02158991, "right to 2 digits"),
+        ((0.02, 20.61), (0.02158991, 20.50526), "right to 2 digits"),  # the second one follows from the first
+        ((0.5, 0.1), (0.5, 0.1234), "right to 1 digit after"),
+        ([1.5, 0.1, 0.67], [1.5, 0.1, 2 / 3], "right to 2 digits"),
+        ([[1.3, 2.7]], [[1.32, 2.68]], "right to 1 digit after"),
+        (np.round(np.sqrt(WANT), 3), np.sqrt(WANT), "right to 3 digits"),
+    ],
+)
+def test_rounding_is_seen_in_numbers_pairs_and_matrices(got, want, words):
+    (said,) = recognise(got, want, ())
+    assert words in said and said.endswith("after the point: do you round?")
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (0.0, 0.02158991),  # nothing of it is right
+        (0.02, 0.0316),
+        (7.0, 7),
+        (3, 4),
+        ((3, 4), (3, 5)),
+        ("memory", "arithmetic"),
+        (None, 0.5),
+        ((0.3, 0.5), (0.3, 0.5)),
+        (WANT, WANT),
+        (0.02158990, 0.0215899000001),
+    ],
+)
+def test_what_is_not_rounded_is_not_said_to_be(got, want):
+    assert recognise(got, want, ()) == []
+
+
+@pytest.mark.parametrize("got", [(WANT[:1], WANT[1:2]), [[1, 2], [3, 4]], np.round(np.sqrt(WANT), 3), 0.02])
+def test_rounding_is_not_asked_about_where_the_type_is_what_is_wrong(got):
+    want = np.sqrt(WANT) if isinstance(got, np.ndarray) else 0.02158991 if got == 0.02 else got
+    assert not any("round" in one for one in recognise(got, want, (), formed=False))
+
+
 @given(arrays.arrays(np.float64, (3, 4), elements=numbers))
 def test_recognising_never_fails_on_odd_results(values):
     for odd in (values, values * np.nan, values[:0], values[:, :2], None, "text", [[None]]):

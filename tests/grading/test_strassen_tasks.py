@@ -10,6 +10,7 @@ from grading_tools import answers_of
 
 from course_lib.circles import strassen
 from course_lib.grading import registry
+from course_lib.grading.checkpoints import checkpoint
 from course_lib.grading.judge import judge
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
@@ -115,6 +116,70 @@ def test_the_formula_counts_what_the_rungs_tables_do():
         run(A, B, cutoff)
         done = count(tape)
         assert (done.multiplications, done.additions) == counting.operations(n, cutoff), (n, cutoff)
+
+
+@pytest.mark.parametrize(
+    ("n", "cutoff", "right", "wrong"), [(3, 2, (26, 32), (27, 18)), (9, 8, (665, 824), (729, 648))]
+)
+def test_an_odd_size_just_above_the_cutoff_does_one_level(n, cutoff, right, wrong):
+    assert counting.operations(n, cutoff) == right
+    assert counting._stops_at_even(n, cutoff) == wrong
+    mutant = next(one for one in counting.TASK.mutants if one.name.startswith("the definition for the even"))
+    assert load(mutant.source, "operations")(n, cutoff) == wrong
+    report = verdict("03.count", mutant.source)
+    assert report.points == 0
+    assert report.lines[0].startswith("An odd n just above the cutoff still does one level, on m = n - 1")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_even_part_at_the_cutoff_is_among_the_inputs_of_every_seed(seed):
+    sizes = {case.args for case in counting.TASK.cases(np.random.default_rng(seed))}
+    assert {(3, 2), (9, 8)} < {(n, cutoff) for n, cutoff in sizes if n % 2 and n == cutoff + 1}
+
+
+def test_counts_are_whole_numbers():
+    compare = counting.WholeNumbers().compare
+    assert compare((7, 18), (7, 18), ()) is None
+    assert compare((np.int64(7), 18), (7, 18), ()) is None
+    found = compare((7, 18.0), (7, 18), ())
+    assert found.form and found.says[0].startswith("additions: 18.0 is right, but a float")
+    assert "expected is 7" in compare((8.0, 18.0), (7, 18), ()).says[0]
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "says"),
+    [
+        (
+            "03.level",
+            "eight products",
+            "8 multiplications on this input, more than the 7 of Strassen's level.",
+        ),
+        (
+            "03.winograd",
+            "the common sum twice",
+            "16 additions on this input, more than the 15 that are enough.",
+        ),
+    ],
+)
+def test_too_many_operations_are_not_compared_with_the_definition(id, name, says):
+    task = registry.task(id)
+    said = str(verdict(id, next(one.source for one in task.mutants if one.name == name)))
+    assert says in said and "definition" not in said
+
+
+def test_rows_that_are_arrays_are_not_said_to_be_rounded():
+    said = str(verdict("03.lost", lost.SOLUTION.replace(".tolist()", "")))
+    assert "but a list is needed" in said and "round" not in said
+
+
+def test_two_of_winograds_sums_are_built_on_none():
+    hint = registry.task("03.winograd").hints[1]
+    assert "on the one before" not in hint and "two of them are built on earlier ones" in hint
+
+
+def test_an_exponent_with_two_digits_is_nearly_right():
+    assert "third digit" in checkpoint("03.exponent", 2.79).says
+    assert checkpoint("03.exponent", 2.792).right
 
 
 def test_the_broken_table_is_right_for_two_by_two_gram_matrices_and_for_nothing_else():

@@ -231,6 +231,9 @@ def test_counts_are_compared_with_the_formula():
     assert "10 multiplications on this input, more than the 9" in rule.judge((3,), 10, 3)
     assert "2 additions on this input, fewer than the 3" in rule.judge((3,), 9, 2)
     assert CountsOperations(multiplications=lambda n: n).judge((3,), 3, 99) is None
+    assert CountsOperations(lambda n: n, whose="that are enough").judge((3,), 4, 0) == (
+        "Your answer did 4 multiplications on this input, more than the 3 that are enough."
+    )
 
 
 @pytest.mark.parametrize(

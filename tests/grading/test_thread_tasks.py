@@ -9,11 +9,19 @@ import pytest
 
 from course_lib.grading import registry, rules_threads
 from course_lib.grading.judge import generator, judge
-from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
+from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
-from course_lib.grading.task import source
-from course_lib.grading.tasks.threads import balance, bands, invalidations, pool, race, shared, transfer
+from course_lib.grading.tasks.threads import (
+    amdahl,
+    balance,
+    bands,
+    invalidations,
+    pool,
+    race,
+    shared,
+    transfer,
+)
 from course_lib.grading.tasks.threads.shared import on_locks
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
@@ -106,6 +114,88 @@ def test_an_unfinished_search_is_said_and_gives_no_points(monkeypatch):
 def test_an_endless_answer_ends_the_search_not_the_grader():
     said = counting(LOCKED.replace("    return 0", "    while True:\n        total[0] += 1\n    return 0"))
     assert said is not None
+
+
+# --- working at the same time ---
+
+
+def together(answer: str, threads: int = 2) -> str | None:
+    """Judge `count(total)` with a place of its own for each thread, which all must reach at once."""
+    scenario = Scenario(
+        "threads that must meet",
+        tuple(f"{{entry}}(total, {own})" for own in range(threads)),
+        {"total": [0, 0], "locks": {"total": Lock()}, "slots": {"-": 0}},
+        lambda final: True,
+        shared.CHECKED_LOCKS,
+        AtOnce("total", "adds 1"),
+    )
+    return UnderAllSchedules((scenario,), shared.LOCKS).judge(answer, "count")
+
+
+def test_threads_that_work_under_one_lock_are_told_which_one():
+    serial = LOCKED.replace("total)", "total, own)").replace("total[0]", "total[own]")
+    said = together(serial)
+    assert said.startswith("With threads that must meet: thread ")
+    assert 'adds 1 and holds lock_of("total") meanwhile, for which thread' in said
+    assert together(serial.replace('with lock_of("total"):', "if True:")) is None
+
+
+def test_threads_that_never_meet_are_found_without_a_lock_as_well():
+    said = together("def count(total, own):\n    total[own] += 1\n    return 0\n", threads=1)
+    assert "under no schedule is there a second thread that adds 1" in said
+
+
+SERIAL = on_locks("""
+    def repaired(tiles, following, done):
+        mine = 0
+        with lock_of("following"):
+            while following[0] < tiles:
+                tile = following[0]
+                following[0] += 1
+                done[tile] += 1
+                mine += 1
+        return mine
+""")
+
+
+def test_a_serial_answer_to_the_race_gets_no_points():
+    report = verdict(race.TASK, SERIAL)
+    assert report.points == 0
+    assert "must be able to work at the same time" in str(report)
+    assert "does its tile (`done[tile] += 1`) and holds lock_of" in str(report)
+
+
+def test_a_mutex_held_in_use_is_said_in_the_students_words():
+    inside = pool.SOLUTION.replace("    use(", "        use(")
+    report = verdict(pool.TASK, on_locks(inside))
+    assert 'is inside `use` and holds lock_of("busy") meanwhile' in str(report)
+    assert "here[" not in str(report) and "locks[" not in str(report)
+
+
+def test_a_transfer_to_oneself_must_not_be_parted():
+    parted = on_locks("""
+        def transfer(giver, taker, amount, balance):
+            with lock_of(giver):
+                if balance[giver] < amount:
+                    return 0
+                balance[giver] -= amount
+            with lock_of(taker):
+                balance[taker] += amount
+            return amount
+    """)
+    report = verdict(transfer.TASK, parted)
+    assert report.points == 0
+    assert "the balances end as (10, 20) instead of (5, 25)" in str(report)
+
+
+def test_a_lock_that_is_not_there_is_called_as_the_student_calls_it():
+    bank = on_locks(transfer.SOLUTION.replace("min(giver, taker)", "'bank'"))
+    said = str(verdict(transfer.TASK, bank))
+    assert (
+        'asks for lock_of("bank"), but there is no such lock: only lock_of(0) and lock_of(1) are there.'
+        in said
+    )
+    assert "locks[" not in said and "shared dict" not in said
 
 
 # --- other right answers ------------------------------------------------------------------------------------
@@ -220,6 +310,30 @@ def test_any_distribution_within_ten_percent_is_accepted():
     assert "no thread 2" in compare([0, 1, 2], [0, 0, 0], (costs, 2)).says[0]
 
 
+def test_bands_may_be_tuples_as_in_the_chapter():
+    args = (10, 4)
+    pairs = [tuple(pair) for pair in bands.bands(*args)]
+    compare = bands.EvenBands().compare
+    assert compare(pairs, bands.bands(*args), args) is None
+    assert "The last band stops at 9" in compare([*pairs[:-1], (7, 9)], bands.bands(*args), args).says[0]
+    assert compare(tuple(pairs), bands.bands(*args), args).form
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "says"),
+    [
+        (invalidations.TASK, "the writer loses it too", "only the other cores lose theirs"),
+        (amdahl.TASK, "the parallel fraction", "the serial one is what is left of 1"),
+        (amdahl.TASK, "in per cent", "a fraction of 20 % is 0.2"),
+        (amdahl.TASK, "the limit", "1 / s is the limit"),
+        (amdahl.TASK, "rounded", "right to 2 digits after the point: do you round?"),
+    ],
+)
+def test_a_known_slip_is_named_first(task, name, says):
+    text = next(mutant.source for mutant in task.mutants if mutant.name == name)
+    assert says in verdict(task, text).lines[0]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_blind_policies_fail_on_some_input_and_longest_first_on_none(seed):
     failed = set()
@@ -264,10 +378,13 @@ def test_the_assignment_hands_out_the_declared_helpers_and_the_declared_bug(cell
     assert cells["05-race-given"].strip() == race.BROKEN.strip()
 
 
+def test_the_bands_of_the_text_are_not_those_of_the_rung(cells):
+    assert "rung" not in cells["05-bands-task"]
+
+
 def test_what_the_checker_reads_for_the_helpers_has_their_names_and_parameters():
     read = {one.name: len(one.args.args) for one in ast.parse(shared.CHECKED_LOCKS).body}
     assert set(read) == {"lock_of", "slots_of", "use"}
-    assert source(pool.MEETING) != shared.CHECKED_LOCKS and "here[1 - buffer].acquire()" in pool.MEETING
 
 
 def test_the_registry_has_the_tasks_in_order():

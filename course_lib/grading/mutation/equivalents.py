@@ -160,6 +160,7 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "All rates and sizes are numbers above 0, so the result is one, too.",
     ),
     Equivalent(("05.bands",), "result", ("rows sorted",), "The bands lie in rising order already."),
+    Equivalent(("05.bands",), "result", ("rows are tuples",), "A pair may be a tuple, as in the chapter."),
     Equivalent(
         ("05.bands",),
         "result",

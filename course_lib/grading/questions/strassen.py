@@ -45,6 +45,7 @@ QUESTIONS: tuple[Question, ...] = (
         "log 48 / log 4 = 2.792: at each level a quarter of the size and 48 products. With 49 it is Strassen "
         "twice, log2 7 = 2.807.",
         (
+            (2.79, "Nearly: the third digit after the point is missing."),
             (math.log2(7), "That is 49 products of 4 x 4 blocks: Strassen twice."),
             (math.log2(48), "One level quarters the size: divide by log 4, not by log 2."),
             (math.log(47, 4), "That is 47 products."),

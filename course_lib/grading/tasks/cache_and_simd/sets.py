@@ -29,9 +29,13 @@ def _crowded(
     line_bytes: int,
     by_lines: bool = True,
     room: int | None = None,
+    stride: int | None = None,
 ) -> tuple[int, int, str]:
-    """Return the same for a number of sets; `by_lines` False counts elements, `room` is what a set holds."""
-    lines = [row * row_bytes // line_bytes for row in range(rows)]
+    """Return the same for a number of sets; `by_lines` False counts elements, `room` is what a set holds.
+
+    With a `stride` every row lies that many lines behind the one before.
+    """
+    lines = [row * row_bytes // line_bytes if stride is None else row * stride for row in range(rows)]
     crowd = [0] * sets
     for line in set(lines) if by_lines else lines:
         crowd[line % sets] += 1
@@ -49,6 +53,7 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((12, 4096, size, 12 if ways == 12 else 8, line), "few rows")
     yield Case((100, 8, size, ways, line), "rows of one float64: several share a line")
     yield Case((96, 24, size, ways, line), "rows of three float64: some lines hold two of them")
+    yield Case((45, 64, 15 * 3 * 64, 3, 64), "an odd number of sets, all of them full")
     for size, ways, line in geometry:
         rows = int(rng.integers(20, 700))
         row_bytes = 8 * int(rng.integers(1, 1200))
@@ -104,6 +109,13 @@ TASK = Task(
             lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], by_lines=False),
         ),
         Lookalike(
+            "The step from row to row need not be a whole number of lines: row r lies in line "
+            "r * row_bytes // line_bytes, so multiply first and divide then.",
+            lambda *args: _crowded(
+                *args[:2], args[2] // args[3] // args[4], *args[3:], stride=args[1] // args[4]
+            ),
+        ),
+        Lookalike(
             "`ways` lines still fit into a set: a conflict begins with one more.",
             lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], room=args[3] - 1),
         ),
@@ -123,6 +135,11 @@ TASK = Task(
             ("share a line count once",),
         ),
         Mutant("strict", _slip(fits="max(crowd) < ways"), ("still fit into a set",)),
+        Mutant(
+            "a constant step of whole lines",
+            _slip(lines="{row * (row_bytes // line_bytes) for row in range(rows)}"),
+            ("multiply first",),
+        ),
         Mutant("the cache as a whole", _slip(fits="len(lines) <= sets * ways"), ("fits or conflict",)),
         Mutant(
             "bytes are not lines",

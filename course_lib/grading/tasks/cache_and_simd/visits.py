@@ -135,6 +135,13 @@ def _swapped(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
     return K != N and {tuple(map(int, row)) for row in got} == wanted
 
 
+def _too_large(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether the rows are in blocks b x b x b of which three do not fit into the cache."""
+    ends = np.flatnonzero(np.diff(got[:, 2]) != 1)  # after the first run of j
+    b = int(ends[0]) + 1 if len(ends) else N
+    return b < N and 3 * b * b * ITEMSIZE > cache_bytes and np.array_equal(got, in_blocks(M, K, N, b))
+
+
 TASK = Task(
     id="04.visits",
     title="Hit the target",
@@ -154,6 +161,10 @@ TASK = Task(
             "With the plain order i, k, j all of B passes through the cache for every row of A.",
             fits=lambda got, M, K, N, cache: bool((got == in_blocks(M, K, N, max(M, K, N, 1))).all()),
         ),
+        Lookalike(
+            "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.",
+            fits=_too_large,
+        ),
     ),
     hints=(
         "In the plain order, how much passes through the cache between two uses of the same number of B?",
@@ -163,7 +174,12 @@ TASK = Task(
     ),
     mutants=(
         Mutant("plain order", _answer(B="max(M, K, N)"), ("passes through the cache for every row",)),
-        Mutant("blocks too large", _answer(B="24"), ("is the target",)),
+        Mutant("blocks too large", _answer(B="24"), ("do not fit into the cache together",)),
+        Mutant(
+            "one block fills the cache",
+            _answer(B="math.isqrt(cache_bytes // 8)"),
+            ("do not fit into the cache together", "is the target"),
+        ),
         Mutant("blocks of two", _answer(B="2"), ("is the target",)),
         Mutant("beyond the edge", _answer(J="range(j0, j0 + b)"), ("rows of three whole numbers",)),
         Mutant(

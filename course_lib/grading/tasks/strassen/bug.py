@@ -96,7 +96,9 @@ TASK = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(multiplications=seven, wanted="exactly seven products of blocks"),
+    counts=CountsOperations(
+        multiplications=seven, wanted="exactly seven products of blocks", whose="that seven products take"
+    ),
     lookalikes=(
         Lookalike(
             "That is what `broken` gives: wrong as soon as B is not the transpose of A.",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import exact
+from course_lib.grading.compare import Mismatch, exact
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 
@@ -32,13 +34,36 @@ def operations(n: int, cutoff: int, sums: int = 18, products: int = 7, peel: boo
     """
     if n <= cutoff:
         return n**3, n**2 * (n - 1)
-    half, even = n // 2, n // 2 * 2
+    half = n // 2
     multiplications, additions = operations(half, cutoff, sums, products, peel)
     multiplications, additions = products * multiplications, products * additions + sums * half**2
-    if peel and even < n:
-        multiplications += even**2 + even * n + n**2
-        additions += even**2 + even * (n - 1) + n * (n - 1)
-    return multiplications, additions
+    rest = _peeled(n) if peel and n % 2 else (0, 0)
+    return multiplications + rest[0], additions + rest[1]
+
+
+def _peeled(n: int) -> tuple[int, int]:
+    """Return what the outer product, the last column and the last row of an odd n take."""
+    even = n - 1
+    return even**2 + even * n + n**2, even**2 + even * (n - 1) + n * (n - 1)
+
+
+PARTS = ("multiplications", "additions")
+
+
+@dataclass(frozen=True)
+class WholeNumbers:
+    """Accepts the right pair of counts if both are whole numbers: floats are exact only up to 2**53."""
+
+    def compare(self, got: Any, want: tuple[int, int], args: tuple) -> Mismatch | None:
+        """Return None if `got` is the pair `want` of integers, else what is wrong."""
+        found = exact(PARTS).compare(got, want, args)
+        if found:
+            return found
+        for name, number in zip(PARTS, got, strict=True):
+            if isinstance(number, float | np.floating):
+                said = f"{name}: {number!r} is right, but a float, and those are exact only up to 2**53."
+                return Mismatch((f"{said} Use // instead of /, and whole numbers throughout.",), form=True)
+        return None
 
 
 def _sizes(rng: np.random.Generator) -> Iterator[Case]:
@@ -46,11 +71,24 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
     for n, cutoff in ((3, 1), (7, 1), (13, 3), (100, 20)):
         yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: odd sizes are peeled")
+    for n in (3, 9, 2 * int(rng.integers(5, 40)) + 1):
+        yield Case((n, n - 1), f"n = {n}, cutoff {n - 1}: odd, and just above the cutoff")
     for _ in range(4):
         n, cutoff = int(rng.integers(200, 3000)), int(rng.integers(1, 64))
         yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
     power, least = 2 ** int(rng.integers(8, 12)), 2 ** int(rng.integers(3, 7))
     yield Case((power, least), f"n = {power}, cutoff {least}")
+
+
+def _stops_at_even(n: int, cutoff: int) -> tuple[int, int]:
+    """Return the counts if the cutoff is asked once more for the even part n - 1 of an odd n."""
+    if n <= cutoff:
+        return n**3, n**2 * (n - 1)
+    if n % 2:
+        parts = _stops_at_even(n - 1, cutoff), _peeled(n)
+        return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
+    multiplications, additions = _stops_at_even(n // 2, cutoff)
+    return 7 * multiplications, 7 * additions + 18 * (n // 2) ** 2
 
 
 def _uneven(n: int, cutoff: int) -> bool:
@@ -68,7 +106,7 @@ TASK = Task(
     entry="operations",
     cases=_sizes,
     reference=operations,
-    comparison=exact(("multiplications", "additions")),
+    comparison=WholeNumbers(),
     rules=(OnlyImports(("math",)),),
     lookalikes=(
         Lookalike(
@@ -86,6 +124,13 @@ TASK = Task(
         Lookalike(
             "The sums are sums of blocks: they have half * half numbers each, not n * n.",
             lambda n, cutoff: operations(n, cutoff, sums=72) if n > cutoff else None,
+        ),
+        Lookalike(
+            "An odd n just above the cutoff still does one level, on m = n - 1, even if m is not above the "
+            "cutoff itself: only n is compared with it.",
+            lambda n, cutoff: (
+                _stops_at_even(n, cutoff) if _stops_at_even(n, cutoff) != operations(n, cutoff) else None
+            ),
         ),
         Lookalike(
             "That is the definition with eight block products; Strassen's has seven.",
@@ -129,6 +174,28 @@ TASK = Task(
         Mutant("no sums", SOLUTION.replace(" + 18 * half**2", ""), ("18 sums", "missing")),
         Mutant("sums of whole matrices", SOLUTION.replace("18 * half**2", "18 * n**2"), ("half * half",)),
         Mutant("no peeling", SOLUTION.replace("n % 2 == 1", "False"), ("peeled off",)),
+        Mutant(
+            "the definition for the even part of an odd size",
+            source("""
+                def operations(n, cutoff):
+                    if n <= cutoff:
+                        return n**3, n**2 * (n - 1)
+                    if n % 2 == 1:
+                        even = n - 1
+                        multiplications, additions = operations(even, cutoff)
+                        multiplications += even**2 + even * n + n**2
+                        return multiplications, additions + even**2 + even * (n - 1) + n * (n - 1)
+                    half = n // 2
+                    multiplications, additions = operations(half, cutoff)
+                    return 7 * multiplications, 7 * additions + 18 * half**2
+            """),
+            ("An odd n just above the cutoff still does one level, on m = n - 1",),
+        ),
+        Mutant(
+            "floats",
+            SOLUTION.replace("return multiplications, additions", "return 1.0 * multiplications, additions"),
+            ("is right, but a float", "//"),
+        ),
         Mutant("cutoff one late", SOLUTION.replace("n <= cutoff", "n < cutoff or n == 1"), ("above it",)),
         Mutant(
             "one addition too many",

@@ -27,7 +27,9 @@ TASK = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(multiplications=seven, wanted="exactly seven products of blocks"),
+    counts=CountsOperations(
+        multiplications=seven, wanted="exactly seven products of blocks", whose="of Strassen's level"
+    ),
     lookalikes=BLOCK_SLIPS,
     hints=(
         "Which blocks of A and of B go into the first product, and into which blocks of C does it go?",
@@ -50,7 +52,7 @@ TASK = Task(
                     C22 = A[m:, :k] @ B[:k, n:] + A[m:, k:] @ B[k:, n:]
                     return np.block([[C11, C12], [C21, C22]])
             """),
-            ("more than", "multiplications"),
+            ("8 multiplications on this input, more than the 7 of Strassen's level",),
         ),
         Mutant(
             "A @ B",

@@ -37,19 +37,22 @@ TASK = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(seven, additions, "exactly seven products and fifteen sums of blocks"),
+    counts=CountsOperations(
+        seven, additions, "exactly seven products and fifteen sums of blocks", "that are enough"
+    ),
     lookalikes=BLOCK_SLIPS,
     hints=(
         "Which sums does the chapter's list of Winograd's variant use twice? Where could you keep them?",
-        "Four sums of blocks of A, each built on the one before (S2 = S1 - A11), four of B, seven products. "
-        "After them P1 + P6 stands in three of the four blocks of C: add it up once.",
+        "Four sums of blocks of A: two of them are built on earlier ones (S2 = S1 - A11, and S4 on S2), two "
+        "are not. Four of B likewise, then seven products. After them P1 + P6 stands in three of the four "
+        "blocks of C: add it up once.",
         "U = P1 + P6; V = U + P7; W = U + P5; then C11 = P1 + P2, C12 = W + P3, C21 = V - P4, C22 = V + P5.",
     ),
     mutants=(
         Mutant(
             "Strassen's own eighteen sums",
             STRASSEN_LEVEL.replace("strassen_level", "winograd_level"),
-            ("additions", "more than"),
+            ("18 additions on this input, more than the 15 that are enough",),
         ),
         Mutant(
             "the common sum twice",

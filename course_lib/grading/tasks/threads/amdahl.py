@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close
+from course_lib.grading.patterns import same
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 
@@ -71,6 +72,19 @@ TASK = Task(
             lambda one, several, threads, more: _both(several / one - 1 / threads, more),
         ),
         Lookalike(
+            "That is the parallel fraction; the serial one is what is left of 1.",
+            fits=lambda got, *args: same(got[0], 1 - forecast(*args)[0]),
+        ),
+        Lookalike(
+            "That is in per cent: a fraction of 20 % is 0.2.",
+            fits=lambda got, *args: forecast(*args)[0] != 0 and same(got[0], 100 * forecast(*args)[0]),
+        ),
+        Lookalike(
+            "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
+            "(1 - s) / more.",
+            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
+        ),
+        Lookalike(
             "The serial fraction is right. The speed-up does not grow in step with the threads: the serial "
             "part "
             "stays.",
@@ -110,6 +124,26 @@ TASK = Task(
             "the measured threads",
             _with(_RIGHT, "serial, 1 / (serial + (1 - serial) / threads)"),
             ("`more`",),
+        ),
+        Mutant(
+            "the parallel fraction",
+            _with(f"1 - {_RIGHT}", "serial, 1 / (1 - serial + serial / more)"),
+            ("parallel fraction",),
+        ),
+        Mutant(
+            "in per cent",
+            _with(_RIGHT, "100 * serial, 1 / (serial + (1 - serial) / more)"),
+            ("per cent",),
+        ),
+        Mutant(
+            "the limit",
+            _with(_RIGHT, "serial, 1 / serial if serial else float(more)"),
+            ("threads without end",),
+        ),
+        Mutant(
+            "rounded",
+            _with(_RIGHT, "round(serial, 2), 1 / (serial + (1 - serial) / more)"),
+            ("right to 2 digits after the point: do you round?",),
         ),
         Mutant("Gustafson's law", _with(_RIGHT, "serial, more - serial * (more - 1)"), ("speed-up",)),
         Mutant("only the speed-up", _with(_RIGHT, "1 / (serial + (1 - serial) / more)"), ("tuple of 2",)),

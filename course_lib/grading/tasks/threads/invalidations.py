@@ -88,6 +88,17 @@ def _never_lost(events: list[Event], line_bytes: int) -> int:
     return lost
 
 
+def _the_writers_too(events: list[Event], line_bytes: int) -> int:
+    """Count the writer's copy among those that are lost, if it had one."""
+    holders: dict[int, set[int]] = {}
+    lost = 0
+    for core, at, write in events:
+        have = holders.get(at // line_bytes, set())
+        lost += len(have) if write else 0
+        holders[at // line_bytes] = {core} if write else have | {core}
+    return lost
+
+
 TASK = Task(
     id="05.invalidations",
     title="Who loses the line?",
@@ -111,6 +122,10 @@ TASK = Task(
             "line are one "
             "thing to them.",
             lambda events, line_bytes: invalidations(events, 8),
+        ),
+        Lookalike(
+            "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.",
+            _the_writers_too,
         ),
         Lookalike("A read takes nothing away from others: only writes do.", _reads_count_too),
         Lookalike(
@@ -136,7 +151,7 @@ TASK = Task(
         Mutant("one per write", SOLUTION.replace("len(others)", "len(others) > 0"), ("several cores",)),
         Mutant("nothing is lost", SOLUTION.replace("others = set()", "pass"), ("fetches it anew",)),
         Mutant("lines of 64 bytes", SOLUTION.replace("// line_bytes", "// 64"), ("use line_bytes",)),
-        Mutant("the writer loses it too", SOLUTION.replace(" - {core}", ""), ("expected is",)),
+        Mutant("the writer loses it too", SOLUTION.replace(" - {core}", ""), ("writer's own copy",)),
         Mutant("the remainder", SOLUTION.replace("// line_bytes", "% line_bytes"), ("expected is",)),
         Mutant(
             "all writes",

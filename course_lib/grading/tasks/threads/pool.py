@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
+from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.threads.shared import CHECKED_LOCKS, LOCKS, THREADING_ONLY, on_locks
 from course_lib.simulators.interleavings import Lock, Semaphore
@@ -26,11 +26,7 @@ SOLUTION = source("""
                 busy[buffer] = 0
         return buffer
 """)
-#: Work that ends only while the other buffer is in use as well: who holds a lock meanwhile never ends.
-MEETING = CHECKED_LOCKS.replace(
-    "    uses[buffer] += 1\n",
-    "    uses[buffer] += 1\n    here[buffer].release()\n    here[1 - buffer].acquire()\n",
-)
+TOGETHER = AtOnce("uses", "is inside `use`")
 
 
 def borrow(busy: list[int], uses: list[int]) -> int:
@@ -61,7 +57,7 @@ def _borrowed(before: list[int]):
     return right
 
 
-def _pool(said: str, threads: int, busy: list[int], given: str = CHECKED_LOCKS) -> Scenario:
+def _pool(said: str, threads: int, busy: list[int], at_once: AtOnce | None = None) -> Scenario:
     return Scenario(
         said,
         ("{entry}(busy, uses)",) * threads,
@@ -70,10 +66,10 @@ def _pool(said: str, threads: int, busy: list[int], given: str = CHECKED_LOCKS) 
             "uses": [0] * len(busy),
             "locks": {"busy": Lock()},
             "slots": {"free": Semaphore(busy.count(0))},
-            "here": [Semaphore(0) for _ in busy],
         },
         _borrowed(busy),
-        given,
+        CHECKED_LOCKS,
+        at_once,
     )
 
 
@@ -82,7 +78,7 @@ SCENARIOS = (
     _pool("one thread and one free buffer", 1, [1, 0]),
     _pool("two threads and one free buffer", 2, [0, 1]),
     _pool("three threads and two buffers", 3, [0, 0]),
-    _pool("two threads that must use their buffers at the same time", 2, [0, 0], MEETING),
+    _pool("two threads that must use their buffers at the same time", 2, [0, 0], TOGETHER),
 )
 
 TASK = Task(
@@ -161,7 +157,7 @@ TASK = Task(
                             busy[buffer] = 0
                     return buffer
             """),
-            ("at the same time", "Deadlock"),
+            ("at the same time", 'is inside `use` and holds lock_of("busy")'),
         ),
         Mutant(
             "gives the slot back too early",

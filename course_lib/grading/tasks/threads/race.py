@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
+from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.threads.shared import CHECKED_LOCKS, LOCKS, THREADING_ONLY, on_locks
 from course_lib.simulators.interleavings import Lock
@@ -68,6 +69,9 @@ def _each_once(tiles: int, already: int):
     return right
 
 
+TOGETHER = AtOnce("done", "does its tile (`done[tile] += 1`)")
+
+
 def _team(threads: int, tiles: int, already: int = 0) -> Scenario:
     return Scenario(
         f"{threads} thread{'s' * (threads > 1)} and {tiles} tile{'s' * (tiles > 1)}",
@@ -83,6 +87,15 @@ def _team(threads: int, tiles: int, already: int = 0) -> Scenario:
     )
 
 
+SCENARIOS = (
+    _team(1, 3),
+    _team(2, 1),
+    _team(2, 2),
+    _team(2, 3, already=1),
+    _team(3, 2),
+    replace(_team(2, 2), said="2 threads that must be able to work at the same time", at_once=TOGETHER),
+)
+
 TASK = Task(
     id="05.race",
     title="Every tile exactly once",
@@ -95,12 +108,7 @@ TASK = Task(
     cases=_alone,
     reference=repaired,
     comparison=exact(),
-    rules=(
-        THREADING_ONLY,
-        UnderAllSchedules(
-            (_team(1, 3), _team(2, 1), _team(2, 2), _team(2, 3, already=1), _team(3, 2)), LOCKS
-        ),
-    ),
+    rules=(THREADING_ONLY, UnderAllSchedules(SCENARIOS, LOCKS)),
     lookalikes=(
         Lookalike(
             "One tile too few: is the last one left out?",
@@ -194,6 +202,37 @@ TASK = Task(
                         mine += 1
             """),
             ("still holds",),
+        ),
+        Mutant(
+            "everything inside the lock",
+            on_locks("""
+                def repaired(tiles, following, done):
+                    mine = 0
+                    with lock_of("following"):
+                        while following[0] < tiles:
+                            tile = following[0]
+                            following[0] += 1
+                            done[tile] += 1
+                            mine += 1
+                    return mine
+            """),
+            ("at the same time", 'holds lock_of("following") meanwhile'),
+        ),
+        Mutant(
+            "works inside the lock",
+            on_locks("""
+                def repaired(tiles, following, done):
+                    mine = 0
+                    while True:
+                        with lock_of("following"):
+                            tile = following[0]
+                            following[0] += 1
+                            if tile >= tiles:
+                                return mine
+                            done[tile] += 1
+                            mine += 1
+            """),
+            ("at the same time", 'holds lock_of("following") meanwhile'),
         ),
         Mutant(
             "locks of its own",

@@ -90,6 +90,13 @@ SCENARIOS = (
         ([3, 7], [0, 7]),
     ),
     _bank(
+        "a transfer from an account to itself, and one from this account at the same time",
+        [10, 20],
+        [(0, 0, 10), (0, 1, 5)],
+        ([5, 25], [10, 5]),
+        ([5, 25], [0, 5]),
+    ),
+    _bank(
         "three transfers in a ring",
         [10, 20, 30],
         [(0, 1, 1), (1, 2, 2), (2, 0, 4)],
@@ -166,6 +173,20 @@ TASK = Task(
             ("one is covered", "the balances end as"),
         ),
         Mutant(
+            "subtracts under one lock, adds under the other",
+            on_locks("""
+                def transfer(giver, taker, amount, balance):
+                    with lock_of(giver):
+                        if balance[giver] < amount:
+                            return 0
+                        balance[giver] -= amount
+                    with lock_of(taker):
+                        balance[taker] += amount
+                    return amount
+            """),
+            ("to itself", "the balances end as (10, 20) instead of (5, 25)"),
+        ),
+        Mutant(
             "only the giver's lock",
             on_locks("""
                 def transfer(giver, taker, amount, balance):
@@ -214,7 +235,7 @@ TASK = Task(
         Mutant(
             "one lock of its own for the whole bank",
             on_locks(SOLUTION.replace("min(giver, taker)", "'bank'").replace("max(giver, taker)", "taker")),
-            ("locks['bank']",),
+            ('asks for lock_of("bank")', "no such lock: only lock_of(0)"),
         ),
         Mutant(
             "tries and gives up",
