@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -28,6 +29,7 @@ from course_lib.measure.table import Table, digits, seconds_in_words
 from course_lib.measure.timing import compare
 
 DRAWS = 2000
+TOO_WIDE = 0.2  # an interval of serial fractions wider than this tells none
 #: 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom: few points say little about the noise.
 T_QUANTILE = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 Z_QUANTILE = 1.96
@@ -81,6 +83,11 @@ class Fit:
         """The speed-up that no number of threads exceeds, by this law."""
         return 1 / self.serial_fraction if self.serial_fraction else math.inf
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the times tell the serial fraction: False where its interval is wide."""
+        return self.interval is None or self.interval[1] - self.interval[0] <= TOO_WIDE
+
     def time(self, p: float) -> float:
         """Return the fitted seconds on p threads."""
         return self.serial + self.parallel / p
@@ -113,6 +120,11 @@ class Fit:
         if self.interval is not None:
             low, high = (100 * end for end in self.interval)
             known = f" (95 %: {digits(low, 2)} to {digits(high, 2)} %)"
+        if not self.is_told:
+            span = known.removeprefix(" (").removesuffix(")")
+            or_else = "" if self.exact else "; if it stays so, Amdahl's law does not describe this program"
+            said = f"The serial fraction cannot be told on this run ({span}): run again{or_else}."
+            return f"{said} {self.note}".strip()
         limit = "no limit" if math.isinf(self.limit) else f"at most {digits(self.limit)}x"
         serial = digits(100 * self.serial_fraction, 2)
         return f"Serial fraction {serial} %{known}: {limit}. {self.note}".strip()
@@ -165,14 +177,17 @@ def speedups(
 ) -> Speedups:
     """Time run(t), the same work on t threads, for each t, in turns.
 
-    `run` must itself use t threads (of its own, or numba.set_num_threads(t)). Counts beyond the cores of this
-    process are measured too (oversubscription) but are no part of the fit.
+    `run` must itself use t threads: threads of its own, or numba.set_num_threads(t). Counts beyond the cores
+    of this process are measured too (oversubscription), as far as `run` can use so many, but are no part of
+    the fit. Numba cannot by itself: it takes at most NUMBA_NUM_THREADS, which are the cores of this process
+    unless the environment says otherwise before Numba is imported. Raises ValueError with a sentence where
+    `run` refuses a count beyond the cores with a ValueError; whatever else `run` raises is raised here.
     """
     counts = _counts(threads)
     if not callable(run):
         raise TypeError(f"run is {run!r}, but it must be a function that is called with a number of threads.")
     names = {p: f"{p} thread{'s' if p > 1 else ''}" for p in counts}
-    functions = {names[p]: (lambda p=p: run(p)) for p in counts}
+    functions = {names[p]: partial(_on, run, p) for p in counts}
     comparison = compare(functions, threads=max(counts), budget_s=budget_s, max_error=False, progress=False)
     rows = {p: comparison.row(names[p]) for p in counts}
     return Speedups(
@@ -183,23 +198,39 @@ def speedups(
     )
 
 
+def _on(run: Callable[[int], Any], p: int) -> Any:
+    """Return run(p); more threads than cores are not refused without saying what to do."""
+    try:
+        return run(p)
+    except ValueError as problem:
+        cores = hardware.cores()
+        if p <= cores:
+            raise
+        raise ValueError(
+            f"run({p}) does not take {p} threads ({str(problem).rstrip('.')}), and this process has {cores} "
+            f"core{'s' * (cores > 1)}: leave out the counts above {cores}, or, if run uses Numba, set "
+            f"NUMBA_NUM_THREADS={p} in the environment before Python starts."
+        ) from problem
+
+
 def _relative_error(row: Row) -> float:
     return (row.ratio_high - row.ratio_low) / row.ratio / (2 * Z_QUANTILE)
 
 
-def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None) -> Fit:
+def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None, *, pairs: bool = True) -> Fit:
     """Return Amdahl's law through `times` (threads -> seconds), least squares of the relative deviations.
 
     `errors` are relative standard errors of the times (threads -> 0.01 for 1 %); without them the deviations
-    from the law tell the noise, which takes three thread counts or more. A negative part is no part: it
-    counts as 0, and the note says so. Raises ValueError for fewer than two thread counts.
+    from the law tell the noise, which takes three thread counts or more. `pairs` fits the universal law too,
+    in which every pair of threads costs something. A negative part is no part: it counts as 0, and the note
+    says so. Raises ValueError for fewer than two thread counts.
     """
     counts, seconds = _checked(times)
     a, b = _parts(counts, seconds)
     deviations = seconds / (a + b / counts) - 1
     noise, is_known = _noise(counts, deviations, errors)
     interval = _interval(counts, a + b / counts if len(counts) > 2 else seconds, noise) if is_known else None
-    universal = _universal(counts, seconds) if len(counts) >= 4 else None
+    universal = _universal(counts, seconds) if pairs and len(counts) >= 4 else None
     return Fit(
         times={int(p): float(s) for p, s in zip(counts, seconds, strict=True)},
         serial=float(a),
@@ -302,13 +333,19 @@ def _note(
             "part counts as 0."
         )
     elif b == 0:
-        notes.append("More threads were no faster at all, so everything counts as serial.")
+        notes.append(
+            "More threads were no faster at all, so everything counts as serial (or other programs held the "
+            "cores: then run again)."
+        )
     if len(counts) == 2:
         notes.append(TWO_POINTS)
     else:
         notes.append(f"The law misses no time by more than {100 * np.abs(deviations).max():.1f} %.")
     if universal is not None and universal.kappa > 0:
-        notes.append(f"With a cost of every pair of threads the best number is {universal.peak:.0f}.")
+        notes.append(
+            "If every pair of threads costs some time as well (Gunther's universal scalability law), the "
+            f"best number of threads is {universal.peak:.0f}."
+        )
     return " ".join(notes)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from course_lib.measure.comparison import Comparison, Row
 
 WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
+TELLING = 0.1  # an interval that reaches further than this from 1 leaves a difference open
 TITLE_WIDTH = 76
 LABEL_WIDTH = 80
 
@@ -66,14 +67,31 @@ def finding(comparison: Comparison, speed: bool = False) -> str:
     others = [row for row in comparison.rows if row.name != base]
     if len(others) == 1:
         return _versus(others[0], base, speed)
-    best = comparison.row(comparison.ranking()[0])
-    worst = max(others, key=lambda row: row.ratio)
-    if best.name == base or not (best.differs and best.ratio < 1):
-        return f"Nothing beats {base}; {_versus(worst, base, speed)}"
+    faster = [row for row in others if row.differs and row.ratio < 1]
+    best = min(faster, key=lambda row: row.ratio, default=None)
+    rivals = [row for row in others if is_open(row) and row.ratio_low < (best.ratio if best else 1)]
+    if rivals:
+        return _left_open(best, rivals, base)
+    if best is None:
+        return f"Nothing beats {base}; {_versus(max(others, key=lambda row: row.ratio), base, speed)}"
     return f"{best.name} {_verb(best.name, 'is', 'are')} fastest: {times(1 / best.ratio)} as fast as {base}"
 
 
+def is_open(row: Row) -> bool:
+    """Say whether the row may be as fast as the baseline, and may as well be much faster or slower."""
+    return not row.differs and max(row.ratio_high - 1, 1 - row.ratio_low) > TELLING
+
+
+def _left_open(best: Row | None, rivals: list[Row], base: str) -> str:
+    names = ", ".join(row.name for row in rivals)
+    said = f"No difference between {base} and {names} can be told in this run: run it again"
+    return said if best is None else f"{_versus(best, base, True)}. {said}"
+
+
 def _versus(row: Row, base: str, speed: bool) -> str:
+    if is_open(row):
+        span = f"{times(row.ratio_low)} to {times(row.ratio_high)} of its time"
+        return f"No difference between {base} and {row.name} can be told in this run ({span}): run it again"
     if not row.differs:
         return f"{row.name} and {base} take the same time, as far as can be told here"
     if row.ratio > 1 and not speed:

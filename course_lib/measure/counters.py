@@ -5,8 +5,8 @@
     lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
 
 The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
-Every increment loads and stores in memory (see `counting_kernels`). The number of increments is fixed
-before they begin: nothing here can run on for ever.
+Every increment loads and stores in memory (see `counting_kernels`). Nothing here runs on for ever: threads
+look at the clock between slices of their increments and stop TIME_LIMIT_S after they began.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from course_lib.measure.timing import compare
 
 CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
 MOST_THREADS = 64
-MOST_TIMES = 1_000_000_000  # seconds; a minute at worst
+MOST_TIMES = 1_000_000_000  # of each thread; what takes longer than TIME_LIMIT_S is ended by that
 WORD_BYTES = 8
 PAGE_BYTES = 4096
-TIME_LIMIT_S = 30.0
+TIME_LIMIT_S = 30.0  # for all threads to count once; it is kept to about two slices
+FIRST_SLICE = 50_000  # increments before the first look at the clock; then twice as many each time …
+SLICE_S = 0.02  # … until a slice takes so long
 ONE_CORE = (
     "This process may use one core only: threads take turns on it and share its cache, so cache lines cannot "
     "move between cores here."
@@ -99,7 +101,8 @@ def false_sharing(
     increment: the core must own the line for each) or "plain" (load, add, store: stores wait in the core's
     store buffer and it reads them from there, so one visit of the line serves many, and sharing may cost
     little). `times` None: as many increments as one thread does in 4 ms.
-    Raises ValueError for strides that are no multiples of 8 bytes.
+    Raises ValueError for strides that are no multiples of 8 bytes, and TimeoutError if counting once takes
+    longer than TIME_LIMIT_S (30 s).
     """
     cores = hardware.cores()
     threads = min(cores, 4) if threads is None else threads
@@ -120,7 +123,8 @@ def false_sharing(
 def lost_updates(threads: int = 2, times: int = 1_000_000, kind: str = "plain") -> LostUpdates:
     """Let all threads increment one counter `times` times each and return what arrived.
 
-    "plain" increments can get lost between a load and a store; "locked" ones cannot.
+    "plain" increments can get lost between a load and a store; "locked" ones cannot. Raises TimeoutError
+    if it takes longer than TIME_LIMIT_S (30 s).
     """
     _checked(threads, (0,), kind, times)
     with _Team(threads) as team:
@@ -142,12 +146,14 @@ class _Team:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="counter")
         self._barrier = threading.Barrier(threads)
+        self._stop = threading.Event()
         self.cpu_s = self.wall_s = 0.0  # of all runs so far: CPU time of all threads, and wall time
 
     def __enter__(self) -> _Team:
         return self
 
     def __exit__(self, *problem: object) -> None:
+        self._stop.set()  # also when the learner interrupts the cell
         self._pool.shutdown(wait=True)
 
     def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
@@ -158,21 +164,46 @@ class _Team:
         memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
         places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
 
-        def one(place: int) -> float:
-            self._barrier.wait(TIME_LIMIT_S)
+        def one(place: int, until: float) -> tuple[int, float]:
+            """Return how many increments were done, and the seconds of CPU time."""
+            try:
+                self._barrier.wait(max(0.0, until - time.perf_counter()))
+            except threading.BrokenBarrierError:  # the others did not come in time
+                return 0, 0.0
             start = time.thread_time()
-            kernel(memory, place, times)
-            return time.thread_time() - start
+            done = self._sliced(lambda turns: kernel(memory, place, turns), times, until)
+            return done, time.thread_time() - start
 
         def run() -> int:
             memory[:] = 0
             start = time.perf_counter()
-            for done in [self._pool.submit(one, place) for place in places]:
-                self.cpu_s += done.result(timeout=TIME_LIMIT_S)
+            waiting = [self._pool.submit(one, place, start + TIME_LIMIT_S) for place in places]
+            ended = [each.result() for each in waiting]
+            self.cpu_s += sum(cpu_s for _, cpu_s in ended)
             self.wall_s += time.perf_counter() - start
+            least = min(done for done, _ in ended)
+            if least < times:
+                raise TimeoutError(
+                    f"{self._threads} threads were to count to {times:,} each, but after {TIME_LIMIT_S:g} s "
+                    f"one of them stood at {least:,}: ask for fewer increments (times) or fewer threads."
+                )
             return int(sum(memory[place] for place in set(places)))
 
         return run
+
+    def _sliced(self, count: Callable[[int], None], times: int, until: float) -> int:
+        """Count `times` times in slices, look at the clock after each, and return how many were done."""
+        done, size = 0, FIRST_SLICE
+        while done < times and not self._stop.is_set():
+            begun = time.perf_counter()
+            if begun > until:
+                break
+            turns = min(size, times - done)
+            count(turns)
+            done += turns
+            if time.perf_counter() - begun < SLICE_S:
+                size *= 2
+        return done
 
 
 def page_aligned(words: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
     curve = measure()                       # the system's own pages
     curve.table()                           # a plateau per cache level, and where the curve really climbs
+    curve.where_it_ends                     # a sentence if the curve does not reach memory, else empty
 
 Every step reads a number that says where to read next, so the CPU can neither begin two reads at once nor
 guess the next place: one step takes one latency. The places form one random cycle (Sattolo 1986) through all
@@ -27,6 +28,7 @@ import numpy as np
 
 from course_lib.measure import hardware
 from course_lib.measure.jit import compiled
+from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
 
 WORD = 8  # bytes of a number that says where to go
@@ -41,22 +43,49 @@ HUGE = 2 * 2**20
 FLAT = 0.75  # the latency grows with a lower power of the size than this
 FLAT_POINTS = 3
 CLIMB = 1.25  # two plateaus closer than this are one
-SHARE = 2.0  # a curve that climbs at less than the size / SHARE says that one has only a part of the cache
+SHARE = 2.0  # a curve that climbs at less than the size / SHARE climbs early, and the table says so
 PAGES = {"system": None, "small": "MADV_NOHUGEPAGE", "huge": "MADV_HUGEPAGE"}
+
+
+MEMORY = "memory"
+UNNAMED = "plateau"  # where the system does not tell its caches
 
 
 @dataclass(frozen=True)
 class Plateau:
     """A stretch of the curve: the level it lies in, the latency there, and where the curve climbs after it.
 
-    `size_bytes` is what the system says, None for memory. `edge_bytes` is where the latency passes the
-    geometric mean of this plateau and the next; None after the last one.
+    `level` is "L1", …, or "memory" beyond the last cache: that of the smallest cache which holds the
+    plateau's first working sets. `name` tells plateaus of one level apart: "L3", "L3, step 2". `size_bytes`
+    is what the system says of that cache, None for memory. `edge_bytes` is where the latency passes the
+    geometric mean of this plateau and the next; None after the last one, and where a cache between them has
+    no plateau.
     """
 
     name: str
+    level: str
     size_bytes: int | None
     nanoseconds: float
     edge_bytes: float | None
+    first_bytes: int  # the smallest and the largest working set on it
+    last_bytes: int
+
+
+@dataclass
+class _Run:
+    """Neighbouring measured sizes between which the latency hardly grows."""
+
+    sizes: list[int]
+    nanoseconds: list[float]
+
+    @property
+    def begin(self) -> int:
+        """The second size: the first may be the end of the climb, in the cache before."""
+        return self.sizes[1]
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.nanoseconds))
 
 
 @dataclass(frozen=True)
@@ -75,29 +104,65 @@ class Curve:
         return self.nanoseconds[nearest]
 
     def plateaus(self) -> list[Plateau]:
-        """Return where the curve is flat, smallest working set first: found in the data alone.
+        """Return where the curve is flat, smallest working set first.
 
-        Flat is a run of at least FLAT_POINTS sizes between which the latency hardly grows. The n-th is named
-        after the n-th cache, all after the last cache "memory".
+        Flat is a run of at least FLAT_POINTS sizes between which the latency hardly grows: found in the data
+        alone. Each is then named after the smallest cache that holds its first working sets, so a cache in
+        which the curve is nowhere flat, or has two steps, does not shift the names of the others.
         """
-        runs = [float(np.median(run)) for run in self._flat_runs()]
-        found = [ns for n, ns in enumerate(runs) if n == 0 or ns > CLIMB * runs[n - 1]]
-        known = [(f"L{cache.level}", cache.size_bytes) for cache in self.caches]
-        names = known + [("memory", None)] * len(found)
-        later = [*found[1:], None]
-        return [
-            Plateau(*name, ns, None if after is None else self._edge(ns, after))
-            for name, ns, after in zip(names, found, later, strict=False)
-        ]
+        runs = self._flat_runs()
+        skipped = [cache.size_bytes for cache in self._sloping(runs)]
+        levels = [self._level(run.begin) for run in runs]
+        found = []
+        for n, (run, (level, size_bytes)) in enumerate(zip(runs, levels, strict=True)):
+            step = 1 + [name for name, _ in levels[:n]].count(level)
+            edge = None
+            if n + 1 < len(runs):
+                low, high = size_bytes or math.inf, levels[n + 1][1] or math.inf
+                if not any(low < size < high for size in skipped):
+                    edge = self._edge(run.median, runs[n + 1].median)
+            name = level if step == 1 else f"{level}, step {step}"
+            found.append(Plateau(name, level, size_bytes, run.median, edge, run.sizes[0], run.sizes[-1]))
+        return found
 
-    def _flat_runs(self) -> list[list[float]]:
-        runs: list[list[float]] = [[self.nanoseconds[0]]]
+    def _flat_runs(self) -> list[_Run]:
+        """Return the runs that are long enough; one that is no higher than the one before belongs to it."""
+        runs = [_Run([self.sizes[0]], [self.nanoseconds[0]])]
         for (size, before), (next_size, ns) in pairwise(zip(self.sizes, self.nanoseconds, strict=True)):
-            if ns < before * (next_size / size) ** FLAT:
-                runs[-1].append(ns)
+            if ns >= before * (next_size / size) ** FLAT:
+                runs.append(_Run([], []))
+            runs[-1].sizes.append(next_size)
+            runs[-1].nanoseconds.append(ns)
+        found: list[_Run] = []
+        for run in runs:
+            if len(run.sizes) < FLAT_POINTS:
+                continue
+            if found and run.median <= CLIMB * found[-1].median:
+                found[-1].sizes += run.sizes
+                found[-1].nanoseconds += run.nanoseconds
             else:
-                runs.append([ns])
-        return [run for run in runs if len(run) >= FLAT_POINTS]
+                found.append(run)
+        return found
+
+    def _level(self, size: int) -> tuple[str, int | None]:
+        """Return the name and size of the smallest cache that holds so many bytes."""
+        if not self.caches:
+            return UNNAMED, None
+        fitting = [cache for cache in self.caches if cache.size_bytes >= size]
+        if not fitting:
+            return MEMORY, None
+        nearest = min(fitting, key=lambda cache: cache.size_bytes)
+        return f"L{nearest.level}", nearest.size_bytes
+
+    def _sloping(self, runs: Sequence[_Run]) -> list[hardware.CacheLevel]:
+        """Return the caches for which sizes were measured, but none of them on a plateau."""
+        found, below = [], 0
+        for cache in sorted(self.caches, key=lambda cache: cache.size_bytes):
+            own = [size for size in self.sizes if below < size <= cache.size_bytes]
+            if own and not any(run.begin <= size <= run.sizes[-1] for run in runs for size in own):
+                found.append(cache)
+            below = cache.size_bytes
+        return found
 
     def _edge(self, low: float, high: float) -> float | None:
         """Return the size at which the curve passes the middle between two plateaus, on logarithmic axes."""
@@ -108,6 +173,30 @@ class Curve:
                 share = math.log(middle / ns) / math.log(next_ns / ns)
                 return size * (next_size / size) ** share
         return None
+
+    @property
+    def reaches_memory(self) -> bool:
+        """Whether the curve has a plateau beyond the last cache that the system tells of."""
+        return any(one.level == MEMORY for one in self.plateaus())
+
+    @property
+    def where_it_ends(self) -> str:
+        """One sentence for a curve that does not reach memory; empty if it does."""
+        if not self.caches:
+            return "This system does not tell its caches, so nobody knows which plateau is which."
+        last = max(self.caches, key=lambda cache: cache.size_bytes)
+        largest = in_bytes(self.sizes[-1])
+        if self.sizes[-1] <= last.size_bytes:
+            return (
+                "By the sizes that the system tells, memory is not reached: the largest working set "
+                f"({largest}) fits into L{last.level} ({in_bytes(last.size_bytes)})."
+            )
+        if self.reaches_memory:
+            return ""
+        return (
+            f"No plateau of memory is seen: the curve still climbs at the largest working set ({largest}), "
+            f"beyond L{last.level} ({in_bytes(last.size_bytes)} by the system)."
+        )
 
     def table(self) -> Table:
         """Return the plateaus beside what the system says of its caches."""
@@ -123,16 +212,31 @@ class Curve:
             )
             for one in plateaus
         )
-        columns = ("level", "size by the system (KiB)", "latency (ns)", "against L1", "climbs at about (KiB)")
+        against = f"against {plateaus[0].name if plateaus else 'the first'}"
+        columns = ("level", "size by the system (KiB)", "latency (ns)", against, "climbs at about (KiB)")
         caption = f"Latency of one read, {self._pages_in_words()}"
-        return Table(columns, rows, caption, notes=(*self.notes, *self._shares(plateaus)))
+        ends = (self.where_it_ends,) if self.where_it_ends else ()
+        said = (*self.notes, *self._slopes(), *self._early(plateaus), *ends)
+        return Table(columns, rows, caption, notes=said)
 
-    def _shares(self, plateaus: Sequence[Plateau]) -> Iterator[str]:
+    def _slopes(self) -> Iterator[str]:
+        for cache in self._sloping(self._flat_runs()):
+            yield f"L{cache.level} has no plateau of its own: the curve climbs all the way through it."
+
+    def _early(self, plateaus: Sequence[Plateau]) -> Iterator[str]:
+        """Say where the curve leaves a plateau long before its cache is full, and what may be the cause."""
+        part = (
+            "you have only a part of that cache (a virtual machine, or a cache divided among groups of cores)"
+        )
+        pages = 'the TLB does not keep the addresses of so many pages (compare measure("huge"))'
+        causes = part if self.pages == "huge" and not self.notes else f"{pages}, or {part}"
+        last = max((cache.size_bytes for cache in self.caches), default=None)
         for one in plateaus:
             if one.edge_bytes and one.size_bytes and one.edge_bytes * SHARE < one.size_bytes:
                 yield (
-                    f"The curve leaves {one.name} long before the size that the system tells: you have only "
-                    "a part of it (a virtual machine, or a cache divided among groups of cores)."
+                    f"The curve leaves {one.name} at about {in_bytes(one.edge_bytes, 2)}, long before the "
+                    f"{in_bytes(one.size_bytes)} that the system tells of {one.level}. It may be that "
+                    f"{causes}{'; then what follows is memory' if one.size_bytes == last else ''}."
                 )
 
     def _pages_in_words(self) -> str:

@@ -20,6 +20,7 @@ from course_lib.measure import hardware
 from course_lib.measure.hardware import CacheLevel, Gpu
 from course_lib.measure.peaks import Peaks, higher, restore
 from course_lib.measure.peaks import measure as _measure_peaks
+from course_lib.measure.sizes import in_bytes
 from course_lib.measure.store import Store
 from course_lib.measure.table import Facts, digits
 
@@ -257,7 +258,7 @@ def card(measure: bool = False) -> Facts:
     facts = [
         ("CPU", f"{here.cpu}: {_cores_in_words(here)}, {here.simd} ({here.simd_bits}-bit registers)"),
         ("caches", ", ".join(_cache_in_words(cache) for cache in here.caches) or hardware.UNKNOWN),
-        ("memory", _bytes_in_words(here.memory_bytes)),
+        ("memory", in_bytes(here.memory_bytes, digits=4)),
         ("NumPy's BLAS", _blas_in_words(here)),
         ("GPU", _gpu_in_words(here.gpu)),
         ("system", f"{here.system}, Python {here.python}"),
@@ -278,7 +279,8 @@ def _cores_in_words(here: Machine) -> str:
 def _cache_in_words(cache: CacheLevel) -> str:
     shared = f", shared by {cache.shared_by} CPUs" if cache.shared_by and cache.shared_by > 1 else ""
     ways = f", {cache.ways} ways" if cache.ways else ""
-    return f"L{cache.level} {_bytes_in_words(cache.size_bytes)} ({cache.line_bytes}-byte lines{ways}{shared})"
+    size = in_bytes(cache.size_bytes, digits=4)
+    return f"L{cache.level} {size} ({cache.line_bytes}-byte lines{ways}{shared})"
 
 
 def _blas_in_words(here: Machine) -> str:
@@ -290,7 +292,7 @@ def _blas_in_words(here: Machine) -> str:
 def _gpu_in_words(found: Gpu | None) -> str:
     if not found:
         return "none found"
-    memory = f", {_bytes_in_words(found.memory_bytes)}" if found.memory_bytes else ""
+    memory = f", {in_bytes(found.memory_bytes, digits=4)}" if found.memory_bytes else ""
     return f"{found.name}{memory}, compute capability {found.compute_capability}, driver {found.driver}"
 
 
@@ -310,10 +312,3 @@ def _peaks_in_words(limits: Peaks) -> list[tuple[str, str]]:
         ("note", _BYTES_COUNTED),
         *(("note", note) for note in limits.notes),
     ]
-
-
-def _bytes_in_words(count: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count} bytes"

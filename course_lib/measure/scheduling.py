@@ -29,6 +29,7 @@ from course_lib.measure.table import Table, seconds_in_words
 POLICIES = ("static", "cyclic", "dynamic", "guided", "longest")
 MOST_THREADS = 64
 LARGEST_EXACT = 16  # items whose best distribution is found by trying
+GRACE_S = 0.5  # an item may go on so long after the shortest time limit
 
 
 @dataclass(frozen=True)
@@ -249,8 +250,9 @@ def schedule(
 
     `costs` (any unit) are needed by the policy "longest". What run raises is raised here, after the other
     threads have finished the item they were at. At the time limit no more items are handed out and the
-    timeline's `ended` says so; if an item itself goes on for as long again, TimeoutError is raised (its
-    thread is left behind: a thread cannot be ended from outside).
+    timeline's `ended` says so. TimeoutError is raised if the threads have not even started by then, or if an
+    item itself goes on for as long again, half a second at least (its thread is left behind: a thread cannot
+    be ended from outside).
     """
     items = list(items)
     _check(threads, policy, chunk)
@@ -278,7 +280,8 @@ class _Work:
         self._items, self._run, self._hand = items, run, hand
         self._limit_s = limit_s
         self._lock = threading.Lock()
-        self._ready = threading.Barrier(threads + 1)
+        self._ready = threading.Barrier(threads + 1, action=self._begin)
+        self._start = 0  # nanoseconds: when the last thread came to the start
         self._stop = threading.Event()
         self._bars: list[list[tuple[int, int, int, int]]] = [[] for _ in range(threads)]
         self._problem: BaseException | None = None
@@ -291,21 +294,21 @@ class _Work:
         for thread in self._threads:
             thread.start()
         try:
-            self._ready.wait(self._limit_s)
-            start = time.perf_counter_ns()
+            self._all_ready()
             self._wait(self._limit_s)
             is_late = any(thread.is_alive() for thread in self._threads)
         finally:  # also when the learner interrupts the cell
             self._stop.set()
-        self._wait(self._limit_s)
+        self._wait(max(self._limit_s, GRACE_S))
         if self._problem is not None:
             raise self._problem
         for number, thread in enumerate(self._threads):
             if thread.is_alive():
                 raise TimeoutError(
-                    f"Thread {number} is still at one item after twice the time limit of {self._limit_s:g} "
+                    f"Thread {number} is still at one item long after the time limit of {self._limit_s:g} "
                     "s: check that item for a loop that does not end."
                 )
+        start = self._start
         bars = [
             Bar(item, number, (begun - start) * 1e-9, (ended - start) * 1e-9, cpu * 1e-9)
             for number, own in enumerate(self._bars)
@@ -321,6 +324,19 @@ class _Work:
         threads = len(self._threads)
         return Timeline(policy, chunk, threads, tuple(bars), len(self._items), how, measured=True)
 
+    def _begin(self) -> None:
+        self._start = time.perf_counter_ns()
+
+    def _all_ready(self) -> None:
+        """Wait until every thread stands at the start."""
+        try:
+            self._ready.wait(self._limit_s)
+        except threading.BrokenBarrierError:
+            raise TimeoutError(
+                f"The {len(self._threads)} threads did not start within the time limit of {self._limit_s:g} "
+                "s: give a larger time_limit_s, for example 20."
+            ) from None
+
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         for thread in self._threads:
@@ -330,6 +346,9 @@ class _Work:
         own = self._bars[number]
         try:
             self._ready.wait(self._limit_s)
+        except threading.BrokenBarrierError:
+            return  # the caller's thread sees the same and says so
+        try:
             while not self._stop.is_set():
                 with self._lock:
                     taken = self._hand.take(number)

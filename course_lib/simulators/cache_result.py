@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Result:
     levels: tuple[Level, ...]
     accesses: tuple[int, ...]  # of level 1: all; of a later level: the misses of the one before
     misses: tuple[int, ...]
-    write_backs: tuple[int, ...]  # dirty lines that went from this level to the next (the last: to memory)
+    write_backs: tuple[int, ...]  # dirty lines that went from this level to the next (the last: behind it)
     by_array: Mapping[str, ArrayMisses]
     flops: int | None = None  # floating-point operations of the program, if known
 
@@ -52,22 +53,25 @@ class Result:
 
     @property
     def fetched_bytes(self) -> int:
-        """Bytes read from memory: the last level's misses, a line each."""
+        """Bytes read from behind the last level simulated: its misses, a line each.
+
+        That is memory if no cache of the machine was left out.
+        """
         return self.misses[-1] * self.levels[-1].line_bytes
 
     @property
     def written_bytes(self) -> int:
-        """Bytes written to memory so far; what is still dirty in a cache is not among them."""
+        """Bytes written back from the last level simulated; what is still dirty is not among them."""
         return self.write_backs[-1] * self.levels[-1].line_bytes
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes moved from and to memory."""
+        """Bytes moved between the last level simulated and what lies behind it."""
         return self.fetched_bytes + self.written_bytes
 
     def name(self, level: int) -> str:
         """Return what a level is called: "L1", or the name it was given."""
-        return self.levels[level].name or f"L{level + 1}"
+        return self.levels[level].name or f"L{level % len(self.levels) + 1}"
 
     def table(self) -> Table:
         """Return the counts as a table: a row for each level, a column for the misses in each array."""
@@ -82,7 +86,9 @@ class Result:
     def _row(self, n: int) -> list[str]:
         level = self.levels[n]
         ways = "fully associative" if level.sets == 1 else f"{level.ways} ways"
-        name = f"{self.name(n)}, {_size(level.size_bytes)}, {ways}, {level.line_bytes}-byte lines"
+        name = (
+            f"{self.name(n)}, {in_bytes(level.size_bytes, digits=4)}, {ways}, {level.line_bytes}-byte lines"
+        )
         rate = self.miss_rates[n]
         row = [name, f"{self.accesses[n]:,}", f"{self.misses[n]:,}"]
         row.append("–" if rate != rate else f"{digits(100 * rate)} %")
@@ -91,9 +97,10 @@ class Result:
         return [*row, f"{self.write_backs[n]:,}"]
 
     def _notes(self) -> tuple[str, ...]:
+        read, written = (in_bytes(count, digits=4) for count in (self.fetched_bytes, self.written_bytes))
         moved = (
-            f"From memory {_size(self.fetched_bytes)} read, {_size(self.written_bytes)} written back "
-            "(lines still dirty in a cache not counted)."
+            f"Read from behind {self.name(-1)}, the last level simulated: {read}; written back to there: "
+            f"{written} (lines still dirty in a cache not counted)."
         )
         assumed = [self.name(n) for n, level in enumerate(self.levels) if level.is_assumed]
         if not assumed:
@@ -105,10 +112,3 @@ class Result:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
-
-
-def _size(count: float) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count:,} bytes"

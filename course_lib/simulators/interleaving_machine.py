@@ -65,6 +65,7 @@ class Machine:
         self._heap = heap
         self._fixed = heap.references()
         self._quiet = {cell: heap.cells[cell] for cell in quiet}
+        self._unchanging: dict[int, None] = {}  # quiet cells read since the last visible step, in order
         self.pending: list[Pending] = []
         self._frames: list[tuple] = []
         self._ids: dict[tuple, int] = {}
@@ -111,6 +112,7 @@ class Machine:
     def _run(self, frames: list) -> int:
         """Run until the next visible step (or the end, or an error) and return that state."""
         line = 0
+        self._unchanging.clear()
         try:
             for _ in range(MOST_LOCAL):
                 name, place, stack, slots = frames[-1]
@@ -119,12 +121,19 @@ class Machine:
                 pending = _DO[operation](self, frames, stack, slots, argument, line)
                 if pending is not None:
                     return self._intern([] if pending[0] == "end" else frames, pending)
-            raise Wrong("goes round and round without touching anything shared: does the loop end?")
+            raise Wrong(self._endless())
         except Wrong as problem:
             return self._intern([], ("error", None, str(problem), line))
         except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
             said = f"stops with {type(problem).__name__}: {problem}"
             return self._intern([], ("error", None, said, line))
+
+    def _endless(self) -> str:
+        """Return what is wrong with a thread that has not come to a visible step after MOST_LOCAL."""
+        if not self._unchanging:
+            return "goes round and round without touching anything shared: does the loop end?"
+        read = ", ".join(self._heap.cell_paths[cell] for cell in list(self._unchanging)[:3])
+        return f"goes round and round and reads only what no thread writes ({read}): does the loop end?"
 
     # -- what reaches the heap ------------------------------------------------------------------------------
 
@@ -139,6 +148,7 @@ class Machine:
 
     def _read(self, stack: list, cell: int, line: int) -> Pending | None:
         if cell in self._quiet:
+            self._unchanging.setdefault(cell)
             stack.append(self._quiet[cell])
             return None
         return ("read", cell, None, line)

@@ -19,11 +19,11 @@ machines as well (Adve & Hill 1990, "Weak ordering – a new definition").
 from __future__ import annotations
 
 import html
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_lib.simulators.interleaving_expectation import ASK, Expect, NotJudged, Serial, expectation
 from course_lib.simulators.interleaving_language import NotUnderstood
 from course_lib.simulators.interleaving_program import Program, Thread
 from course_lib.simulators.interleaving_replay import Replay, Step, replay
@@ -33,6 +33,7 @@ from course_lib.simulators.interleaving_state import Lock, RLock, Semaphore
 __all__ = [
     "Finding",
     "Lock",
+    "NotJudged",
     "NotUnderstood",
     "RLock",
     "Replay",
@@ -45,7 +46,6 @@ __all__ = [
 
 #: What may be found, the gravest first.
 KINDS = ("deadlock", "error", "lock error", "wrong result", "race")
-Expect = Mapping[str, Any] | Callable[[dict[str, Any]], bool | str | None]
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,19 @@ def explore(
     most about `time_limit_s` seconds; then the verdict is "not finished" unless something was found.
 
     `expect` says what is right at the end: final values {"total": [2]}, or a function of all final values
-    that returns True or False, or a sentence that names the fault. None: what some order of whole threads,
-    one after the other, gives (serialisability). Raises NotUnderstood with one sentence for what cannot be
-    read.
+    that returns True (right), False, or a sentence that names the fault; NotJudged (a TypeError) is raised if
+    it returns anything else. None: what some order of whole threads, one after the other, gives
+    (serialisability); ValueError is raised if trying these orders takes longer than `time_limit_s`, or if the
+    threads can end but in none of these orders, so that nothing says what is right. Raises NotUnderstood with
+    one sentence for what cannot be read.
     """
     _check_limits(max_states, time_limit_s)
     program = Program(threads, shared, source)
-    search = Search(program, _expectation(expect, program), max_states, time_limit_s)
+    judge = expectation(expect, program, time_limit_s)
+    search = Search(program, judge, max_states, time_limit_s)
     search.run()
+    if isinstance(judge, Serial) and not judge.allowed and search.final and not search.found:
+        raise ValueError(f"These threads do not end one after the other, in no order: {ASK}")
     return _verdict(program, search)
 
 
@@ -178,53 +183,3 @@ def _verdict(program: Program, search: Search) -> Verdict:
     return Verdict(
         kind, sentence, len(search.numbers), schedules, not search.stopped, search.seconds, outcomes, findings
     )
-
-
-# -- what is right -----------------------------------------------------------------------------------------
-
-
-def _expectation(expect: Expect | None, program: Program) -> Callable[[tuple], str | None]:
-    """Return judge(final cells): None, or the sentence that says what is wrong with them."""
-    heap = program.heap
-    if callable(expect):
-
-        def judge(cells: tuple) -> str | None:
-            said = expect(heap.plain(cells))
-            if isinstance(said, str):
-                return said
-            return "the final values are not what they should be" if said is False else None
-
-        return judge
-    if expect is not None:
-        for name in expect:
-            if name not in heap.plain(heap.cells):
-                raise ValueError(f"expect names {name!r}, which is not among the shared variables.")
-
-        def compare(cells: tuple) -> str | None:
-            final = heap.plain(cells)
-            for name, wanted in expect.items():
-                if final[name] != wanted:
-                    return f"{name} ends as {final[name]!r} instead of {wanted!r}"
-            return None
-
-        return compare
-    return _serial(program)
-
-
-def _serial(program: Program) -> Callable[[tuple], str | None]:
-    """Accept what some order of whole threads gives; anything if no order ends."""
-    count = len(program.start)
-    orders = itertools.permutations(range(count)) if count <= 4 else [tuple(range(count))]
-    allowed = {one.cells for order in orders if (one := replay(program, (), order=order)).ended}
-
-    def judge(cells: tuple) -> str | None:
-        if not allowed or cells in allowed or count > 4:
-            return None
-        final = program.heap.plain(cells)
-        others = [program.heap.plain(one) for one in allowed]
-        apart = [name for name in final if any(one[name] != final[name] for one in others)]
-        said = ", ".join(f"{name} ends as {final[name]!r}" for name in apart)
-        right = " or ".join(sorted({", ".join(f"{one[name]!r}" for name in apart) for one in others}))
-        return f"{said}, but one thread after the other gives {right}"
-
-    return judge

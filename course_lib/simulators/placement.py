@@ -19,6 +19,11 @@ class Matrix:
     shape: tuple[int, int]
     row_stride: int  # bytes
     column_stride: int  # bytes; the size of an element if the rows are contiguous
+    itemsize: int = 0  # bytes of an element; 0: the smaller of the two strides
+
+    def __post_init__(self) -> None:
+        if not self.itemsize:
+            object.__setattr__(self, "itemsize", min(self.row_stride, self.column_stride))
 
     @property
     def bytes(self) -> int:
@@ -27,11 +32,6 @@ class Matrix:
         if not rows or not columns:
             return 0
         return (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + self.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element, as far as the strides tell: the smaller of the two."""
-        return min(self.row_stride, self.column_stride)
 
     def element(self, address: int) -> tuple[int, int]:
         """Return the row and column of the element that holds the byte (row-major matrices)."""
@@ -74,7 +74,7 @@ def place_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> dict[str, Matrix]:
 def _matrix_of(name: str, X: np.ndarray) -> Matrix:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or min(X.strides) <= 0:
         raise ValueError(f"{name} must be a matrix, a NumPy array with two dimensions and positive strides.")
-    return Matrix(X.__array_interface__["data"][0], X.shape, *X.strides)
+    return Matrix(X.__array_interface__["data"][0], X.shape, *X.strides, X.itemsize)
 
 
 def _checked(least: int = 0, **values: int) -> None:

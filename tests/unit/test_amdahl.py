@@ -62,7 +62,9 @@ def test_the_universal_law_is_found_from_four_points_on():
     found = fit(times)
     assert found.universal.sigma == pytest.approx(0.05) and found.universal.kappa == pytest.approx(0.01)
     assert found.universal.peak == pytest.approx(math.sqrt(0.95 / 0.01))
-    assert "best number is 10" in found.note
+    assert "If every pair of threads costs" in found.note and "number of threads is 10" in found.note
+    assert not found.is_told and "does not describe this program" in str(found)
+    assert fit(times, pairs=False).universal is None and "pair" not in fit(times, pairs=False).note
     assert max(abs(found.residual(p)) for p in times) > 0.1  # and Amdahl's law misses them
     assert fit(law(0.1, (1, 2, 4))).universal is None
     plain = fit(law(0.1, (1, 2, 4, 8))).universal
@@ -113,6 +115,26 @@ def test_measures_each_count_and_leaves_oversubscription_out_of_the_fit(monkeypa
     assert list(measured.fit().times) == [1, 2]
     assert "4 (oversubscribed)" in str(measured)
     assert 0 <= measured.fit().serial_fraction < 0.5
+
+
+def test_more_threads_than_numba_takes_are_refused_in_the_courses_own_sentence(monkeypatch):
+    def run(p):
+        if p > 2:
+            raise ValueError("The number of threads must be between 1 and 2")
+
+    monkeypatch.setattr(hardware, "cores", lambda: 2)
+    with pytest.raises(
+        ValueError, match=r"run\(4\) does not take 4 threads .*: leave out the counts above 2"
+    ) as said:
+        speedups(run, (1, 2, 4), budget_s=0.1)
+    assert "NUMBA_NUM_THREADS=4" in str(said.value) and "\n" not in str(said.value)
+
+    def faulty(p):
+        raise ValueError("a fault of its own")
+
+    with pytest.raises(ValueError, match="a fault of its own") as caught:
+        speedups(faulty, (1, 2), budget_s=0.1)
+    assert "does not take" not in str(caught.value)
 
 
 def test_one_core_cannot_be_fitted():

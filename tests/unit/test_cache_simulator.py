@@ -204,8 +204,10 @@ def test_table_names_levels_arrays_and_bytes():
     text = str(simulate(trace, [Level(8192, 4), Level(64 * 1024, None, name="shared")]).table())
     assert "L1, 8 KiB, 4 ways, 64-byte lines" in text
     assert "shared, 64 KiB, fully associative" in text
-    assert "in A" in text and "misses / FLOP" in text and "From memory 96 KiB read" in text
+    assert "in A" in text and "misses / FLOP" in text and "From memory" not in text
+    assert "Read from behind shared, the last level simulated: 96 KiB; written back to there: " in text
     assert "<table" in simulate(trace, [Level(8192, 4)])._repr_html_()
+    assert "Read from behind L2," in str(simulate(trace, [Level(8192, 4), Level(1 << 16, 8)]))
 
 
 def test_misses_per_flop_needs_the_operations():

@@ -1,5 +1,9 @@
 """Threads that count in memory: the loop really stores, locked increments are not lost, one core is said."""
 
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -56,6 +60,42 @@ def test_locked_increments_are_never_lost(threads):
     counted = lost_updates(threads, 20_000, "locked")
     assert counted.counted == counted.expected == threads * 20_000 and counted.lost == 0
     assert "0 lost" in str(counted)
+
+
+@pytest.mark.parametrize("limit", [0.05, 1e-9])
+def test_counting_ends_at_the_time_limit_with_a_sentence(monkeypatch, limit):
+    monkeypatch.setattr(counters, "TIME_LIMIT_S", limit)
+    start = time.perf_counter()
+    with pytest.raises(
+        TimeoutError, match=r"2 threads were to count to 1,000,000,000 each, but after .* fewer"
+    ):
+        lost_updates(2, counters.MOST_TIMES, "locked")
+    assert time.perf_counter() - start < 1  # the whole of it takes at least 2 s on any machine
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch):
+    beat = counters._Team._sliced
+
+    def interrupted(self, count, times, until):
+        self._stop.wait(0.05)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return beat(self, count, times, until)
+
+    monkeypatch.setattr(counters._Team, "_sliced", interrupted)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        lost_updates(1, counters.MOST_TIMES, "locked")
+    assert time.perf_counter() - start < 1
+
+
+def test_slices_count_exactly_and_grow(monkeypatch):
+    monkeypatch.setattr(counters, "FIRST_SLICE", 7)
+    sizes = []
+    with counters._Team(1) as team:
+        assert team._sliced(sizes.append, 100, time.perf_counter() + 60) == 100
+    assert sizes == [7, 14, 28, 51]
+    assert lost_updates(2, 1000, "locked").counted == 2000
 
 
 def test_plain_increments_never_make_more_than_there_were():

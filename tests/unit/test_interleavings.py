@@ -5,12 +5,15 @@ import time
 from functools import cache
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
 from course_lib.simulators.interleavings import (
     Lock,
+    NotJudged,
     NotUnderstood,
     RLock,
     Semaphore,
@@ -132,7 +135,7 @@ def test_finds_exactly_what_enumeration_finds(threads):
     text = source_of(threads) + "\ndef keep(s):\n    s[0] = 0\n    s[1] = 0"
     names = [f"thread{number}" for number in range(len(threads))]
     shared = {"s": [0, 0], "locks": [Lock(), Lock()]}
-    verdict = explore(names, shared, lambda final: None, source=text)
+    verdict = explore(names, shared, lambda final: True, source=text)
     assert {tuple(outcome["s"]) for outcome in verdict.outcomes} == set(finals)
     assert verdict.schedules == schedules
     assert (verdict.finding("deadlock") is not None) == stuck
@@ -217,11 +220,81 @@ def work():
         assert explore([("work", 0), ("work", 1), ("work", 2)], {"parts": [0, 0, 0]}, source=text).ok
 
     def test_expect_may_be_a_function_that_names_the_fault(self):
-        verdict = explore(
-            [add, add], expect=lambda final: None if final["total"] == [2] else "one is missing"
-        )
+        verdict = explore([add, add], expect=lambda final: final["total"] == [2] or "one is missing")
         assert verdict.sentence == "In some schedule one is missing."
         assert explore([add, add], expect=lambda final: final["total"][0] > 0).kind == "race"
+
+
+class TestWhatIsRight:
+    LOST = """
+def work(more):
+    with lock:
+        x = s[0]
+    with lock:
+        s[0] = x + more
+"""
+
+    def lost(self, threads, expect=None, **limits):
+        shared = {"s": [0], "lock": Lock()}
+        return explore([("work", more) for more in threads], shared, expect, source=self.LOST, **limits)
+
+    @pytest.mark.parametrize("truth", [bool, np.bool_])
+    def test_numpys_truth_values_count_as_pythons_do(self, truth):
+        assert self.lost((1, 1), lambda final: truth(final["s"][0] == 2)).kind == "wrong result"
+        assert self.lost((1, 1), lambda final: truth(final["s"][0] > 0)).ok
+
+    @pytest.mark.parametrize("said", [None, 0, 1, "", " ", np.array([False]), np.int64(1), [True]])
+    def test_what_is_neither_true_nor_false_nor_a_sentence_is_refused(self, said):
+        with pytest.raises(NotJudged, match=r"expect returned .* must return True \(right\)") as caught:
+            self.lost((1, 1), lambda final: said)
+        assert "\n" not in str(caught.value) and isinstance(caught.value, TypeError)
+
+    def test_a_scenario_that_judges_nothing_is_no_fault_of_the_answer(self):
+        once = Scenario("one thread", ("{entry}()",), {"s": [0]}, lambda final: None)
+        with pytest.raises(NotJudged):
+            UnderAllSchedules((once,)).judge("def answer():\n    return 1", "answer")
+
+    @pytest.mark.parametrize("count", [2, 4, 5, 6])
+    def test_orders_of_whole_threads_are_what_is_right_for_any_number_of_threads(self, count):
+        verdict = self.lost((1,) * count)
+        assert verdict.kind == "wrong result"
+        assert f"one thread after the other gives [{count}]" in verdict.sentence
+
+    def test_different_threads_are_tried_in_all_orders(self):
+        text = "\n".join(
+            f"def work{n}():\n    with lock:\n        s[0] = 2 * s[0] + {n}\n" for n in range(1, 6)
+        )
+        verdict = explore([f"work{n}" for n in range(1, 6)], {"s": [1], "lock": Lock()}, source=text)
+        assert verdict.ok and len(verdict.outcomes) > 5 and verdict.schedules == 120
+
+    def test_orders_that_take_too_long_are_refused_with_what_to_do(self):
+        with pytest.raises(ValueError, match=r"orders of 5 whole threads .* expect="):
+            self.lost((1, 2, 3, 4, 5), time_limit_s=1e-4)
+
+    def test_where_no_order_of_whole_threads_ends_one_must_say_what_is_right(self):
+        text = """
+def work(me):
+    for _ in range(2):
+        waiting = True
+        while waiting:
+            with lock:
+                waiting = turn[0] != me
+        with lock:
+            turn[0] = 1 - me
+"""
+        shared = {"turn": [0], "lock": Lock()}
+        threads = [("work", 0), ("work", 1)]
+        with pytest.raises(ValueError, match=r"do not end one after the other.* expect="):
+            explore(threads, shared, source=text)
+        assert explore(threads, shared, {"turn": [0]}, source=text).ok
+
+    def test_a_loop_that_reads_what_nobody_writes_is_told_so(self):
+        text = "def work():\n    while s[0] == 0:\n        pass"
+        verdict = explore(["work"], {"s": [0]}, source=text)
+        assert verdict.kind == "error" and "reads only what no thread writes (s[0])" in verdict.sentence
+        text = "def work():\n    x = s[0]\n    other[0] = x\n    while True:\n        x += 0"
+        alone = explore(["work"], {"s": [0], "other": [0]}, source=text)
+        assert "without touching anything shared" in alone.sentence
 
 
 class TestDeadlock:
@@ -612,7 +685,7 @@ def test_what_a_thread_cannot_do_is_a_finding_with_its_line(body, sentence):
 
 class TestLimits:
     def test_too_many_states_are_a_sentence(self):
-        verdict = explore([add_twice] * 3, expect=lambda final: None, max_states=50)
+        verdict = explore([add_twice] * 3, expect=lambda final: True, max_states=50)
         assert verdict.finding("wrong result") is None and not verdict.complete
         only = explore([(add_safely, 3)] * 3, max_states=50)
         assert (

@@ -1,6 +1,7 @@
 """The latency curve: the chase visits every line, plateaus and climbs are found, bad requests are refused."""
 
 import mmap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,9 +60,73 @@ def test_a_cache_of_which_one_has_only_a_part_is_said():
     caches = (*CACHES, CacheLevel(3, 512 * MIB, 64, 16, 2))
     steps = ((32 * KIB, 1.0), (MIB, 4.0), (12 * MIB, 30.0), (2**40, 150.0))
     curve = made_up(steps, caches)
-    assert [one.name for one in curve.plateaus()] == ["L1", "L2", "L3", "memory"]
-    assert "leaves L3 long before the size" in str(curve.table())
+    assert [one.name for one in curve.plateaus()] == ["L1", "L2", "L3", "L3, step 2"]
+    said = str(curve.table())
+    assert "leaves L3 at about 13 MiB, long before the 512 MiB that the system tells of L3" in said
+    assert "TLB" in said and "you have only a part of that cache" in said and "what follows is memory" in said
     assert "long before" not in str(made_up(THREE).table())
+    huge = replace(curve, pages="huge")
+    assert "TLB" not in str(huge.table()) and "only a part of that cache" in str(huge.table())
+
+
+THREE_CACHES = (*CACHES, CacheLevel(3, 16 * MIB, 64, 16, 8))
+
+
+def sloping(through=0.9):
+    """Return a curve that climbs all the way through L2."""
+    flat = made_up(((32 * KIB, 1.0), (MIB, 0.0), (16 * MIB, 30.0), (2**40, 100.0)), THREE_CACHES)
+    ns = [
+        1.2 * (size / (32 * KIB)) ** through if one == 0 else one
+        for size, one in zip(flat.sizes, flat.nanoseconds, strict=True)
+    ]
+    return replace(flat, nanoseconds=tuple(ns))
+
+
+def test_a_cache_without_a_plateau_does_not_shift_the_names_of_the_others():
+    curve = sloping()
+    found = curve.plateaus()
+    assert [(one.name, one.size_bytes, one.nanoseconds) for one in found] == [
+        ("L1", 32 * KIB, 1.0), ("L3", 16 * MIB, 30.0), ("memory", None, 100.0),
+    ]  # fmt: skip
+    assert found[0].edge_bytes is None and 16 * MIB < found[1].edge_bytes < 32 * MIB
+    assert "L2 has no plateau of its own" in str(curve.table())
+    assert "no plateau of its own" not in str(made_up(THREE).table())
+
+
+def test_two_steps_in_one_cache_do_not_shift_the_names_of_the_others():
+    steps = ((32 * KIB, 1.0), (256 * KIB, 4.0), (MIB, 6.5), (16 * MIB, 30.0), (2**40, 100.0))
+    curve = made_up(steps, THREE_CACHES)
+    found = curve.plateaus()
+    assert [one.name for one in found] == ["L1", "L2", "L2, step 2", "L3", "memory"]
+    assert [one.level for one in found] == ["L1", "L2", "L2", "L3", "memory"]
+    assert "leaves L2 at about" in str(curve.table())
+
+
+def test_a_curve_that_ends_inside_the_last_cache_says_so():
+    caches = (*CACHES, CacheLevel(3, 480 * MIB, 64, 16, 2))
+    curve = made_up(((32 * KIB, 1.0), (MIB, 4.0), (2**40, 100.0)), caches)
+    assert curve.plateaus()[-1].name == "L3" and not curve.reaches_memory
+    said = "memory is not reached: the largest working set (64 MiB) fits into L3 (480 MiB)."
+    assert said in curve.where_it_ends and said in str(curve.table())
+    picture = views.latency(curve)
+    assert said in picture.alt
+    assert "In the largest working set (64 MiB, inside L3) a read takes 100x as long as in L1" in picture.alt
+    assert made_up(THREE).reaches_memory and made_up(THREE).where_it_ends == ""
+
+
+def test_a_curve_that_still_climbs_beyond_the_last_cache_says_so():
+    climbing = made_up(((32 * KIB, 1.0), (MIB, 4.0), (4 * MIB, 50.0), (2**40, 200.0)), largest=4.1 * MIB)
+    ns = (*climbing.nanoseconds[:-4], 9.0, 20.0, 50.0, 120.0)
+    curve = replace(climbing, nanoseconds=ns)
+    assert [one.name for one in curve.plateaus()] == ["L1", "L2"] and not curve.reaches_memory
+    assert "still climbs at the largest working set (4 MiB), beyond L2" in curve.where_it_ends
+
+
+def test_without_known_caches_no_plateau_is_called_memory():
+    curve = made_up(THREE, caches=())
+    assert [one.name for one in curve.plateaus()] == ["plateau", "plateau, step 2", "plateau, step 3"]
+    assert "does not tell its caches" in curve.where_it_ends and not curve.reaches_memory
+    assert "against plateau" in str(curve.table())
 
 
 def test_two_levels_that_are_alike_are_one_plateau():

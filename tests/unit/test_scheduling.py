@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.measure.scheduling import POLICIES, Bar, Timeline, best_makespan, plan, schedule
+from course_lib.measure.scheduling import POLICIES, Bar, Hand, Timeline, _Work, best_makespan, plan, schedule
 
 costs_of_some = st.lists(st.integers(0, 20), max_size=12)
 
@@ -45,14 +45,10 @@ class TestPolicies:
             sizes.append(max(3, -(-left // 4)))
             sizes[-1] = min(sizes[-1], left)
             left -= sizes[-1]
-        alone = plan([1] * 100, 4, "guided", 3)
-        starts = sorted(
-            bars[0]
-            for own in alone.assignment
-            for _, group in itertools.groupby(enumerate(own), lambda pair: pair[1] - pair[0])
-            for bars in [[item for _, item in group]]
-        )
-        assert set(starts) <= {0, *itertools.accumulate(sizes)}
+        hand = Hand(range(100), 4, "guided", 3)
+        taken = list(iter(lambda: hand.take(0), []))
+        assert [len(chunk) for chunk in taken] == sizes
+        assert list(itertools.chain(*taken)) == list(range(100))
 
     def test_longest_first_is_within_grahams_bound_of_the_optimum(self):
         costs = [7, 7, 6, 6, 5, 5, 4, 4, 4]  # Graham's own worst case for 3 threads... and near it
@@ -140,6 +136,25 @@ class TestMeasured:
         assert "time limit of 0.2 s was reached" in timeline.ended and "of 100 left" in timeline.ended
         assert timeline.ended in str(timeline)
         assert not [one for one in threading.enumerate() if one.name.startswith("worker")]
+
+    @pytest.mark.parametrize("threads", [1, 4])
+    def test_a_limit_too_short_to_start_is_said_in_a_sentence(self, threads, monkeypatch):
+        work, done = _Work._work, []
+        monkeypatch.setattr(_Work, "_work", lambda self, number: (time.sleep(0.1), work(self, number)))
+        with pytest.raises(TimeoutError, match=r"did not start within the time limit of 1e-09 s: give"):
+            schedule(range(3), done.append, threads, time_limit_s=1e-9)
+        assert done == []
+
+    def test_a_broken_barrier_of_the_learner_comes_to_the_caller(self):
+        def run(item):
+            raise threading.BrokenBarrierError("mine")
+
+        with pytest.raises(threading.BrokenBarrierError, match="mine"):
+            schedule([1], run, 1)
+
+    def test_no_item_begins_before_the_common_start(self):
+        for _ in range(20):
+            assert all(bar.start >= 0 for bar in schedule(range(4), lambda item: None, 2).bars)
 
     def test_an_item_that_does_not_end_hangs_nobody(self):
         release = threading.Event()

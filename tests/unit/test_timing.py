@@ -626,6 +626,21 @@ def test_data_is_json_and_complete():
             False,
             "Nothing beats a; c takes 9.0x as long",
         ),
+        (
+            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4), row("c", 9.0)),
+            False,
+            "No difference between a and b can be told in this run: run it again",
+        ),
+        (
+            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4), row("c", 0.5)),
+            False,
+            "c is 2.0x as fast as a. No difference between a and b can be told",
+        ),
+        (
+            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4)),
+            True,
+            "No difference between a and b can be told in this run (0.30x to 1.4x of its time)",
+        ),
     ],
 )
 def test_the_title_says_the_finding(made, speed, said):

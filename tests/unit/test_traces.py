@@ -165,6 +165,14 @@ def test_place_of_real_arrays_is_where_numpy_says():
     ]  # fmt: skip
 
 
+def test_the_size_of_an_element_is_the_arrays_own_and_not_a_stride():
+    X = np.zeros((8, 8))
+    where = place_of(X[::2, ::2], X, X)
+    assert where["A"].itemsize == 8 and where["A"].column_stride == 16
+    assert where["A"].bytes == 3 * 128 + 3 * 16 + 8
+    assert Matrix(0, (2, 2), 32, 16).itemsize == 16  # as far as the strides tell
+
+
 def test_element_is_the_way_back_from_an_address():
     matrix = place(4, 5, 6, pad=3)["B"]
     assert matrix.element(at(matrix, 4, 5)) == (4, 5)
