@@ -26,6 +26,7 @@ _HOME = {
     "compare_assembly": "machine_code",
     "course_map": "nine_circles",
     "crossover": "strassen_curves",
+    "crossover_interval": "strassen_curves",
     "error_levels": "strassen_curves",
     "false_sharing": "coherence_figure",
     "gantt": "gantt_figure",

@@ -76,7 +76,8 @@ def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None)
 
 def _label(law: Fit) -> str:
     how = "through both points" if law.exact else "fitted"
-    return f"Amdahl, {how}: serial fraction {digits(100 * law.serial_fraction, 2)} %"
+    said = f"{digits(100 * law.serial_fraction, 2)} %" if law.is_told else "cannot be told on this run"
+    return f"Amdahl, {how}: serial fraction {said}"
 
 
 def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> None:
@@ -98,7 +99,7 @@ def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> Non
 
 
 def _limit(axes: Axes, law: Fit, last: int) -> None:
-    if law.limit < last:
+    if law.limit < last and law.is_told:
         axes.axhline(law.limit, color=VIOLET, linewidth=1.0, alpha=0.7)
         axes.annotate(
             f"never more than {digits(law.limit)}x",
@@ -114,8 +115,11 @@ def _limit(axes: Axes, law: Fit, last: int) -> None:
 def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
     top = max(p for p in times if p <= cores)
     said = f"{top} threads are {digits(base / times[top])}x as fast"
+    if not law.is_told:
+        low, high = (digits(100 * end, 2) for end in law.interval)
+        return f"The serial part cannot be told on this run ({low} to {high} %): run again"
     if law.serial_fraction >= 0.9995:
-        return f"{said}: by Amdahl's law nothing of it is divided"
+        return f"{said}: nothing of it is divided, or other programs held the cores (then run again)"
     if math.isinf(law.limit):
         return f"{said}: no serial part shows"
     return f"{said}: {digits(100 * law.serial_fraction, 2)} % serial, so never more than {digits(law.limit)}x"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
 from course_lib.views.paper import in_bytes, times
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Pi
     """Return the figure of one curve of `measure.latency`, or of several by name.
 
     Dotted lines stand at the sizes of the caches as the system tells them, bars at the plateaus that were
-    found in the curve, if it is a single one. Raises ValueError if there is no curve.
+    found in the curve, if it is a single one; a line below says if it does not reach memory. Raises
+    ValueError if there is no curve.
     """
     named = {"measured": curves} if hasattr(curves, "plateaus") else dict(curves)
     if not named:
@@ -47,7 +48,9 @@ def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Pi
         _mark_caches(axes, first)
         if len(named) == 1:
             _mark_plateaus(axes, first)
-        axes.set(xlabel="working set (one random read in each line, in a cycle)", ylabel="ns for one read")
+        below = ["working set (one random read in each line, in a cycle)"]
+        below += textwrap.wrap(first.where_it_ends, 84) if len(named) == 1 else []
+        axes.set(xlabel="\n".join(below), ylabel="ns for one read")
         axes.set_title(textwrap.fill(said, 68))
         if len(named) > 1:
             axes.legend(loc="lower right")
@@ -59,11 +62,12 @@ def _finding(curve: Curve) -> str:
     if len(plateaus) < 2:
         return f"One read takes {digits(curve.nanoseconds[0], 2)} ns in the smallest working set"
     near, far = plateaus[0], plateaus[-1]
-    where = "memory" if far.name == "memory" else far.name
-    return (
-        f"A number from {where} takes {times(far.nanoseconds / near.nanoseconds)} as long as one from "
-        f"{near.name}: {digits(far.nanoseconds, 2)} ns against {digits(near.nanoseconds, 2)} ns"
-    )
+    ratio = times(far.nanoseconds / near.nanoseconds)
+    values = f"{digits(far.nanoseconds, 2)} ns against {digits(near.nanoseconds, 2)} ns"
+    if curve.reaches_memory:
+        return f"A number from memory takes {ratio} as long as one from {near.name}: {values}"
+    where = f"{in_bytes(curve.sizes[-1])}{f', inside {far.level}' if far.size_bytes else ''}"
+    return f"In the largest working set ({where}) a read takes {ratio} as long as in {near.name}: {values}"
 
 
 def _ticks(axes: Axes, curves) -> None:
@@ -97,20 +101,20 @@ def _mark_caches(axes: Axes, curve: Curve) -> None:
 
 
 def _mark_plateaus(axes: Axes, curve: Curve) -> None:
-    """Draw each plateau as a bar from climb to climb, with its value above it."""
-    begin = curve.sizes[0]
+    """Draw each plateau as a bar over the working sets it was found in, with its value above it."""
     for one in curve.plateaus():
-        end = one.edge_bytes or curve.sizes[-1]
+        begin, end = one.first_bytes, one.last_bytes
         axes.hlines(one.nanoseconds, begin, end, color=GREY, linewidth=7, alpha=0.35, zorder=2)
         axes.annotate(
             f"{one.name}: {digits(one.nanoseconds, 2)} ns",
-            ((begin * end) ** 0.5, one.nanoseconds),
-            xytext=(0, 11),
+            (end, max(one.nanoseconds, curve.at(end))),  # up and left of it there is nothing
+            xytext=(0, 8),
             textcoords="offset points",
-            ha="center",
+            ha="right",
             fontweight="bold",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+            zorder=2.5,
         )
-        begin = end
 
 
 def _alt(said: str, named: Mapping[str, Curve]) -> str:
@@ -122,4 +126,5 @@ def _alt(said: str, named: Mapping[str, Curve]) -> str:
         plateaus = next(iter(named.values())).plateaus()
         levels = ", ".join(f"{one.name} {digits(one.nanoseconds, 2)} ns" for one in plateaus)
         parts.append(f"Plateaus: {levels}.")
-    return " ".join(parts)
+        parts.append(next(iter(named.values())).where_it_ends)
+    return " ".join(filter(None, parts))

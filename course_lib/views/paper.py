@@ -11,6 +11,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from course_lib.measure.sizes import in_bytes as in_bytes
 from course_lib.theme import INK, PAPER
 
 SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
@@ -210,14 +211,6 @@ def listing(lines: Iterable[str], numbers: Iterable[object] | None = None) -> st
         "white-space:pre;overflow-x:auto;border-radius:4px"
     )
     return f'<pre style="{style}">' + "\n".join(shown) + "</pre>"
-
-
-def in_bytes(size: float) -> str:
-    """Return a size in bytes as people say it: 8 bytes, 16 KiB, 1.5 MiB."""
-    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if abs(size) >= step:
-            return f"{size / step:.3g} {unit}"
-    return f"{size:g} byte{'' if size == 1 else 's'}"
 
 
 def number(value: float) -> str:

@@ -73,10 +73,36 @@ class TestCancellation:
 
 class TestCurves:
     def test_the_title_says_who_gains_where(self):
-        says = strassen_curves._gains
+        def says(curves):
+            return strassen_curves._gains(curves, {})
+
         assert says({"one": {1: 1.2, 2: 0.9, 4: 0.8}}) == "One gains from N = 2 on"
         assert says({"one": {1: 1.2}, "two": {1: 0.9}}) == "One loses at every size; two gains at every size"
         assert says({"one": {1: 0.9, 2: 1.1}}) == "One gains at some sizes only"
+
+    @pytest.mark.parametrize(
+        ("curve", "width", "words"),
+        [
+            ({1: 1.2, 2: 0.9, 4: 0.8}, 0.05, "One gains from N = 2 on"),
+            ({1: 1.2, 2: 0.97, 4: 0.8}, 0.05, "One gains from N = 4 on (N = 2 cannot be told: run again)"),
+            ({1: 1.2, 2: 0.8, 4: 0.97}, 0.05, "One gains at N = 2 (N = 4 cannot be told: run again)"),
+            ({1: 1.2, 2: 0.99, 4: 1.01}, 0, "One gains nowhere for certain (N = 2, 4 cannot be told: run"),
+            ({1: 0.99, 2: 1.01}, 0.0, "One cannot be told from 1 on this run"),
+            ({1: 1.2, 2: 1.3}, 0.05, "One loses at every size"),
+        ],
+    )
+    def test_noise_is_no_gain(self, curve, width, words):
+        ends = {n: (ratio - width, ratio + width) for n, ratio in curve.items()}
+        picture = views.time_ratios({"one": curve}, {}, intervals={"one": ends})
+        assert words in picture.alt.split("by N. ")[1]
+
+    def test_the_crossover_lies_where_the_intervals_let_it(self):
+        told = {512: (1.3, 1.5), 1024: (1.0, 1.2), 2048: (0.8, 1.0), 4096: (0.7, 0.9)}
+        assert views.crossover_interval(told) == pytest.approx((1024, 2048))
+        low, high = views.crossover_interval({512: (1.3, 1.5), 1024: (0.9, 1.1)})
+        assert 512 < low < 1024 and high == np.inf
+        assert views.crossover_interval({512: (0.8, 0.9), 1024: (0.7, 0.9)}) == (512, 512)
+        assert views.crossover_interval({1: (1.1, 1.2), 2: (0.8, 0.9), 4: (0.9, 1.1)})[1] == np.inf
 
     def test_the_crossover_lies_between_the_sizes(self):
         assert views.crossover({512: 1.4, 1024: 1.1, 2048: 0.9}) == pytest.approx(1024 * 2**0.5)

@@ -225,7 +225,17 @@ class TestAmdahl:
 
     def test_all_or_nothing_serial(self):
         assert "no serial part shows" in views.amdahl(amdahl.fit({1: 1.0, 2: 0.5})).alt
-        assert "nothing of it is divided" in views.amdahl(amdahl.fit({1: 1.0, 2: 1.0})).alt
+        all_serial = views.amdahl(amdahl.fit({1: 1.0, 2: 1.0})).alt
+        assert "nothing of it is divided, or other programs held the cores" in all_serial
+
+    def test_a_wide_interval_tells_no_serial_part(self):
+        law = amdahl.fit({1: 1.0, 2: 0.94}, {1: 0.1, 2: 0.1})
+        low, high = law.interval
+        assert high - low > 0.2 and not law.is_told
+        for said in (views.amdahl(law).alt, str(law)):
+            assert "cannot be told on this run" in said and "run again" in said
+            assert "never more" not in said and "at most" not in said
+        assert amdahl.fit({1: 1.0, 2: 0.94}, {1: 0.01, 2: 0.01}).is_told
 
     def test_the_universal_law_is_drawn_where_it_is_known(self):
         times = {p: (1 + 0.05 * (p - 1) + 0.01 * p * (p - 1)) / p for p in (1, 2, 4, 8)}

@@ -1,5 +1,7 @@
 """The guess beside the measurement: the sentence tells the truth, with and without a guess."""
 
+import math
+
 import pytest
 
 from course_lib import views
@@ -26,3 +28,25 @@ def test_the_sentence(guess, measured, unit, words):
     assert words in picture.alt and "the loop" in picture.alt
     assert ("lock one in above" in picture.alt) is (guess is None)
     assert picture.png.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("guess", "interval", "words"),
+    [
+        (20, (0.3, 1.4), "cannot be told on this run (0.3x to 1.4x): run again (your guess, 20x, is above"),
+        (0.1, (0.3, math.inf), "(0.3x or more): run again (your guess, 0.1x, is below all of it)"),
+        (1, (0.3, 1.4), "(0.3x to 1.4x): run again."),
+        (0.55, (0.4, 0.56), "0.5x, and you guessed it"),
+        (5, (0.48, 0.52), "0.5x, your guess was 10 times too high"),
+        (None, (0.3, 1.4), "cannot be told on this run (0.3x to 1.4x): run again: lock one in above"),
+    ],
+)
+def test_a_measurement_that_tells_nothing_judges_no_guess(guess, interval, words):
+    picture = views.verdict(guess, 0.5, unit="x", what="the loop", interval=interval)
+    assert words in picture.alt and picture.png.startswith(b"\x89PNG")
+
+
+def test_a_busy_machine_judges_no_guess():
+    picture = views.verdict(5, 0.5, unit="x", interval=(0.48, 0.52), busy=True)
+    assert "this machine was busy, so it cannot be told on this run: run again." in picture.alt
+    assert "too high" not in picture.alt
