@@ -81,6 +81,8 @@ class TestInterleaving:
         assert "a: thread 0" in drawn and "b: thread 1" in drawn
         assert [text for text in drawn if text.startswith("waits")] == ["waits for b", "waits for a"]
         assert "Deadlock: thread 0 holds a and waits for b" in shown.static().body
+        said = " ".join(text for text in drawn if text not in texts(shown.frame(shown.last - 1)))
+        assert said.endswith(shown.replay.sentence)  # to its last word, on as many lines as it needs
         assert "a: free" in texts(shown.frame(0))
         text = "def work():\n    with slots:\n        pass"
         counted = views.interleaving(run_schedule(["work"], {"slots": Semaphore(2)}, source=text))
