@@ -69,7 +69,8 @@ def finding(comparison: Comparison, speed: bool = False) -> str:
     best = comparison.row(comparison.ranking()[0])
     worst = max(others, key=lambda row: row.ratio)
     if best.name == base or not (best.differs and best.ratio < 1):
-        return f"Nothing beats {base}; {_versus(worst, base, speed)}"
+        certain = "" if best.name == base else " beyond doubt"  # a bar that looks faster may be noise
+        return f"Nothing beats {base}{certain}; {_versus(worst, base, speed)}"
     return f"{best.name} {_verb(best.name, 'is', 'are')} fastest: {times(1 / best.ratio)} as fast as {base}"
 
 
