@@ -241,12 +241,12 @@ def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:
     baseline = _reference(best)
     if not measured:
         return "No rung is measured yet" if baseline is None else "Only the baseline is measured yet"
-    threads_differ = len({result.threads for result in best.values()}) > 1
+    slow, fast = min(measured, key=_speed), max(measured, key=_speed)
+    threads_differ = len({result.threads for result in (slow, fast, baseline) if result}) > 1
 
     def named(result: Result) -> str:
         return f"{result.rung} on {plural(result.threads, 'thread')}" if threads_differ else result.rung
 
-    slow, fast = min(measured, key=_speed), max(measured, key=_speed)
     if slow is fast:
         finding = f"{named(fast)} reaches {_figures(fast.gflops)} GFLOP/s"
     else:
