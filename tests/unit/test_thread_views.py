@@ -225,6 +225,10 @@ class TestAmdahl:
         picture = views.amdahl(measured)
         assert "20 % serial" in picture.alt and "4: 1.43x" in picture.alt
 
+    def test_no_limit_is_told_where_the_times_allow_no_serial_part(self):
+        alt = views.amdahl(amdahl.fit({1: 1.0, 2: 0.51}, errors={1: 0.05, 2: 0.05})).alt
+        assert "perhaps 2.0 % serial, perhaps nothing" in alt and "never more" not in alt
+
     def test_all_or_nothing_serial(self):
         assert "no serial part shows" in views.amdahl(amdahl.fit({1: 1.0, 2: 0.5})).alt
         assert "nothing of it is divided" in views.amdahl(amdahl.fit({1: 1.0, 2: 1.0})).alt

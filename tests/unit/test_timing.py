@@ -661,7 +661,7 @@ def test_the_figure_draws_the_guess_and_says_so():
 def test_titles_and_the_labels_behind_long_whiskers_stay_inside_the_picture(monkeypatch):
     drawn = []
     monkeypatch.setattr(theme.Picture, "of", staticmethod(lambda fig, alt: drawn.append(fig)))
-    made = comparison(row("BLAS alone", 1.0, spread_s=5e-4), row("WWW mine x 12 MMM BLAS", 1.7, spread_s=2e-3),
+    made = comparison(row("BLAS alone", 1.0), row("WWW mine x 12 MMM BLAS", 1.7, spread_s=2e-3),
                       row("2 mine x 1 BLAS", 0.63, ratio_high=1.1))  # fmt: skip
     made.figure()
     (figure,) = drawn
