@@ -35,7 +35,8 @@ class Rung:
     """One way to multiply: `matmul(A, B)` for A (M, K), B (K, N) of one of `dtypes`.
 
     `bottleneck` says what limits it (the label on the ladder plot), `requires` what the computer must have
-    (names that `measure.machine.missing` knows); `module` is where its code can be read.
+    (names that `measure.machine.missing` knows); `module` is where its code can be read. A `parallel` rung is
+    about several cores: on one thread it is another rung with more to do.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Rung:
     bottleneck: str
     requires: tuple[str, ...] = ()
     module_name: str = ""
+    parallel: bool = False
 
     def missing(self) -> str | None:
         """Return the sentence that says why the rung cannot run here, or None if it can."""
@@ -87,6 +89,7 @@ def _rung(
     code: str,
     dtypes: tuple[str, ...] = FLOATS,
     requires: tuple[str, ...] = (),
+    parallel: bool = False,
     **options: Any,
 ) -> Rung:
     """Make a rung of circles/<code>.py; `options` are fixed arguments of its matmul."""
@@ -105,7 +108,7 @@ def _rung(
         return guarded()(A, B)
 
     matmul.__doc__ = f"Return A @ B by the rung '{id}': A (M, K), B (K, N), both {' or both '.join(dtypes)}."
-    return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name)
+    return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel)
 
 
 LADDER: tuple[Rung, ...] = (
@@ -188,6 +191,7 @@ LADDER: tuple[Rung, ...] = (
         "the FMA units of all cores",
         "threads",
         requires=("numba",),
+        parallel=True,
     ),
     _rung(
         "numpy",

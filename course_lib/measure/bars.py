@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
 TELLING = 0.1  # an interval that reaches further than this from 1 leaves a difference open
-TITLE_WIDTH = 76
+TITLE_WIDTH = 68
 LABEL_WIDTH = 80
 
 
@@ -37,7 +37,8 @@ def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> t
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         for place, (row, value) in enumerate(zip(comparison.rows, values, strict=True)):
             _bar(axes, place, row, value, comparison, speed, is_log)
-        low, high = min(everything), max(everything)
+        ends = [_whiskers(row, value)[1] for row, value in zip(comparison.rows, values, strict=True)]
+        low, high = min(everything), max(*everything, *ends)  # the labels stand behind the whiskers
         axes.set_xlim((low / 2.5, high * 12) if is_log else (0, high * 1.3))
         names = [_name(row, comparison) for row in comparison.rows]
         axes.set_yticks(range(len(names)), names)

@@ -69,7 +69,7 @@ def deadlock() -> None:
 
     def take(name: str, mine: threading.Lock, other: threading.Lock) -> None:
         with mine:
-            print(f"thread {name} holds its lock")
+            print(f"thread {name} holds its lock\n", end="")  # in one piece: two threads write
             both_hold_one.wait()  # makes certain what would otherwise need bad luck
             with other:
                 print(f"thread {name} holds both")

@@ -371,7 +371,7 @@ class Children:
             rows.append(
                 (f"started by a child: {command}"[:60], str(pid), status_of(pid), "killed with its parents")
             )
-        return Table(("process", "pid", "end", "by whom"), tuple(rows))
+        return Table(("process", "pid", "end", "by whom"), tuple(rows), words=True)
 
 
 def in_words(code: int) -> str:

@@ -42,7 +42,9 @@ class Seen:
     def table(self) -> Table:
         """Return a row per moment."""
         noun = "process" if self.left == 1 else "processes"
-        return Table(("", "seen"), self.moments, self.title, notes=(f"Left behind: {self.left} {noun}.",))
+        return Table(
+            ("", "seen"), self.moments, self.title, notes=(f"Left behind: {self.left} {noun}.",), words=True
+        )
 
     def __str__(self) -> str:
         return str(self.table())
@@ -163,7 +165,7 @@ def deadlock(time_limit_s: float = 20.0) -> Seen:
         lines = inspect.getsource(child_programs).splitlines()
         moments = [
             ("what they said", ", ".join(re.findall(r"thread . holds [a-z ]+", child.output))),
-            ("where they stand", "; ".join(f"line {n}: {lines[int(n) - 1].strip()}" for n in stands)),
+            ("where they stand", "; ".join(f"line {n}, “{lines[int(n) - 1].strip()}”" for n in stands)),
             ("CPU time in 0.3 s", f"{1e3 * used:.0f} ms, {child.status}"),
         ]
         children.end_all("ended from outside: nobody inside can")

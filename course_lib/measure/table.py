@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from course_lib.theme import PINK
 
-_CELL = "padding:.25em .8em;border:0;border-bottom:1px solid #8a849440"
+NAME_WIDTH = "6em"  # names break at narrow pages, but not at every word
+_CELL = "padding:.25em .7em;border:0;border-bottom:1px solid #8a849440"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of finished text under columns; the first column holds names, the others numbers.
+    """Rows of finished text under columns; the first column holds names, the others numbers (or ``words``).
 
     ``marked`` names the row that everything is compared with; ``notes`` stand under the table.
     """
@@ -23,14 +24,15 @@ class Table:
     caption: str = ""
     marked: str | None = None
     notes: tuple[str, ...] = ()
+    words: bool = False
 
     def __str__(self) -> str:
         body = [self._named(row) for row in self.rows]
         widths = [max(len(row[i]) for row in (self.columns, *body)) for i in range(len(self.columns))]
         lines = [self.caption] if self.caption else []
-        lines.append(_text_row(self.columns, widths))
+        lines.append(self._text_row(self.columns, widths))
         lines.append("  ".join("-" * width for width in widths))
-        lines += [_text_row(row, widths) for row in body]
+        lines += [self._text_row(row, widths) for row in body]
         return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
@@ -40,7 +42,7 @@ class Table:
             f'<caption style="text-align:left">{html.escape(self.caption)}</caption>' if self.caption else ""
         )
         head = "".join(
-            f'<th scope="col" style="{_CELL};text-align:{_side(i)}">{html.escape(name)}</th>'
+            f'<th scope="col" style="{_CELL};text-align:{self._side(i)}">{html.escape(name)}</th>'
             for i, name in enumerate(self.columns)
         )
         body = "".join(self._html_row(row) for row in self.rows)
@@ -48,8 +50,9 @@ class Table:
             f'<div style="font-size:90%;opacity:.85">{html.escape(note)}</div>' for note in self.notes
         )
         return (
+            '<div style="overflow-x:auto">'  # on a narrow page the table scrolls, not the page
             f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">{caption}'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}"
         )
 
     def _html_row(self, row: tuple[str, ...]) -> str:
@@ -57,13 +60,25 @@ class Table:
         edge = f"border-left:4px solid {PINK if is_marked else 'transparent'}"
         weight = "bold" if is_marked else "normal"
         first, *others = self._named(row)
-        style = f"{_CELL};{edge};text-align:left;font-weight:{weight}"
+        style = f"{_CELL};{edge};text-align:left;font-weight:{weight};min-width:{NAME_WIDTH}"
+        wrap = "white-space:normal" if self.words else "white-space:nowrap"
         name = f'<th scope="row" style="{style}">{html.escape(first)}</th>'
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;white-space:nowrap">{html.escape(cell)}</td>'
-            for cell in others
+            f'<td style="{_CELL};text-align:{self._side(i)};{wrap}">{html.escape(cell)}</td>'
+            for i, cell in enumerate(others, 1)
         )
         return f"<tr>{name}{cells}</tr>"
+
+    def _text_row(self, cells: tuple[str, ...], widths: list[int]) -> str:
+        sides = (self._side(i) for i in range(len(cells)))
+        padded = (
+            cell.rjust(width) if side == "right" else cell.ljust(width)
+            for cell, width, side in zip(cells, widths, sides, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    def _side(self, column: int) -> str:
+        return "right" if column and not self.words else "left"
 
     def _named(self, row: tuple[str, ...]) -> tuple[str, ...]:
         return (f"{row[0]} (baseline)", *row[1:]) if row[0] == self.marked else row
@@ -112,7 +127,8 @@ def digits(value: float | None, significant: int = 3) -> str:
 
 
 def times(value: float) -> str:
-    """Return a ratio as it is said: "5.2x", "0.19x", "1.04x", "1,730x"."""
+    """Return a ratio as it is said, with three digits at most: "5.2x", "0.19x", "1.04x", "1,730x"."""
+    value = float(f"{value:.3g}")
     is_close_to_one = 0.7 < value < 1.3
     return f"{digits(value, 3 if is_close_to_one or value >= 10 else 2)}x"
 
@@ -123,14 +139,3 @@ def seconds_in_words(seconds: float, significant: int = 3) -> str:
         if seconds < limit:
             return f"{digits(seconds * factor, significant)} {unit}"
     return f"{digits(seconds, significant)} s"
-
-
-def _text_row(cells: tuple[str, ...], widths: list[int]) -> str:
-    first, *others = cells
-    return "  ".join(
-        [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(others, widths[1:], strict=True))]
-    ).rstrip()
-
-
-def _side(column: int) -> str:
-    return "right" if column else "left"

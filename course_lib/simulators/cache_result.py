@@ -73,15 +73,14 @@ class Result:
         """Return what a level is called: "L1", or the name it was given."""
         return self.levels[level].name or f"L{level % len(self.levels) + 1}"
 
-    def table(self) -> Table:
-        """Return the counts as a table: a row for each level, a column for the misses in each array."""
+    def table(self, what: str = "") -> Table:
+        """Return the counts: a row for each level, a column for the misses in each array; `what` was run."""
         columns = ["level", "accesses", "misses", "miss rate"]
         columns += ["misses / FLOP"] if self.flops else []
         columns += [*(f"in {name}" for name in self.by_array), "written back"]
         rows = tuple(tuple(self._row(n)) for n in range(len(self.levels)))
-        return Table(
-            tuple(columns), rows, "Cache misses, simulated (LRU, no prefetching)", notes=self._notes()
-        )
+        caption = f"Cache misses{f', {what}' if what else ''}, simulated (LRU, no prefetching)"
+        return Table(tuple(columns), rows, caption, notes=self._notes())
 
     def _row(self, n: int) -> list[str]:
         level = self.levels[n]

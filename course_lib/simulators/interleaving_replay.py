@@ -63,7 +63,7 @@ class Replay:
             cells = ["" for _ in self.threads]
             cells[step.thread] = f"{step.does}  (line {step.line})"
             rows.append((str(number), *cells, in_short(step.shared), in_short(step.held, "")))
-        return Table(columns, tuple(rows), notes=(self.sentence,))
+        return Table(columns, tuple(rows), notes=(self.sentence,), words=True)
 
     def __str__(self) -> str:
         return str(self.table())

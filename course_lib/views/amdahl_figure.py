@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from course_lib.measure.amdahl import Fit, Speedups
 
 AHEAD = 4  # the law is drawn up to so many times the largest thread count
+NOTHING = 5e-4  # a serial fraction that the times may hide: then no limit can be told
 
 
 def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None) -> Picture:
@@ -122,7 +123,10 @@ def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
         return f"{said}: nothing of it is divided, or other programs held the cores (then run again)"
     if math.isinf(law.limit):
         return f"{said}: no serial part shows"
-    return f"{said}: {digits(100 * law.serial_fraction, 2)} % serial, so never more than {digits(law.limit)}x"
+    serial = f"{digits(100 * law.serial_fraction, 2)} % serial"
+    if law.interval is not None and law.interval[0] < NOTHING:
+        return f"{said}: perhaps {serial}, perhaps nothing"
+    return f"{said}: {serial}, so never more than {digits(law.limit)}x"
 
 
 def _alt(law: Fit, times: dict[int, float], base: float, title: str) -> str:

@@ -20,7 +20,7 @@ HATCHES = ("", "//", "..", "xx")  # neighbours on a thread differ, and so do nei
 NARROW = 0.022  # of the axis: a bar must be so wide to hold its number
 STARVED = 0.1  # of the bars: more time without a CPU than this is said in the title
 CAUTION = 0.2  # and from this on the finding above all charts is doubted
-IDLE_SHOWN = 0.06  # of the makespan: shorter waits are not labelled
+IDLE_SHOWN = 0.09  # of the axis: a shorter wait has no room for its label
 
 
 def gantt(
@@ -46,10 +46,10 @@ def gantt(
         every = fig.subplots(
             len(named), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
         )
-        for axes, (name, timeline) in zip(every[:, 0], named.items(), strict=True):
-            _draw(axes, name, timeline, scale, unit if is_measured else "")
         end = max(max(one.makespan, one.bound) for one in named.values()) * scale
         every[0, 0].set_xlim(0, 1.02 * end if end else 1)
+        for axes, (name, timeline) in zip(every[:, 0], named.items(), strict=True):
+            _draw(axes, name, timeline, scale, unit if is_measured else "")
         every[-1, 0].set_xlabel(f"time ({unit})" if is_measured else f"planned time ({unit})")
         fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
         fig.draw_without_rendering()
@@ -94,7 +94,7 @@ def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) ->
             edgecolor=PAPER,
             linewidth=0.8,
         )
-    _label_idle(axes, timeline, scale)
+    _label_idle(axes, timeline, scale, unit)
     bound = timeline.bound * scale
     axes.axvline(bound, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
     axes.axvline(timeline.makespan * scale, color=GREY, linewidth=1.0)
@@ -107,18 +107,18 @@ def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) ->
     done = f"{digits(timeline.makespan * scale)} {unit}".strip()
     starved = ""
     if timeline.measured and timeline.without_cpu > STARVED:
-        starved = f"; {100 * timeline.without_cpu:.0f} % of the bars without a CPU"
+        starved = f"; no CPU for {100 * timeline.without_cpu:.0f} % of the work"
     axes.set_title(f"{name}: done at {done}, {over:.0f} % after the bound{starved}{ended}", fontsize=10.5)
 
 
-def _label_idle(axes: Axes, timeline: Timeline, scale: float) -> None:
+def _label_idle(axes: Axes, timeline: Timeline, scale: float, unit: str) -> None:
     """Write how long each thread had nothing to do at its end."""
     for thread in range(timeline.threads):
         end = max((bar.end for bar in timeline.of(thread)), default=0.0)
         idle = timeline.makespan - end
-        if timeline.makespan and idle > IDLE_SHOWN * timeline.makespan:
+        if idle * scale > IDLE_SHOWN * axes.get_xlim()[1]:
             middle = (end + idle / 2) * scale
-            said = f"idle {digits(idle * scale, 2)}"
+            said = f"idle {digits(idle * scale, 2)} {unit}".strip()
             ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
             axes.text(
                 middle,

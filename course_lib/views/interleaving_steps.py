@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from course_lib.theme import INK, PAPER, PINK, VIOLET
@@ -91,12 +92,14 @@ class Schedule(Live):
         floor = max(height, listing_bottom) + 30
         parts += side + listing
         parts.append(write(12, floor, self._sentence(step), size=15, bold=True))
-        if step == self.last:
-            parts.append(write(12, floor + 22, _cut(self.replay.sentence, 130), fill=DEEP_PINK))
         full = max(
             right + self._side_width(), 12 + 8.4 * max(map(len, map(self._sentence, range(self.last + 1))))
         )
-        return svg(full + 12, floor + 36, parts, self._label(step))
+        ending = textwrap.wrap(self.replay.sentence, int((full - 12) / LETTER)) or [""]
+        if step == self.last:
+            for line, words in enumerate(ending):
+                parts.append(write(12, floor + 22 + 18 * line, words, fill=DEEP_PINK))
+        return svg(full + 12, floor + 18 + 18 * len(ending), parts, self._label(step))
 
     def static(self) -> Html:
         """Return the whole schedule as one picture."""

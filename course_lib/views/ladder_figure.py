@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from course_lib.ladder import Result, Rung
 
 BASELINE = "numpy"
+BASELINES = (BASELINE, "openblas")  # they stand last, and no rung is said to have climbed past itself
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
 SIZES_DIFFER = "sizes differ: each label names its own"
@@ -31,15 +32,18 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
     `results` None: the learner's own. `dtype` None: the one most rungs were measured in. Of several results
     of a rung those on the fewest threads count, so that all stand on equal terms where they can, and the
     one at the largest size is drawn: small matrices lie in the caches, where no rung meets its limit. Where
-    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places.
+    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places. A rung for
+    several cores that was measured only on one thread has no place: its speed there says nothing.
     """
     from course_lib import ladder
 
-    known = {rung.id for rung in ladder.LADDER}
+    known = {rung.id: rung for rung in ladder.LADDER}
     found = [r for r in (ladder.results() if results is None else results) if r.rung in known]
     chosen = dtype or _commonest_dtype(found)
-    best = representative(r for r in found if r.dtype == chosen)
-    rungs = sorted(ladder.LADDER, key=lambda rung: rung.id == BASELINE)  # the baseline stands last
+    alone = {r.rung for r in found if r.dtype == chosen and r.threads == 1 and known[r.rung].parallel}
+    best = representative(r for r in found if r.dtype == chosen and (r.rung not in alone or r.threads > 1))
+    rungs = [rung for rung in ladder.LADDER if rung.id not in alone or rung.id in best]
+    rungs.sort(key=lambda rung: rung.id in BASELINES)
     return Picture.of(draw(rungs, best, chosen), _alt(rungs, best, chosen))
 
 
@@ -78,6 +82,8 @@ def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
             _nothing(upper, lower)
         if empty:
             _places(upper, lower, empty)
+        if reference := _reference(best):
+            lower.set_xlabel(f"{lower.get_xlabel()}; dashed: {reference.rung}")
     return fig
 
 
@@ -92,7 +98,7 @@ def _axes(upper: Axes, lower: Axes, rungs: Sequence[Rung], width: float) -> None
     upper.tick_params(axis="x", length=0)
     for axes in (upper, lower):
         axes.grid(visible=False, axis="x")
-    places = ["baseline" if rung.id == BASELINE else f"circle {rung.circle}" for rung in rungs]
+    places = ["baseline" if rung.id in BASELINES else f"circle {rung.circle}" for rung in rungs]
     if len(rungs) > CROWDED:
         names = [f"{rung.id}, {place}" for rung, place in zip(rungs, places, strict=True)]
         lower.set_xticks(range(len(rungs)), names, fontsize=8, rotation=90)
@@ -117,10 +123,10 @@ def _points(
         for id, parts in labels.items()
     }
     notes = []
+    reference = _reference({result.rung: result for _, result in columns})
     for x, result in columns:
-        baseline = result.rung == BASELINE
-        colour, marker = (VIOLET, "s") if baseline else (PINK, "o")
-        if baseline:
+        colour, marker = (VIOLET, "s") if result.rung in BASELINES else (PINK, "o")
+        if result is reference:
             upper.axhline(result.gflops, color=VIOLET, linestyle="--", linewidth=1.8, zorder=1)
         upper.vlines(x, 1e-12, result.gflops, color=colour, linewidth=1.5, alpha=0.45, zorder=1)
         upper.plot(x, result.gflops, marker, color=colour, markersize=9, markeredgecolor=INK, zorder=5)
@@ -167,8 +173,8 @@ def _errors(lower: Axes, columns: Sequence[tuple[int, Result]], dtype: str | Non
     for x, result in some:
         exact = result.max_error == 0
         y = floor if exact else result.max_error
-        colour = VIOLET if result.rung == BASELINE else PINK
-        marker = "v" if exact else "s" if result.rung == BASELINE else "o"
+        colour = VIOLET if result.rung in BASELINES else PINK
+        marker = "v" if exact else "s" if result.rung in BASELINES else "o"
         lower.plot(x, y, marker, color=colour, markeredgecolor=INK, markersize=7, clip_on=False, zorder=4)
         if not crowded:
             said = "exact" if exact else f"{y:.0e}"
@@ -198,7 +204,7 @@ def _nothing(upper: Axes, lower: Axes) -> None:
 def _words(rungs: Sequence[Rung], result: Result, say_threads: bool) -> list[str]:
     """Return what stands at a point: what limits it (or what the baseline is), its speed, its size."""
     limit = next(rung.bottleneck for rung in rungs if rung.id == result.rung)
-    first = _baseline_name(result) if result.rung == BASELINE else limit
+    first = _baseline_name(result) if result.rung in BASELINES else limit
     said = [first, f"{_figures(result.gflops)} at {_shape(result.shape)}"]
     return [*said, plural(result.threads, "thread")] if say_threads else said
 
@@ -216,8 +222,8 @@ def _baseline_name(baseline: Result) -> str:
     from course_lib import ladder
     from course_lib.measure import machine
 
-    if baseline.machine != machine.key():
-        return ladder.rung(BASELINE).title
+    if baseline.rung != BASELINE or baseline.machine != machine.key():
+        return ladder.rung(baseline.rung).title
     here = machine.describe()
     return f"NumPy as installed: {here.blas}, {here.blas_architecture}"
 
@@ -231,20 +237,30 @@ def _commonest_dtype(results: Sequence[Result]) -> str | None:
 
 
 def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:
-    measured = [best[rung.id] for rung in rungs if rung.id in best and rung.id != BASELINE]
-    baseline = best.get(BASELINE)
+    measured = [best[rung.id] for rung in rungs if rung.id in best and rung.id not in BASELINES]
+    baseline = _reference(best)
     if not measured:
         return "No rung is measured yet" if baseline is None else "Only the baseline is measured yet"
     slow, fast = min(measured, key=_speed), max(measured, key=_speed)
+    threads_differ = len({result.threads for result in (slow, fast, baseline) if result}) > 1
+
+    def named(result: Result) -> str:
+        return f"{result.rung} on {plural(result.threads, 'thread')}" if threads_differ else result.rung
+
     if slow is fast:
-        finding = f"{fast.rung} reaches {_figures(fast.gflops)} GFLOP/s"
+        finding = f"{named(fast)} reaches {_figures(fast.gflops)} GFLOP/s"
     else:
-        finding = f"{fast.rung} computes {times(fast.gflops / slow.gflops)} as fast as {slow.rung}"
+        finding = f"{named(fast)} computes {times(fast.gflops / slow.gflops)} as fast as {named(slow)}"
     if baseline is None:
         return finding
     if fast.gflops < baseline.gflops:
-        return f"{finding}; {BASELINE} is {times(baseline.gflops / fast.gflops)} as fast as that"
-    return f"{finding} and {times(fast.gflops / baseline.gflops)} as fast as {BASELINE}"
+        return f"{finding}; {named(baseline)} is {times(baseline.gflops / fast.gflops)} as fast as that"
+    return f"{finding} and {times(fast.gflops / baseline.gflops)} as fast as {named(baseline)}"
+
+
+def _reference(best: Mapping[str, Result]) -> Result | None:
+    """Return the faster one of the baselines that are measured: beating only the other is no victory."""
+    return max((best[id] for id in BASELINES if id in best), key=_speed, default=None)
 
 
 def _speed(result: Result) -> float:
@@ -266,7 +282,7 @@ def _alt(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
     said = []
     for rung in rungs:
         if rung.id in best:
-            what = "the baseline" if rung.id == BASELINE else f"limited by: {rung.bottleneck}"
+            what = rung.bottleneck if rung.id in BASELINES else f"limited by: {rung.bottleneck}"
             said.append(f"{rung.id} {_numbers(best[rung.id])}, {what}")
     empty = [rung.id for rung in rungs if rung.id not in best]
     differ = f"{SIZES_DIFFER.capitalize()}. " if _sizes_differ(best) else ""

@@ -43,7 +43,8 @@ class Player:
     """Play, back, next, jumps and a slider over frames 0 … `last`, which `draw(frame)` returns as HTML.
 
     The slider has the focus of the keyboard: arrow keys step, Page Up and Page Down leap, Home and End go to
-    the ends. `jumps` names further buttons; each maps the present frame to the one it goes to.
+    the ends. `jumps` names further buttons; each maps the present frame to the one it goes to. `readout`
+    False hides the slider's number: for pictures that count their frames themselves, and from 1.
     """
 
     KEYS = "Keyboard: Tab to the slider, then arrow keys step; Home and End go to the ends"
@@ -54,6 +55,7 @@ class Player:
         draw: Callable[[int], str],
         jumps: Mapping[str, tuple[str, Callable[[int], int]]] | None = None,
         interval_ms: int = 700,
+        readout: bool = True,
     ) -> None:
         kit = widgets()
         self._draw = draw
@@ -62,6 +64,7 @@ class Player:
             min=0,
             max=last,
             description="step",
+            readout=readout,
             tooltip=self.KEYS,
             layout={"width": "min(420px, 90%)"},
         )

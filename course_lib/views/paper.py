@@ -226,5 +226,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def times(factor: float) -> str:
-    """Return a factor in words of figures: 1.26x, 12.3x, 1,234x."""
-    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
+    """Return a factor in words of three figures: 1.26x, 12.3x, 1,230x."""
+    return f"{float(f'{factor:.3g}'):,.0f}x" if factor >= 100 else f"{factor:.3g}x"

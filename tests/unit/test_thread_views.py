@@ -81,6 +81,8 @@ class TestInterleaving:
         assert "a: thread 0" in drawn and "b: thread 1" in drawn
         assert [text for text in drawn if text.startswith("waits")] == ["waits for b", "waits for a"]
         assert "Deadlock: thread 0 holds a and waits for b" in shown.static().body
+        said = " ".join(text for text in drawn if text not in texts(shown.frame(shown.last - 1)))
+        assert said.endswith(shown.replay.sentence)  # to its last word, on as many lines as it needs
         assert "a: free" in texts(shown.frame(0))
         text = "def work():\n    with slots:\n        pass"
         counted = views.interleaving(run_schedule(["work"], {"slots": Semaphore(2)}, source=text))
@@ -222,6 +224,10 @@ class TestAmdahl:
         measured = amdahl.Speedups({1: 1.0, 2: 0.6, 4: 0.7}, {1: 0.01, 2: 0.01, 4: 0.01}, 2, None)
         picture = views.amdahl(measured)
         assert "20 % serial" in picture.alt and "4: 1.43x" in picture.alt
+
+    def test_no_limit_is_told_where_the_times_allow_no_serial_part(self):
+        alt = views.amdahl(amdahl.fit({1: 1.0, 2: 0.51}, errors={1: 0.05, 2: 0.05})).alt
+        assert "perhaps 2.0 % serial, perhaps nothing" in alt and "never more" not in alt
 
     def test_all_or_nothing_serial(self):
         assert "no serial part shows" in views.amdahl(amdahl.fit({1: 1.0, 2: 0.5})).alt

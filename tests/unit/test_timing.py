@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from course_lib import theme
 from course_lib.measure import clocks, inputs, results
 from course_lib.measure.bars import finding
 from course_lib.measure.comparison import Conditions
@@ -667,6 +668,19 @@ def test_the_figure_draws_the_guess_and_says_so():
     assert "rows 1.00x (1.00 ms), columns 5.2x (5.20 ms)" in plain.alt
 
 
+def test_titles_and_the_labels_behind_long_whiskers_stay_inside_the_picture(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(theme.Picture, "of", staticmethod(lambda fig, alt: drawn.append(fig)))
+    made = comparison(row("BLAS alone", 1.0), row("WWW mine x 12 MMM BLAS", 1.7, spread_s=2e-3),
+                      row("2 mine x 1 BLAS", 0.63, ratio_high=1.1))  # fmt: skip
+    made.figure()
+    (figure,) = drawn
+    figure.canvas.draw()
+    words = [*figure.axes[0].texts, figure._suptitle]
+    assert len(words) == 4
+    assert all(one.get_window_extent().x1 <= figure.bbox.x1 for one in words)
+
+
 def test_a_wide_range_is_drawn_on_a_logarithmic_axis():
     made = comparison(row("python", 1.0), row("numba", 0.002), row("numpy", 0.0001))
     assert made.figure(guess=0.01).png and made.figure(speed=True).png
@@ -705,7 +719,7 @@ def test_ratios_and_durations_in_words():
         "0.19x",
         "1.04x",
         "17.3x",
-        "1,734x",
+        "1,730x",
     ]
     assert [seconds_in_words(s) for s in (5e-7, 0.0123, 4.5)] == ["0.500 us", "12.3 ms", "4.50 s"]
 

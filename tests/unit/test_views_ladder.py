@@ -157,3 +157,27 @@ def test_an_exact_result_and_an_unknown_error_are_not_drawn_as_errors():
     }
     lower = ladder_figure.draw(made, best, "float64").axes[1]
     assert [text.get_text() for text in lower.texts] == ["exact"]
+
+
+def test_both_baselines_are_drawn_as_such_and_the_faster_one_counts():
+    results = [result("simd", 60.0), result("numpy", 50.0), result("openblas", 80.0), result("blocked", 6.0)]
+    alt = ladder_plot(results).alt
+    assert alt.startswith("simd computes 10x as fast as blocked; openblas is 1.33x as fast as that.")
+    assert "limited by: the second baseline" not in alt
+    best = {one.rung: one for one in results}
+    lower = ladder_figure.draw(ladder.LADDER, best, "float64").axes[1]
+    ticks = [tick.get_text() for tick in lower.get_xticklabels()]
+    assert {"numpy\nbaseline", "openblas\nbaseline"} <= set(ticks)
+    assert not any("circle 0" in tick for tick in ticks)
+    assert lower.get_xlabel().endswith("dashed: openblas")
+
+
+def test_a_rung_for_several_cores_is_not_judged_on_one():
+    alone = [result("simd", 80.0, 512), result("threads", 75.0, 512), result("numpy", 70.0, 512)]
+    assert "threads" not in ladder_plot(alone).alt  # neither a point nor an empty place
+    alt = ladder_plot([*alone, result("threads", 150.0, 512, threads=2)]).alt
+    assert "threads 150 GFLOP/s at 512³ on 2 threads" in alt
+    assert alt.startswith(
+        "threads on 2 threads computes 1.88x as fast as simd on 1 thread "
+        "and 2.14x as fast as numpy on 1 thread."
+    )
