@@ -120,3 +120,33 @@ def test_inputs_of_tiles_catch_a_product_that_skips_zeros():
             product = task.reference(A, B)
         rows = len(A)
         assert np.isnan(product[:, rows]).all() and np.isnan(product[:, rows + 1]).all()
+
+
+def test_tiles_without_columns_are_among_the_inputs():
+    for id in ("04.tile", "04.edge"):
+        task = registry.task(id)
+        assert any(len(A) >= 4 and B.shape[1] == 0 for A, B in (one.args for one in _inputs(task)))
+
+
+def test_inputs_of_fast_have_two_tiles_and_every_rest():
+    large = [case.args[0].shape for case in _inputs(registry.task("04.fast")) if min(case.args[0].shape) >= 8]
+    assert {M % 4 for M, _ in large} == {K % 4 for _, K in large} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(("row", "k"), list(itertools.product(range(4), range(4))))
+@pytest.mark.parametrize("special", [lambda X: X == 0, lambda X: ~np.isfinite(X)])
+def test_fast_must_not_skip_four_k_for_one_number(row, k, special):
+    task = registry.task("04.fast")
+    A, B = args = next(case.args for case in _inputs(task) if "at each of four k" in case.label)
+    with np.errstate(invalid="ignore"):
+        terms = (A[:, :, None] * B).reshape(-1, 4, 4, B.shape[1])  # row, fours, k, column
+        for_A, for_B = terms.copy(), terms.copy()
+        for_A[row::4][special(A)[row::4, k::4]] = 0.0
+        for_B[row::4].swapaxes(2, 3)[:, special(B)[k::4]] = 0.0
+        sums = [one.sum(axis=(1, 2)) for one in (terms, for_A, for_B)]
+        found = [task.comparison.compare(one, task.reference(*args), args) for one in sums]
+    assert found[0] is None and found[1] and found[2]
+
+
+def _inputs(task):
+    return list(task.cases(generator(task, 3)))

@@ -113,15 +113,6 @@ ENTRIES: tuple[Equivalent, ...] = (
         ("transposed", "transposed copy", "flat"),
         "A panel has one axis, so there is nothing to transpose or to flatten.",
     ),
-    *(
-        Equivalent(
-            (task,),
-            "bounds",
-            (f"for j in range({columns}): -> for j in range(0 - 1, {columns}):",),
-            "Column -1 is the last one, which is computed and stored once more at the end.",
-        )
-        for task, columns in (("04.tile", "NR"), ("04.edge", "N"))
-    ),
     Equivalent(
         ("04.tile",),
         "name",
@@ -151,16 +142,22 @@ ENTRIES: tuple[Equivalent, ...] = (
         ),
         WRITTEN_AGAIN,
     ),
-    Equivalent(
-        ("04.edge",),
-        "constant",
-        ("N = B.shape[1] -> N = B.shape[-1]",),
-        "B has two axes, so its last axis is the one with number 1.",
+    *(
+        Equivalent(
+            (task,),
+            "constant",
+            (f"{sizes.format(1)} -> {sizes.format(-1)}",),
+            "B has two axes, so its last axis is the one with number 1.",
+        )
+        for task, sizes in (
+            ("04.edge", "N = B.shape[{}]"),
+            ("04.fast", "(M, K), N = (A.shape, B.shape[{}])"),
+        )
     ),
     Equivalent(
-        ("04.edge",),
+        ("04.edge", "04.fast"),
         "name",
         ("C = np.zeros((M, N), A.dtype) -> C = np.zeros((M, N), B.dtype)",),
-        "A and B have the same dtype in every input that this task allows.",
+        "A and B have the same dtype in every input that these tasks allow.",
     ),
 )

@@ -65,6 +65,7 @@ def _inputs(rng: np.random.Generator) -> Iterator[Case]:
     for M in (4, 8):
         yield Case(pair(rng, M, 5, 7), f"float64, {M} rows: whole tiles and no rest", guard=True)
     yield Case(zero_meets_inf(rng, 9), "0 meets inf in every row, from either side: NaN", guard=True)
+    yield Case(pair(rng, 5, 3, 0), "float64, a tile and a row left over, but no columns", guard=True)
 
 
 def _counted_twice(got, A, B) -> bool:

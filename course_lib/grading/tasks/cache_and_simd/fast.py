@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.rules import NoMemory
-from course_lib.grading.task import Code, Mutant, SpeedRule, Task
+from course_lib.grading.task import Case, Code, Mutant, SpeedRule, Task
 from course_lib.grading.tasks.cache_and_simd.shared import LOOPS_ONLY
 from course_lib.grading.tasks.compiled_loops.shared import (
     HEAD,
@@ -28,6 +30,29 @@ def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     if A.shape[0] * A.shape[1] * B.shape[1] < LARGE:
         return product(A, B)
     return (A.astype(np.float64) @ B.astype(np.float64)).astype(A.dtype)
+
+
+def _inputs(rng: np.random.Generator) -> Iterator[Case]:
+    yield from all_inputs(rng)
+    for M in range(8, 16):  # two tiles of four, and every number of rows and of k left over
+        K, N = 23 - M, M - 3
+        left = f"in fours {M % 4} rows and {K % 4} k are left over"
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {left}", guard=True)
+    yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
+
+
+def _zero_and_inf(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return A (12, 16) and B (16, 12) with a 0 and an inf at each place in a tile of four rows and four k.
+
+    In A, rows 0 to 3 have a 0 at each of four k; rows 4 to 11 have inf and -inf, which make NaN, and without
+    either of them the row would be infinite. B has a 0 at each of four k in columns 0 to 3, an inf in 4 to 7.
+    """
+    A, B = pair(rng, 12, 16, 12)
+    for n in range(4):
+        A[:4, 5 * n] = 0.0
+        B[n, n], B[4 + n, 4 + n] = 0.0, np.inf
+        A[4 + n, [0, 5]] = A[8 + n, [10, 15]] = np.inf, -np.inf
+    return A, B
 
 
 _TWO_ROWS = (
@@ -76,7 +101,7 @@ TASK = Task(
     minutes=30,
     good_for="doubling the speed of good loops with nothing but plain Python",
     entry="matmul_fast",
-    cases=all_inputs,
+    cases=_inputs,
     reference=reference,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, NoMemory()),

@@ -27,6 +27,7 @@ def _tiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(zero_meets_inf(rng, 4), "0 meets inf in every row, from either side: NaN", guard=True)
     A, panel = pair(rng, 8, 9, 12)
     yield Case((A[::2, :], panel[:, ::2]), "views: every 2nd row, every 2nd column", guard=True)
+    yield Case(pair(rng, 4, 3, 0), "NR = 0: no columns, and none to store", guard=True)
 
 
 _GIVEN = """\
