@@ -70,7 +70,7 @@ TASK = Task(
     cases=_tiles,
     reference=tile,
     comparison=close_product(),
-    rules=(*LOOPS_ONLY, ReadOnce("panel")),
+    rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2)),
     lookalikes=(
         Lookalike(
             "One row of the tile is wrong and the others are right: look at its index and its local sum.",
@@ -89,6 +89,35 @@ TASK = Task(
             "reads B for each row",
             _answer(("            b = panel[k, j]\n", ""), (" * b", " * panel[k, j]")),
             ("in 4 places", "read the number once"),
+        ),
+        Mutant(
+            "a loop over the rows",
+            HEAD
+            + """\
+@njit
+def tile(A, panel):
+    C = np.zeros((4, panel.shape[1]), A.dtype)
+    for i in range(4):
+        for k in range(len(panel)):
+            for j in range(panel.shape[1]):
+                C[i, j] += A[i, k] * panel[k, j]
+    return C
+""",
+            ("under 3 loops", "Write the four rows out"),
+        ),
+        Mutant(
+            "another name for the panel",
+            _answer(
+                ("    K, NR = panel.shape\n", "    K, NR = panel.shape\n    p = panel\n"),
+                ("            b = panel[k, j]\n", ""),
+                (" * b", " * p[k, j]"),
+            ),
+            ("uses panel in another way",),
+        ),
+        Mutant(
+            "another name for the parameter",
+            _answer(("panel", "B"), ("b = B[k, j]\n            ", ""), (" * b", " * B[k, j]")),
+            ("keep the parameters",),
         ),
         Mutant("a row twice", _answer(("A[3, k]", "A[2, k]")), ("One row of the tile is wrong",)),
         Mutant(
