@@ -423,7 +423,7 @@ def test_the_caps_are_lifted_after_an_exception():
 
 
 def test_more_threads_than_there_are_is_noted(monkeypatch):
-    monkeypatch.setattr("course_lib.measure.hardware.threads", lambda: 2)
+    monkeypatch.setattr("course_lib.measure.hardware.threads", lambda root=None: 2)
     result = compare({"f": python_work(10)}, threads=64, **QUICK)
     assert result.threads == 2
     assert "64 threads were asked for" in str(result.card())
