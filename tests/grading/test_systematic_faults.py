@@ -230,6 +230,9 @@ def test_speed_is_no_matter_here():
 # --- processes that may hang or die ---
 
 
+kept_for_ever = []
+
+
 def work(job):
     """Do what the job says; it runs in a process of its own."""
     if job == "hang":
@@ -238,6 +241,8 @@ def work(job):
         os._exit(3)
     if job == "fail":
         raise ValueError("the work itself")
+    if job == "keep":
+        kept_for_ever.append(np.empty(3 * 2**29, np.uint8))  # 1.5 GiB of addresses: nothing is written there
     return job * 2
 
 
@@ -245,6 +250,11 @@ def test_what_hangs_or_dies_costs_only_itself():
     jobs = [1, "hang", 2, "die", 3]
     found = dict(workers.spread(work, jobs, workers=2, limit_s=1.5))
     assert found == {0: 2, 1: workers.TIME, 2: 4, 3: workers.CRASH, 4: 6}
+
+
+def test_what_a_job_leaves_in_memory_takes_no_room_from_the_others():
+    found = dict(workers.spread(work, ["keep"] * 3, workers=1))  # the third would not fit beside the others
+    assert found == dict.fromkeys(range(3), "keepkeep")
 
 
 def test_a_fault_of_the_survey_itself_is_not_taken_for_a_catch():

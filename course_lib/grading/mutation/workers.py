@@ -11,9 +11,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import psutil
+
 TIME, CRASH = "time", "crash"
-#: Room that one piece of work may take beyond what the process has at its start.
-MEMORY = 3 * 2**30
+#: Room that a process may take beyond what it has at its start, and the room that every job may count on.
+MEMORY, ROOM = 3 * 2**30, 2 * 2**30
 
 
 class WorkFailed(RuntimeError):
@@ -44,7 +46,7 @@ def spread(
                     continue
                 yield one.job, done
                 one.job = None
-                if done in (TIME, CRASH):
+                if done in (TIME, CRASH) or one.full:
                     one.end()
                     team[place] = _Worker(work)
     finally:
@@ -63,6 +65,7 @@ class _Worker:
         theirs.close()
         self.job: int | None = None
         self.free = False
+        self.full = False  # what earlier jobs left (Numba keeps all it compiles) takes the room of the next
         self._until = time.monotonic() + 120  # to begin at all
 
     @property
@@ -84,7 +87,7 @@ class _Worker:
             if self.job is None:
                 raise WorkFailed("A process for the survey ended before it had any work.") from None
             return CRASH
-        self.free = True
+        self.free, self.full = True, kind == "done, and full"
         if kind == "failed":
             raise WorkFailed(f"The survey itself failed:\n{value}")
         return value
@@ -103,28 +106,34 @@ class _Worker:
 
 
 def _serve(pipe: Connection, work: Callable) -> None:
-    _limit_memory()
+    most = _limit_memory()
     pipe.send(("ready", None))
     with suppress(EOFError):
         while True:
             job = pipe.recv()
             try:
-                pipe.send(("done", work(job)))
+                done = work(job)
+                full = most is not None and _memory() > most - ROOM
+                pipe.send(("done, and full" if full else "done", done))
             except Exception:
                 pipe.send(("failed", traceback.format_exc()))
 
 
-def _limit_memory() -> None:
-    """Let this process grow by MEMORY and no more, where the system can do that."""
+def _limit_memory() -> int | None:
+    """Let this process grow by MEMORY and no more, where the system can do that; return what it may have."""
     try:
         import resource
 
-        import psutil
-
-        most = psutil.Process().memory_info().vms + MEMORY
+        most = _memory() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     except (ImportError, OSError, ValueError):
-        return
+        return None
+    return most
+
+
+def _memory() -> int:
+    """Return the address space of this process in bytes."""
+    return psutil.Process().memory_info().vms
 
 
 def _cores() -> int:
