@@ -1,6 +1,6 @@
 """Address traces of the course's loop nests: every access to A, B and C, in the order a program makes them.
 
-    trace = traces.loops("ikj", 512, 512, 512)    # or blocked(512, 512, 512, block=64), packed(…)
+    trace = traces.loops("ikj", 512, 512, 512)    # or blocked(512, 512, 512, block=64), packed(…), simd(…)
     simulate(trace, levels_of(machine.caches())).table()
 
 The nests compute C += A @ B, A (M, K), B (K, N), C (M, N), all row-major. One access is one number. The
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.simulators import emit, emit_packed
+from course_lib.simulators import emit, emit_packed, emit_panels
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -150,18 +150,13 @@ def packed(
     The buffers, "packed A" and "packed B" among the trace's arrays, start at pages of their own behind C.
     """
     tiles = emit_packed.Tiles(MC, KC, NC, MR, NR)
-    for what, value in vars(tiles).items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
+    _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
-    item, free = where["C"].itemsize, max(start + size for start, size in spans(where).values())
     for name, (panels, width) in {
         "packed A": (-(-min(MC, M) // MR), MR),
         "packed B": (-(-min(NC, N) // NR), NR),
     }.items():
-        rows = max(panels * min(KC, K), 1)
-        where[name] = Matrix(-(-free // PAGE) * PAGE, (rows, width), width * item, item)
-        free = where[name].start + where[name].bytes
+        where[name] = _buffer(where, max(panels * min(KC, K), 1), width, PAGE)
     sizes = (M, K, N)
     return Trace(
         f"packed {MC} x {KC} x {NC}, tile {MR} x {NR}, {_shape(M, K, N)}",
@@ -170,6 +165,56 @@ def packed(
         emit_packed.accesses(sizes, tiles),
         lambda: emit_packed.chunks(sizes, tiles, where),
     )
+
+
+def simd(
+    M: int,
+    K: int,
+    N: int,
+    itemsize: int = 8,
+    *,
+    MR: int,
+    NR: int,
+    KC: int,
+    block_bytes: int,
+    matrices: Mapping[str, Matrix] | None = None,
+) -> Trace:
+    """Return the trace of C = A @ B as the rung `simd` computes it: B packed, A read where it lies.
+
+    Blocks of B up to KC deep, and of so many whole panels that `block_bytes` would hold them KC deep, are
+    packed; for each MR rows of A and each panel the micro-kernel: for each k load NR numbers of packed B and
+    MR of A; at the end store each number of the tile of C, loaded and added to from the second block of the
+    depth on. A tile at the edge is computed in the array "spare". Prefetches are not in the trace.
+    Raises ValueError for matrices whose rows have gaps between their numbers: the rung copies those first.
+    """
+    tiles = emit_panels.Panels(MR, NR, KC, block_bytes)
+    _check_sizes(tiles)
+    where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
+    if any(matrix.column_stride != matrix.itemsize for matrix in where.values()):
+        raise ValueError("The rows have gaps between their numbers, but simd reads whole rows: place others.")
+    sizes, item = (M, K, N), where["C"].itemsize
+    rows = [-(-block.columns // NR) * block.depth for block in emit_panels.blocks(K, N, item, tiles)]
+    where["spare"] = _buffer(where, MR, KC + NR, PAGE)
+    where["packed B"] = _buffer(where, max(rows, default=1), NR, item)  # right behind it
+    return Trace(
+        f"simd, panels {KC} x {NR}, tile {MR} x {NR}, {_shape(M, K, N)}",
+        where,
+        2 * M * K * N,
+        emit_panels.accesses(sizes, item, tiles),
+        lambda: emit_panels.chunks(sizes, tiles, where),
+    )
+
+
+def _buffer(where: Mapping[str, Matrix], rows: int, columns: int, align: int) -> Matrix:
+    """Return a place behind everything else."""
+    free, item = max(start + size for start, size in spans(where).values()), where["C"].itemsize
+    return Matrix(-(-free // align) * align, (rows, columns), columns * item, item)
+
+
+def _check_sizes(tiles: emit_packed.Tiles | emit_panels.Panels) -> None:
+    for what, value in vars(tiles).items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
 
 
 def _shape(M: int, K: int, N: int) -> str:
