@@ -7,6 +7,8 @@ import sys
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from course_lib.circles import blocked, openblas, simd, strassen, strassen_fused, threads, unrolled, vectors
 from course_lib.circles.front_door import RungUnavailable
@@ -135,6 +137,18 @@ def test_fused_strassen_keeps_the_bound_of_one_level(dtype):
     error = np.max(np.abs(strassen_fused.matmul(A, B, smallest=2) - exact(A, B)))
     classical = np.max(np.abs(simd.matmul(A, B) - exact(A, B)))
     assert classical < error <= strassen.error_bound(A, B, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(*[st.integers(1, 70)] * 3), st.integers(1, 20), st.sampled_from(DTYPES), st.booleans())
+def test_strassen_is_right_for_any_shape_and_cutoff(shape, cutoff, dtype, fused):
+    A, B = operands(shape, dtype, seed=cutoff)
+    if fused:
+        C, levels = strassen_fused.matmul(A, B, smallest=cutoff), 1
+    else:
+        C, levels = strassen.matmul(A, B, cutoff=cutoff), max(max(shape) // cutoff, 1).bit_length()
+    assert C.shape == (shape[0], shape[2]) and C.dtype == dtype
+    assert np.max(np.abs(C - exact(A, B))) <= strassen.error_bound(A, B, levels)
 
 
 def test_the_seven_products_make_the_matrix_product():
