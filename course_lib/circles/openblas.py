@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from course_lib.circles.front_door import Array, RungUnavailable
-from course_lib.circles.simd import contiguous
+from course_lib.circles.memory import contiguous
 from course_lib.measure import machine
 
 #: How the functions may be called: NumPy's wheels rename them, and 64_ marks 64-bit integers.

@@ -30,6 +30,7 @@ import threading
 import numpy as np
 
 from course_lib.circles.front_door import Array
+from course_lib.circles.memory import aligned, contiguous
 from course_lib.circles.vectors import add, broadcast, fma, lanes, load, prefetch, prefetch_row, store, zero
 from course_lib.measure import hardware
 from course_lib.measure.jit import compiled, inlined
@@ -47,7 +48,6 @@ ROW_BYTES = (4 if REGISTERS == 32 else 2) * BITS // 8  # NR = ROW_BYTES / itemsi
 KC = 512 if L2_BYTES >= 2**20 else 256
 BLOCK_BYTES = min(max(L2_BYTES // 2, KC * ROW_BYTES), 2**22)  # KC x NC numbers of B
 ROWS_AHEAD = 16  # of a panel that are asked for before they are needed
-ALIGNMENT = 64
 
 kernel = compiled(cache=not FORCED_BITS)
 
@@ -186,18 +186,6 @@ def working_memory(dtype: np.dtype) -> Array:
     if not hasattr(_own, "memory"):
         _own.memory = aligned(WORKING_BYTES, np.dtype(np.uint8))
     return _own.memory.view(dtype)
-
-
-def aligned(size: int, dtype: np.dtype) -> Array:
-    """Return uninitialised memory for `size` numbers that begins at a cache line."""
-    memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size * dtype.itemsize].view(dtype)
-
-
-def contiguous(X: Array) -> Array:
-    """Return X in C order, aligned, writable (the kind that is compiled): itself if it is, else a copy."""
-    return np.require(X, requirements=("C", "ALIGNED", "WRITEABLE"))
 
 
 def matmul(A: Array, B: Array) -> Array:

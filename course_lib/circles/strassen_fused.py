@@ -15,13 +15,12 @@ import numpy as np
 
 from course_lib.circles import simd
 from course_lib.circles.front_door import Array
+from course_lib.circles.memory import aligned, contiguous
 from course_lib.circles.simd import (
     BLOCK_BYTES,
     MR,
     ROW_BYTES,
     add_products,
-    aligned,
-    contiguous,
     empty_tile,
     kernel,
     micro_kernel,

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from course_lib.circles.front_door import Array
+from course_lib.circles.memory import aligned, contiguous
 from course_lib.circles.simd import (
     BLOCK_BYTES,
     FORCED_BITS,
@@ -21,8 +22,6 @@ from course_lib.circles.simd import (
     MR,
     ROW_BYTES,
     WORKING_BYTES,
-    aligned,
-    contiguous,
     multiply_band,
     pack,
 )

@@ -9,23 +9,21 @@ counter (loop strength reduction: Cocke and Kennedy, "An algorithm for reduction
 
 from __future__ import annotations
 
-import numpy as np
-
 from course_lib.circles.front_door import Array
-from course_lib.measure.jit import compiled
+from course_lib.circles.memory import aligned, contiguous
+from course_lib.measure.jit import compiled, use_wide_registers
 
 ROWS, STEPS = 4, 8  # of the unrolled loop, which is written out for these numbers
-ROW_BYTES = 4096  # of a block of B
-PAD_BYTES = (
-    64  # after each of its rows: rows 4096 bytes apart would compete for the same sets of the L1 cache
-)
-BLOCK_BYTES = 2**19  # of a block of B: part of the L2 cache
+ROW_BYTES, DEPTH = 4096, 128  # of a block of B, which takes part of the L2 cache; DEPTH in whole steps
+LINE_BYTES = 64  # left free after each row: rows 4096 bytes apart would compete for the same sets of L1
+BLOCK_BYTES = DEPTH * (ROW_BYTES + LINE_BYTES)
 FUSE_AND_REORDER = {"contract", "reassoc"}
 
 
 @compiled(fastmath=FUSE_AND_REORDER)
 def add_four_rows(A, a, lda, depth, block, ldb, C, c, ldc, columns):
     """Add A[a], 4 x depth, times the block, depth x columns, to C[c]; flat, row strides lda, ldb, ldc."""
+    use_wide_registers()
     c0, c1 = C[c : c + columns], C[c + ldc : c + ldc + columns]
     c2, c3 = C[c + 2 * ldc : c + 2 * ldc + columns], C[c + 3 * ldc : c + 3 * ldc + columns]
     r0, r1 = A[a : a + depth], A[a + lda : a + lda + depth]
@@ -64,33 +62,37 @@ def add_row(A, a, first, depth, block, ldb, C, c, columns):
 
 
 @compiled
-def multiply(A, B, C, M, K, N, memory):
-    """Add A (M, K) times B (K, N) to C (M, N), all flat; `memory` takes a block of BLOCK_BYTES."""
-    blocks = -(-N * A.itemsize // ROW_BYTES)
-    most = BLOCK_BYTES // (ROW_BYTES + PAD_BYTES)  # rows of a block
-    for n in range(blocks):
-        j, columns = N * n // blocks, N * (n + 1) // blocks - N * n // blocks
-        ldb = columns + PAD_BYTES // A.itemsize
-        for k in range(0, K, most):
-            depth = min(most, K - k)
-            for row in range(
-                depth
-            ):  # rows far apart in memory would compete for the same sets of the L1 cache
-                begin = (k + row) * N + j
-                memory[row * ldb : row * ldb + columns] = B[begin : begin + columns]
+def copy_block(B, b, ldb, depth, columns, block, stride):
+    """Copy B[b], depth x columns with row stride ldb, to the block, whose rows have another stride."""
+    for k in range(depth):
+        block[k * stride : k * stride + columns] = B[b + k * ldb : b + k * ldb + columns]
+
+
+@compiled
+def multiply(A, B, C, M, K, N, block):
+    """Add A (M, K) times B (K, N) to C (M, N), all flat; `block` takes BLOCK_BYTES."""
+    line, stride = LINE_BYTES // A.itemsize, (ROW_BYTES + LINE_BYTES) // A.itemsize
+    lines = -(-N // line)
+    blocks = -(-lines * LINE_BYTES // ROW_BYTES)
+    for n in range(blocks):  # about equal ones, of whole lines
+        j = lines * n // blocks * line
+        columns = min(lines * (n + 1) // blocks * line, N) - j
+        for k in range(0, K, DEPTH):
+            depth = min(DEPTH, K - k)
             whole = depth // STEPS * STEPS
+            copy_block(B, k * N + j, N, depth, columns, block, stride)
             for i in range(0, M - ROWS + 1, ROWS):
-                add_four_rows(A, i * K + k, K, whole, memory, ldb, C, i * N + j, N, columns)
+                add_four_rows(A, i * K + k, K, whole, block, stride, C, i * N + j, N, columns)
             for i in range(M):
                 done = whole if i < M // ROWS * ROWS else 0
-                add_row(A, i * K + k, done, depth, memory, ldb, C, i * N + j, columns)
+                add_row(A, i * K + k, done, depth, block, stride, C, i * N + j, columns)
 
 
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, four rows by eight steps."""
-    A, B = (np.require(X, requirements=("C", "ALIGNED")) for X in (A, B))
+    A, B = contiguous(A), contiguous(B)
     (M, K), N = A.shape, B.shape[1]
-    C = np.zeros((M, N), A.dtype)
-    memory = np.empty(BLOCK_BYTES // A.itemsize, A.dtype)
-    multiply(A.reshape(-1), B.reshape(-1), C.reshape(-1), M, K, N, memory)
-    return C
+    C, block = aligned(M * N, A.dtype), aligned(BLOCK_BYTES // A.itemsize, A.dtype)
+    C[:] = 0
+    multiply(A.reshape(-1), B.reshape(-1), C, M, K, N, block)
+    return C.reshape(M, N)

@@ -44,7 +44,8 @@ class Scenario:
     What call n returns becomes results[n]. `right(final)` gets all final values by name, the results as well,
     and returns True or a sentence's end that names the fault ("balance ends as …"). `given` is the text of
     the helpers that the assignment hands out, as the checker is to read them. `at_once` is what a thread must
-    not keep the others from while it does it itself.
+    not keep the others from while it does it itself. `kept` gets the shared values of each state in which no
+    mutex is held, and returns True or a sentence's end, as `right` does.
     """
 
     said: str  # in words, for the report: "two transfers in opposite directions"
@@ -53,6 +54,31 @@ class Scenario:
     right: Callable[[dict[str, Any]], bool | str]
     given: str = ""
     at_once: AtOnce | None = None
+    kept: Callable[[dict[str, Any]], bool | str] | None = None
+
+
+@dataclass(frozen=True)
+class Asks:
+    """The answer calls the helper of this name somewhere: Asks("slots_of", "what it is for")."""
+
+    helper: str
+    purpose: str
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.helper}(…) used"
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence if no reachable statement outside the helper mentions it."""
+        program = Program(source, entry)
+        function = program.function()
+        if function is None or not returns_something(function):
+            return None  # running it says more
+        reached = [one for one in program.reached if getattr(one, "name", "") != self.helper]
+        nodes = (node for statement in reached for node in ast.walk(statement))
+        if any(isinstance(node, ast.Name) and node.id == self.helper for node in nodes):
+            return None
+        return f"Your answer never calls {self.helper}: {self.purpose}."
 
 
 @dataclass(frozen=True)
@@ -104,7 +130,7 @@ class UnderAllSchedules:
             return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
         if not verdict.ok:
             return _quoting(_in_given_names(_report(verdict, scenario), scenario), text)
-        said = _hindered(Threads(names, shared, text), scenario.at_once) if scenario.at_once else None
+        said = _in_between(Threads(names, shared, text), scenario)
         return said and _in_given_names(f"With {scenario.said}: {said}", scenario)
 
 
@@ -166,11 +192,32 @@ def _quoting(sentence: str, text: str) -> str:
     return re.sub(r"\b[Ll]ine (\d+)", code, sentence)
 
 
-def _hindered(threads: Threads, work: AtOnce) -> str | None:
-    """Return what keeps threads from working at the same time, None if nothing does in any state."""
-    heap = threads.heap
+def _in_between(threads: Threads, scenario: Scenario) -> str | None:
+    """Return what is wrong in a state before the end, of answers whose end is right under every schedule."""
+    if not (scenario.at_once or scenario.kept):
+        return None
     search = Search(threads, lambda cells: None, MOST_STATES, TIME_LIMIT_S)
     search.run()
+    if scenario.kept and (said := _lost(threads, search, scenario.kept)):
+        return said
+    return _hindered(threads, search, scenario.at_once) if scenario.at_once else None
+
+
+def _lost(threads: Threads, search: Search, kept: Callable[[dict[str, Any]], bool | str]) -> str | None:
+    for cells, locks, _ in search.numbers:
+        if any(not isinstance(one, int) and one[0] != -1 for one in locks):
+            continue
+        said = kept(threads.heap.plain(cells))
+        if said is not True:
+            return (
+                f"there is a moment at which every lock is free and {said}. Hold the locks until it is done."
+            )
+    return None
+
+
+def _hindered(threads: Threads, search: Search, work: AtOnce) -> str | None:
+    """Return what keeps threads from working at the same time, None if nothing does in any state."""
+    heap = threads.heap
     entries = {cell for cell, path in enumerate(heap.cell_paths) if path.startswith(f"{work.on}[")}
     together = False
     for _, locks, states in search.numbers:

@@ -150,3 +150,65 @@ def test_fast_must_not_skip_four_k_for_one_number(row, k, special):
 
 def _inputs(task):
     return list(task.cases(generator(task, 3)))
+
+
+TILES = {
+    "a function of its own": """
+@njit
+def column(A, B, j, K):
+    c0 = c1 = c2 = c3 = 0.0
+    for k in range(K):
+        b = B[k, j]
+        c0, c1, c2, c3 = c0 + A[0, k] * b, c1 + A[1, k] * b, c2 + A[2, k] * b, c3 + A[3, k] * b
+    return c0, c1, c2, c3
+
+
+@njit
+def tile(A, panel):
+    C = np.empty((4, panel.shape[1]), A.dtype)
+    for j in range(panel.shape[1]):
+        C[0, j], C[1, j], C[2, j], C[3, j] = column(A, panel, j, len(panel))
+    return C
+""",
+    "two steps of k at once": """
+@njit
+def tile(A, panel):
+    K, NR = panel.shape
+    C = np.empty((4, NR), A.dtype)
+    for j in range(NR):
+        c0 = c1 = c2 = c3 = 0.0
+        for k in range(0, K - 1, 2):
+            x, y = panel[k, j], panel[k + 1, j]
+            c0 += A[0, k] * x + A[0, k + 1] * y
+            c1 += A[1, k] * x + A[1, k + 1] * y
+            c2 += A[2, k] * x + A[2, k + 1] * y
+            c3 += A[3, k] * x + A[3, k + 1] * y
+        if K % 2:
+            x = panel[K - 1, j]
+            c0, c1 = c0 + A[0, K - 1] * x, c1 + A[1, K - 1] * x
+            c2, c3 = c2 + A[2, K - 1] * x, c3 + A[3, K - 1] * x
+        C[0, j], C[1, j], C[2, j], C[3, j] = c0, c1, c2, c3
+    return C
+""",
+    "k outside": """
+@njit
+def tile(A, panel):
+    C = np.zeros((4, panel.shape[1]), A.dtype)
+    for k in range(panel.shape[0]):
+        for j in range(panel.shape[1]):
+            b = panel[k][j]
+            C[0, j] += A[0, k] * b
+            C[1, j] += A[1, k] * b
+            C[2, j] += A[2, k] * b
+            C[3, j] += A[3, k] * b
+    return C
+""",
+}
+
+
+@pytest.mark.parametrize("how", TILES)
+def test_other_tiles_that_read_each_number_once_are_right(how):
+    task = registry.task("04.tile")
+    text = "import numpy as np\nfrom numba import njit\n" + TILES[how]
+    report = judge(task, InProcess(load(text, task.entry)), text, 3)
+    assert report.passed, report

@@ -88,7 +88,7 @@ TASK = Task(
         Mutant(
             "reads B for each row",
             _answer(("            b = panel[k, j]\n", ""), (" * b", " * panel[k, j]")),
-            ("in 4 places", "read the number once"),
+            ("one element of panel[...] in several places", "read the number once"),
         ),
         Mutant(
             "a loop over the rows",
@@ -104,6 +104,56 @@ def tile(A, panel):
     return C
 """,
             ("under 3 loops", "Write the four rows out"),
+        ),
+        Mutant(
+            "two loops in one",
+            HEAD
+            + """\
+@njit
+def tile(A, panel):
+    C = np.zeros((4, panel.shape[1]), A.dtype)
+    for i, j in np.ndindex(4, panel.shape[1]):
+        for k in range(len(panel)):
+            C[i, j] += A[i, k] * panel[k, j]
+    return C
+""",
+            ("under 3 loops",),
+        ),
+        Mutant(
+            "a column of the panel for each row",
+            HEAD
+            + """\
+@njit
+def tile(A, panel):
+    C = np.zeros((4, panel.shape[1]), A.dtype)
+    for i in range(4):
+        for j in range(panel.shape[1]):
+            column = panel[:, j]
+            for k in range(len(column)):
+                C[i, j] += A[i, k] * column[k]
+    return C
+""",
+            ("uses panel in another way",),
+        ),
+        Mutant(
+            "a function of its own, for each row",
+            HEAD
+            + """\
+@njit
+def add(A, i, B, j, k, c):
+    return c + A[i, k] * B[k, j]
+
+
+@njit
+def tile(A, panel):
+    C = np.zeros((4, panel.shape[1]), A.dtype)
+    for i in range(4):
+        for j in range(panel.shape[1]):
+            for k in range(len(panel)):
+                C[i, j] = add(A, i, panel, j, k, C[i, j])
+    return C
+""",
+            ("under 3 loops",),
         ),
         Mutant(
             "another name for the panel",

@@ -135,11 +135,22 @@ def _swapped(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
     return K != N and {tuple(map(int, row)) for row in got} == wanted
 
 
-def _too_large(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
-    """Whether the rows are in blocks b x b x b of which three do not fit into the cache."""
+def _block(got: np.ndarray, M: int, K: int, N: int) -> int:
+    """Return b if the rows are in blocks b x b x b, else 0."""
     ends = np.flatnonzero(np.diff(got[:, 2]) != 1)  # after the first run of j
     b = int(ends[0]) + 1 if len(ends) else N
-    return b < N and 3 * b * b * ITEMSIZE > cache_bytes and np.array_equal(got, in_blocks(M, K, N, b))
+    return b if b < N and np.array_equal(got, in_blocks(M, K, N, b)) else 0
+
+
+def _too_large(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether three of the blocks do not fit into the cache."""
+    return 3 * _block(got, M, K, N) ** 2 * ITEMSIZE > cache_bytes
+
+
+def _parts_of_lines(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether the blocks fit, but end within a line."""
+    b = _block(got, M, K, N)
+    return b % (LINE // ITEMSIZE) != 0 and 3 * b * b * ITEMSIZE <= cache_bytes
 
 
 TASK = Task(
@@ -165,10 +176,16 @@ TASK = Task(
             "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.",
             fits=_too_large,
         ),
+        Lookalike(
+            "Your blocks fit, but their size is no multiple of the 8 numbers of a line: what else came with "
+            "their first and last lines is fetched in vain.",
+            fits=_parts_of_lines,
+        ),
     ),
     hints=(
         "In the plain order, how much passes through the cache between two uses of the same number of B?",
-        "Cut all three loops into blocks of b, and choose b so that three blocks fit together.",
+        "Cut all three loops into blocks of b, and choose b so that three blocks fit together and a block's "
+        "rows are whole lines.",
         "b = max(math.isqrt(cache_bytes // 24) // 8 * 8, 8); six loops: i0, k0, j0 in steps of b, then i, k, "
         "j from there to min(start + b, end); append (i, k, j); return np.array(order).",
     ),
@@ -179,6 +196,11 @@ TASK = Task(
             "one block fills the cache",
             _answer(B="math.isqrt(cache_bytes // 8)"),
             ("do not fit into the cache together", "is the target"),
+        ),
+        Mutant(
+            "no whole lines",
+            _answer(B="math.isqrt(cache_bytes // 24)"),
+            ("no multiple of the 8 numbers of a line",),
         ),
         Mutant("blocks of two", _answer(B="2"), ("is the target",)),
         Mutant("beyond the edge", _answer(J="range(j0, j0 + b)"), ("rows of three whole numbers",)),

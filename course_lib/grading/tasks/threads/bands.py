@@ -38,8 +38,14 @@ class EvenBands:
         if type(got) is list:  # pairs may be tuples, as in the chapter
             got = [list(pair) if type(pair) is tuple else pair for pair in got]
         found = exact().compare(got, want, args)
-        if found is None or found.form:
+        if found and found.form:
             return found
+        edges = [edge for pair in got for edge in pair]
+        floats = [edge for edge in edges if not isinstance(edge, int | np.integer)]
+        if floats and all(edge == int(edge) for edge in edges):
+            return Mismatch((f"The edge {floats[0]!r} is no int, so it cannot be an index.",))
+        if found is None:
+            return None
         said = _what_is_wrong([list(map(float, pair)) for pair in got], args[0])
         return Mismatch((said,)) if said else None
 
@@ -72,7 +78,7 @@ def _owners(got: list[list[int]], rows: int) -> list[int]:
 SLIPS = (
     Lookalike(
         "A band begins and stops at whole rows: divide with //.",
-        fits=lambda got, rows, threads: any(edge != int(edge) for pair in got for edge in pair),
+        fits=lambda got, rows, threads: any(not isinstance(edge, int) for pair in got for edge in pair),
     ),
     Lookalike(
         "A band cannot stop before it begins: the second number is where it stops, not how long it is.",
@@ -166,6 +172,11 @@ TASK = Task(
             "start and length",
             _with("start = rows * thread // threads; stop = rows * (thread + 1) // threads - start"),
             ("not how long it is",),
+        ),
+        Mutant(
+            "floats",
+            _with("start, stop = float(rows * thread // threads), rows * (thread + 1) // threads"),
+            ("divide with //", "is no int"),
         ),
         Mutant(
             "where they start, not where they stop",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
+from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.threads.shared import CHECKED_LOCKS, LOCKS, THREADING_ONLY, on_locks
 from course_lib.simulators.interleavings import Lock, Semaphore
@@ -93,7 +93,11 @@ TASK = Task(
     cases=_one_free,
     reference=borrow,
     comparison=exact(),
-    rules=(THREADING_ONLY, UnderAllSchedules(SCENARIOS, LOCKS)),
+    rules=(
+        THREADING_ONLY,
+        UnderAllSchedules(SCENARIOS, LOCKS),
+        Asks("slots_of", "whoever finds no free buffer asks again and again instead of sleeping"),
+    ),
     lookalikes=(
         Lookalike(
             "That buffer is busy: look for one whose entry is 0.",
@@ -158,6 +162,25 @@ TASK = Task(
                     return buffer
             """),
             ("at the same time", 'is inside `use` and holds lock_of("busy")'),
+        ),
+        Mutant(
+            "asks again and again",
+            on_locks("""
+                def borrow(busy, uses):
+                    buffer = -1
+                    while buffer < 0:
+                        with lock_of("busy"):
+                            for b in range(len(busy)):
+                                if busy[b] == 0 and buffer < 0:
+                                    buffer = b
+                            if buffer >= 0:
+                                busy[buffer] = 1
+                    use(buffer, uses)
+                    with lock_of("busy"):
+                        busy[buffer] = 0
+                    return buffer
+            """),
+            ("never calls slots_of", "instead of sleeping"),
         ),
         Mutant(
             "gives the slot back too early",

@@ -93,7 +93,7 @@ SCENARIOS = (
     _team(2, 2),
     _team(2, 3, already=1),
     _team(3, 2),
-    replace(_team(2, 2), said="2 threads that must be able to work at the same time", at_once=TOGETHER),
+    replace(_team(2, 4), said="2 threads that must be able to work at the same time", at_once=TOGETHER),
 )
 
 TASK = Task(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ def _ends_as(*allowed: tuple[list[int], list[int]]):
     return right
 
 
+def _all_there(total: int):
+    def kept(values: dict[str, Any]) -> bool | str:
+        there = sum(values["balance"])
+        return there == total or f"the accounts hold {there} instead of {total}"
+
+    return kept
+
+
 def _bank(said: str, balance: list[int], orders: list[tuple[int, int, int]], *allowed) -> Scenario:
     return Scenario(
         said,
@@ -101,6 +110,10 @@ SCENARIOS = (
         [10, 20, 30],
         [(0, 1, 1), (1, 2, 2), (2, 0, 4)],
         ([13, 19, 28], [1, 2, 4]),
+    ),
+    replace(
+        _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
+        kept=_all_there(30),
     ),
 )
 
@@ -185,6 +198,23 @@ TASK = Task(
                     return amount
             """),
             ("to itself", "the balances end as (10, 20) instead of (5, 25)"),
+        ),
+        Mutant(
+            "subtracts under one lock, adds under the other, and minds giver == taker",
+            on_locks("""
+                def transfer(giver, taker, amount, balance):
+                    if giver == taker:
+                        with lock_of(giver):
+                            return amount if balance[giver] >= amount else 0
+                    with lock_of(giver):
+                        if balance[giver] < amount:
+                            return 0
+                        balance[giver] -= amount
+                    with lock_of(taker):
+                        balance[taker] += amount
+                    return amount
+            """),
+            ("every lock is free and the accounts hold",),
         ),
         Mutant(
             "only the giver's lock",

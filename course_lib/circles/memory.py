@@ -1,0 +1,21 @@
+"""Memory as the compiled rungs want it: in C order, and from the first byte of a cache line on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.circles.front_door import Array
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector; one that begins elsewhere lies in two lines
+
+
+def aligned(size: int, dtype: np.dtype) -> Array:
+    """Return uninitialised memory for `size` numbers that begins at a cache line."""
+    memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size * dtype.itemsize].view(dtype)
+
+
+def contiguous(X: Array) -> Array:
+    """Return X in C order, aligned, writable (the kind that is compiled): itself if it is, else a copy."""
+    return np.require(X, requirements=("C", "ALIGNED", "WRITEABLE"))
