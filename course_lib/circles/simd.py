@@ -18,8 +18,8 @@ de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2
               +--------+                  of A is broadcast once and used NR times: 24 FMAs for 10 loads.
        KC
     +------+  +--------+                  BLIS also packs A. Here the rows of A are read along k, which is how
-    |sliver|  | tile   | MR = 6           they lie in memory. A panel is larger than L1 and streams through
-    +------+  +--------+                  it, and both are asked for before they are needed (prefetch).
+    |sliver|  | tile   | MR = 6           they lie in memory. Panels stream through L1, and so do slivers
+    +------+  +--------+                  where a panel fills it: both are asked for ahead (prefetch).
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _names() -> Sequence[str]:
 
 def memories(step: int, own: Sizes) -> str:
     """Return the drawing of registers, caches and memory with what they hold from a step on."""
-    parts, height, y = [], 74.0, 10.0
+    parts, height, y = [], 78.0, 10.0
     for name, held, since in _tiers(own):
         is_full, is_now = step >= since, step == since or (since == 5 < step)
         fill = PINK_TINT if is_now else (VIOLET_TINT if is_full else GREY_TINT)
@@ -214,7 +214,7 @@ def memories(step: int, own: Sizes) -> str:
         parts.append(write(14, y + 20, name, bold=True))
         for n, line in enumerate(held.split("; ") if is_full else ["–"]):
             parts.append(write(14, y + 37 + 16 * n, line, size=12.5))
-        y += height + 12
+        y += height + 8
     label = ". ".join(
         f"{name}: {held if step >= since else 'nothing yet'}" for name, held, since in _tiers(own)
     )

@@ -9,6 +9,7 @@ from typing import Any
 from course_lib import theme
 
 WHAT_TO_DO = "lock one in above and run this cell again"
+MEASURE_AGAIN = "measure again, with a guess locked in above"
 WIDE_RANGE = 20.0  # from this ratio on, a linear axis would squeeze the smaller number against zero
 TOO_WIDE = 1.5  # an interval whose ends are further apart than this tells no number
 TITLE_WIDTH = 72
@@ -30,8 +31,10 @@ def verdict(
     A guess is not judged by a measurement that tells nothing, nor refuted while it lies in the interval.
     """
     guessed = getattr(guess, "value", guess)
-    said = [_finding(guessed, measured, unit, what, interval, busy)]
-    said += [] if guessed is not None else [WHAT_TO_DO]
+    is_open = busy or bool(interval and not 0 < interval[1] <= TOO_WIDE * interval[0])
+    said = [_finding(guessed, measured, unit, what, interval, busy, is_open)]
+    if guessed is None:
+        said.append(MEASURE_AGAIN if is_open else WHAT_TO_DO)
     title = "\n".join(textwrap.fill(line, TITLE_WIDTH) for line in said)
     with theme.figure(8.0, 1.65 + 0.25 * len(title.splitlines())) as fig:
         axes = fig.subplots()
@@ -58,11 +61,11 @@ def _finding(
     what: str,
     interval: tuple[float, float] | None,
     busy: bool,
+    is_open: bool,
 ) -> str:
-    if busy or (interval and not 0 < interval[1] <= TOO_WIDE * interval[0]):
-        return (
-            f"{what}: {_why_open(unit, interval, busy)}: run again{_outside(guessed, unit, interval, busy)}"
-        )
+    if is_open:
+        why = f"{what}: {_why_open(unit, interval, busy)}"
+        return why if guessed is None else f"{why}: run again{_outside(guessed, unit, interval, busy)}"
     said = f"{what}: {_say(measured, unit)}"
     if guessed is None:
         return f"{said} (no guess was locked in)"

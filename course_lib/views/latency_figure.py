@@ -66,8 +66,11 @@ def _finding(curve: Curve) -> str:
     values = f"{digits(far.nanoseconds, 2)} ns against {digits(near.nanoseconds, 2)} ns"
     if curve.reaches_memory:
         return f"A number from memory takes {ratio} as long as one from {near.name}: {values}"
-    where = f"{in_bytes(curve.sizes[-1])}{f', inside {far.level}' if far.size_bytes else ''}"
-    return f"In the largest working set ({where}) a read takes {ratio} as long as in {near.name}: {values}"
+    first, last = in_bytes(far.first_bytes), in_bytes(far.last_bytes)
+    where = first if first == last else f"{first} to {last}"
+    where += f", inside {far.level}" if far.size_bytes else ""
+    base = f"in {near.name}" if near.size_bytes else "on the first"
+    return f"On the last plateau ({where}) a read takes {ratio} as long as {base}: {values}"
 
 
 def _ticks(axes: Axes, curves) -> None:

@@ -175,7 +175,8 @@ def _growth(measured: Mapping[str, Curve], bounds: Mapping[str, Curve]) -> str:
         levels = sorted(curve)
         if len(levels) > 1 and curve[levels[0]] > 0:
             grown.append((curve[levels[-1]] / curve[levels[0]]) ** (1 / (levels[-1] - levels[0])))
-    said = f"Every level multiplies the error by {_span(grown)}" if grown else "The error at one level"
+    average = f"On average a level multiplies the error by {_span(grown)}"
+    said = average if grown else "The error at one level"
     limits = [(max(curve), curve) for curve in bounds.values() if len(curve) > 1]
     if limits:
         factors = [

@@ -9,6 +9,7 @@ import pytest
 from course_lib import views
 from course_lib.measure import latency
 from course_lib.measure.hardware import CacheLevel
+from course_lib.measure.sizes import in_bytes
 
 KIB, MIB = 2**10, 2**20
 CACHES = (CacheLevel(1, 32 * KIB, 64, 8, 1), CacheLevel(2, MIB, 64, 16, 1))
@@ -110,7 +111,8 @@ def test_a_curve_that_ends_inside_the_last_cache_says_so():
     assert said in curve.where_it_ends and said in str(curve.table())
     picture = views.latency(curve)
     assert said in picture.alt
-    assert "In the largest working set (64 MiB, inside L3) a read takes 100x as long as in L1" in picture.alt
+    begins = in_bytes(curve.plateaus()[-1].first_bytes)
+    assert f"({begins} to 64 MiB, inside L3) a read takes 100x as long as in L1" in picture.alt
     assert made_up(THREE).reaches_memory and made_up(THREE).where_it_ends == ""
 
 
@@ -120,6 +122,8 @@ def test_a_curve_that_still_climbs_beyond_the_last_cache_says_so():
     curve = replace(climbing, nanoseconds=ns)
     assert [one.name for one in curve.plateaus()] == ["L1", "L2"] and not curve.reaches_memory
     assert "still climbs at the largest working set (4 MiB), beyond L2" in curve.where_it_ends
+    said = views.latency(curve).alt  # what stands in the title is the last plateau's, not the largest set's
+    assert "On the last plateau (" in said and "inside L2) a read takes 4x as long as in L1" in said
 
 
 def test_without_known_caches_no_plateau_is_called_memory():
@@ -127,6 +131,7 @@ def test_without_known_caches_no_plateau_is_called_memory():
     assert [one.name for one in curve.plateaus()] == ["plateau", "plateau, step 2", "plateau, step 3"]
     assert "does not tell its caches" in curve.where_it_ends and not curve.reaches_memory
     assert "against plateau" in str(curve.table())
+    assert "a read takes 100x as long as on the first: 100 ns against 1.0 ns" in views.latency(curve).alt
 
 
 def test_two_levels_that_are_alike_are_one_plateau():

@@ -121,7 +121,7 @@ class TestCurves:
         measured = {"normal": {0: 1e-6, 1: 2e-6, 2: 4e-6}}
         bounds = {"Strassen": {0: 1e-3, 2: 9e-3}, "definition": {0: 1e-5, 2: 1e-5}}
         picture = views.error_levels(measured, bounds)
-        assert "Every level multiplies the error by 2.0, the bound by 3.0" in picture.alt
+        assert "On average a level multiplies the error by 2.0, the bound by 3.0" in picture.alt
 
     def test_nothing_measured_is_one_sentence(self):
         for empty in ({}, {"one": {}}):

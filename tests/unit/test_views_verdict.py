@@ -38,7 +38,7 @@ def test_the_sentence(guess, measured, unit, words):
         (1, (0.3, 1.4), "(0.3x to 1.4x): run again."),
         (0.55, (0.4, 0.56), "0.5x, and you guessed it"),
         (5, (0.48, 0.52), "0.5x, your guess was 10 times too high"),
-        (None, (0.3, 1.4), "cannot be told on this run (0.3x to 1.4x): run again: lock one in above"),
+        (None, (0.3, 1.4), "on this run (0.3x to 1.4x): measure again, with a guess locked in above."),
     ],
 )
 def test_a_measurement_that_tells_nothing_judges_no_guess(guess, interval, words):
@@ -50,3 +50,5 @@ def test_a_busy_machine_judges_no_guess():
     picture = views.verdict(5, 0.5, unit="x", interval=(0.48, 0.52), busy=True)
     assert "this machine was busy, so it cannot be told on this run: run again." in picture.alt
     assert "too high" not in picture.alt
+    nobody_guessed = views.verdict(None, 0.5, unit="x", interval=(0.48, 0.52), busy=True).alt
+    assert "told on this run: measure again, with a guess locked in above." in nobody_guessed
