@@ -12,6 +12,7 @@ import numbers
 import numpy as np
 
 from course_lib.circles.front_door import Array
+from course_lib.circles.memory import operands
 from course_lib.measure.jit import compiled
 
 BLOCK = 128  # rows and depth of a block
@@ -40,7 +41,7 @@ def matmul(A: Array, B: Array, block: int = BLOCK) -> Array:
     """
     if not isinstance(block, numbers.Integral) or block < 1:
         raise ValueError(f"block is {block!r}, but it must be a whole number of at least 1.")
-    A, B = (np.require(X, requirements=("C", "ALIGNED")) for X in (A, B))
+    A, B = operands(A, B)
     C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
-    multiply(A, B, C, block)
+    multiply(A, B, C, min(int(block), max(*A.shape, B.shape[1], 1)))  # WIDE times a huge one would overflow
     return C

@@ -50,7 +50,8 @@ def matmul(
 class Workers:
     """Processes that multiply bands of rows until the block is left.
 
-    `multiply(A, B)` must be importable (None: NumPy's @, held to one thread in each worker). `time_limit_s`
+    `multiply(A, B)` must be importable (None: NumPy's @, held to one thread in each worker), and must not
+    write to A or B: the workers share them. `time_limit_s`
     is for the whole block. `matmul` may be called from several threads; they take turns. Raises TimeoutError
     at the limit, RuntimeError if a worker fails or is killed, MemoryError if shared memory is too small.
     After an error or an interrupt in the middle of a product the workers are ended: an answer that is still
@@ -213,6 +214,8 @@ def band(names: list, start: int, stop: int, multiply: Callable) -> float:
         product = multiply(A[start:stop], B)
         if np.shape(product) != C[start:stop].shape:  # NumPy would stretch a row or a number to fit
             raise ValueError(f"got shape {np.shape(product)} instead of {C[start:stop].shape}")
+        if np.iscomplexobj(product):
+            raise TypeError(f"got {product.dtype} instead of {C.dtype}")
         C[start:stop] = product
         seconds = time.perf_counter() - begun
         del A, B, C, arrays, product  # nobody may look at shared memory that is closed

@@ -30,7 +30,7 @@ import threading
 import numpy as np
 
 from course_lib.circles.front_door import Array
-from course_lib.circles.memory import aligned, contiguous
+from course_lib.circles.memory import aligned, operands
 from course_lib.circles.vectors import add, broadcast, fma, lanes, load, prefetch, prefetch_row, store, zero
 from course_lib.measure import hardware
 from course_lib.measure.jit import compiled, inlined
@@ -190,10 +190,10 @@ def working_memory(dtype: np.dtype) -> Array:
 
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64; on one core."""
+    A, B = operands(A, B)
     (M, K), N = A.shape, B.shape[1]
     if not (M and K and N):
         return np.zeros((M, N), A.dtype)
     C = np.empty((M, N), A.dtype)
-    flat = contiguous(A).reshape(-1), contiguous(B).reshape(-1), C.reshape(-1)
-    multiply(*flat, M, K, N, working_memory(A.dtype))
+    multiply(A.reshape(-1), B.reshape(-1), C.reshape(-1), M, K, N, working_memory(A.dtype))
     return C

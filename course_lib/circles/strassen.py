@@ -18,7 +18,7 @@ import numpy as np
 
 from course_lib.circles import simd
 from course_lib.circles.front_door import Array
-from course_lib.circles.memory import contiguous
+from course_lib.circles.memory import operands
 
 CUTOFF = 1024  # smaller products are left to the classical algorithm
 
@@ -83,7 +83,7 @@ def is_safe(A: Array, B: Array) -> bool:
     # a sum has K products; with each of log2(N) levels they may grow by 2 * 2 for A and B and by 4 for C
     growth = float(max(*A.shape, B.shape[1])) ** 5
     # the length of X as a vector: one pass, at least max|X|, and NaN or inf as soon as one number is
-    lengths = [math.sqrt(float(np.vdot(X, X))) for X in (contiguous(A), contiguous(B))]
+    lengths = [math.sqrt(float(np.vdot(X, X))) for X in operands(A, B)]
     return lengths[0] * lengths[1] * growth < float(np.finfo(A.dtype).max)  # False for NaN
 
 
@@ -106,6 +106,7 @@ def matmul(A: Array, B: Array, cutoff: int = CUTOFF) -> Array:
     Operands with NaN, inf or numbers near the largest are multiplied classically: a sum of blocks would
     spread them to entries that they do not belong to.
     """
+    A, B = operands(A, B)
     if not is_safe(A, B):
         return simd.matmul(A, B)
     return multiply(A, B, cutoff)

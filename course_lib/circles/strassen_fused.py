@@ -15,7 +15,7 @@ import numpy as np
 
 from course_lib.circles import simd
 from course_lib.circles.front_door import Array
-from course_lib.circles.memory import aligned, contiguous
+from course_lib.circles.memory import aligned, operands
 from course_lib.circles.simd import (
     BLOCK_BYTES,
     MR,
@@ -182,15 +182,17 @@ def matmul(A: Array, B: Array, smallest: int = SMALLEST) -> Array:
     One level of Strassen where M, K and N are at least `smallest` (and 2), else the classical product; also
     where a sum overflowed or there was NaN or inf to spread, which shows in C afterwards.
     """
+    A, B = operands(A, B)
     (M, K), N = A.shape, B.shape[1]
     if min(M, K, N) < max(smallest, 2):
         return simd.matmul(A, B)
-    A, B, C = contiguous(A), contiguous(B), np.zeros((M, N), A.dtype)
+    C = np.zeros((M, N), A.dtype)
     flat = A.reshape(-1), B.reshape(-1), C.reshape(-1)
     most, width = DEPTH_BYTES // A.itemsize, ROW_BYTES // A.itemsize
     block = aligned(BLOCK_BYTES // A.itemsize + most * width, A.dtype)
     slivers, tile = aligned((M // 2 + MR) * most, A.dtype), aligned(MR * width, A.dtype)
     multiply(*flat, M // 2, K // 2, N // 2, K, N, N, block, slivers, tile)
     add_peeled(A, B, C)
-    is_finite = math.isfinite(np.vdot(C, C))  # one pass over C; `strassen.is_safe` needs two, over A and B
+    # one pass over C, where `strassen.is_safe` needs two; the squares of large numbers may be infinite alone
+    is_finite = math.isfinite(np.vdot(C, C)) or bool(np.isfinite(C).all())
     return C if is_finite else simd.matmul(A, B)

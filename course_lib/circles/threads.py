@@ -8,13 +8,14 @@ and multiplying everybody waits for the last (the end of a `prange` is a barrier
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numba
 import numpy as np
 
 from course_lib.circles.front_door import Array
-from course_lib.circles.memory import aligned, contiguous
+from course_lib.circles.memory import aligned, operands
 from course_lib.circles.simd import (
     BLOCK_BYTES,
     FORCED_BITS,
@@ -86,6 +87,8 @@ def _span(count, parts, part):
 
 _own = threading.local()
 _pool = threading.Lock()  # one product at a time: not every threading layer of Numba stands two callers
+if hasattr(os, "register_at_fork"):  # a child that is forked during a product has nobody to release it
+    os.register_at_fork(after_in_child=_pool._at_fork_reinit)
 _ROW = -(-WORKING_BYTES // 4096) * 4096  # parts do not share a page, and so no cache line
 
 
@@ -98,12 +101,13 @@ def working_memory(parts: int, dtype: np.dtype) -> Array:
 
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, on Numba's threads."""
+    A, B = operands(A, B)
     (M, K), N = A.shape, B.shape[1]
     if not (M and K and N):
         return np.zeros((M, N), A.dtype)
     C = np.empty((M, N), A.dtype)
     bands, groups = grid(M, N, numba.get_num_threads(), ROW_BYTES // A.itemsize)
-    flat = contiguous(A).reshape(-1), contiguous(B).reshape(-1), C.reshape(-1)
+    flat = A.reshape(-1), B.reshape(-1), C.reshape(-1)
     with _pool:
         multiply(*flat, M, K, N, bands, groups, working_memory(bands * groups, A.dtype))
     return C

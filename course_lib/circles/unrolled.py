@@ -9,11 +9,14 @@ counter (loop strength reduction: Cocke and Kennedy, "An algorithm for reduction
 
 from __future__ import annotations
 
+import numpy as np
+
 from course_lib.circles.front_door import Array
-from course_lib.circles.memory import aligned, contiguous
+from course_lib.circles.memory import aligned, operands
 from course_lib.measure.jit import compiled, use_wide_registers
 
 ROWS, STEPS = 4, 8  # of the unrolled loop, which is written out for these numbers
+LANES = 16  # numbers in a piece of a row, one vector or two; rows of C are filled up to whole pieces
 ROW_BYTES, DEPTH = 4096, 128  # of a block of B, which takes part of the L2 cache; DEPTH in whole steps
 LINE_BYTES = 64  # left free after each row: rows 4096 bytes apart would compete for the same sets of L1
 BLOCK_BYTES = DEPTH * (ROW_BYTES + LINE_BYTES)
@@ -21,9 +24,14 @@ FUSE_AND_REORDER = {"contract", "reassoc"}
 
 
 @compiled(fastmath=FUSE_AND_REORDER)
-def add_four_rows(A, a, lda, depth, block, ldb, C, c, ldc, columns):
-    """Add A[a], 4 x depth, times the block, depth x columns, to C[c]; flat, row strides lda, ldb, ldc."""
+def add_four_rows(A, a, lda, depth, block, ldb, C, c, ldc, pieces):
+    """Add A[a], 4 x depth, times the block, depth x pieces * LANES, to C[c]; flat, row strides lda, ldb, ldc.
+
+    `pieces * LANES`, a multiple of every vector's length, leaves no last columns for which the compiler would
+    write another loop, and keep the 32 numbers of A for it in registers that the main loop needs.
+    """
     use_wide_registers()
+    columns = pieces * LANES
     c0, c1 = C[c : c + columns], C[c + ldc : c + ldc + columns]
     c2, c3 = C[c + 2 * ldc : c + 2 * ldc + columns], C[c + 3 * ldc : c + 3 * ldc + columns]
     r0, r1 = A[a : a + depth], A[a + lda : a + lda + depth]
@@ -37,7 +45,7 @@ def add_four_rows(A, a, lda, depth, block, ldb, C, c, ldc, columns):
         q0, q1, q2, q3, q4, q5, q6, q7 = eight(r1, k)
         s0, s1, s2, s3, s4, s5, s6, s7 = eight(r2, k)
         t0, t1, t2, t3, t4, t5, t6, t7 = eight(r3, k)
-        for j in range(columns):
+        for j in range(pieces * LANES):
             x0, x1, x2, x3, x4, x5, x6, x7 = b0[j], b1[j], b2[j], b3[j], b4[j], b5[j], b6[j], b7[j]
             c0[j] += p0 * x0 + p1 * x1 + p2 * x2 + p3 * x3 + p4 * x4 + p5 * x5 + p6 * x6 + p7 * x7
             c1[j] += q0 * x0 + q1 * x1 + q2 * x2 + q3 * x3 + q4 * x4 + q5 * x5 + q6 * x6 + q7 * x7
@@ -69,30 +77,32 @@ def copy_block(B, b, ldb, depth, columns, block, stride):
 
 
 @compiled
-def multiply(A, B, C, M, K, N, block):
-    """Add A (M, K) times B (K, N) to C (M, N), all flat; `block` takes BLOCK_BYTES."""
-    line, stride = LINE_BYTES // A.itemsize, (ROW_BYTES + LINE_BYTES) // A.itemsize
-    lines = -(-N // line)
-    blocks = -(-lines * LINE_BYTES // ROW_BYTES)
-    for n in range(blocks):  # about equal ones, of whole lines
-        j = lines * n // blocks * line
-        columns = min(lines * (n + 1) // blocks * line, N) - j
+def multiply(A, B, C, M, K, N, ldc, block):
+    """Add A (M, K) times B (K, N) to C (M, N) with row stride ldc, all flat; `block` takes BLOCK_BYTES."""
+    stride = (ROW_BYTES + LINE_BYTES) // A.itemsize
+    pieces = -(-N // LANES)
+    blocks = -(-pieces * LANES * A.itemsize // ROW_BYTES)
+    for n in range(blocks):  # about equal ones, of whole pieces
+        first, last = pieces * n // blocks, pieces * (n + 1) // blocks
+        j = first * LANES
+        columns = min(last * LANES, N) - j
         for k in range(0, K, DEPTH):
             depth = min(DEPTH, K - k)
             whole = depth // STEPS * STEPS
             copy_block(B, k * N + j, N, depth, columns, block, stride)
             for i in range(0, M - ROWS + 1, ROWS):
-                add_four_rows(A, i * K + k, K, whole, block, stride, C, i * N + j, N, columns)
+                add_four_rows(A, i * K + k, K, whole, block, stride, C, i * ldc + j, ldc, last - first)
             for i in range(M):
                 done = whole if i < M // ROWS * ROWS else 0
-                add_row(A, i * K + k, done, depth, block, stride, C, i * N + j, columns)
+                add_row(A, i * K + k, done, depth, block, stride, C, i * ldc + j, columns)
 
 
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (M, N) for A (M, K), B (K, N), both float32 or both float64, four rows by eight steps."""
-    A, B = contiguous(A), contiguous(B)
+    A, B = operands(A, B)
     (M, K), N = A.shape, B.shape[1]
-    C, block = aligned(M * N, A.dtype), aligned(BLOCK_BYTES // A.itemsize, A.dtype)
-    C[:] = 0
-    multiply(A.reshape(-1), B.reshape(-1), C, M, K, N, block)
-    return C.reshape(M, N)
+    width = -(-N // LANES) * LANES  # of C, so that whole pieces can be added to its last columns
+    C, block = aligned(M * width, A.dtype), aligned(BLOCK_BYTES // A.itemsize, A.dtype)
+    C[:], block[:] = 0, 0
+    multiply(A.reshape(-1), B.reshape(-1), C, M, K, N, width, block)
+    return np.ascontiguousarray(C.reshape(M, width)[:, :N])

@@ -23,7 +23,7 @@ SKINNY: tuple[Shape, ...] = (
     (250, 2048, 512),
     (250, 512, 512),
 )
-AS_WIDE_AS_LOOPS = "Haswell"  # OpenBLAS's kernels with the 256-bit vectors that LLVM gives to plain loops
+NARROWER = "Haswell"  # OpenBLAS's kernels for 256 bits: what a NumPy takes that does not know a newer CPU
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ ALL_CORES = Goal("threads, all cores, squares", "openblas", 1.0, 0.95)
 SKINNY_ONE = Goal("simd, one core, skinny", "openblas", None, 0.9)
 SKINNY_ALL = Goal("threads, all cores, skinny", "openblas", None, 0.9)
 INSTALLED = Goal("simd, one core, against NumPy with narrower kernels", "numpy", 1.6, None)
-INSTALLED_256 = Goal("simd, one core, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, 1.6, None)
+INSTALLED_256 = Goal("simd, one core, against OpenBLAS with 256-bit kernels", NARROWER, 1.6, None)
 UNROLLED = Goal("unrolled, one core, squares to 2048, against NumPy as installed", "numpy", None, 0.9)
 UNROLLED_256 = Goal(
-    "unrolled, one core, squares to 2048, against OpenBLAS with 256-bit kernels", AS_WIDE_AS_LOOPS, None, 0.9
+    "unrolled, one core, squares to 2048, against OpenBLAS with 256-bit kernels", NARROWER, None, 0.9
 )
 STRASSEN = Goal("strassen-fused, one core, against simd", "simd", None, 1.08)
 
@@ -108,23 +108,23 @@ def _plan(squares: Sequence[int] | None, cores: int) -> Iterable[tuple]:
             if machine.blas_is_behind():
                 yield INSTALLED, ("simd", "numpy", *tuned), shape, dtype, 1
             elif has_narrower:  # what a NumPy that does not know this CPU would take
-                yield INSTALLED_256, ("simd", "numpy", AS_WIDE_AS_LOOPS), shape, dtype, 1
+                yield INSTALLED_256, ("simd", "numpy", NARROWER), shape, dtype, 1
         for shape in [shape for shape in sizes if shape[0] <= 2048]:
             yield UNROLLED, ("unrolled", "numpy", *tuned), shape, dtype, 1
             if has_narrower:
-                yield UNROLLED_256, ("unrolled", "numpy", AS_WIDE_AS_LOOPS), shape, dtype, 1
+                yield UNROLLED_256, ("unrolled", "numpy", NARROWER), shape, dtype, 1
     if sizes[-1][0] >= SMALLEST:  # below, strassen-fused is simd itself
         yield STRASSEN, ("strassen-fused", "simd", "numpy", *tuned), sizes[-1], "float32", 1
 
 
 def _compare(rungs: Sequence[str], shape: Shape, dtype: str, threads: int, budget_s: float, save: bool):
-    if AS_WIDE_AS_LOOPS not in rungs:
+    if NARROWER not in rungs:
         return ladder.climb(rungs, shape=shape, dtype=dtype, threads=threads, budget_s=budget_s, save=save)
     from course_lib.circles import openblas
     from course_lib.measure.timing import compare
 
-    functions = {id: ladder.rung(id).matmul for id in rungs if id != AS_WIDE_AS_LOOPS}
-    functions[AS_WIDE_AS_LOOPS] = lambda A, B: openblas.matmul(A, B, core=AS_WIDE_AS_LOOPS)
+    functions = {id: ladder.rung(id).matmul for id in rungs if id != NARROWER}
+    functions[NARROWER] = lambda A, B: openblas.matmul(A, B, core=NARROWER)
     return compare(functions, *ladder.operands(shape, dtype), threads=threads, budget_s=budget_s)
 
 

@@ -86,7 +86,7 @@ class Fit:
     @property
     def is_told(self) -> bool:
         """Whether the times tell the serial fraction: False where its interval is wide."""
-        return self.interval is None or self.interval[1] - self.interval[0] <= TOO_WIDE
+        return _tells(self.interval)
 
     def time(self, p: float) -> float:
         """Return the fitted seconds on p threads."""
@@ -238,7 +238,7 @@ def fit(times: Mapping[int, float], errors: Mapping[int, float] | None = None, *
         interval=interval,
         exact=len(counts) == 2,
         universal=universal,
-        note=_note(counts, seconds, a, b, deviations, universal),
+        note=_note(counts, seconds, a, b, deviations, universal, interval),
     )
 
 
@@ -315,6 +315,10 @@ def _universal(counts: np.ndarray, seconds: np.ndarray) -> Universal | None:
     return Universal(float(total), float(stays / total), float(grows / total)) if total > 0 else None
 
 
+def _tells(interval: tuple[float, float] | None) -> bool:
+    return interval is None or interval[1] - interval[0] <= TOO_WIDE
+
+
 def _note(
     counts: np.ndarray,
     seconds: np.ndarray,
@@ -322,6 +326,7 @@ def _note(
     b: float,
     deviations: np.ndarray,
     universal: Universal | None,
+    interval: tuple[float, float] | None,
 ) -> str:
     first, last = np.argmin(counts), np.argmax(counts)
     gained = (seconds[first] / seconds[last]) / (counts[last] / counts[first])
@@ -332,7 +337,7 @@ def _note(
             f"{counts[first]:g} (superlinear: more caches work, or the measurement is off), so the serial "
             "part counts as 0."
         )
-    elif b == 0:
+    elif b == 0 and _tells(interval):
         notes.append(
             "More threads were no faster at all, so everything counts as serial (or other programs held the "
             "cores: then run again)."

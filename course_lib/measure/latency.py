@@ -193,6 +193,13 @@ class Curve:
             )
         if self.reaches_memory:
             return ""
+        for far in self.plateaus()[-1:]:
+            if far.last_bytes > last.size_bytes:
+                flat = f"{in_bytes(far.first_bytes)} to {in_bytes(far.last_bytes)}"
+                return (
+                    f"The curve is flat from {flat}, beyond L{last.level} ({in_bytes(last.size_bytes)} by "
+                    "the system): of that cache you have only a part, and this is memory."
+                )
         return (
             f"No plateau of memory is seen: the curve still climbs at the largest working set ({largest}), "
             f"beyond L{last.level} ({in_bytes(last.size_bytes)} by the system)."

@@ -41,7 +41,7 @@ def verdict(
         axes.axhline(0, color=theme.GREY, linewidth=1)
         ends = [end for end in interval or () if math.isfinite(end)]
         values = [measured, *ends, *([] if guessed is None else [guessed])]
-        if interval:  # an open end runs to the edge
+        if ends:  # an open end runs to the edge
             span = [ends[0], interval[1] if len(ends) == 2 else 10 * max(values)]
             axes.plot(span, [0, 0], color=theme.PINK, linewidth=7, alpha=0.35, solid_capstyle="butt")
         _mark(axes, measured, unit, "measured", theme.PINK, "o", above=True)

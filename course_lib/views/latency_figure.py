@@ -68,7 +68,7 @@ def _finding(curve: Curve) -> str:
         return f"A number from memory takes {ratio} as long as one from {near.name}: {values}"
     first, last = in_bytes(far.first_bytes), in_bytes(far.last_bytes)
     where = first if first == last else f"{first} to {last}"
-    where += f", inside {far.level}" if far.size_bytes else ""
+    where += f", inside {far.level}" if far.size_bytes and far.last_bytes <= far.size_bytes else ""
     base = f"in {near.name}" if near.size_bytes else "on the first"
     return f"On the last plateau ({where}) a read takes {ratio} as long as {base}: {values}"
 

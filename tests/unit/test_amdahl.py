@@ -142,3 +142,8 @@ def test_one_core_cannot_be_fitted():
     with pytest.raises(ValueError, match=r"Only 1 of the thread counts \[1, 2\]"):
         alone.fit()
     assert amdahl.TWO_POINTS.endswith(".")
+
+
+def test_what_cannot_be_told_is_not_called_serial():
+    said = str(amdahl.fit({1: 10, 2: 11, 4: 12, 8: 20}))
+    assert "cannot be told" in said and "everything counts as serial" not in said

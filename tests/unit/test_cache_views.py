@@ -61,6 +61,7 @@ class TestCacheWalk:
         assert "ikj, step 1 of 64: 3 misses in 4 accesses" in first
         walk.player.slider.value = 9
         assert "step 10 of 64" in walk.player.picture.value
+        assert walk.player.slider.readout is False  # it would say 9
         walk.nest.value = "blocked"
         assert walk.player.slider.value == 0
         assert "blocked 2 × 2, step 1 of 64" in walk.player.picture.value

@@ -242,6 +242,39 @@ def test_a_block_without_a_size_is_refused(block):
         blocked.matmul(np.ones((2, 2)), np.ones((2, 2)), block=block)
 
 
+def test_a_huge_block_is_the_whole_matrix():
+    A, B = operands((5, 6, 7), "float64")
+    for block in (7, 2**61, 2**62, 2**64):
+        assert np.allclose(blocked.matmul(A, B, block=block), A @ B)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_operands_that_do_not_go_together_are_refused_without_the_front_door(name):
+    A, B = operands((5, 6, 7), "float32")
+    with pytest.raises(TypeError, match="one dtype"):
+        RUNGS[name](A, B.astype("float64"))
+    with pytest.raises(ValueError, match="as many columns"):
+        RUNGS[name](A, np.vstack([B, B]))
+    with pytest.raises(ValueError, match="as many columns"):
+        RUNGS[name](A, B[:2])
+
+
+def test_fused_strassen_keeps_large_numbers_whose_squares_overflow():
+    A, B = operands((64, 64, 64), "float32")
+    small, large = (strassen_fused.matmul(A * scale, B, smallest=2) for scale in (1, np.float32(2) ** 70))
+    assert np.array_equal(large, small * np.float32(2) ** 70)  # and not the classical product's rounding
+    assert not np.array_equal(small, simd.matmul(A, B))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_is_forked_during_a_product_does_not_find_it_locked():
+    with threads._pool:
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if threads._pool.acquire(timeout=2) else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_products_on_all_cores_from_several_python_threads():
     """On the threading layer that aborts the process when two callers meet."""
     program = """

@@ -116,6 +116,14 @@ def test_a_curve_that_ends_inside_the_last_cache_says_so():
     assert made_up(THREE).reaches_memory and made_up(THREE).where_it_ends == ""
 
 
+def test_a_flat_end_that_begins_inside_the_last_cache_is_memory():
+    caches = (*CACHES, CacheLevel(3, 8 * MIB, 64, 16, 2))  # of which this machine has 2 MiB
+    curve = made_up(((32 * KIB, 1.0), (MIB, 4.0), (1.9 * MIB, 20.0), (2**40, 90.0)), caches)
+    said = "The curve is flat from 2 MiB to 64 MiB, beyond L3 (8 MiB by the system): of that cache you have"
+    assert curve.where_it_ends.startswith(said) and "climbs at the largest" not in str(curve.table())
+    assert "On the last plateau (2 MiB to 64 MiB) a read takes 90x" in views.latency(curve).alt
+
+
 def test_a_curve_that_still_climbs_beyond_the_last_cache_says_so():
     climbing = made_up(((32 * KIB, 1.0), (MIB, 4.0), (4 * MIB, 50.0), (2**40, 200.0)), largest=4.1 * MIB)
     ns = (*climbing.nanoseconds[:-4], 9.0, 20.0, 50.0, 120.0)

@@ -38,6 +38,9 @@ def picky(A, B):
 def slow(A, B):
     time.sleep(20)
 
+def imaginary(A, B):
+    return 1j * (A @ B)
+
 def one_row(A, B):
     return (A @ B)[0]
 """
@@ -119,6 +122,16 @@ class TestProducts:
                 C = workers.matmul(np.ones((M, K), "f4"), np.ones((K, N), "f4"))
                 assert C.shape == (M, N) and C.dtype == np.float32 and not C.any()
 
+    @posix
+    def test_an_interrupt_is_not_for_the_workers(self, learners):
+        A, B = random(8, 5), random(5, 3)
+        with processes.Workers(2, learners.picky) as workers, ThreadPoolExecutor(1) as pool:
+            product = pool.submit(workers.matmul, A, B)
+            time.sleep(0.05)
+            for pid in workers.pids:
+                os.kill(pid, signal.SIGINT)
+            np.testing.assert_allclose(product.result(), A @ B)
+
     def test_threads_take_turns(self):
         pairs = [(random(60, 40) + i, random(40, 50)) for i in range(12)]
         with processes.Workers(2, time_limit_s=15) as workers, ThreadPoolExecutor(4) as pool:
@@ -134,6 +147,13 @@ class TestFailures:
             os.kill(workers.pids[1], signal.SIGKILL)
             with pytest.raises(RuntimeError, match=r"Worker 1 \(pid \d+\) is gone \(killed by SIGKILL\)"):
                 workers.matmul(A, A)
+
+    def test_a_complex_product_is_refused(self, learners):
+        with (
+            processes.Workers(1, learners.imaginary) as workers,
+            pytest.raises(RuntimeError, match="got complex128 instead of float64"),
+        ):
+            workers.matmul(np.ones((2, 2)), np.ones((2, 2)))
 
     def test_an_error_in_a_worker_comes_back(self):
         with (

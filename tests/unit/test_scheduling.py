@@ -154,7 +154,13 @@ class TestMeasured:
 
     def test_no_item_begins_before_the_common_start(self):
         for _ in range(20):
-            assert all(bar.start >= 0 for bar in schedule(range(4), lambda item: None, 2).bars)
+            timeline = schedule(range(4), lambda item: None, 2)
+            assert all(bar.start >= 0 for bar in timeline.bars)
+            assert min(bar.start for bar in timeline.bars) < 0.5 and timeline.makespan < 0.9
+
+    def test_an_item_may_go_on_a_while_after_a_short_limit(self):
+        timeline = schedule([1, 2], lambda item: time.sleep(0.2), 1, time_limit_s=0.05)
+        assert timeline.ended != "done" and [bar.item for bar in timeline.bars] == [0]
 
     def test_an_item_that_does_not_end_hangs_nobody(self):
         release = threading.Event()

@@ -117,6 +117,13 @@ class TestCurves:
         assert "Explicit gains from N = 2048 on" in picture.alt and "1.2 at 512" in picture.alt
         assert views.time_ratios(curve, {}).png != views.time_ratios(curve, {}, guess=900).png
 
+    def test_intervals_are_drawn(self):
+        curve = {"one": {1: 1.2, 2: 0.9}}
+        wide, narrow = ({"one": {n: (r - w, r + w) for n, r in curve["one"].items()}} for w in (0.06, 0.03))
+        pictures = [views.time_ratios(curve, {}, intervals=ends) for ends in (wide, narrow, None)]
+        assert pictures[0].alt == pictures[1].alt == pictures[2].alt  # so the title is the same
+        assert len({picture.png for picture in pictures}) == 3
+
     def test_errors_grow_by_a_factor_a_level(self):
         measured = {"normal": {0: 1e-6, 1: 2e-6, 2: 4e-6}}
         bounds = {"Strassen": {0: 1e-3, 2: 9e-3}, "definition": {0: 1e-5, 2: 1e-5}}

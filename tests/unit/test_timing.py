@@ -638,6 +638,11 @@ def test_data_is_json_and_complete():
             "c is 2.0x as fast as a. No difference between a and b can be told",
         ),
         (
+            comparison(row("a", 1.0), row("b", 0.8, ratio_low=0.6, ratio_high=1.4), row("c", 0.5)),
+            False,
+            "c is fastest: 2.0x as fast as a",  # whatever b is, it does not come near
+        ),
+        (
             comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4)),
             True,
             "No difference between a and b can be told in this run (0.30x to 1.4x of its time)",

@@ -52,3 +52,8 @@ def test_a_busy_machine_judges_no_guess():
     assert "too high" not in picture.alt
     nobody_guessed = views.verdict(None, 0.5, unit="x", interval=(0.48, 0.52), busy=True).alt
     assert "told on this run: measure again, with a guess locked in above." in nobody_guessed
+
+
+@pytest.mark.parametrize("ends", [(math.inf, math.inf), (math.nan, math.nan)])
+def test_an_interval_without_an_end_is_drawn_as_none(ends):
+    assert "Number line" in views.verdict(None, 2.0, "x", what="the loop", interval=ends).alt

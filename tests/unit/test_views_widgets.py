@@ -339,6 +339,7 @@ class TestWalk:
     @pytest.mark.parametrize("order", ORDERS)
     def test_the_steps_are_those_of_three_nested_loops(self, order):
         walker = views.walk(order, n=3)
+        assert walker.player.slider.readout is False  # the picture counts its steps, from 1
         seen = {"A": set(), "B": set(), "C": set()}
         for step, turn in enumerate(product(range(3), repeat=3)):
             index = dict(zip(order, turn, strict=True))

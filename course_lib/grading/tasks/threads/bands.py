@@ -78,7 +78,9 @@ def _owners(got: list[list[int]], rows: int) -> list[int]:
 SLIPS = (
     Lookalike(
         "A band begins and stops at whole rows: divide with //.",
-        fits=lambda got, rows, threads: any(not isinstance(edge, int) for pair in got for edge in pair),
+        fits=lambda got, rows, threads: any(
+            not isinstance(edge, int | np.integer) for pair in got for edge in pair
+        ),
     ),
     Lookalike(
         "A band cannot stop before it begins: the second number is where it stops, not how long it is.",
