@@ -10,7 +10,6 @@ from nbmake.nb_run import NotebookRun
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SOLUTIONS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
 LONGEST_S = 60.0  # the goal for a chapter on two cores
 
 pytestmark = pytest.mark.timing
@@ -25,13 +24,13 @@ def executed(path):
     return [(cell.id, output) for cell in cells for output in cell.outputs], time.monotonic() - start
 
 
-@pytest.mark.parametrize("path", CHAPTERS + SOLUTIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_runs_top_to_bottom(path):
     outputs, seconds = executed(path)
     noise = [(cell, output.text) for cell, output in outputs if output.get("name") == "stderr"]
     assert not noise, f"these cells write to stderr: {noise}"
     pictures = re.findall(r"<img[^>]*>", json.dumps([output for _, output in outputs]).replace('\\"', '"'))
-    assert len(pictures) >= (2 if path in CHAPTERS else 0)
+    assert len(pictures) >= 2
     assert all(re.search(r'alt="[^"]{20,}"', picture) for picture in pictures)
     assert seconds < LONGEST_S
 

@@ -72,6 +72,7 @@ def graded(course) -> Path:
     return course
 
 
+@pytest.mark.slow  # a minute of nbgrader alone; `both_ways` below and test_class_cycle.py are its short forms
 def test_feedback_goes_back_through_the_exchange(graded):
     student = graded.parent / "student"
     nbgrader(graded, "release_feedback", NAME)
@@ -137,6 +138,7 @@ def form_grader(graded, tmp_path_factory):
     server.stop()
 
 
+@pytest.mark.slow
 def test_the_form_grader_shows_the_same_grades(graded, form_grader):
     hand_in(graded, graded.parent / "more", "bob", WRONG)
     hand_in(graded, graded.parent / "more", "cleo", b"no notebook at all")
@@ -157,6 +159,7 @@ def test_the_form_grader_shows_the_same_grades(graded, form_grader):
     assert "Count the operations" in words and "operations(M, K, N)" in words
 
 
+@pytest.mark.slow
 def test_its_autograde_button_and_command_give_the_same_grades(graded, form_grader):
     path = f"/formgrader/api/submission/{NAME}/{ME}"
     said = json.loads(form_grader.get(f"{path}/autograde", method="POST"))
