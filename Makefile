@@ -37,10 +37,12 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
+# A worker a core, each with whole files: what a file sets up once stays set up once.
+PARALLEL = -n logical --maxprocesses 8 --dist loadfile
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
-	$(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(TEST_ARGS) $(NONE_CHOSEN)
+	$(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
 	$(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(TEST_ARGS) $(NONE_CHOSEN)
 
 proof: venv
