@@ -13,7 +13,8 @@ REDRAW_S = 0.2
 class Progress:
     """Show a bar on stdout once the work has taken two seconds (`wanted` True: at once, False: never).
 
-    Stdout, because a notebook shows stderr as if something were wrong. The bar is wiped at the end.
+    Stdout, because a notebook shows stderr as if something were wrong. The bar is wiped at the end; where
+    nothing can be wiped (stdout is a file or a pipe) there is none unless it is `wanted`.
     """
 
     def __init__(self, wanted: bool | None) -> None:
@@ -44,8 +45,13 @@ class Progress:
 
     def _is_due(self) -> bool:
         if self._wanted is None:
-            return time.perf_counter() - self._start > PATIENCE_S
+            return time.perf_counter() - self._start > PATIENCE_S and not _is_kept()
         return self._wanted
+
+
+def _is_kept() -> bool:
+    """Whether stdout goes to a file or a pipe; a notebook has put its own in the place of Python's."""
+    return sys.stdout is sys.__stdout__ and not sys.stdout.isatty()
 
 
 def _bar() -> Any:

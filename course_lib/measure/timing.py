@@ -95,6 +95,7 @@ class _Run:
         cap.apply()  # what the first calls have loaded
         for subject in self.subjects:
             bar.update(0.0, f"{subject.name}: trial")
+            self._wait_for_other_threads(threads)  # or a short call looks long, and is sampled by ones
             subject.try_out(self.budget_s)
         reasons = {subject.name: clocks.why_not_cpu_time(subject.trials) for subject in self.subjects}
         self.clock = clocks.choose(threads, reasons)
@@ -136,12 +137,16 @@ class _Run:
 
     def _settle(self, subject: Subject) -> None:
         """Wait until the last function's threads have gone to sleep, then wake this one's: not timed."""
-        if self.threads == 1 or len(self.subjects) == 1:
-            return
-        time.sleep(SETTLE_S)
-        if subject.call_s < LONGEST_SAMPLE_S:
+        if self._wait_for_other_threads(self.threads) and subject.call_s < LONGEST_SAMPLE_S:
             subject.sample(self.clock.read)
             subject.samples.pop()
+
+    def _wait_for_other_threads(self, threads: int) -> bool:
+        """Let the threads that the last function left spinning go to sleep; say whether there may be any."""
+        is_needed = threads > 1 and len(self.subjects) > 1
+        if is_needed:
+            time.sleep(SETTLE_S)
+        return is_needed
 
     def _moving(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.call_s <= self.budget_s]

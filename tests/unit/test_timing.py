@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from course_lib import theme
-from course_lib.measure import clocks, inputs, results
+from course_lib.measure import clocks, inputs, results, timing
 from course_lib.measure.bars import finding
 from course_lib.measure.comparison import Conditions
 from course_lib.measure.progress import Progress
@@ -499,6 +499,27 @@ def test_an_odd_trial_of_a_slow_call_is_made_again(monkeypatch):
         assert clocks.why_not_cpu_time(subject.trials) is None
 
 
+@pytest.mark.timing
+def test_a_call_is_not_taken_for_a_long_one_because_the_last_function_left_threads_spinning():
+    """As OpenBLAS's do: whatever follows within 0.1 s is slow. Seen: a product timed cold, call by call."""
+    last = -math.inf
+
+    def product():
+        nonlocal last
+        time.sleep(1e-3)
+        last = time.perf_counter()
+
+    def victim():
+        time.sleep(30e-3 if time.perf_counter() - last < 0.1 else 1e-3)
+
+    subjects = [Subject("product", product, ()), Subject("victim", victim, ())]
+    run = timing._Run(subjects, "product", 0.5, 0.02, 7, 0)
+    with clocks.ThreadCap(2) as cap:
+        run.warm_up(cap, 2, Progress(False))
+    assert subjects[1].call_s < 5e-3
+    assert subjects[1].batch > 1
+
+
 # -- bad arguments and bad functions -----------------------------------------------------------------------
 
 
@@ -756,6 +777,17 @@ def test_long_work_shows_a_bar_and_wipes_it(monkeypatch):
     with contextlib.redirect_stdout(io.StringIO()), Progress(True) as bar:
         bar.update(2.0, "a name that is very much longer than the bar has room for")
         assert threading.active_count() == before  # tqdm's watching thread would disturb the measurement
+
+
+def test_a_file_is_not_filled_with_bars(monkeypatch):
+    monkeypatch.setattr("course_lib.measure.progress.PATIENCE_S", 0.0)
+    for is_terminal, drawn in ((False, False), (True, True)):
+        out = io.StringIO()
+        out.isatty = lambda is_terminal=is_terminal: is_terminal
+        with contextlib.redirect_stdout(out), Progress(None) as bar:
+            monkeypatch.setattr(sys, "__stdout__", sys.stdout)
+            bar.update(0.5, "half")
+        assert ("half" in out.getvalue()) is drawn
 
 
 # -- ranking on a busy machine -----------------------------------------------------------------------------
