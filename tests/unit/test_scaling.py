@@ -63,6 +63,7 @@ def test_two_random_float64_matrices_are_the_usual_inputs():
         assert not np.array_equal(A, B)
 
 
+@pytest.mark.timing
 def test_slow_calls_get_one_sample_at_each_size():
     calls = []
     grown = scaling(
