@@ -435,6 +435,7 @@ def test_more_threads_than_there_are_is_noted(monkeypatch):
 needs_thread_clock = pytest.mark.skipif(not clocks.HAS_THREAD_CLOCK, reason="no clock for one thread here")
 
 
+@pytest.mark.timing
 @needs_thread_clock
 def test_pure_computation_is_timed_with_cpu_time():
     result = compare({"a": python_work(3000), "b": python_work(3000)}, **QUICK)
@@ -442,6 +443,7 @@ def test_pure_computation_is_timed_with_cpu_time():
     assert "CPU time" in result.card()["clock"]
 
 
+@pytest.mark.timing
 @needs_thread_clock
 def test_a_sleeper_brings_back_wall_time_for_all():
     result = compare({"busy": python_work(1000), "sleeper": lambda: time.sleep(0.004)}, **QUICK)
@@ -452,6 +454,7 @@ def test_a_sleeper_brings_back_wall_time_for_all():
     assert result.row("sleeper").seconds >= 0.004
 
 
+@pytest.mark.timing
 @needs_thread_clock
 def test_a_function_with_threads_of_its_own_brings_back_wall_time():
     X = np.random.default_rng(0).standard_normal(2_000_000)
