@@ -1,0 +1,325 @@
+"""Some blocks of a grid, run in lockstep: what a rewritten kernel calls while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_lib.simulators.gpu import counting, local, numbers, races
+from course_lib.simulators.gpu.arrays import (
+    OBJECTS,
+    ConstantArray,
+    DeviceArray,
+    LocalArray,
+    Part,
+    Storage,
+)
+from course_lib.simulators.gpu.masks import Mask
+from course_lib.simulators.gpu.numbers import Shift, Value
+from course_lib.simulators.gpu.places import ONE, Place, Site
+from course_lib.simulators.gpu.watch import Watched
+
+
+class Machine(Watched):
+    """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
+
+    def __init__(self, *launch: Any, dynamic_bytes: int) -> None:
+        super().__init__(*launch)
+        self.dynamic_bytes = dynamic_bytes
+        self.shared: dict[Any, Any] = {}  # by place in the source, so that a loop gets the same array again
+        self.locals: dict[Any, LocalArray] = {}
+        self.scratch = counting.scratch()
+        self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
+
+    # -- arrays --------------------------------------------------------------------------------------------
+
+    def shared_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+        """Return the block's array of shared memory declared at a place in the source."""
+        if place not in self.shared:
+            size = int(np.prod(shape, dtype=np.int64))
+            if size == 0:
+                self.shared[place] = self._dynamic_array(name, dtype)
+            else:
+                storage = self._shared_storage(size * dtype.itemsize, dtype.itemsize)
+                self.shared[place] = _block_array(storage, name, dtype, shape, size)
+        return self.shared[place]
+
+    def _dynamic_array(self, name: str, dtype: np.dtype) -> DeviceArray:
+        """Return dynamic shared memory: all arrays of size 0 are one and the same memory."""
+        if "dynamic" not in self.shared:
+            if not self.dynamic_bytes:
+                self.refuse(
+                    f"{name} is dynamic shared memory (its shape is 0), but the launch gives it no bytes: "
+                    "pass shared_bytes= to trace()"
+                )
+            self.shared["dynamic"] = self._shared_storage(-(-self.dynamic_bytes // 16) * 16, 1)
+        size = -(-self.dynamic_bytes // 16) * 16 // dtype.itemsize
+        return _block_array(
+            self.shared["dynamic"], name, dtype, (self.dynamic_bytes // dtype.itemsize,), size
+        )
+
+    def _shared_storage(self, block_bytes: int, unit: int) -> Storage:
+        storage = Storage("shared", np.zeros(self.slots * block_bytes, np.uint8), unit)
+        storage.watch(is_loaded=True, has_atomics=True)
+        storage.expect_writes()
+        storage.unwritten = len(storage.written)
+        self.storages.append(storage)
+        self.tally.shared_bytes += block_bytes
+        return storage
+
+    def local_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> LocalArray:
+        """Return the threads' own array declared at a place in the source."""
+        if place not in self.locals:
+            self.locals[place] = LocalArray(name, dtype, shape, self.lanes)
+        return self.locals[place]
+
+    # -- reading and writing -------------------------------------------------------------------------------
+
+    def load(self, site: Site, m: Mask, array: Any, index: tuple) -> Value:
+        """Return array[index]."""
+        if type(array) is DeviceArray:
+            return self._load(site, m, array, index)
+        if type(array) is LocalArray:
+            return local.load(self, m, array, index)
+        if type(array) is Part:
+            return self.load(site, m, array.array, array.prefix + index)
+        if isinstance(array, tuple):
+            return self._item(array, index)
+        if type(array) is ConstantArray:
+            return self._load_constant(m, array, index)
+        return self.refuse(
+            f"a {type(array).__name__} is indexed, but the tracer indexes arrays and tuples only"
+        )
+
+    def _load(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> Value:
+        if len(index) < len(array.shape):
+            return self._part(array, index)
+        m, place, shift = self.find(site, m, array, index)
+        if not m:
+            return _zero(array.dtype)
+        self.count_access(site, "load", place, shift)
+        storage = array.storage
+        if storage.unwritten:
+            self.check_written(site, array, place, shift)
+        if storage.shadow is not None:
+            self.watch_access(site, races.LOAD, array, place, shift, ONE)
+        if not place.vectors and not array.block_size:
+            return numbers.scalar(array.typed[array.offset + shift])
+        out = np.empty(self.lanes, array.dtype)
+        if array.bits is None:
+            np.take(array.typed, place.base + (array.offset + shift), out=out)
+        else:
+            counting.gather(array.bits, place.base, array.offset + shift, out.view(array.bits.dtype))
+        return out
+
+    def store(self, site: Site, m: Mask, array: Any, index: tuple, value: Value) -> None:
+        """Do array[index] = value."""
+        if type(array) is Part:
+            return self.store(site, m, array.array, array.prefix + index, value)
+        if type(array) is LocalArray:
+            return local.store(self, m, array, index, value)
+        if type(array) is not DeviceArray:
+            return self.refuse(
+                "something is stored into what is not an array of global, shared or local placery"
+            )
+        if not array.is_writable:
+            return self.refuse(f"the kernel writes {array.name}, which is a read-only NumPy array")
+        if len(index) < len(array.shape):
+            return self.refuse(
+                f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed"
+            )
+        m, place, shift = self.find(site, m, array, index)
+        if not m:
+            return None
+        self.count_access(site, "store", place, shift)
+        value = self.as_elements(value, array.dtype)
+        storage = array.storage
+        bits = value if array.bits is None else value.view(array.bits.dtype)
+        if storage.unwritten:
+            self.mark_written(array, place, shift)
+        if storage.shadow is not None:
+            self.watch_access(site, races.STORE, array, place, shift, bits)
+        if array.bits is None:
+            at = place.base[m.lanes] + (array.offset + shift)
+            array.typed[at] = value[m.lanes] if len(value) > 1 else value
+        else:
+            counting.scatter(array.bits, m.lanes, place.base, array.offset + shift, bits)
+        return None
+
+    def as_elements(self, value: Value, dtype: np.dtype) -> np.ndarray:
+        """Return a value as a vector of an array's type: of all lanes, or of length 1."""
+        if isinstance(value, (*OBJECTS, tuple)) or value is None:
+            self.refuse("an array, a tuple or None is stored as an element")
+        value = numbers.cast(value, dtype)
+        return value if type(value) is np.ndarray else np.array([value], dtype)
+
+    def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+        """Return where the lanes' elements are: a place for the vectors, a shift for what all lanes share.
+
+        Lanes whose index is out of bounds are reported and left out of the mask.
+        """
+        if len(index) > len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+        vectors, shift, by = [], 0, []
+        for i, size, stride in zip(index, array.shape, array.strides, strict=True):
+            if type(i) is Shift:
+                vectors.append(i.base)
+                by.append(i.by)
+                shift += i.by * stride
+            elif type(i) is np.ndarray:
+                vectors.append(i)
+                by.append(0)
+            else:
+                i = self.whole(i)
+                if not 0 <= i < size:
+                    return self._find_faulty(site, m, array, index)
+                vectors.append(None)
+                by.append(i)
+                shift += i * stride
+        place = site.place
+        if (
+            place is None
+            or place.array is not array
+            or place.mask is not m
+            or not all(map(_same, place.vectors or _NO_VECTORS, vectors))
+        ):
+            place = self._remember(site, m, array, vectors)
+        for vector, more, low, high, size in zip(
+            vectors, by, place.low, place.high, array.shape, strict=False
+        ):
+            if vector is not None and (low + more < 0 or high + more >= size):
+                return self._find_faulty(site, m, array, index)
+        return m, place, shift
+
+    def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> Place:
+        place = Place(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
+        padded = [ONE if v is None else self.integers(v) for v in vectors] + [ONE] * (3 - len(vectors))
+        place.base = np.empty(self.lanes, np.int64)
+        counting.place(
+            m.lanes,
+            *padded,
+            array.all_strides,
+            self.block_lanes,
+            array.block_size,
+            place.base,
+            self._low,
+            self._high,
+        )
+        place.low, place.high = self._low.tolist(), self._high.tolist()
+        site.place = place
+        return place
+
+    def integers(self, vector: np.ndarray) -> np.ndarray:
+        if vector.dtype.kind not in "iu":
+            self.refuse(f"an index is {vector.dtype}, but it must be an integer: convert it with int()")
+        return vector if vector.dtype == np.int64 else vector.astype(np.int64)
+
+    def whole(self, index: Value) -> int:
+        if isinstance(index, bool) or not isinstance(index, int | np.integer):
+            self.refuse(
+                f"an index is {type(index).__name__}, but it must be an integer: convert it with int()"
+            )
+        return int(index)
+
+    def _find_faulty(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+        """Wrap negative indices as Numba does; report the lanes that are still outside and leave them out."""
+        wrapped, outside = [], np.zeros(self.lanes, np.bool_)
+        for i, size in zip(index, array.shape, strict=True):
+            i = self.integers(numbers.vector(i, self.lanes))
+            i = np.where(i < 0, i + size, i)
+            outside |= (i < 0) | (i >= size)
+            wrapped.append(i)
+        outside &= m.lanes
+        if outside.any():
+            lane = int(np.argmax(outside))
+            at = ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
+            shape = " x ".join(map(str, array.shape))
+            self.report(
+                "out-of-bounds",
+                site.line,
+                lane,
+                f"{array.name}[{at}] is outside of {array.name} ({shape})",
+                array=array.name,
+                times=int(outside.sum()),
+            )
+            m = Mask.of(m.lanes & ~outside)
+        vectors = [np.where(outside, 0, i) for i in wrapped]
+        return m, self._remember(site, m, array, vectors), 0
+
+    def count_access(self, site: Site, kind: str, place: Place, shift: int) -> None:
+        """Count requests and sectors (global) or wavefronts (shared) of one access."""
+        array, m = place.array, place.mask
+        step = counting.SECTOR_BYTES if array.space == "global" else counting.BANK_BYTES
+        phase = (array.offset + shift) * array.item_bytes % step
+        cost = place.costs.get(phase)
+        if cost is None:
+            function = counting.sectors if array.space == "global" else counting.wavefronts
+            cost = function(m.lanes, place.base, array.offset + shift, array.item_bytes, self.scratch)
+            place.costs[phase] = cost
+        row = site.rows.get(array.name)
+        if row is None:
+            row = site.rows[array.name] = self.tally.row(array, site.line, kind)
+        row.requests += cost[0]
+        row.cost += cost[1]
+        row.accesses += m.count
+        row.bytes += m.count * array.item_bytes
+
+    def _part(self, array: Any, index: tuple) -> Any:
+        if any(isinstance(i, slice) for i in index) or not any(map(numbers.is_vector, index)):
+            return self._sliced(array, index)
+        return Part(array, index)
+
+    def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
+        """Return a view: bounds of slices must be the same for all threads."""
+        parts = []
+        for i in index:
+            edges = (i.start, i.stop, i.step) if isinstance(i, slice) else (i,)
+            if any(numbers.is_vector(edge) for edge in edges):
+                self.refuse(f"{array.name} is sliced differently in different threads; index its elements")
+            parts.append(i if isinstance(i, slice) else self.whole(i))
+        return array.sliced(tuple(parts))
+
+    def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
+        """Return array[index], where the index has a slice."""
+        if type(array) is not DeviceArray:
+            self.refuse("only arrays of global and shared placery can be sliced")
+        return self._sliced(array, index)
+
+    def _item(self, values: tuple, index: tuple) -> Value:
+        if len(index) != 1 or numbers.is_vector(index[0]):
+            self.refuse("a tuple is indexed by a number that differs between threads")
+        number = self.whole(index[0])
+        if not -len(values) <= number < len(values):
+            self.refuse(f"a tuple of {len(values)} has no element {number}")
+        return values[number]
+
+    def _load_constant(self, m: Mask, array: ConstantArray, index: tuple) -> Value:
+        if len(index) != len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+        at = tuple(numbers.plain(i) for i in index)
+        at = tuple(np.where(m.lanes, i, 0) if type(i) is np.ndarray else i for i in at)
+        try:
+            value = array.values[at]
+        except IndexError as problem:
+            self.refuse(f"{array.name}: {problem}")
+        return value if type(value) is np.ndarray and value.ndim else numbers.scalar(value)
+
+
+_NO_VECTORS = (None, None, None)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other
+
+
+def _zero(dtype: np.dtype) -> Value:
+    return numbers.scalar(dtype.type(0))
+
+
+def _block_array(storage: Storage, name: str, dtype: np.dtype, shape: tuple, size: int) -> DeviceArray:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.insert(0, step)
+        step *= extent
+    return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)
