@@ -349,7 +349,7 @@ def _extreme(function: Callable) -> Callable:
             values = values[0]
         result = numbers.plain(values[0])
         for value in values[1:]:
-            result = numbers.whole(function(*numbers.common(result, value)))
+            result = numbers.as_value(function(*numbers.common(result, value)))
         return result
 
     return compute
@@ -357,7 +357,10 @@ def _extreme(function: Callable) -> Callable:
 
 def absolute(machine: Machine, m: Mask, value: Value) -> Value:
     """Return |value|."""
-    result = np.abs(numbers.widened(numbers.plain(value)))
+    value = numbers.plain(value)
+    if numbers.kind(value) == "u":  # in its own width, which a minus before it would show
+        return value
+    result = np.abs(numbers.widened(value))
     return result if type(result) is np.ndarray else numbers.scalar(result)
 
 

@@ -36,9 +36,9 @@ def trace(
     """Run `kernel[griddim, blockdim](*args)` on the CPU; return what its memory accesses would cost.
 
     The kernel is one for `@cuda.jit`; no GPU and no driver is touched. NumPy arguments are changed in place
-    as the kernel would change them. `blocks` chooses the blocks that are run: None for all, a number for so many
-    spread evenly over the grid, or a list of their indices (numbers or (x, y, z)). `shared_bytes` is the
-    dynamic shared memory of a block. `races` False leaves out the comparison of accesses between threads.
+    as the kernel would change them. `blocks` chooses the blocks that are run: None for all, a number for that
+    many, spread evenly over the grid, or a list of their indices (numbers or (x, y, z)). `shared_bytes` is
+    the dynamic shared memory of a block. `races` False leaves out the comparison of accesses between threads.
     Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
     """
     grid, block = (

@@ -224,8 +224,8 @@ COMPARE: dict[str, Callable] = {
 
 
 def negative(a: Value) -> Value:
-    """Return -a."""
-    return as_value(operator.neg(widened(plain(a))))
+    """Return -a; Numba negates an unsigned number in its own width, and widens it then."""
+    return widened(as_value(operator.neg(_unsigned_or_wide(plain(a)))))
 
 
 def positive(a: Value) -> Value:
@@ -235,7 +235,11 @@ def positive(a: Value) -> Value:
 
 def invert(a: Value) -> Value:
     """Return ~a."""
-    return as_value(operator.invert(widened(plain(a))))
+    return widened(as_value(operator.invert(_unsigned_or_wide(plain(a)))))
+
+
+def _unsigned_or_wide(value: Value) -> Value:
+    return value if kind(value) == "u" else widened(value)
 
 
 UNARY: dict[str, Callable] = {"USub": negative, "UAdd": positive, "Invert": invert}
