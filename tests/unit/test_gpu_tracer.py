@@ -789,3 +789,44 @@ def test_the_first_launch_ever_is_quick(tmp_path):
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert float(run.stdout) < 5
+
+
+# -- steps and report ----------------------------------------------------------------------------------------
+
+
+def test_the_steps_of_one_warp_are_kept():
+    A = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    C = np.zeros_like(A)
+    seen = trace(tiled, (2, 2), (32, 32), A, A, C, record=((1, 0), 3))
+    load, store, *_ = seen.steps
+    assert (load.array, load.kind, load.space, load.cost) == ("A", "load", "global", 4)
+    assert load.places == tuple(3 * 64 + x for x in range(32))  # row 3 of the first tile of A
+    assert (store.array, store.kind, store.places) == ("a", "store", tuple(3 * 32 + x for x in range(32)))
+    last = seen.steps[-1]
+    assert (last.array, last.places) == ("C", tuple(3 * 64 + 32 + x for x in range(32)))  # block (1, 0)
+    assert [step.kind for step in seen.steps].count("barrier") == 4
+    assert len(seen.steps) == 2 * (4 + 2 + 64) + 1 and not seen.steps_cut
+    partly = trace(read_with_stride, 2, 40, np.zeros(80, np.float32), C[0, :80], 1, 0, record=(1, 1))
+    assert partly.steps[0].places == (*range(72, 80), *[None] * 24)
+    assert trace(transpose, 1, (32, 32), A, C, record=(0, 5)).steps[2].kind == "barrier"
+    for record in ((4, 0), ((0, 0), 32), 5, ((0, 0), -1)):
+        with pytest.raises(ValueError, match=r"record|blocks"):
+            trace(tiled, (2, 2), (32, 32), A, A, C, record=record)
+    with pytest.raises(ValueError, match="not among the blocks"):
+        trace(tiled, (2, 2), (32, 32), A, A, C, record=(3, 0), blocks=[0])
+
+
+def test_the_report_says_what_each_line_costs_and_what_is_wrong():
+    A = np.arange(1024, dtype=np.float32).reshape(32, 32)
+    report = trace(transpose, 1, (32, 32), A, np.zeros_like(A)).report()
+    text, page = str(report), report._repr_html_()
+    for said in (text, page):
+        assert "s load: 32 wavefronts for each of 32 requests (bank conflicts)" in said
+        assert "A load: 4 sectors for each of 32 requests" in said
+        assert "No hazards." in said
+    seen, _, _ = product(tiled_without_first_barrier, 32, 32, 32)
+    text, page = str(seen.report()), seen.report()._repr_html_()
+    line = line_of(tiled_without_first_barrier, "races")
+    assert f"line {line}, block (0, 0, 0): thread" in text and "no barrier is between them" in text
+    assert "&lt;" not in text and "<b" in page and "hazard</b> race" in page
+    assert str(trace(copy_columns, 1, 32, A, A.copy()).report()).count("together they would be 4") == 2

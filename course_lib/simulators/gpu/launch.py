@@ -11,6 +11,7 @@ from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array
 from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.recorder import Recorder
 from course_lib.simulators.gpu.result import Launch, Trace
 from course_lib.simulators.gpu.rewrite import Program
 from course_lib.simulators.gpu.tally import Tally
@@ -31,6 +32,7 @@ def trace(
     blocks: int | Sequence[Any] | None = None,
     shared_bytes: int = 0,
     races: bool = True,
+    record: tuple[Any, int] | None = None,
     progress: bool | None = None,
 ) -> Trace:
     """Run `kernel[griddim, blockdim](*args)` on the CPU; return what its memory accesses would cost.
@@ -39,6 +41,7 @@ def trace(
     as the kernel would change them. `blocks` chooses the blocks that are run: None for all, a number for that
     many, spread evenly over the grid, or a list of their indices (numbers or (x, y, z)). `shared_bytes` is
     the dynamic shared memory of a block. `races` False leaves out the comparison of accesses between threads.
+    `record` names a warp, (block, warp), whose steps are kept one by one in `Trace.steps`.
     Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
     """
     grid, block = (
@@ -56,7 +59,7 @@ def trace(
     tally = Tally()
     if races:
         _watch(program, arguments, storages)
-    machine = None
+    recorder = _recorder(record, grid, threads, chosen)
     slots = max(1, BATCH_LANES // (-(-threads // 32) * 32))
     with Progress(progress) as bar, np.errstate(all="ignore"):
         for first in range(0, len(chosen), slots):
@@ -68,13 +71,29 @@ def trace(
                 block,
                 chosen[first : first + slots],
                 dynamic_bytes=shared_bytes,
+                recorder=recorder,
             )
             tally.shared_bytes = 0
             program.start(machine, arguments)
     launch = Launch(
         program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
     )
-    return Trace(launch, tally, _source_lines(program))
+    return Trace(launch, tally, _source_lines(program), recorder)
+
+
+def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Recorder | None:
+    if record is None:
+        return None
+    try:
+        block, warp = record
+    except (TypeError, ValueError):
+        raise ValueError(f"record is {record!r}, but it must be a pair (block, warp).") from None
+    number, warps = _block_number(block, grid), -(-threads // 32)
+    if isinstance(warp, bool) or not isinstance(warp, int) or not 0 <= warp < warps:
+        raise ValueError(f"record names warp {warp!r}, but a block has warps 0 to {warps - 1} here.")
+    if number not in chosen:
+        raise ValueError(f"record names block {block!r}, which is not among the blocks that are run.")
+    return Recorder(number, warp)
 
 
 def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[int, int, int]:

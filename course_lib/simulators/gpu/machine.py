@@ -18,14 +18,15 @@ from course_lib.simulators.gpu.arrays import (
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Shift, Value
 from course_lib.simulators.gpu.places import ONE, Place, Site
+from course_lib.simulators.gpu.recorder import Recorder, Step
 from course_lib.simulators.gpu.watch import Watched
 
 
 class Machine(Watched):
     """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
 
-    def __init__(self, *launch: Any, dynamic_bytes: int) -> None:
-        super().__init__(*launch)
+    def __init__(self, *launch: Any, dynamic_bytes: int, recorder: Recorder | None = None) -> None:
+        super().__init__(*launch, recorder=recorder)
         self.dynamic_bytes = dynamic_bytes
         self.shared: dict[Any, Any] = {}  # by place in the source, so that a loop gets the same array again
         self.locals: dict[Any, LocalArray] = {}
@@ -264,6 +265,34 @@ class Machine(Watched):
         row.cost += cost[1]
         row.accesses += m.count
         row.bytes += m.count * array.item_bytes
+        if self.recorded is not None:
+            self._record(site, kind, place, shift)
+
+    def _record(self, site: Site, kind: str, place: Place, shift: int) -> None:
+        """Keep what the recorded warp does here."""
+        where, array = self.recorded, place.array
+        lanes = place.mask.lanes[where]
+        if not lanes.any():
+            return
+        start = array.offset + shift - where.start // self.block_lanes * array.block_size
+        places = (place.base[where] + start).tolist()
+        count = counting.sectors if array.space == "global" else counting.wavefronts
+        base = np.ascontiguousarray(place.base[where])
+        _, cost = count(lanes, base, array.offset + shift, array.item_bytes, self.scratch)
+        self.recorder.keep(
+            Step(
+                site.line,
+                kind,
+                array.name,
+                array.space,
+                array.item_bytes,
+                array.shape,
+                array.strides,
+                array.offset,
+                tuple(at if active else None for at, active in zip(places, lanes, strict=True)),
+                cost,
+            )
+        )
 
     def _part(self, array: Any, index: tuple) -> Any:
         if any(isinstance(i, slice) for i in index) or not any(map(numbers.is_vector, index)):

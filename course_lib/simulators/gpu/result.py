@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from course_lib.measure.table import Table
 from course_lib.simulators.gpu.counting import SECTOR_BYTES
+from course_lib.simulators.gpu.recorder import Recorder
+from course_lib.simulators.gpu.report import Report
 from course_lib.simulators.gpu.tally import AccessRow, BranchRow, Hazard, LineRow, Tally
 
 __all__ = ["Launch", "Trace"]
@@ -87,7 +89,9 @@ class Divergence:
 class Trace:
     """What one launch did. Every list is in the order of the source."""
 
-    def __init__(self, launch: Launch, tally: Tally, source: dict[int, str]) -> None:
+    def __init__(
+        self, launch: Launch, tally: Tally, source: dict[int, str], recorder: Recorder | None = None
+    ) -> None:
         self.launch = launch
         self.source = source
         rows = sorted(tally.rows.values(), key=lambda row: (row.line, row.array, row.kind))
@@ -100,6 +104,8 @@ class Trace:
         self.remarks = _with_times(tally, tally.remarks)
         self.barriers = dict(sorted(tally.barrier_lines.items()))
         self.atomic_rounds = dict(tally.atomic_rounds)
+        self.steps = recorder.steps if recorder else []
+        self.steps_cut = bool(recorder and recorder.is_cut)
         self.flops = tally.flops
         self.shared_bytes = tally.shared_bytes
 
@@ -136,6 +142,10 @@ class Trace:
         rows.sort(key=lambda entry: entry[0].line)
         headers = ("line", "array", "memory", "kind", "requests", "cost", "per request")
         return Table(headers, tuple(_access_row(*entry) for entry in rows))
+
+    def report(self) -> Report:
+        """Return the kernel's text with what each line did beside it."""
+        return Report(self)
 
     def __repr__(self) -> str:
         run = self.launch.blocks_run

@@ -12,6 +12,7 @@ from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.places import ONE, Place, Site
+from course_lib.simulators.gpu.recorder import Recorder, Step
 from course_lib.simulators.gpu.tally import Hazard
 
 LONGEST_LOG = 512  # accesses to shared placery kept until the next barrier
@@ -20,8 +21,10 @@ LONGEST_LOG = 512  # accesses to shared placery kept until the next barrier
 class Watched(Lanes):
     """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed."""
 
-    def __init__(self, *launch: Any) -> None:
+    def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
         super().__init__(*launch)
+        self.recorder = recorder
+        self.recorded = recorder.lanes_of(self.block_number, self.block_lanes) if recorder else None
         self.now = np.zeros(self.lanes, np.int64)
         self.storages: list[Storage] = []  # in shared placery
         self._found = np.zeros(races.FOUND, np.int64)
@@ -119,15 +122,13 @@ class Watched(Lanes):
         does = ("reads", "writes", "updates")[kind]
         did = {"load": "reads", "store": "writes", "atomic": "updates"}[other_site.kind]
         if block != other_block:
-            between = f"block {other_block}, and nothing orders two blocks of a grid"
+            whose, order = f"of block {other_block}", "nothing orders two blocks of a grid"
         elif lane % self.block_lanes // WARP == other % self.block_lanes // WARP:
-            between = "the same warp, with no syncwarp between them"
+            whose, order = "of the same warp", "no syncwarp is between them"
         else:
-            between = "another warp, with no barrier between them"
-        what = (
-            f"{name} is touched twice: thread {thread} {does} here what thread {other_thread} {did} in line "
-        )
-        what += f"{other_site.line}, of {between}"
+            whose, order = "of another warp", "no barrier is between them"
+        what = f"thread {thread} {does} {name} here, thread {other_thread} {whose} {did} the same element in "
+        what += f"line {other_site.line}, and {order}"
         if same_value:
             what += "; both write the same value"
         hazard = Hazard(
@@ -151,6 +152,8 @@ class Watched(Lanes):
     def syncthreads(self, m: Mask) -> None:
         """Let every thread of a block wait for all others of it that are still running."""
         self.tally.barriers(self.line, m)
+        if self.recorded is not None and m.lanes[self.recorded].any():
+            self.recorder.keep(Step(self.line, "barrier"))
         if m.count != self.alive.count:
             self._check_barrier(m)
             for storage in self.storages:
