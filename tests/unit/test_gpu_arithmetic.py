@@ -73,6 +73,14 @@ def to_the_left(a, b):
     return (int32(a) << 3) + (int32(b) >> 1)
 
 
+def unsigned_to_the_right(a, b):
+    return (uint32(abs(a)) - uint32(500)) >> 3
+
+
+def squared(a, b):
+    return a**2 / 3 + b
+
+
 def in_bits(a, b):
     return (int32(a) & int32(b)) | (int32(a) ^ 5) | ~int32(b)
 
@@ -114,6 +122,8 @@ FUNCTIONS = [
     rooted,
     powered,
     to_the_left,
+    unsigned_to_the_right,
+    squared,
     in_bits,
     cut_off,
     unsigned,
@@ -122,6 +132,7 @@ FUNCTIONS = [
     widened,
 ]
 DTYPES = (np.float32, np.float64, np.int32, np.int64, np.uint8)
+MIXED = ((np.float32, np.int32), (np.int64, np.float32), (np.float32, np.int16), (np.uint8, np.float32))
 
 
 def kernel_of(function):
@@ -151,7 +162,7 @@ def loop_of(function):
 def test_the_same_text_compiled_by_numba_gives_the_same_numbers(function):
     random = np.random.default_rng(1)
     kernel, loop = kernel_of(function), loop_of(function)
-    for one, two in [(d, d) for d in DTYPES] + [(np.float32, np.int32), (np.int64, np.float32)]:
+    for one, two in [*((dtype, dtype) for dtype in DTYPES), *MIXED]:
         a, b = random.uniform(0, 99, (2, 70))
         if np.dtype(one).kind == "f":
             a -= 50

@@ -101,7 +101,12 @@ def _wrapped(number: int) -> int:
 
 def common(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two operands such that NumPy's operators give what Numba's would."""
-    a, b = widened(plain(a)), widened(plain(b))
+    a, b = plain(a), plain(b)
+    if _is_short(a) and _is_float32(b):
+        return a.astype(np.float32), b
+    if _is_short(b) and _is_float32(a):
+        return a, b.astype(np.float32)
+    a, b = widened(a), widened(b)
     one, two = kind(a), kind(b)
     if one == two:
         return a, b
@@ -112,6 +117,15 @@ def common(a: Value, b: Value) -> tuple[Value, Value]:
     if two in "iu":
         return a, _as_float(b)
     return a, b
+
+
+def _is_short(value: Value) -> bool:
+    """Whether an integer has at most 16 bits: a float32 holds it exactly, and Numba leaves it at that."""
+    return type(value) is np.ndarray and value.dtype.kind in "iu" and value.dtype.itemsize <= 2
+
+
+def _is_float32(value: Value) -> bool:
+    return getattr(value, "dtype", None) == np.float32
 
 
 def _as_float(value: Value) -> Value:
@@ -185,6 +199,26 @@ def _power(a: Value, b: Value) -> Value:
     return np.power(a, b)
 
 
+def _power_of(a: Value, b: Value) -> Value:
+    """Return a ** b; a float32 to the power of a whole number stays one."""
+    a = plain(a)
+    if _is_float32(a) and type(b) is int:
+        return np.power(a, np.float32(b))
+    return _general_power(a, b)
+
+
+def _shift_by(function: Callable) -> Callable:
+    """Return a shift, whose result is signed if and only if its left side is."""
+
+    def operate(a: Value, b: Value) -> Value:
+        a, b = widened(plain(a)), widened(plain(b))
+        if kind(a) == "u":
+            return function(a, b.astype(np.uint64) if type(b) is np.ndarray else np.uint64(b))
+        return as_value(function(a, _signed(b) if kind(b) == "u" else b))
+
+    return operate
+
+
 def _shift_left(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         return _wrapped(a << (b & 63))
@@ -199,6 +233,7 @@ def _shift_right(a: Value, b: Value) -> Value:
 
 _SHIFTABLE = (np.ndarray, Shift)
 _add, _subtract = _binary(operator.add), _binary(operator.sub)
+_general_power = _binary(_power)
 BINARY: dict[str, Callable] = {
     "Add": add,
     "Sub": subtract,
@@ -206,9 +241,9 @@ BINARY: dict[str, Callable] = {
     "Div": _binary(_divide),
     "FloorDiv": _binary(_floor_divide),
     "Mod": _binary(_modulo),
-    "Pow": _binary(_power),
-    "LShift": _binary(_shift_left),
-    "RShift": _binary(_shift_right),
+    "Pow": _power_of,
+    "LShift": _shift_by(_shift_left),
+    "RShift": _shift_by(_shift_right),
     "BitAnd": _binary(operator.and_),
     "BitOr": _binary(operator.or_),
     "BitXor": _binary(operator.xor),
