@@ -473,6 +473,25 @@ def test_dynamic_shared_memory_is_one_memory_under_all_its_names():
         trace(dynamic, 1, 40, x, out)
 
 
+@cuda.jit
+def like_its_argument(x, out):
+    s = cuda.shared.array(32, x.dtype)
+    i = cuda.threadIdx.x
+    s[i] = twice(x[i])
+    cuda.syncthreads()
+    out[i] = s[31 - i]
+
+
+twice = cuda.jit(device=True)(lambda a: 2 * a)
+
+
+def test_lambdas_and_the_type_of_an_argument():
+    for dtype in (np.float32, np.int16):
+        x, out = np.arange(32).astype(dtype), np.zeros(32)
+        assert trace(like_its_argument, 1, 32, x, out).row("s").bytes == 32 * np.dtype(dtype).itemsize
+        assert (out == 2 * x[::-1]).all()
+
+
 # -- hazards -------------------------------------------------------------------------------------------------
 
 
@@ -685,6 +704,18 @@ def with_a_plain_function(x):
 
 
 @cuda.jit
+def with_an_unknown_type(x):
+    s = cuda.shared.array(32, x)
+    x[0] = s[0]
+
+
+@cuda.jit
+def with_a_function_as_value(x):
+    f = cuda.atomic.add
+    f(x, 0, 1)
+
+
+@cuda.jit
 def with_two_arrays(x, y):
     i = cuda.grid(1)
     z = x
@@ -709,6 +740,8 @@ def with_nothing_assigned(x):
         (with_a_float_index, 1, "must be an integer"),
         (with_numpy, 1, r"sum\(\) is not supported"),
         (with_a_plain_function, 1, "plain is a plain Python function"),
+        (with_an_unknown_type, 1, "must be a number type"),
+        (with_a_function_as_value, 1, "handed on as a value"),
         (with_two_arrays, 2, "names different arrays in different threads"),
         (with_nothing_assigned, 1, "y is used before anything is assigned"),
     ],

@@ -247,6 +247,10 @@ class Expressions:
     def of_Attribute(self, node: ast.Attribute) -> str:
         path = self.path(node)
         if path:
+            if path in intrinsics.CUDA or path in intrinsics.ATOMIC:
+                self.refuse(
+                    node, f"cuda.{path} is handed on as a value; a traced kernel calls it by its name."
+                )
             if path not in intrinsics.SPECIAL:
                 self.refuse(node, f"cuda.{path} is not supported in a traced kernel.")
             return self.program.bind("special", lambda machine: intrinsics.special(machine, path))
@@ -325,12 +329,11 @@ class Expressions:
         if set(given) - {"alignment"} != {"shape", "dtype"}:
             self.refuse(node, f"cuda.{path} takes a shape and a dtype.")
         dtype = _dtype_of(self.static(given["dtype"]))
-        if dtype is None:
-            self.refuse(node, f"{ast.unparse(given['dtype'])} is not a number type known when compiling.")
+        element = f"L.dtype_of({self.expression(given['dtype'])})" if dtype is None else self.constant(dtype)
         place = self.constant((self.name, node.lineno, node.col_offset))
         method = "shared_array" if path == "shared.array" else "local_array"
         shape = f"L.shape_of({self.expression(given['shape'])})"
-        return f"L.{method}({place}, {name!r}, {shape}, {self.constant(dtype)})"
+        return f"L.{method}({place}, {name!r}, {shape}, {element})"
 
     def device_call(self, node: ast.Call, target: Any) -> str:
         source = Source(target)

@@ -184,6 +184,12 @@ class Lanes:
                 self.refuse("the shape of a shared or local array must be whole numbers known when compiling")
         return shape
 
+    def dtype_of(self, value: Any) -> np.dtype:
+        """Return the type of an array that the kernel declares."""
+        if not isinstance(value, np.dtype):
+            self.refuse("the dtype of a shared or local array must be a number type known when compiling")
+        return value
+
     def attribute(self, value: Any, name: str) -> Any:
         """Return shape, size or ndim of an array, or a part of a complex number."""
         if isinstance(value, ARRAYS):
