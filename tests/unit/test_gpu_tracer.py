@@ -379,7 +379,7 @@ def test_local_arrays():
 def three_dimensions(out):
     x, y, z = cuda.grid(3)
     if x < out.shape[2] and y < out.shape[1] and z < out.shape[0]:
-        plane = out[z]
+        plane = out[z, :, :]
         plane[y][x] = 100 * z + 10 * y + x + cuda.gridDim.z
 
 

@@ -311,9 +311,13 @@ class Machine(Watched):
 
     def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
         """Return array[index], where the index has a slice."""
+        while index and isinstance(index[-1], slice) and index[-1] == slice(None):
+            index = index[:-1]  # a[i, :] is a[i]
+        if not index:
+            return array
         if type(array) is not DeviceArray:
-            self.refuse("only arrays of global and shared placery can be sliced")
-        return self._sliced(array, index)
+            self.refuse("only arrays of global and shared memory can be sliced")
+        return self._part(array, index)
 
     def _item(self, values: tuple, index: tuple) -> Value:
         if len(index) != 1 or numbers.is_vector(index[0]):
