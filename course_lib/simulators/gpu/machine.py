@@ -122,7 +122,7 @@ class Machine(Watched):
             return local.store(self, m, array, index, value)
         if type(array) is not DeviceArray:
             return self.refuse(
-                "something is stored into what is not an array of global, shared or local placery"
+                "something is stored into what is not an array of global, shared or local memory"
             )
         if not array.is_writable:
             return self.refuse(f"the kernel writes {array.name}, which is a read-only NumPy array")
