@@ -485,6 +485,26 @@ def like_its_argument(x, out):
 twice = cuda.jit(device=True)(lambda a: 2 * a)
 
 
+def two_sums(x, i):
+    return x[i] + 1, x[i] + 2
+
+
+two_sums.runs_as_written = True
+
+
+@cuda.jit
+def with_a_stand_in(x, out):
+    i = cuda.threadIdx.x
+    a, b = two_sums(x, i)
+    out[i] = a * b
+
+
+def test_a_plain_function_with_a_stand_in_on_the_gpu_runs_as_it_is_written():
+    x, out = np.arange(32.0), np.zeros(32)
+    trace(with_a_stand_in, 1, 32, x, out)
+    assert (out == (x + 1) * (x + 2)).all()
+
+
 def test_lambdas_and_the_type_of_an_argument():
     for dtype in (np.float32, np.int16):
         x, out = np.arange(32).astype(dtype), np.zeros(32)

@@ -41,15 +41,22 @@ _EXPRESSIONS = {
 class _Op:
     """An operator at its place: it counts FLOPs, and remembers the last result if that was an index."""
 
-    __slots__ = ("_a", "_b", "_function", "_result", "_tally")
+    __slots__ = ("_a", "_b", "_function", "_result", "_signed", "_tally", "_unsigned")
 
     def __init__(self, function: Callable, tally: Any) -> None:
         self._function, self._tally = function, tally
-        self._a = self._b = self._result = None
+        self._a = self._b = self._result = self._unsigned = self._signed = None
 
     def __call__(self, m: Mask, a: Any, b: Any) -> Any:
         if a is self._a and b is self._b:
             return self._result
+        if (
+            type(b) is int
+            and type(a) is np.ndarray
+            and a.dtype == np.uint64
+            and self._function is numbers.add
+        ):
+            a = self._as_signed(a)  # what an unsigned number and a Python integer make
         result = self._function(a, b)
         if type(result) is np.ndarray:
             if result.dtype.kind == "f":
@@ -59,6 +66,12 @@ class _Op:
         elif isinstance(result, np.floating):
             self._tally.flops += m.count
         return result
+
+    def _as_signed(self, vector: np.ndarray) -> np.ndarray:
+        """Return the same view of the same vector every time: what is known of its elements stays known."""
+        if vector is not self._unsigned:
+            self._unsigned, self._signed = vector, vector.view(np.int64)
+        return self._signed
 
 
 class Expressions:

@@ -96,7 +96,12 @@ def plain_function(function: Any) -> types.FunctionType:
 
 
 def is_device_function(value: Any) -> bool:
-    """Whether a kernel may call this: something that numba has compiled or will compile."""
+    """Whether a kernel may call this: something that numba has compiled or will compile.
+
+    Or a plain function marked `runs_as_written`, for which Numba has been taught a stand-in (an overload).
+    """
+    if isinstance(value, types.FunctionType):
+        return getattr(value, "runs_as_written", False)
     return isinstance(getattr(value, "py_func", getattr(value, "fn", None)), types.FunctionType)
 
 
