@@ -40,6 +40,7 @@ from course_lib.simulators.gpu.compute_capabilities import (
     limits_of,
 )
 from course_lib.simulators.gpu.kernel_resources import is_compiled, resources_of
+from course_lib.simulators.gpu.whole_numbers import check_whole
 
 RESOURCES = ("warps", "blocks", "registers", "shared memory")
 UNITS = {
@@ -221,7 +222,7 @@ def occupancy(
     if registers is None:
         raise ValueError("There is no kernel to ask for its registers: give registers=, for example 32.")
     _check_registers(registers, limits)
-    _check_whole("shared_bytes", shared_bytes, 0)
+    check_whole("shared_bytes", shared_bytes, 0)
     _check_shared(shared_bytes + static_bytes, limits)
     return Occupancy(limits, threads, registers, shared_bytes + static_bytes)
 
@@ -234,7 +235,7 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     if not 1 <= len(shape) <= 3:
         raise ValueError(f"block is {block!r}, but it must be a number of threads or a shape of up to three.")
     for along, most in zip(shape, MOST_ALONG, strict=False):
-        _check_whole("block", along, 1)
+        check_whole("block", along, 1)
         if along > most:
             raise ValueError(f"block is {block!r}, but along x, y, z it has 1024, 1024, 64 threads at most.")
     threads = math.prod(shape)
@@ -245,17 +246,12 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     return threads
 
 
-def _check_whole(what: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least {least}.")
-
-
 def _check_threads(threads: int, limits: Limits) -> None:
     _threads_of(threads)
 
 
 def _check_registers(registers: int, limits: Limits) -> None:
-    _check_whole("registers", registers, 1)
+    check_whole("registers", registers, 1)
     if registers > MOST_REGISTERS:
         raise ValueError(
             f"registers is {registers}, but a thread has {MOST_REGISTERS} at most: what is beyond is spilled "
@@ -264,7 +260,7 @@ def _check_registers(registers: int, limits: Limits) -> None:
 
 
 def _check_shared(shared_bytes: int, limits: Limits) -> None:
-    _check_whole("shared_bytes", shared_bytes, 0)
+    check_whole("shared_bytes", shared_bytes, 0)
     if shared_bytes > limits.shared_bytes_per_block:
         raise ValueError(
             f"The block needs {shared_bytes:,} bytes of shared memory, but with compute capability "
