@@ -195,7 +195,7 @@ def match_any_sync(machine: Machine, m: Mask, mask: Value, value: Value) -> Valu
     return bits.reshape(-1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
-# -- placery ------------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------
 
 
 def atomic(name: str) -> Callable:
@@ -207,7 +207,7 @@ def atomic(name: str) -> Callable:
             index = array.prefix + (index if isinstance(index, tuple) else (index,))
             array = array.array
         if type(array) is not DeviceArray:
-            machine.refuse(f"cuda.atomic.{name} needs an array in global or shared placery")
+            machine.refuse(f"cuda.atomic.{name} needs an array in global or shared memory")
         index = index if isinstance(index, tuple) else (index,)
         if len(index) != len(array.shape):
             machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed")

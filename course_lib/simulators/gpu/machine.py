@@ -122,7 +122,7 @@ class Machine(Watched):
             return local.store(self, m, array, index, value)
         if type(array) is not DeviceArray:
             return self.refuse(
-                "something is stored into what is not an array of global, shared or local placery"
+                "something is stored into what is not an array of global, shared or local memory"
             )
         if not array.is_writable:
             return self.refuse(f"the kernel writes {array.name}, which is a read-only NumPy array")
@@ -312,7 +312,7 @@ class Machine(Watched):
     def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
         """Return array[index], where the index has a slice."""
         if type(array) is not DeviceArray:
-            self.refuse("only arrays of global and shared placery can be sliced")
+            self.refuse("only arrays of global and shared memory can be sliced")
         return self._sliced(array, index)
 
     def _item(self, values: tuple, index: tuple) -> Value:

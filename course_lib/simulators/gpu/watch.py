@@ -1,4 +1,4 @@
-"""What lanes do to each other: barriers, and the accesses of placery that no barrier orders."""
+"""What lanes do to each other: barriers, and the accesses of memory that no barrier orders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from course_lib.simulators.gpu.places import ONE, Place, Site
 from course_lib.simulators.gpu.recorder import Recorder, Step
 from course_lib.simulators.gpu.tally import Hazard
 
-LONGEST_LOG = 512  # accesses to shared placery kept until the next barrier
+LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
 
 
 class Watched(Lanes):
@@ -26,7 +26,7 @@ class Watched(Lanes):
         self.recorder = recorder
         self.recorded = recorder.lanes_of(self.block_number, self.block_lanes) if recorder else None
         self.now = np.zeros(self.lanes, np.int64)
-        self.storages: list[Storage] = []  # in shared placery
+        self.storages: list[Storage] = []  # in shared memory
         self._found = np.zeros(races.FOUND, np.int64)
 
     def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
@@ -63,7 +63,7 @@ class Watched(Lanes):
     def watch_access(
         self, site: Site, kind: int, array: DeviceArray, place: Place, shift: int, bits: np.ndarray
     ) -> None:
-        """Compare an access with earlier ones; in shared placery not before something is written."""
+        """Compare an access with earlier ones; in shared memory not before something is written."""
         storage = array.storage
         for base, more in self._units(array, place, shift):
             entry = (site, kind, array.name, place.mask.lanes, base, more, bits, self.now)
