@@ -2,8 +2,8 @@
 
 A value is either the same for all lanes (a Python int or bool, a NumPy float) or a vector with an element for
 each lane. Numba's rules differ from NumPy's: integers are as wide as a pointer (signed as soon as one operand
-is), a float32 with any integer makes a float64, and a literal like 0.5 is a float64. Vectors are never
-changed in place, so the same object always means the same numbers.
+is), a float32 with an integer of more than 16 bits makes a float64, and a literal like 0.5 is a float64.
+Vectors are never changed in place, so the same object always means the same numbers.
 """
 
 from __future__ import annotations
@@ -101,7 +101,12 @@ def _wrapped(number: int) -> int:
 
 def common(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two operands such that NumPy's operators give what Numba's would."""
-    a, b = widened(plain(a)), widened(plain(b))
+    a, b = plain(a), plain(b)
+    if _is_single(a) and _is_short(b):
+        return a, _as_single(b)
+    if _is_short(a) and _is_single(b):
+        return _as_single(a), b
+    a, b = widened(a), widened(b)
     one, two = kind(a), kind(b)
     if one == two:
         return a, b
@@ -112,6 +117,21 @@ def common(a: Value, b: Value) -> tuple[Value, Value]:
     if two in "iu":
         return a, _as_float(b)
     return a, b
+
+
+def _is_single(value: Value) -> bool:
+    return getattr(value, "dtype", None) == np.float32
+
+
+def _is_short(value: Value) -> bool:
+    """Whether a float32 holds every number of this type: 8 or 16 bits, or a truth value."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind in "iub" and value.dtype.itemsize <= 2
+    return type(value) is bool
+
+
+def _as_single(value: Value) -> Value:
+    return value.astype(np.float32) if type(value) is np.ndarray else np.float32(value)
 
 
 def _as_float(value: Value) -> Value:

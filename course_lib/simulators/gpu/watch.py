@@ -11,7 +11,7 @@ from course_lib.simulators.gpu.arrays import DeviceArray, Storage
 from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
-from course_lib.simulators.gpu.places import ONE, Place, Site
+from course_lib.simulators.gpu.places import Place, Site
 from course_lib.simulators.gpu.recorder import Recorder, Step
 from course_lib.simulators.gpu.tally import Hazard
 
@@ -28,10 +28,6 @@ class Watched(Lanes):
         self.now = np.zeros(self.lanes, np.int64)
         self.storages: list[Storage] = []  # in shared memory
         self._found = np.zeros(races.FOUND, np.int64)
-
-    def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
-        block, thread = self.block_of(lane), self.thread_of(lane)
-        self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
 
     def check_written(self, site: Site, array: DeviceArray, place: Place, shift: int) -> None:
         for base, more in self._units(array, place, shift):
@@ -85,7 +81,7 @@ class Watched(Lanes):
         site, kind, name, lanes, base, shift, bits, now = entry
         found = self._found
         if bits.dtype.itemsize > 8:
-            bits = ONE
+            bits = _folded(bits)
         races.check(
             storage.shadow,
             kind,
@@ -196,3 +192,9 @@ class Watched(Lanes):
         for storage in self.storages:
             if storage.log_has_stores:
                 self._settle(storage)
+
+
+def _folded(values: np.ndarray) -> np.ndarray:
+    """Return 8 bytes for each value of 16 that tell values apart (all but surely)."""
+    halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+    return halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1]
