@@ -365,3 +365,93 @@ def test_what_makes_no_sense_is_one_sentence_with_its_line(kernel):
     with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced") as caught:
         trace(kernel, 1, 32, np.zeros(64))
     assert (caught.value.file, caught.value.line) == (__file__, line_of(kernel, "fails"))
+
+
+# -- syncwarp ------------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def half_meets(out):
+    s = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    s[i] = 0
+    cuda.syncthreads()
+    if i < 16:
+        cuda.syncwarp(0xFFFF)
+        s[i] = i
+    out[i] = s[31 - i]  # races
+
+
+@cuda.jit
+def halves_meet(out):
+    s = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    s[i] = i
+    cuda.syncwarp(0xFFFF if i < 16 else 0xFFFF0000)
+    out[i] = s[31 - i]  # races
+
+
+@cuda.jit
+def halves_meet_within(out):
+    s = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    s[i] = i
+    cuda.syncwarp(0xFFFF if i < 16 else 0xFFFF0000)
+    out[i] = s[15 - i if i < 16 else 47 - i]
+
+
+@cuda.jit
+def meet_one_by_one(out):
+    s = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    if i == 0:
+        s[0] = 1
+    if i < 2:
+        cuda.syncwarp(0b11)
+    if i > 0 and i < 3:
+        cuda.syncwarp(0b110)
+    if i == 2:
+        out[0] = s[0]  # thread 2 has met thread 1, which has met thread 0
+
+
+def test_a_syncwarp_orders_those_who_come_and_nobody_else():
+    for kernel in (half_meets, halves_meet):
+        found = trace(kernel, 1, 32, np.zeros(32)).hazards
+        assert {(hazard.kind, hazard.line) for hazard in found} == {("race", line_of(kernel, "races"))}
+        one, other = found[0].threads
+        assert (one[0] < 16) != (other[0] < 16)
+    for kernel in (halves_meet_within, meet_one_by_one):
+        assert kinds(trace(kernel, 3, 32, np.zeros(32), blocks=1)) == []
+
+
+@cuda.jit
+def reads_for_long(out, turns):
+    s = cuda.shared.array(64, float32)
+    i = cuda.threadIdx.x
+    s[i] = i
+    total = float32(0)
+    for _ in range(turns):
+        total += s[i]
+    out[i] = total + s[63 - i]  # races
+
+
+@pytest.mark.parametrize("turns", [1, 510, 511, 512, 600, 1100])
+def test_a_race_is_found_however_many_accesses_lie_between(turns):
+    (hazard,) = trace(reads_for_long, 1, 64, np.zeros(64), turns).hazards
+    assert (hazard.kind, hazard.line, hazard.times) == ("race", line_of(reads_for_long, "races"), 64)
+
+
+@cuda.jit
+def ends_with_nothing(x):
+    i = cuda.grid(1)
+    if i > 3:
+        if i > 5:
+            return
+        """Nothing is done with the others."""
+    x[i] = 1
+
+
+def test_a_branch_may_end_with_nothing_after_a_return():
+    x = np.zeros(32)
+    trace(ends_with_nothing, 1, 32, x)
+    assert x.tolist() == [1] * 6 + [0] * 26

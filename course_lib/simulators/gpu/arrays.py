@@ -32,7 +32,7 @@ class Storage:
         self.written: np.ndarray | None = None
         self.unwritten = 0
         self.log: list[tuple] = []  # shared memory: accesses since the last barrier
-        self.log_has_stores = False
+        self.has_stores = False  # and whether one of them, logged or compared already, writes
 
     def watch(self, is_loaded: bool, has_atomics: bool) -> None:
         """Have every access compared with those before it."""

@@ -56,6 +56,7 @@ class Writer(Expressions):
                 if number + 1 < len(body):
                     self.put("if m:")
                     self.indent += 1
+                    self.put("pass")  # as what follows may have no text
         self.region, self.indent = outer, indent
 
     def statement(self, node: ast.stmt) -> None:
