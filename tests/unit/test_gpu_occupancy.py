@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.simulators.gpu import occupancy as module
 from course_lib.simulators.gpu.compute_capabilities import LIMITS, limits_of
-from course_lib.simulators.gpu.occupancy import RESOURCES, Occupancy, occupancy
+from course_lib.simulators.gpu.occupancy import RESOURCES, UNITS, Occupancy, occupancy
 
 #: CUDA C++ Programming Guide 13, "Technical Specifications per Compute Capability":
 #: cc -> blocks, warps and threads per SM; KB of shared memory per SM and per block
@@ -165,7 +164,7 @@ def test_more_registers_or_more_shared_memory_never_help(kernel):
 
 @given(kernels)
 def test_a_curve_passes_through_the_kernel(kernel):
-    for over in module.UNITS:
+    for over in UNITS:
         here = getattr(kernel, over)
         curve = kernel.curve(over, [here])
         assert (curve.x, curve.here) == ((here,), here)

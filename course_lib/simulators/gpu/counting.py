@@ -53,25 +53,31 @@ def count(lanes):
 
 @compiled(_nrt=False)
 def place(lanes, i, j, k, strides, block_lanes, block_size, base, low, high):
-    """Set base[lane] to the element that a lane's indices name; idle lanes get their block's first one.
+    """Set base[lane] to the element that a lane's indices name; idle lanes get that of an active one.
 
-    `i`, `j`, `k` hold an index for each lane, or a single one for all. `low` and `high` become the smallest
-    and the largest index of each dimension among active lanes.
+    So base[lane] plus a shift is inside of the array for every lane if it is for the active ones. `i`, `j`,
+    `k` hold an index for each lane, or a single one for all. `low` and `high` become the smallest and the
+    largest index of each dimension among active lanes.
     """
     step_i, step_j, step_k = len(i) > 1, len(j) > 1, len(k) > 1
     low[:] = np.iinfo(np.int64).max
     high[:] = np.iinfo(np.int64).min
+    inside = np.int64(0)
     for first in range(0, len(lanes), block_lanes):
         start = first // block_lanes * block_size
         for lane in range(first, first + block_lanes):
             if not lanes[lane]:
-                base[lane] = start
+                base[lane] = inside
                 continue
             a, b, c = i[lane * step_i], j[lane * step_j], k[lane * step_k]
             low[0], high[0] = min(low[0], a), max(high[0], a)
             low[1], high[1] = min(low[1], b), max(high[1], b)
             low[2], high[2] = min(low[2], c), max(high[2], c)
-            base[lane] = start + a * strides[0] + b * strides[1] + c * strides[2]
+            base[lane] = inside = start + a * strides[0] + b * strides[1] + c * strides[2]
+    for lane in range(len(lanes)):  # those before the first active one
+        if lanes[lane]:
+            break
+        base[lane] = inside
 
 
 @compiled(_nrt=False)

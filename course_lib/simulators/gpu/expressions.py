@@ -39,12 +39,16 @@ _EXPRESSIONS = {
 
 
 class _Op:
-    """An operator at its place: it counts FLOPs, and remembers the last result if that was an index."""
+    """An operator at its place: it counts FLOPs, and remembers the last result if that was an index.
 
-    __slots__ = ("_a", "_b", "_function", "_result", "_signed", "_tally", "_unsigned")
+    A complex product is 6 FLOPs (4 products, 2 sums), every other complex operation 2 at least.
+    """
 
-    def __init__(self, function: Callable, tally: Any) -> None:
-        self._function, self._tally = function, tally
+    __slots__ = ("_a", "_b", "_complex_flops", "_function", "_result", "_signed", "_tally", "_unsigned")
+
+    def __init__(self, name: str, tally: Any) -> None:
+        self._function = numbers.BINARY.get(name) or numbers.COMPARE[name]
+        self._complex_flops, self._tally = 6 if name == "Mult" else 2, tally
         self._a = self._b = self._result = self._unsigned = self._signed = None
 
     def __call__(self, m: Mask, a: Any, b: Any) -> Any:
@@ -61,10 +65,14 @@ class _Op:
         if type(result) is np.ndarray:
             if result.dtype.kind == "f":
                 self._tally.flops += m.count
+            elif result.dtype.kind == "c":
+                self._tally.flops += m.count * self._complex_flops
             else:
                 self._a, self._b, self._result = a, b, result
         elif isinstance(result, np.floating):
             self._tally.flops += m.count
+        elif isinstance(result, np.complexfloating):
+            self._tally.flops += m.count * self._complex_flops
         return result
 
     def _as_signed(self, vector: np.ndarray) -> np.ndarray:
@@ -154,8 +162,7 @@ class Expressions:
 
     def operator(self, op: ast.operator | ast.cmpop) -> str:
         name = type(op).__name__
-        function = numbers.BINARY.get(name) or numbers.COMPARE[name]
-        return self.program.bind("op", lambda machine: _Op(function, machine.tally))
+        return self.program.bind("op", lambda machine: _Op(name, machine.tally))
 
     def of_Constant(self, node: ast.Constant) -> str:
         if isinstance(node.value, bool | int):
@@ -167,7 +174,7 @@ class Expressions:
     def name_of(self, node: ast.Name) -> str:
         """Return the text of a local variable that is read."""
         if not self.regions.home(node.id)[1] or node.id not in self.locals:
-            return f"L.defined(v_{node.id}, {node.id!r})"
+            return f"L.defined(m, v_{node.id}, {node.id!r})"
         return f"v_{node.id}"
 
     def of_Name(self, node: ast.Name) -> str:
@@ -230,7 +237,7 @@ class Expressions:
         first, *others = (self.expression(value) for value in node.values)
         terms = ", ".join(f"lambda m: {other}" for other in others)
         method = "all_of" if isinstance(node.op, ast.And) else "any_of"
-        return f"L.{method}({self.branch(node)}, m, {first}, {terms})"
+        return f"L.{method}(m, {first}, {terms})"
 
     def of_IfExp(self, node: ast.IfExp) -> str:
         parts = (self.expression(part) for part in (node.test, node.body, node.orelse))
@@ -365,7 +372,8 @@ class Expressions:
         for place, parameter in enumerate(source.parameters):
             if parameter in given and (roots := self.roots.of(given[parameter])):
                 self.uses.handed_on.append((name, place, roots))
-        return f"{name}({', '.join(['m', *texts])})"
+        call = f"{name}({', '.join(['m', *texts])})"
+        return f"L.back({self.source.file!r}, {node.lineno}, {call})"
 
 
 def has_slice(node: ast.expr) -> bool:

@@ -17,7 +17,7 @@ from course_lib.simulators.gpu.loops import LaneLoop, SharedLoop, WhileLoop
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.refusal import NotTraceable
-from course_lib.simulators.gpu.tally import Tally
+from course_lib.simulators.gpu.tally import Hazard, Tally
 
 WARP = 32
 
@@ -28,6 +28,15 @@ class _Undefined:
 
 
 UNDEFINED = _Undefined()
+
+
+class Partly:
+    """The value of a variable to which only some lanes have assigned one."""
+
+    __slots__ = ("mask", "value")
+
+    def __init__(self, value: Value, mask: Mask) -> None:
+        self.value, self.mask = value, mask
 
 
 class Lanes:
@@ -66,24 +75,32 @@ class Lanes:
         self.tally.branch(branch.line, m.warps, together)
         return yes, no
 
-    def all_of(self, branch: Branch, m: Mask, *terms: Any) -> Value:
-        """Return a and b and …: a term is evaluated by the lanes for which those before it hold."""
-        result = numbers.truth(terms[0])
+    def all_of(self, m: Mask, *terms: Any) -> Value:
+        """Return a and b and …: the first that is false, else the last one.
+
+        A term is evaluated by the lanes for which those before it hold.
+        """
+        result = terms[0]
         for term in terms[1:]:
-            m = self._masked(m, result)
+            holds = numbers.truth(result)
+            m = self._masked(m, holds)
             if not m:
                 break
-            result = self._both(result, numbers.truth(term(m)))
+            result = self._either(holds, term(m), result)
         return result
 
-    def any_of(self, branch: Branch, m: Mask, *terms: Any) -> Value:
-        """Return a or b or …: a term is evaluated by the lanes for which those before it do not hold."""
-        result = numbers.truth(terms[0])
+    def any_of(self, m: Mask, *terms: Any) -> Value:
+        """Return a or b or …: the first that is true, else the last one.
+
+        A term is evaluated by the lanes for which those before it do not hold.
+        """
+        result = terms[0]
         for term in terms[1:]:
-            m = self._masked(m, self.negated(result))
+            fails = self.negated(result)
+            m = self._masked(m, fails)
             if not m:
                 break
-            result = self.negated(self._both(self.negated(result), self.negated(numbers.truth(term(m)))))
+            result = self._either(fails, term(m), result)
         return result
 
     @staticmethod
@@ -91,6 +108,12 @@ class Lanes:
         if type(condition) is bool:
             return m if condition else Mask(np.zeros_like(m.lanes), 0, 0)
         return Mask.of(m.lanes & condition)
+
+    @staticmethod
+    def _either(condition: Value, one: Value, other: Value) -> Value:
+        if type(condition) is bool:
+            return one if condition else other
+        return numbers.where(condition, one, other)
 
     @staticmethod
     def _both(a: Value, b: Value) -> Value:
@@ -129,15 +152,39 @@ class Lanes:
             self.refuse("a variable names different arrays in different threads; index one array instead")
         return numbers.where(m.lanes, new, old)
 
+    def assigned(self, m: Mask, new: Value, old: Value, home: Mask) -> Any:
+        """Return what a variable is after an assignment, if other lanes of `home` may have none yet."""
+        if m.count == self.alive.count:
+            return new
+        if old is UNDEFINED:
+            return Partly(new, m)
+        if type(old) is not Partly:
+            return self.merge(m, new, old)
+        value = self.merge(m, new, old.value)
+        known = old.mask.joined(m).within(home)
+        return value if known.count == home.count else Partly(value, known)
+
     def leave(self, m: Mask) -> None:
         """Note that these lanes have returned from the kernel."""
         self.alive = self.alive.without(m)
 
-    def defined(self, value: Value, name: str) -> Value:
-        """Return a variable's value, if it has one."""
+    def defined(self, m: Mask, value: Any, name: str) -> Value:
+        """Return a variable's value, if it has one; report lanes that have assigned none."""
         if value is UNDEFINED:
             self.refuse(f"{name} is used before anything is assigned to it")
-        return value
+        if type(value) is not Partly:
+            return value
+        if m is not value.mask:
+            missing = m.lanes & ~value.mask.lanes
+            if missing.any():
+                lane, what = int(np.argmax(missing)), f"{name} is used before anything is assigned to it"
+                self.report("uninitialised", self.line, lane, what, array=name, times=int(missing.sum()))
+        return value.value
+
+    def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
+        """Note a hazard that a lane has met."""
+        block, thread = self.block_of(lane), self.thread_of(lane)
+        self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
 
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
         """Return the turns of `for … in range(*bounds)`."""
@@ -215,6 +262,11 @@ class Lanes:
             return self.refuse(
                 f"a function is called with {len(arguments)} arguments, which it does not take"
             )
+
+    def back(self, file: str, line: int, value: Any) -> Any:
+        """Return what a device function gave, at the line that called it."""
+        self.file, self.line = file, line
+        return value
 
     @staticmethod
     def cast(value: Value, dtype: np.dtype) -> Value:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
-from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array
+from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.recorder import Recorder
 from course_lib.simulators.gpu.result import Launch, Trace
@@ -55,10 +55,10 @@ def trace(
         raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
     chosen = _chosen_blocks(blocks, grid)
     program = Program(kernel)
-    arguments, storages = _arguments(program, args)
+    arguments, memory = _arguments(program, args)
     tally = Tally()
     if races:
-        _watch(program, arguments, storages)
+        _watch(program, arguments, memory)
     recorder = _recorder(record, grid, threads, chosen)
     slots = max(1, BATCH_LANES // (-(-threads // 32) * 32))
     with Progress(progress) as bar, np.errstate(all="ignore"):
@@ -73,8 +73,9 @@ def trace(
                 dynamic_bytes=shared_bytes,
                 recorder=recorder,
             )
-            tally.shared_bytes = 0
+            most, tally.shared_bytes = tally.shared_bytes, 0
             program.start(machine, arguments)
+            tally.shared_bytes = max(most, tally.shared_bytes)
     launch = Launch(
         program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
     )
@@ -139,44 +140,54 @@ def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
     return number
 
 
-def _arguments(program: Program, args: tuple) -> tuple[list[Any], dict[int, Storage]]:
+def _arguments(program: Program, args: tuple) -> tuple[list[Any], list[Storage]]:
     source = program.source
     if len(args) != len(source.parameters):
         wanted = ", ".join(source.parameters)
         raise TypeError(
             f"{source.name} takes {len(source.parameters)} arguments ({wanted}), but {len(args)} were given."
         )
-    storages: dict[int, Storage] = {}
-    arguments = [
-        _argument(name, value, storages) for name, value in zip(source.parameters, args, strict=True)
-    ]
-    for argument in arguments:  # only now is the smallest element of each storage known
-        if isinstance(argument, DeviceArray):
-            argument.unit_ratio = argument.item_bytes // argument.storage.unit
-    return arguments, storages
+    numbered = [_as_array(value) for value in args]
+    memory = storages(_arrays_in(numbered))
+    pairs = zip(source.parameters, numbered, strict=True)
+    return [_argument(name, value, memory) for name, value in pairs], memory
 
 
-def _argument(name: str, value: Any, storages: dict[int, Storage]) -> Any:
+def _as_array(value: Any) -> Any:
+    """Return what gives its memory to NumPy as an array, anything else as it is; in tuples as well."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_array, value))
+    gives = hasattr(value, "__array_interface__") and not isinstance(value, np.ndarray | np.generic)
+    return np.asarray(value) if gives or type(value).__module__.startswith("torch") else value
+
+
+def _arrays_in(value: Any) -> Iterator[Any]:
+    """Yield the arrays of both kinds, NumPy's and the kernel's, that arguments consist of."""
+    if isinstance(value, np.ndarray | DeviceArray):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _arrays_in(part)
+
+
+def _argument(name: str, value: Any, memory: list[Storage]) -> Any:
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
         return numbers.scalar(value)
     if isinstance(value, tuple):
-        return tuple(_argument(f"{name}[{i}]", part, storages) for i, part in enumerate(value))
+        return tuple(_argument(f"{name}[{i}]", part, memory) for i, part in enumerate(value))
     if isinstance(value, np.ndarray):
-        return global_array(name, value, storages)
-    if hasattr(value, "__array_interface__") or type(value).__module__.startswith("torch"):
-        return global_array(name, np.asarray(value), storages)
+        return global_array(name, value, memory)
     raise TypeError(
         f"{name} is a {type(value).__name__}, but a traced kernel takes NumPy arrays, numbers and tuples."
     )
 
 
-def _watch(program: Program, arguments: list[Any], storages: dict[int, Storage]) -> None:
+def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> None:
     """Have the arrays watched for races that the kernel may write; what is only read cannot race."""
-    for storage in storages.values():
+    for storage in memory:
         used: set[str] = set()
         for name, argument in zip(program.source.parameters, arguments, strict=True):
-            parts = argument if isinstance(argument, tuple) else (argument,)
-            if any(isinstance(part, DeviceArray) and part.storage is storage for part in parts):
+            if any(part.storage is storage for part in _arrays_in(argument)):
                 used |= program.uses[name]
         if used & {"store", "atomic"}:
             storage.watch(is_loaded="load" in used, has_atomics="atomic" in used)

@@ -43,7 +43,7 @@ class Machine(Watched):
                 self.shared[place] = self._dynamic_array(name, dtype)
             else:
                 storage = self._shared_storage(size * dtype.itemsize, dtype.itemsize)
-                self.shared[place] = _block_array(storage, name, dtype, shape, size)
+                self.shared[place] = self._block_array(storage, name, dtype, shape)
         return self.shared[place]
 
     def _dynamic_array(self, name: str, dtype: np.dtype) -> DeviceArray:
@@ -54,20 +54,26 @@ class Machine(Watched):
                     f"{name} is dynamic shared memory (its shape is 0), but the launch gives it no bytes: "
                     "pass shared_bytes= to trace()"
                 )
-            self.shared["dynamic"] = self._shared_storage(-(-self.dynamic_bytes // 16) * 16, 1)
-        size = -(-self.dynamic_bytes // 16) * 16 // dtype.itemsize
-        return _block_array(
-            self.shared["dynamic"], name, dtype, (self.dynamic_bytes // dtype.itemsize,), size
-        )
+            self.shared["dynamic"] = self._shared_storage(self.dynamic_bytes, 1)
+        shape = (self.dynamic_bytes // dtype.itemsize,)
+        return self._block_array(self.shared["dynamic"], name, dtype, shape)
 
     def _shared_storage(self, block_bytes: int, unit: int) -> Storage:
-        storage = Storage("shared", np.zeros(self.slots * block_bytes, np.uint8), unit)
+        aligned = -(-block_bytes // 16) * 16  # so that no two blocks share a word of a bank
+        storage = Storage("shared", np.zeros(self.slots * aligned, np.uint8), unit)
         storage.watch(is_loaded=True, has_atomics=True)
-        storage.expect_writes()
-        storage.unwritten = len(storage.written)
+        storage.expect_writes(self.slots * block_bytes // unit)
         self.storages.append(storage)
         self.tally.shared_bytes += block_bytes
         return storage
+
+    def _block_array(self, storage: Storage, name: str, dtype: np.dtype, shape: tuple) -> DeviceArray:
+        strides, step = [], 1
+        for extent in reversed(shape):
+            strides.insert(0, step)
+            step *= extent
+        size = storage.memory.nbytes // self.slots // dtype.itemsize
+        return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)
 
     def local_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> LocalArray:
         """Return the threads' own array declared at a place in the source."""
@@ -96,6 +102,7 @@ class Machine(Watched):
     def _load(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> Value:
         if len(index) < len(array.shape):
             return self._part(array, index)
+        wanted = m
         m, place, shift = self.find(site, m, array, index)
         if not m:
             return _zero(array.dtype)
@@ -112,6 +119,8 @@ class Machine(Watched):
             np.take(array.typed, place.base + (array.offset + shift), out=out)
         else:
             counting.gather(array.bits, place.base, array.offset + shift, out.view(array.bits.dtype))
+        if m is not wanted:
+            out[~m.lanes] = 0  # to those outside of the array
         return out
 
     def store(self, site: Site, m: Mask, array: Any, index: tuple, value: Value) -> None:
@@ -224,11 +233,15 @@ class Machine(Watched):
         return int(index)
 
     def _find_faulty(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
-        """Wrap negative indices as Numba does; report the lanes that are still outside and leave them out."""
+        """Wrap negative indices as Numba does; report the lanes that are still outside and leave them out.
+
+        An unsigned index that has wrapped below zero is no negative one to Numba.
+        """
         wrapped, outside = [], np.zeros(self.lanes, np.bool_)
         for i, size in zip(index, array.shape, strict=True):
+            is_signed = numbers.kind(i) != "u"
             i = self.integers(numbers.vector(i, self.lanes))
-            i = np.where(i < 0, i + size, i)
+            i = np.where(i < 0, i + size, i) if is_signed else i
             outside |= (i < 0) | (i >= size)
             wrapped.append(i)
         outside &= m.lanes
@@ -294,30 +307,38 @@ class Machine(Watched):
             )
         )
 
-    def _part(self, array: Any, index: tuple) -> Any:
-        if any(isinstance(i, slice) for i in index) or not any(map(numbers.is_vector, index)):
-            return self._sliced(array, index)
-        return Part(array, index)
+    def _part(self, array: DeviceArray, index: tuple) -> Any:
+        """Return A[i]: a view if all threads mean the same row and there is one."""
+        if any(map(numbers.is_vector, index)):
+            return Part(array, index)
+        rows = tuple(map(self.whole, index))
+        if all(-size <= row < size for row, size in zip(rows, array.shape, strict=False)):
+            return array.sliced(rows)
+        return Part(array, index)  # an access to an element of it is out of bounds
 
     def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
         """Return a view: bounds of slices must be the same for all threads."""
+        if len(index) > len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are sliced")
         parts = []
         for i in index:
             edges = (i.start, i.stop, i.step) if isinstance(i, slice) else (i,)
             if any(numbers.is_vector(edge) for edge in edges):
                 self.refuse(f"{array.name} is sliced differently in different threads; index its elements")
             parts.append(i if isinstance(i, slice) else self.whole(i))
+        for row, size in zip(parts, array.shape, strict=False):
+            if not isinstance(row, slice) and not -size <= row < size:
+                self.refuse(f"{array.name} has {size} rows here, but row {row} is asked for")
         return array.sliced(tuple(parts))
 
     def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
         """Return array[index], where the index has a slice."""
-        while index and isinstance(index[-1], slice) and index[-1] == slice(None):
+        while 1 < len(index) <= len(array.shape) and index[-1] == slice(None):
             index = index[:-1]  # a[i, :] is a[i]
-        if not index:
-            return array
         if type(array) is not DeviceArray:
             self.refuse("only arrays of global and shared memory can be sliced")
-        return self._part(array, index)
+        has_slice = any(isinstance(i, slice) for i in index)
+        return self._sliced(array, index) if has_slice else self._part(array, index)
 
     def _item(self, values: tuple, index: tuple) -> Value:
         if len(index) != 1 or numbers.is_vector(index[0]):
@@ -348,11 +369,3 @@ def _same(one: Any, other: Any) -> bool:
 
 def _zero(dtype: np.dtype) -> Value:
     return numbers.scalar(dtype.type(0))
-
-
-def _block_array(storage: Storage, name: str, dtype: np.dtype, shape: tuple, size: int) -> DeviceArray:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.insert(0, step)
-        step *= extent
-    return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)

@@ -2,8 +2,8 @@
 
 A value is either the same for all lanes (a Python int or bool, a NumPy float) or a vector with an element for
 each lane. Numba's rules differ from NumPy's: integers are as wide as a pointer (signed as soon as one operand
-is), a float32 with any integer makes a float64, and a literal like 0.5 is a float64. Vectors are never
-changed in place, so the same object always means the same numbers.
+is), a float32 with an integer of more than 16 bits makes a float64, and a literal like 0.5 is a float64.
+Vectors are never changed in place, so the same object always means the same numbers.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def _wrapped(number: int) -> int:
 def common(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two operands such that NumPy's operators give what Numba's would."""
     a, b = plain(a), plain(b)
-    if _is_short(a) and _is_float32(b):
-        return a.astype(np.float32), b
-    if _is_short(b) and _is_float32(a):
-        return a, b.astype(np.float32)
+    if _is_single(a) and _is_short(b):
+        return a, _as_single(b)
+    if _is_short(a) and _is_single(b):
+        return _as_single(a), b
     a, b = widened(a), widened(b)
     one, two = kind(a), kind(b)
     if one == two:
@@ -119,13 +119,19 @@ def common(a: Value, b: Value) -> tuple[Value, Value]:
     return a, b
 
 
-def _is_short(value: Value) -> bool:
-    """Whether an integer has at most 16 bits: a float32 holds it exactly, and Numba leaves it at that."""
-    return type(value) is np.ndarray and value.dtype.kind in "iu" and value.dtype.itemsize <= 2
-
-
-def _is_float32(value: Value) -> bool:
+def _is_single(value: Value) -> bool:
     return getattr(value, "dtype", None) == np.float32
+
+
+def _is_short(value: Value) -> bool:
+    """Whether a float32 holds every number of this type: 8 or 16 bits, or a truth value."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind in "iub" and value.dtype.itemsize <= 2
+    return type(value) is bool
+
+
+def _as_single(value: Value) -> Value:
+    return value.astype(np.float32) if type(value) is np.ndarray else np.float32(value)
 
 
 def _as_float(value: Value) -> Value:
@@ -202,7 +208,7 @@ def _power(a: Value, b: Value) -> Value:
 def _power_of(a: Value, b: Value) -> Value:
     """Return a ** b; a float32 to the power of a whole number stays one."""
     a = plain(a)
-    if _is_float32(a) and type(b) is int:
+    if _is_single(a) and type(b) is int:
         return np.power(a, np.float32(b))
     return _general_power(a, b)
 

@@ -18,6 +18,7 @@ LOAD, STORE, ATOMIC = 0, 1, 2
 WARP = 32
 WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
 SITE_BITS = 16
+SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
 #: what `check` reports: conflicts, and of the first one lane, other thread, other site; then the same for
 #: stores that wrote what was there already
 FOUND = 8
@@ -30,10 +31,11 @@ def shadow(elements: int, is_loaded: bool, has_atomics: bool) -> np.ndarray:
 
 
 @compiled(_nrt=False)
-def _unordered(packed, then, thread, now, block_lanes):
+def _unordered(packed, then, thread, now, met, block_lanes):
     """Whether an earlier visit may collide with a visit of `thread` at `now`.
 
-    A time is (barriers passed << 32) | syncwarps passed.
+    A time is (barriers passed << 32) | syncwarps passed; `met[w]` says of lane w of the thread's warp at
+    which of its syncwarps it last met the thread, itself or through others.
     """
     if packed == 0:
         return False
@@ -44,11 +46,11 @@ def _unordered(packed, then, thread, now, block_lanes):
         return True
     if then >> 32 != now >> 32:
         return False
-    return other // WARP != thread // WARP or then == now
+    return other // WARP != thread // WARP or then & SYNCWARPS >= met[other % WARP]
 
 
 @compiled(_nrt=False)
-def _remember(row, column, packed, thread, now, block_lanes):
+def _remember(row, column, packed, thread, now, met, block_lanes):
     """Keep a visit in one of the two places from `column` on."""
     for at in (column, column + 2):
         if row[at] == 0:
@@ -56,8 +58,8 @@ def _remember(row, column, packed, thread, now, block_lanes):
             return
         other = (row[at] >> SITE_BITS) - 1
         same_block = other // block_lanes == thread // block_lanes
-        is_older = same_block and row[at + 1] >> 32 < now >> 32
-        if other == thread or is_older or (other // WARP == thread // WARP and row[at + 1] < now):
+        is_older = same_block and not _unordered(row[at], row[at + 1], thread, now, met, block_lanes)
+        if other == thread or is_older:
             row[at], row[at + 1] = packed, now
             return
     one, two = (row[column] >> SITE_BITS) - 1, (row[column + 2] >> SITE_BITS) - 1
@@ -70,22 +72,24 @@ def _remember(row, column, packed, thread, now, block_lanes):
 
 
 @compiled(_nrt=False)
-def check(shadow, kind, lanes, base, shift, values, threads, now, block_lanes, site, found):
+def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lanes, site, found):
     """Compare one instruction's accesses with the shadow, lane by lane, and enter them into it.
 
     `values` are the bits that are stored (one, or one for each lane); `threads` the lanes' numbers in the
-    whole grid, `now` their times. `found` (FOUND,) is filled as described there.
+    whole grid, `now` their times and `met` (lanes or 1, WARP) whom they have met. `found` (FOUND,) is filled
+    as described there.
     """
     found[:] = 0
     columns = shadow.shape[1]
-    step = len(values) > 1
+    step, step_met = len(values) > 1, len(met) > 1
     for lane in range(len(lanes)):
         if not lanes[lane]:
             continue
         row, thread, time = shadow[base[lane] + shift], threads[lane], now[lane]
+        known = met[lane * step_met]
         packed = ((thread + 1) << SITE_BITS) | site
         other = np.int64(0)
-        if _unordered(row[WRITER], row[WRITER + 1], thread, time, block_lanes):
+        if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
             if kind == STORE and row[WRITER + 2] == np.int64(values[lane * step]):
                 if found[4] == 0:
                     found[5], found[6] = lane, (row[WRITER] >> SITE_BITS) - 1
@@ -95,11 +99,11 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, block_lanes, s
                 other = row[WRITER]
         if kind != LOAD and columns > READERS:
             for at in (READERS, READERS + 2):
-                if _unordered(row[at], row[at + 1], thread, time, block_lanes):
+                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
         if kind != ATOMIC and columns > ATOMICS:
             for at in (ATOMICS, ATOMICS + 2):
-                if _unordered(row[at], row[at + 1], thread, time, block_lanes):
+                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
         if other:
             if found[0] == 0:
@@ -109,6 +113,41 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, block_lanes, s
         if kind == STORE:
             row[WRITER], row[WRITER + 1], row[WRITER + 2] = packed, time, np.int64(values[lane * step])
         elif kind == LOAD:
-            _remember(row, READERS, packed, thread, time, block_lanes)
+            _remember(row, READERS, packed, thread, time, known, block_lanes)
         else:
-            _remember(row, ATOMICS, packed, thread, time, block_lanes)
+            _remember(row, ATOMICS, packed, thread, time, known, block_lanes)
+
+
+def nobody() -> np.ndarray:
+    """Return what lanes know of each other before the first syncwarp: one row stands for all lanes."""
+    return np.zeros((1, WARP), np.int32)
+
+
+@compiled
+def meet(lanes, masks, now, met):
+    """Let the lanes that name each other in a syncwarp meet: a vector clock for each lane of a warp.
+
+    `masks` are what the lanes give to syncwarp; those that give the same one meet. `now` and `met` (lanes,
+    WARP) are changed in place. Source: C. Fidge, "Timestamps in message-passing systems that preserve the
+    partial ordering", 1988, with a meeting in place of a message.
+    """
+    seen = np.empty(WARP, met.dtype)
+    for first in range(0, len(lanes), WARP):
+        for leader in range(first, first + WARP):
+            is_first = lanes[leader]
+            for lane in range(first, leader):
+                is_first = is_first and not (lanes[lane] and masks[lane] == masks[leader])
+            if not is_first:
+                continue
+            seen[:] = 0
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    now[lane] += 1
+                    for w in range(WARP):
+                        seen[w] = max(seen[w], met[lane, w])
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    seen[lane - first] = now[lane] & SYNCWARPS
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    met[lane] = seen

@@ -86,7 +86,7 @@ class Report:
     def _flow(self, line: int) -> Iterator[Note]:
         row = self._warps.get(line)
         if row and row.divided:
-            yield Note(f"{row.divided:,} of {row.warps:,} warps go both ways", True)
+            yield Note(f"{row.divided:,} of {row.decisions:,} times a warp goes both ways", True)
         if line in self._trace.barriers:
             yield Note(f"barrier of {self._trace.barriers[line]:,} warps")
 

@@ -73,12 +73,14 @@ class SharedAccess:
 @dataclass(frozen=True)
 class Divergence:
     """How a line was executed: by so many warps, with so many active threads, and, where threads part, how
-    many of the warps went both ways."""
+    many of the warps went both ways: `divided` of `decisions`, as a loop or two conditions in one line make
+    a warp decide more than once."""
 
     line: int
     warps: int
     threads: int
     divided: int
+    decisions: int
 
     @property
     def active(self) -> float:
@@ -176,7 +178,8 @@ def _shared(row: AccessRow) -> SharedAccess:
 
 
 def _divergence(line: LineRow, branch: BranchRow | None) -> Divergence:
-    return Divergence(line.line, line.warps, line.threads, branch.divided if branch else 0)
+    divided, decisions = (branch.divided, branch.warps) if branch else (0, 0)
+    return Divergence(line.line, line.warps, line.threads, divided, decisions)
 
 
 def _with_times(tally: Tally, kept: dict[tuple, Hazard]) -> list[Hazard]:

@@ -14,9 +14,8 @@ from typing import Any
 from course_lib.simulators.gpu.lanes import UNDEFINED
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.places import Site
-from course_lib.simulators.gpu.source import (
-    Source,
-)
+from course_lib.simulators.gpu.refusal import NotTraceable
+from course_lib.simulators.gpu.source import Source
 from course_lib.simulators.gpu.statements import Writer
 from course_lib.simulators.gpu.uses import Uses, of_parameters
 
@@ -28,8 +27,8 @@ class Program:
         self.source = Source(kernel)
         self.makers: dict[str, Callable[[Machine], Any]] = {}
         self.functions: list[str] = []
-        self._made: dict[int, str] = {}
-        self._open: list[int] = []
+        self._made: dict[Callable, str] = {}
+        self._open: list[Callable] = []
         self.site_count = 0
         self._uses: dict[str, Uses] = {}
         self.entry = self.add(self.source, self.source.node, is_kernel=True)
@@ -60,7 +59,7 @@ class Program:
 
     def add(self, source: Source, node: ast.AST, is_kernel: bool = False) -> str:
         """Rewrite a function, unless it has been already; return its name in the text."""
-        key = id(source.function.__code__)
+        key = source.function  # not its code, which functions made by one factory share
         if key in self._open:
             source.refuse(node, f"{source.name} calls itself; a kernel cannot be recursive.")
         if key not in self._made:
@@ -83,5 +82,9 @@ class Program:
             **{name: make(machine) for name, make in self.makers.items()},
         }
         exec(self.code, names)
-        names[self.entry](machine.start, *arguments)
+        try:
+            names[self.entry](machine.start, *arguments)
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
+            sentence = f"this line cannot be run in lockstep ({type(problem).__name__}: {problem})."
+            raise NotTraceable(sentence, machine.file, machine.line) from problem
         machine.finish()

@@ -34,6 +34,8 @@ class Writer(Expressions):
         for name in sorted(self.locals - set(self.source.parameters)):
             self.put(f"v_{name} = UNDEFINED")
         self.put("_result = UNDEFINED")
+        if not self.is_kernel:
+            self.put(f"L.file = {self.source.file!r}")
         self.block(self.source.node.body)
         self.put("return None if _result is UNDEFINED else _result")
         return "\n".join(self.lines)
@@ -54,6 +56,7 @@ class Writer(Expressions):
                 if number + 1 < len(body):
                     self.put("if m:")
                     self.indent += 1
+                    self.put("pass")  # as what follows may have no text
         self.region, self.indent = outer, indent
 
     def statement(self, node: ast.stmt) -> None:
@@ -131,13 +134,15 @@ class Writer(Expressions):
             self.refuse(target, "only variables and elements of arrays can be assigned to.")
 
     def assign_name(self, name: str, value: str) -> None:
-        home, _ = self.regions.home(name)
+        home, is_sure = self.regions.home(name)
         if home is self.region:
             self.put(f"v_{name} = {value}")
             return
-        held = self.fresh("t")
+        held, everyone = self.fresh("t"), f"_h{home.number}"
         self.put(f"{held} = {value}")
-        self.put(f"v_{name} = {held} if m is _h{home.number} else L.merge(m, {held}, v_{name})")
+        merged = "merge(m, {0}, {1})" if is_sure else "assigned(m, {0}, {1}, {2})"
+        merged = merged.format(held, f"v_{name}", everyone)
+        self.put(f"v_{name} = {held} if m is {everyone} else L.{merged}")
 
     def do_If(self, node: ast.If) -> None:
         branch = self.branch(node)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import counting, races
+from course_lib.simulators.gpu import counting, numbers, races
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage
 from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
-from course_lib.simulators.gpu.places import ONE, Place, Site
+from course_lib.simulators.gpu.places import Place, Site
 from course_lib.simulators.gpu.recorder import Recorder, Step
 from course_lib.simulators.gpu.tally import Hazard
 
@@ -19,19 +19,19 @@ LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
 
 
 class Watched(Lanes):
-    """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed."""
+    """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed.
+
+    `now` holds the lanes' times, `met` when they last met which lane of their warp.
+    """
 
     def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
         super().__init__(*launch)
         self.recorder = recorder
         self.recorded = recorder.lanes_of(self.block_number, self.block_lanes) if recorder else None
         self.now = np.zeros(self.lanes, np.int64)
+        self.met = races.nobody()
         self.storages: list[Storage] = []  # in shared memory
         self._found = np.zeros(races.FOUND, np.int64)
-
-    def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
-        block, thread = self.block_of(lane), self.thread_of(lane)
-        self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
 
     def check_written(self, site: Site, array: DeviceArray, place: Place, shift: int) -> None:
         for base, more in self._units(array, place, shift):
@@ -71,7 +71,7 @@ class Watched(Lanes):
                 self._compare(storage, entry)
                 continue
             storage.log.append(entry)
-            storage.log_has_stores |= kind != races.LOAD
+            storage.has_stores |= kind != races.LOAD
             if len(storage.log) > LONGEST_LOG:
                 self._settle(storage)
 
@@ -79,13 +79,12 @@ class Watched(Lanes):
         for entry in storage.log:
             self._compare(storage, entry)
         storage.log.clear()
-        storage.log_has_stores = False
 
     def _compare(self, storage: Storage, entry: tuple) -> None:
         site, kind, name, lanes, base, shift, bits, now = entry
         found = self._found
         if bits.dtype.itemsize > 8:
-            bits = ONE
+            bits = _folded(bits)
         races.check(
             storage.shadow,
             kind,
@@ -95,6 +94,7 @@ class Watched(Lanes):
             bits,
             self.global_thread,
             now,
+            self.met,
             self.block_lanes,
             site.number,
             found,
@@ -162,9 +162,10 @@ class Watched(Lanes):
             self.now = np.where(blocks, self.now + (1 << 32), self.now)
             return
         for storage in self.storages:
-            if storage.log_has_stores:
+            if storage.has_stores:
                 self._settle(storage)
             storage.log.clear()
+            storage.has_stores = False
         self.now = self.now + (1 << 32)
 
     def _check_barrier(self, m: Mask) -> None:
@@ -188,11 +189,22 @@ class Watched(Lanes):
             )
 
     def syncwarp(self, m: Mask, mask: Value = 0xFFFFFFFF) -> None:
-        """Order the accesses of a warp's lanes that come here."""
-        self.now = np.where(m.lanes, self.now + 1, self.now)
+        """Order the accesses of those lanes of a warp that come here with the same mask."""
+        for storage in self.storages:
+            self._settle(storage)
+        if len(self.met) < self.lanes:
+            self.met = np.zeros((self.lanes, WARP), np.int32)
+        self.now = self.now.copy()
+        races.meet(m.lanes, numbers.vector(mask, self.lanes), self.now, self.met)
 
     def finish(self) -> None:
         """Compare what is left in the logs."""
         for storage in self.storages:
-            if storage.log_has_stores:
+            if storage.has_stores:
                 self._settle(storage)
+
+
+def _folded(values: np.ndarray) -> np.ndarray:
+    """Return 8 bytes for each value of 16 that tell values apart (all but surely)."""
+    halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+    return halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1]
