@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+WARP = 32
 SECTOR_BYTES, BANK_BYTES, BANKS = 32, 4, 32
 
 #: Which kinds of access to one place are a race with each kind, when nothing orders them.
