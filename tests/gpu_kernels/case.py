@@ -66,6 +66,11 @@ class Case:
         """Whether numba's own simulator can run it."""
         return not self.needs & SIMULATOR_LACKS
 
+    @property
+    def block_threads(self) -> int:
+        """How many threads a block has."""
+        return int(np.prod(self.blockdim))
+
     def check(self, args: tuple, seed: int = SEED) -> None:
         """Assert that `args`, made by make_args(seed) and then launched, hold the wanted result."""
         fresh = self.make_args(seed)
@@ -103,5 +108,5 @@ class Fault(Case):
 
     @property
     def lines(self) -> frozenset[int]:
-        """`line` and the lines of the accesses it collides with (marked `# PARTNER`): any of them may be named."""
+        """`line` and the lines of what it collides with (marked `# PARTNER`): any of them may be named."""
         return frozenset({self.line, *marked_lines(self.marked or self.kernel, "PARTNER")})

@@ -55,7 +55,7 @@ def windows(x, rows, cols):
 
 
 def focal(function):
-    """Return a reference that applies function to the unmasked elements of each window, cut off at the border."""
+    """Return a reference: function of the unmasked elements of each window, cut off at the border."""
 
     def reference(data, mask, out):
         padded = np.pad(data, [(n // 2, n // 2) for n in mask.shape], constant_values=np.nan)
@@ -95,7 +95,7 @@ def filled_between(cell, sums):
 
 
 def cas(res, old, ary, fill_val):
-    """Of compare-and-swap on elements of its own: each thread finds what was there, and swaps if it is fill_val."""
+    """Of compare-and-swap, each thread on its own element: it finds what was there, and swaps fill_val."""
     return {0: np.where(res == fill_val, ary, res), 1: res}
 
 
@@ -338,7 +338,7 @@ THIRD_PARTY = (
         32,
         lambda seed: (whole(seed, 32, 0, 32, np.uint32),),
         lambda x: {0: np.bincount(x, minlength=32)},
-        hard="the atomic and a conversion are arguments of a device function, and so is the shared array's type",
+        hard="the atomic, a conversion and the shared array's type are arguments of a device function",
     ),
     Case(
         "histogram in global memory, of a warp",

@@ -1,7 +1,8 @@
 """Kernels that are right: a tracer must report no hazard on any of them, and the result must be NumPy's.
 
-`CASES` holds them all. Those with `hard` use what a tracer may refuse with a sentence; the kernels of `DISPUTED`
-work on GPUs while a strict reading of the rules calls them wrong: `hard` says why, and neither answer is a fault.
+`CASES` holds them all. Those with `hard` use what a tracer may refuse with a sentence. The kernels of
+`DISPUTED` work on GPUs while a strict reading of the rules calls them wrong: `hard` says why, and neither
+answer is a fault.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ DISPUTED: tuple[Case, ...] = (
         32,
         with_output(lambda seed: floats(seed, 50), 50, np.float32),
         lambda x, out: {1: 2 * x},
-        hard="the barrier is not reached by all threads of the second block; from compute capability 7.0 on it "
-        "waits only for those that have not left (CUDA C++ Programming Guide, Independent Thread Scheduling)",
+        hard="not all threads of the second block reach the barrier; from compute capability 7.0 on it waits "
+        "only for those that have not left (CUDA C++ Programming Guide, Independent Thread Scheduling)",
     ),
     Case(
         "several threads store the same value",
@@ -100,6 +101,6 @@ DISPUTED: tuple[Case, ...] = (
         },
         tolerance=1e-12,
         needs=SYNCWARP,
-        hard="two lanes call syncwarp() with the mask of all 32 inside a branch; rows of a shared array as slices",
+        hard="two lanes in a branch call syncwarp() with the mask of all 32; slices of a shared array",
     ),
 )

@@ -1,36 +1,40 @@
 """A slow, plain model of a GPU that says what is wrong with a kernel: the judge of the cases in this folder.
 
-Each CUDA thread is a greenlet that runs the kernel's Python function; arrays are watched element by element. It is
-kept simple rather than quick (about 0.1 M accesses/s), and shares no code with the tracer that the cases are for.
-What it does not see is a branch: divergence it knows only as the lanes missing from an access.
+Each CUDA thread is a greenlet that runs the kernel's Python function; arrays are watched element by element.
+It is kept simple rather than quick (some 50 000 accesses/s), and shares no code with the tracer that the
+cases are for. It does not see branches: divergence it knows only as the lanes missing from an access.
 """
 
 from __future__ import annotations
 
 import inspect
-import linecache
-import math
-import re
-import types
 from itertools import product
 
 import numpy as np
-from greenlet import greenlet, getcurrent
-from numba import types as numba_types
-from numba.np.numpy_support import as_dtype
+from greenlet import getcurrent, greenlet
 
 from gpu_kernels.case import plain
-from gpu_kernels.oracle_memory import Hazard, Memory, Request, Watched, kernel_frame, race_partners, site_of
+from gpu_kernels.oracle_cuda import StandIn, rebound
+from gpu_kernels.oracle_memory import (
+    WARP,
+    Hazard,
+    Memory,
+    Request,
+    Watched,
+    kernel_frame,
+    race_partners,
+    site_of,
+)
 
-WARP = 32
+#: lockstep: statement by statement together; the others let each thread run on (by number, or by chance).
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
 
 
 class Thread:
-    """One thread of the block that is running. `state`: ready, barrier, warp or left."""
+    """One CUDA thread. `state`: ready, barrier or warp (waiting), left; `line`: where it is in the kernel."""
 
-    def __init__(self, number: int, index: tuple[int, int, int], block: tuple[int, int, int], threads: int):
-        self.number, self.index, self.block = number, index, block
+    def __init__(self, number: int, index: tuple[int, int, int], home: Block, threads: int):
+        self.number, self.index, self.home, self.block = number, index, home, home.index
         self.warp, self.lane = divmod(number, WARP)
         self.clock = np.zeros(threads, np.int64)
         self.clock[number] = 1
@@ -38,8 +42,87 @@ class Thread:
         self.visits: dict = {}
 
 
+class Block:
+    """The threads of one block, their shared memory, and the points where they meet."""
+
+    def __init__(self, machine: Machine, index: tuple[int, int, int], function, args):
+        self.machine, self.index = machine, index
+        self.shared: dict = {}
+        indices = [index[::-1] for index in product(*map(range, machine.blockdim[::-1]))]
+        self.threads = [Thread(n, index, self, len(indices)) for n, index in enumerate(indices)]
+        for thread in self.threads:
+            thread.greenlet = greenlet(lambda: function(*args))
+
+    def step(self) -> bool:
+        """Let some threads go on, complete what they wait for; return whether any are left."""
+        for thread in self._next():
+            self.machine.current = thread
+            thread.greenlet.switch()
+            if thread.greenlet.dead:
+                thread.state = "left"
+        states = {thread.state for thread in self.threads} - {"left"}
+        if not self._release_warps() and states and "ready" not in states:
+            self._release_barrier()
+        return bool(states)
+
+    def _next(self) -> list[Thread]:
+        ready = [thread for thread in self.threads if thread.state == "ready"]
+        match self.machine.schedule:
+            case "lockstep":  # those that are behind catch up: lanes that parted at a branch meet after it
+                hindmost = min((thread.line for thread in ready), default=0)
+                return [thread for thread in ready if thread.line == hindmost]
+            case "random":
+                chosen = self.machine.rng.permutation(len(ready))[: 1 + len(ready) // 8]
+                return [ready[i] for i in chosen]
+            case "ascending":
+                return ready[:1]
+            case _:
+                return ready[-1:]
+
+    def _join(self, group: list[Thread]) -> None:
+        joined = np.max([thread.clock for thread in group], axis=0)
+        for thread in group:
+            thread.clock = joined.copy()
+            thread.clock[thread.number] += 1
+
+    def _release_barrier(self) -> None:
+        group = [thread for thread in self.threads if thread.state == "barrier"]
+        if not group:
+            stuck = sorted({thread.site for thread in self.threads if thread.state == "warp"})
+            raise AssertionError(f"lanes wait for lanes that never come, at {stuck}")
+        if len(group) < len(self.threads) or len({thread.site for thread in group}) > 1:
+            self.machine.hazards |= {Hazard("divergent-barrier", thread.site[1]) for thread in group}
+        self._join(group)
+        votes = [bool(thread.value) for thread in group]
+        results = {"count": sum(votes), "and": int(all(votes)), "or": int(any(votes))}
+        for thread in group:
+            thread.value, thread.state = results.get(thread.waits_for), "ready"
+
+    def _release_warps(self) -> bool:
+        """Complete every warp operation whose lanes have all arrived; return whether there was one."""
+        released = False
+        for first in self.threads:
+            if first.state != "warp":
+                continue
+            operation, mask = first.waits_for
+            named = [
+                t for t in self.threads if t.warp == first.warp and mask >> t.lane & 1 and t.state != "left"
+            ]
+            if all(t.state == "warp" and t.waits_for == first.waits_for for t in named):
+                if operation == "syncwarp":
+                    self._join(named)
+                values = {t.lane: t.value for t in named}
+                for thread in named:
+                    thread.value, thread.state = warp_result(operation, thread.lane, values), "ready"
+                released = True
+        return released
+
+
 class Machine:
-    """Runs a kernel block by block; after `launch`, `hazards` and `requests` hold what was seen."""
+    """Runs a kernel; after `launch`, `hazards` and `requests` hold what was seen.
+
+    Blocks take turns, except in the schedule "random", where they all run at once.
+    """
 
     def __init__(self, schedule: str = "lockstep", seed: int = 0):
         self.schedule, self.rng = schedule, np.random.default_rng(seed)
@@ -47,17 +130,23 @@ class Machine:
         self.requests: dict[tuple, Request] = {}
         self.current: Thread | None = None
 
-    # -- the launch ----------------------------------------------------------------------------------------
-
     def launch(self, kernel, griddim, blockdim, args: tuple, shared_bytes: int = 0) -> None:
         """Run the kernel over the whole grid; NumPy arguments are written in place."""
         self.griddim, self.blockdim = dimensions(griddim), dimensions(blockdim)
         self.shared_bytes = shared_bytes
         function = rebound(plain(kernel), StandIn(self), {})
+        self.code = function.__code__
         watched = self._watch_arguments(inspect.signature(function).parameters, args)
-        blocks = [index[::-1] for index in product(*map(range, self.griddim[::-1]))]
+        indices = [index[::-1] for index in product(*map(range, self.griddim[::-1]))]
+        blocks = [Block(self, index, function, watched) for index in indices]
+        if self.schedule == "random":
+            while blocks:
+                at = self.rng.integers(len(blocks))
+                if not blocks[at].step():
+                    del blocks[at]
         for block in reversed(blocks) if self.schedule == "descending" else blocks:
-            self._run_block(function, watched, block)
+            while block.step():
+                pass
 
     def _watch_arguments(self, names, args) -> list:
         memories: dict[int, Memory] = {}
@@ -73,36 +162,16 @@ class Machine:
             watched.append(Watched(self, arg, memories.setdefault(start, Memory(name, "global", start))))
         return watched
 
-    def _run_block(self, function, args, block) -> None:
-        self.shared: dict = {}
-        indices = [index[::-1] for index in product(*map(range, self.blockdim[::-1]))]
-        self.threads = [Thread(n, index, block, len(indices)) for n, index in enumerate(indices)]
-        for thread in self.threads:
-            thread.greenlet = greenlet(lambda: function(*args))
-        while ready := [thread for thread in self.threads if thread.state == "ready"]:
-            for thread in self._order(ready):
-                self._resume(thread)
-            waiting = {thread.state for thread in self.threads} - {"left"}
-            if not self._release_warps() and waiting and "ready" not in waiting:
-                self._release_barrier()
-
-    def _order(self, ready: list[Thread]) -> list[Thread]:
-        if self.schedule == "random":
-            return [ready[i] for i in self.rng.permutation(len(ready))[: 1 + len(ready) // 8]]
-        return ready[::-1] if self.schedule == "descending" else ready
-
-    def _resume(self, thread: Thread) -> None:
-        self.current = thread
-        thread.greenlet.switch()
-        if thread.greenlet.dead:
-            thread.state = "left"
-
-    # -- what the kernel's code calls ----------------------------------------------------------------------
-
     def turn(self) -> None:
-        """Let the other threads do their next access, unless each is to run as far as it can."""
+        """Before an access: let the other threads come first, unless each is to run as far as it can."""
         if self.schedule in ("lockstep", "random"):
+            frame = kernel_frame()
+            while frame.f_code is not self.code:
+                frame = frame.f_back
+            self.current.line = frame.f_lineno
+            thread = self.current
             getcurrent().parent.switch()
+            self.current = thread
 
     def report(self, kind: str, partner: int = 0) -> None:
         self.hazards.add(Hazard(kind, kernel_frame().f_lineno, partner))
@@ -127,50 +196,9 @@ class Machine:
         """Put the current thread to sleep until its barrier or warp operation is complete."""
         thread, frame = self.current, kernel_frame()
         thread.state, thread.waits_for, thread.value = state, waits_for, value
-        thread.line, thread.site = frame.f_lineno, site_of(frame)
+        thread.site = (id(frame.f_code), frame.f_lineno)
         getcurrent().parent.switch()
         return thread.value
-
-    # -- meeting points ------------------------------------------------------------------------------------
-
-    def _join(self, group: list[Thread]) -> None:
-        joined = np.max([thread.clock for thread in group], axis=0)
-        for thread in group:
-            thread.clock = joined.copy()
-            thread.clock[thread.number] += 1
-
-    def _release_barrier(self) -> None:
-        group = [thread for thread in self.threads if thread.state == "barrier"]
-        if not group:
-            stuck = sorted({thread.line for thread in self.threads if thread.state == "warp"})
-            raise AssertionError(f"the lanes at lines {stuck} wait for lanes that never come")
-        if len(group) < len(self.threads) or len({thread.site for thread in group}) > 1:
-            self.hazards |= {Hazard("divergent-barrier", thread.line) for thread in group}
-        self._join(group)
-        votes = [bool(thread.value) for thread in group]
-        for thread in group:
-            thread.value = {"count": sum(votes), "and": int(all(votes)), "or": int(any(votes))}.get(
-                thread.waits_for
-            )
-            thread.state = "ready"
-
-    def _release_warps(self) -> bool:
-        """Complete every warp operation whose lanes have all arrived; return whether there was one."""
-        released = False
-        for first in self.threads:
-            if first.state != "warp":
-                continue
-            operation, mask = first.waits_for
-            named = [t for t in self.threads if t.warp == first.warp and mask >> t.lane & 1 and t.state != "left"]
-            if all(t.state == "warp" and t.waits_for == first.waits_for for t in named):
-                if operation == "syncwarp":
-                    self._join(named)
-                values = {t.lane: t.value for t in named}
-                for thread in named:
-                    thread.value = warp_result(operation, thread.lane, values)
-                    thread.state = "ready"
-                released = True
-        return released
 
 
 def warp_result(operation: str, lane: int, values: dict):
@@ -193,129 +221,3 @@ def dimensions(given) -> tuple[int, int, int]:
     """Return a grid's or block's size as (x, y, z)."""
     given = given if isinstance(given, tuple) else (given,)
     return (*given, 1, 1)[:3]
-
-
-def rebound(function, stand_in, done: dict):
-    """Return the function with `cuda` replaced by the stand-in, in what it calls and closes over as well."""
-    if function not in done:
-        names = set(function.__code__.co_names) | {"__builtins__"}
-        new_globals = {"__name__": function.__module__}
-        cells = None
-        if function.__closure__:
-            cells = tuple(types.CellType() for _ in function.__closure__)
-        done[function] = types.FunctionType(function.__code__, new_globals, function.__name__, None, cells)
-        for name in names & set(function.__globals__):
-            new_globals[name] = replaced(function.__globals__[name], stand_in, done)
-        for cell, old in zip(cells or (), function.__closure__ or (), strict=True):
-            cell.cell_contents = replaced(old.cell_contents, stand_in, done)
-    return done[function]
-
-
-def replaced(value, stand_in, done: dict):
-    """Return the stand-in for `cuda`, the rebound function for a jitted one, anything else as it is."""
-    if isinstance(value, types.ModuleType) and value.__name__ == "numba.cuda":
-        return stand_in
-    if hasattr(value, "py_func"):
-        return rebound(value.py_func, stand_in, done)
-    if isinstance(value, types.ModuleType) and value.__name__.startswith("gpu_kernels"):
-        return types.SimpleNamespace(**{k: replaced(v, stand_in, done) for k, v in vars(value).items() if k[0] != "_"})
-    return value
-
-
-class StandIn:
-    """What the kernel's code finds under the name `cuda`."""
-
-    warpsize = WARP
-
-    def __init__(self, machine: Machine):
-        self._machine = machine
-        self.shared = types.SimpleNamespace(array=self._shared_array)
-        self.local = types.SimpleNamespace(array=self._local_array)
-        self.atomic = Atomics()
-
-    threadIdx = property(lambda self: named(self._machine.current.index))
-    blockIdx = property(lambda self: named(self._machine.current.block))
-    blockDim = property(lambda self: named(self._machine.blockdim))
-    gridDim = property(lambda self: named(self._machine.griddim))
-    laneid = property(lambda self: self._machine.current.lane)
-
-    def grid(self, count: int):
-        machine, thread = self._machine, self._machine.current
-        indices = tuple(b * d + t for b, d, t in zip(thread.block, machine.blockdim, thread.index, strict=True))
-        return indices[0] if count == 1 else indices[:count]
-
-    def gridsize(self, count: int):
-        sizes = tuple(g * b for g, b in zip(self._machine.griddim, self._machine.blockdim, strict=True))
-        return sizes[0] if count == 1 else sizes[:count]
-
-    def _array(self, shape, dtype, space: str, nbytes: int | None = None) -> Watched:
-        dtype = as_dtype(dtype) if isinstance(dtype, numba_types.Type) else np.dtype(dtype)
-        shape = shape if isinstance(shape, tuple) else (shape,)
-        if nbytes is not None:
-            shape = (nbytes // dtype.itemsize,)
-        array = np.full(math.prod(shape) * dtype.itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
-        frame = kernel_frame()
-        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        name = re.match(r"\s*(\w+)\s*=", text)[1]
-        written = np.zeros(array.nbytes, bool) if space == "shared" else None
-        return Watched(
-            self._machine, array, Memory(name, space, array.__array_interface__["data"][0], written)
-        )
-
-    def _shared_array(self, shape, dtype) -> Watched:
-        dynamic = shape in (0, (0,))
-        key = "dynamic" if dynamic else site_of(kernel_frame())
-        if key not in self._machine.shared:
-            nbytes = self._machine.shared_bytes if dynamic else None
-            self._machine.shared[key] = self._array(shape, dtype, "shared", nbytes)
-        return self._machine.shared[key]
-
-    def _local_array(self, shape, dtype) -> Watched:
-        return self._array(shape, dtype, "local")
-
-    def syncthreads(self):
-        self._machine.wait("barrier", "all", None)
-
-    def syncthreads_count(self, vote):
-        return self._machine.wait("barrier", "count", vote)
-
-    def syncthreads_and(self, vote):
-        return self._machine.wait("barrier", "and", vote)
-
-    def syncthreads_or(self, vote):
-        return self._machine.wait("barrier", "or", vote)
-
-    def syncwarp(self, mask=0xFFFFFFFF):
-        self._machine.wait("warp", ("syncwarp", mask), None)
-
-    def threadfence(self):
-        """Order nothing: what a fence and an atomic order together is beyond this model."""
-
-    def __getattr__(self, name: str):
-        if name.startswith("shfl") or name in ("all_sync", "any_sync", "ballot_sync", "match_any_sync"):
-            return lambda mask, value, parameter=0: self._machine.wait("warp", (name, mask), (value, parameter))
-        raise AttributeError(f"the oracle has no cuda.{name}")
-
-    def popc(self, value):
-        return int(value).bit_count()
-
-    def fma(self, a, b, c):
-        return a * b + c
-
-
-class Atomics:
-    """cuda.atomic: each returns the old value."""
-
-    def add(self, array, index, value):
-        return array.atomically(index, lambda old: old + value)
-
-    def max(self, array, index, value):
-        return array.atomically(index, lambda old: max(old, value))
-
-    def cas(self, array, index, expected, value):
-        return array.atomically(index, lambda old: value if old == expected else old)
-
-
-def named(index: tuple[int, int, int]):
-    """Return (x, y, z) with its coordinates as attributes."""
-    return types.SimpleNamespace(x=index[0], y=index[1], z=index[2])

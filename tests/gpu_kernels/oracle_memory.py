@@ -1,9 +1,9 @@
 """What the oracle knows of memory: every access of every thread, judged by brute force.
 
-Races by happens-before with vector clocks (Fidge 1988, Mattern 1989): thread t's clock says how far into each other
-thread's work t has waited for. A barrier joins the clocks of all who meet in it; `syncwarp` those of its lanes.
-Shuffles and votes join nothing: they promise no memory order (CUDA C++ Programming Guide, Warp Shuffle Functions).
-Blocks are never ordered.
+Races by happens-before with vector clocks (Fidge 1988, Mattern 1989): thread t's clock says how far into each
+other thread's work t has waited for. A barrier joins the clocks of all who meet in it, `syncwarp` those of
+its lanes. Shuffles and votes join nothing: they promise no memory order (CUDA C++ Programming Guide, Warp
+Shuffle Functions). Blocks are never ordered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 
+WARP = 32
 SECTOR_BYTES, BANK_BYTES, BANKS = 32, 4, 32
+
+#: Which kinds of access to one place are a race with each kind, when nothing orders them.
+COLLIDING = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
 
 
 @dataclass(frozen=True, order=True)
@@ -35,8 +39,8 @@ class Memory:
     space: str
     start: int
     written: np.ndarray | None = None
-    #: byte offset -> {(kind, block, thread): (time, line)}, the latest access of each kind by each thread.
-    past: dict[int, dict] = field(default_factory=lambda: defaultdict(dict))
+    #: (byte offset, kind) -> {(block, thread): (time, line)}, the latest access of each kind by each thread.
+    past: dict[tuple, dict] = field(default_factory=lambda: defaultdict(dict))
 
 
 @dataclass
@@ -58,7 +62,9 @@ class Request:
     def wavefronts(self) -> int:
         """The most different words that fall into one bank."""
         words = {
-            (offset + byte) // BANK_BYTES for offset in self.offsets for byte in range(0, self.itemsize, BANK_BYTES)
+            (offset + byte) // BANK_BYTES
+            for offset in self.offsets
+            for byte in range(0, self.itemsize, BANK_BYTES)
         }
         return max(np.bincount([word % BANKS for word in words]))
 
@@ -71,7 +77,7 @@ class Request:
 def kernel_frame():
     """Return the frame of the kernel's (or its device function's) code that made this access."""
     frame = sys._getframe(1)
-    while "oracle" in frame.f_code.co_filename.rpartition("/")[2]:
+    while frame.f_globals.get("__name__", "").startswith("gpu_kernels.oracle"):
         frame = frame.f_back
     return frame
 
@@ -99,11 +105,12 @@ class Watched:
         return len(self._array)
 
     def _place(self, index) -> tuple[int, ...] | None:
-        """Return the index with negative ones counted from the end, as Numba does; None when it is outside."""
+        """Return the index, negative ones counted from the end as Numba does; None when it is outside."""
         inside = all(-n <= i < n for i, n in zip(index, self.shape, strict=True))
         return tuple(int(i) % n for i, n in zip(index, self.shape, strict=True)) if inside else None
 
     def _enter(self, index, kind: str) -> tuple[int, ...] | None:
+        self._machine.turn()
         place = self._place(index)
         if place is None:
             self._machine.report("out-of-bounds")
@@ -118,39 +125,30 @@ class Watched:
         if len(index) < self.ndim or any(isinstance(i, slice) for i in index):
             return Watched(self._machine, self._array[index], self._memory)
         place = self._enter(index, "load")
-        value = self.dtype.type(0) if place is None else self._array[place]
-        self._machine.turn()
-        return value
+        return self.dtype.type(0) if place is None else self._array[place]
 
     def __setitem__(self, index, value):
         place = self._enter(index if isinstance(index, tuple) else (index,), "store")
         if place is not None:
             self._array[place] = value
-        self._machine.turn()
 
     def atomically(self, index, change):
         """Replace an element by change(element) and return what it was."""
         place = self._enter(index if isinstance(index, tuple) else (index,), "atomic")
-        old = self.dtype.type(0)
-        if place is not None:
-            old = self._array[place]
-            self._array[place] = change(old)
-        self._machine.turn()
+        if place is None:
+            return self.dtype.type(0)
+        old = self._array[place]
+        self._array[place] = change(old)
         return old
-
-
-def colliding(kind: str, other: str) -> bool:
-    """Whether two unordered accesses of these kinds to one place are a race."""
-    return "store" in (kind, other) or {kind, other} == {"load", "atomic"}
 
 
 def race_partners(memory: Memory, offset: int, kind: str, thread, line: int) -> set[int]:
     """Enter the access into the memory's past and return the lines of earlier accesses it races with."""
-    past, partners = memory.past[offset], set()
-    for (other_kind, block, other), (time, other_line) in past.items():
-        same_block = block == thread.block
-        ordered = same_block and (other == thread.number or time <= thread.clock[other])
-        if not ordered and colliding(kind, other_kind):
-            partners.add(other_line)
-    past[kind, thread.block, thread.number] = (thread.clock[thread.number], line)
+    partners = set()
+    for other_kind in COLLIDING[kind]:
+        for (block, other), (time, other_line) in memory.past[offset, other_kind].items():
+            ordered = block == thread.block and (other == thread.number or time <= thread.clock[other])
+            if not ordered:
+                partners.add(other_line)
+    memory.past[offset, kind][thread.block, thread.number] = (thread.clock[thread.number], line)
     return partners

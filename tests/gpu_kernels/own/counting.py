@@ -1,4 +1,4 @@
-"""Histograms and compactions: atomics in global and in shared memory, with and without the value they return."""
+"""Histograms and compactions: atomics in global and shared memory, with and without their old value."""
 
 from numba import cuda, int32
 
@@ -31,7 +31,7 @@ def shared_histogram(x, counts):
 
 @cuda.jit
 def compact(x, count, out):
-    """Append the positive elements to out: the atomic's old value is the place, so no two threads share one."""
+    """Append the positive elements to out: the atomic's old value is the place, another for each thread."""
     i = cuda.grid(1)
     if i < x.size and x[i] > 0:
         place = cuda.atomic.add(count, 0, 1)

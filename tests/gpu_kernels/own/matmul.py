@@ -11,7 +11,7 @@ THREADS = (BLOCK_ROWS // THREAD_ROWS) * (BLOCK_COLS // THREAD_COLS)
 
 @cuda.jit
 def coalesced_matmul(A, B, C):
-    """A thread an element of C, neighbours in a row of C: their loads of B and stores to C lie side by side."""
+    """A thread an element of C, neighbours in a row: their loads of B and stores to C lie side by side."""
     col, row = cuda.grid(2)
     if row < C.shape[0] and col < C.shape[1]:
         total = float32(0)
@@ -22,7 +22,7 @@ def coalesced_matmul(A, B, C):
 
 @cuda.jit
 def double_buffered_matmul(A, B, C):
-    """Tiles in two buffers in turn: one barrier a step is enough, since the next step fills the other buffer."""
+    """Tiles in two buffers in turn: one barrier a step is enough, the next step fills the other buffer."""
     a = cuda.shared.array((2, TILE, TILE), dtype=float32)
     b = cuda.shared.array((2, TILE, TILE), dtype=float32)
     tx = cuda.threadIdx.x

@@ -7,6 +7,7 @@ from numba import cuda, float32, int32
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
 MOST_THREADS = 128
+MOST_WARPS = MOST_THREADS // WARP
 
 
 @cuda.jit
@@ -64,7 +65,7 @@ def warp_sum(value):
 @cuda.jit
 def shuffled_sum(x, total):
     """total[0] += sum of x: shuffles in a warp, shared memory between warps, an atomic between blocks."""
-    of_warp = cuda.shared.array(MOST_THREADS // WARP, dtype=float32)
+    of_warp = cuda.shared.array(MOST_WARPS, dtype=float32)
     tid = cuda.threadIdx.x
     value = float32(0)
     for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
@@ -84,7 +85,7 @@ def shuffled_sum(x, total):
 
 @cuda.jit
 def butterfly_row_means(x, out):
-    """out[row, :] = x[row, :] - mean of the row, a warp a row of 32: after xor shuffles every lane has the sum."""
+    """out[row, :] = x[row, :] - mean of the row of 32: after the xor shuffles every lane has the sum."""
     lane = cuda.threadIdx.x
     row = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
     value = x[row, lane]
@@ -135,8 +136,8 @@ def softmax_rows(x, out):
 def sum_by_last_block(x, partial, tickets, total):
     """Each block leaves its sum and draws a ticket; who draws the last one adds up all sums.
 
-    The method of NVIDIA's threadFenceReduction sample. The fence and the atomic order the blocks' stores before
-    the last block's loads, which a detector that knows only barriers must take for a race.
+    The method of NVIDIA's threadFenceReduction sample. The fence and the atomic order the blocks' stores
+    before the last block's loads, which a detector that knows only barriers must take for a race.
     """
     kept = cuda.shared.array(MOST_THREADS, dtype=float32)
     is_last = cuda.shared.array(1, dtype=int32)

@@ -5,6 +5,8 @@ from numba import cuda, int32
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
 THREADS = 64
+ELEMENTS = 2 * THREADS
+WARPS = THREADS // WARP
 
 
 @cuda.jit
@@ -31,7 +33,7 @@ def double_buffered_scan(x, out):
 
 @cuda.jit
 def two_barrier_scan(x, out):
-    """Inclusive sums in one buffer: all have read before anyone writes, all have written before anyone reads."""
+    """Inclusive sums in one buffer: all have read before one writes, all have written before one reads."""
     kept = cuda.shared.array(THREADS, dtype=int32)
     tid = cuda.threadIdx.x
     i = cuda.grid(1)
@@ -53,10 +55,10 @@ def two_barrier_scan(x, out):
 @cuda.jit
 def work_efficient_scan(x, out):
     """Exclusive sums of 2 THREADS elements a block after Blelloch (1990): up the tree, then down."""
-    kept = cuda.shared.array(2 * THREADS, dtype=int32)
+    kept = cuda.shared.array(ELEMENTS, dtype=int32)
     tid = cuda.threadIdx.x
-    first = cuda.blockIdx.x * 2 * THREADS
-    for k in range(tid, 2 * THREADS, THREADS):
+    first = cuda.blockIdx.x * ELEMENTS
+    for k in range(tid, ELEMENTS, THREADS):
         kept[k] = 0
         if first + k < x.size:
             kept[k] = x[first + k]
@@ -69,7 +71,7 @@ def work_efficient_scan(x, out):
         offset *= 2
         pairs //= 2
     if tid == 0:
-        kept[2 * THREADS - 1] = 0
+        kept[ELEMENTS - 1] = 0
     pairs = 1
     while pairs <= THREADS:
         offset //= 2
@@ -82,7 +84,7 @@ def work_efficient_scan(x, out):
             kept[right] += moved
         pairs *= 2
     cuda.syncthreads()
-    for k in range(tid, 2 * THREADS, THREADS):
+    for k in range(tid, ELEMENTS, THREADS):
         if first + k < x.size:
             out[first + k] = kept[k]
 
@@ -102,7 +104,7 @@ def warp_scan(value, lane):
 @cuda.jit
 def shuffled_scan(x, out):
     """Inclusive sums: each warp by shuffles, then the warps' totals by the first warp, then both added."""
-    totals = cuda.shared.array(THREADS // WARP, dtype=int32)
+    totals = cuda.shared.array(WARPS, dtype=int32)
     tid = cuda.threadIdx.x
     lane = tid % WARP
     warp = tid // WARP
@@ -116,10 +118,10 @@ def shuffled_scan(x, out):
     cuda.syncthreads()
     if warp == 0:
         total = int32(0)
-        if lane < THREADS // WARP:
+        if lane < WARPS:
             total = totals[lane]
         total = warp_scan(total, lane)
-        if lane < THREADS // WARP:
+        if lane < WARPS:
             totals[lane] = total
     cuda.syncthreads()
     if warp > 0:

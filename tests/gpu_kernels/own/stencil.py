@@ -4,16 +4,18 @@ from numba import cuda, float32
 
 THREADS = 32
 RADIUS = 2
+WITH_HALO = THREADS + 2 * RADIUS
 TILE = 8
+FRAMED = TILE + 2
 
 
 @cuda.jit
 def convolve_1d(x, taps, out):
-    """out[i] = sum of taps[k] x[i + k - RADIUS], zero outside; the block's elements and halo in shared memory."""
-    kept = cuda.shared.array(THREADS + 2 * RADIUS, dtype=float32)
+    """out[i] = sum of taps[k] x[i + k - RADIUS], zero outside; elements and halo in shared memory."""
+    kept = cuda.shared.array(WITH_HALO, dtype=float32)
     tid = cuda.threadIdx.x
     first = cuda.blockIdx.x * THREADS - RADIUS
-    for k in range(tid, THREADS + 2 * RADIUS, THREADS):
+    for k in range(tid, WITH_HALO, THREADS):
         kept[k] = 0
         if first + k >= 0 and first + k < x.size:
             kept[k] = x[first + k]
@@ -29,7 +31,7 @@ def convolve_1d(x, taps, out):
 @cuda.jit
 def five_point(x, out):
     """out = mean of each inner element's four neighbours; edge threads fetch the halo as well."""
-    kept = cuda.shared.array((TILE + 2, TILE + 2), dtype=float32)
+    kept = cuda.shared.array((FRAMED, FRAMED), dtype=float32)
     tx = cuda.threadIdx.x + 1
     ty = cuda.threadIdx.y + 1
     col, row = cuda.grid(2)

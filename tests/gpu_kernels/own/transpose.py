@@ -3,6 +3,7 @@
 from numba import cuda, float32
 
 TILE = 8
+PADDED = TILE + 1  # a shape is a constant for Numba only under a name of its own
 ROWS_AT_ONCE = 4
 
 
@@ -16,7 +17,7 @@ def naive_transpose(x, out):
 
 @cuda.jit
 def tiled_transpose(x, out):
-    """out = x^T through a square tile: reads and writes side by side, but a column of the tile in one bank."""
+    """out = x^T through a square tile: reads and writes side by side, the tile's columns in few banks."""
     tile = cuda.shared.array((TILE, TILE), dtype=float32)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
@@ -34,7 +35,7 @@ def tiled_transpose(x, out):
 @cuda.jit
 def padded_transpose(x, out):
     """As tiled_transpose with a padded tile, and each thread moves several elements of a column."""
-    tile = cuda.shared.array((TILE, TILE + 1), dtype=float32)
+    tile = cuda.shared.array((TILE, PADDED), dtype=float32)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
     col = cuda.blockIdx.x * TILE + tx

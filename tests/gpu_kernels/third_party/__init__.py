@@ -1,1 +1,1 @@
-"""Kernels that others wrote, as they wrote them: each file names repository, path, version, licence and changes."""
+"""Kernels that others wrote, unmodified: each file names repository, path, version, licence and changes."""
