@@ -167,7 +167,7 @@ def global_array(name: str, array: np.ndarray, storages: dict[int, Storage]) -> 
     if array.dtype.hasobject or array.dtype.names or array.itemsize > 16:
         raise NotTraceable(f"{name} is an array of {array.dtype}, but the tracer follows plain numbers only.")
     if start not in storages:
-        storages[start] = Storage("global", _bytes_of(owner, start, end), array.itemsize)
+        storages[start] = Storage("global", bytes_of(owner, start, end), array.itemsize)
     storage = storages[start]
     storage.unit = min(storage.unit, array.itemsize)
     strides = tuple(stride // array.itemsize for stride in array.strides)
@@ -177,7 +177,7 @@ def global_array(name: str, array: np.ndarray, storages: dict[int, Storage]) -> 
     )
 
 
-def _bytes_of(owner: np.ndarray, start: int, end: int) -> np.ndarray:
+def bytes_of(owner: np.ndarray, start: int, end: int) -> np.ndarray:
     """Return the memory from one address to another, which `owner` spans, as bytes."""
     if owner.size == 0:
         return np.empty(0, np.uint8)
