@@ -8,6 +8,7 @@ rules are those of `simulators.gpu.counting`: 32-byte sectors in global memory; 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course_lib.simulators.gpu.counting import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 _OF = {"load": "of", "store": "to", "atomic": "on"}
 
-Pass = dict[int, tuple[int, ...]]  # bank -> the lanes that it serves
+
+@dataclass(frozen=True)
+class Pass:
+    """One wavefront: each bank with the lanes whose word it serves; `is_repeat`: a conflict made it wait."""
+
+    lanes: dict[int, tuple[int, ...]]
+    is_repeat: bool
 
 
 def lanes_by_place(step: Step) -> dict[int, tuple[int, ...]]:
@@ -82,7 +89,8 @@ def passes(step: Step) -> list[Pass]:
     for banks in groups(step):
         for turn in range(max(len(words) for words in banks.values())):
             served = {bank: list(words.values()) for bank, words in banks.items() if len(words) > turn}
-            found.append({bank: tuple(lanes[turn]) for bank, lanes in served.items()})
+            lanes = {bank: tuple(wanting[turn]) for bank, wanting in served.items()}
+            found.append(Pass(lanes, turn > 0))
     return found
 
 
@@ -96,6 +104,11 @@ def fewest(step: Step) -> int:
     if step.space == "shared":
         return len(groups(step))
     return max(1, -(-bytes_used(step) // SECTOR_BYTES))
+
+
+def turns(step: Step) -> int:
+    """Return how many lanes of an atomic want the element that most of them want; 0 for other steps."""
+    return max(map(len, lanes_by_place(step).values()), default=0) if step.kind == "atomic" else 0
 
 
 def is_costly(step: Step) -> bool:
@@ -116,9 +129,8 @@ def sentence(step: Step) -> str:
 def verdict(step: Step) -> str:
     """Return the finding alone: "a broadcast", "a 32-way bank conflict"."""
     said = _of_shared(step) if step.space == "shared" else _of_global(step)
-    turns = max(map(len, lanes_by_place(step).values()), default=0)
-    if step.kind == "atomic" and turns > 1:
-        said += f"; {turns} lanes want one element and take turns"
+    if turns(step) > 1:
+        said += f"; {turns(step)} lanes want one element and take turns"
     return said
 
 
@@ -157,6 +169,9 @@ def finding(steps: Sequence[Step]) -> str:
     if not steps:
         return "it touches no global or shared memory"
     if not costly:
+        busiest = max(steps, key=turns)
+        if turns(busiest) > 1:
+            return f"{turns(busiest)} lanes take turns at the atomic in line {busiest.line}"
         return "no access costs more than it must"
     worst = max(costly, key=lambda step: step.cost / fewest(step))
     unit = "sectors" if worst.space == "global" else "wavefronts"

@@ -47,10 +47,12 @@ class Frames:
 
     @property
     def title(self) -> str:
-        """The finding for this warp."""
+        """The finding for this warp; a hazard of its block comes first."""
         launch = self.trace.launch
         where = kernel_map.written(kernel_map.place(self.block, launch.grid))
-        return f"{launch.kernel}, block {where}, warp {self.warp}: {finding(self.steps)}"
+        hazards = self.trace.hazards
+        found = f"{hazards[0].kind} in line {hazards[0].line}" if hazards else finding(self.steps)
+        return f"{launch.kernel}, block {where}, warp {self.warp}: {found}"
 
     def sentence(self, number: int) -> str:
         """Return a step in words."""
@@ -83,7 +85,7 @@ class Frames:
         if self.trace.steps_cut:
             count += ", later ones not kept"
         return (
-            f'<div style="min-height:3em;margin:0 0 6px"><span style="color:{QUIET}">{count}  </span>'
+            f'<div style="min-height:3em;margin:0 0 6px"><span style="color:{QUIET}">{count} – </span>'
             f'<span style="font-weight:700;font-size:15px">{escape(self.sentence(number))}</span></div>'
         )
 
@@ -140,12 +142,13 @@ class Frames:
         shown = []
         for number, text in lines.items():
             now = step is not None and number == step.line
+            gutter = f"{'▶' if now else ' '}{number:>{digits + 1}}  "
             ground, edge = (PINK_TINT, PINK) if now else ("transparent", "transparent")
-            indent = len(text) - len(text.lstrip()) + digits + 5  # where a line that wraps goes on
+            indent = len(text) - len(text.lstrip()) + digits + 6  # where a line that wraps goes on
             shown.append(
                 f'<span style="display:block;background:{ground};border-left:4px solid {edge};'
-                f'padding-left:{indent}ch;text-indent:-{indent}ch">'
-                f'<span style="color:{QUIET};user-select:none">{"▶" if now else " "}{number:>{digits + 1}}  </span>'
+                f'padding-left:calc({indent}ch + 5px);text-indent:-{indent}ch">'
+                f'<span style="color:{QUIET};user-select:none">{gutter}</span>'
                 f"{escape(text)}</span>"
             )
         style = (

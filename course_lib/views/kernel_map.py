@@ -107,9 +107,9 @@ def _mesh(x: float, columns: int, rows: int, wide: float, high: float) -> list[s
 def _grid(grid: Size, at: tuple[int, ...]) -> list[str]:
     """Draw the blocks of the chosen block's plane (z)."""
     wide, high = _cells(grid[0], grid[1])
-    parts = _mesh(0.0, grid[0], grid[1], wide, high)
+    parts = _mesh(1.0, grid[0], grid[1], wide, high)
     column, row = (*at, 0)[:2]
-    x = min(column * wide, max(0.0, grid[0] * wide - 4))
+    x = 1.0 + min(column * wide, max(0.0, grid[0] * wide - 4))
     y = _top(grid[1], high) + min(row * high, max(0.0, grid[1] * high - 4))
     return [*parts, _chosen(x, y, wide, high)]
 

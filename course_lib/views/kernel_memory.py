@@ -98,10 +98,9 @@ def _sector(step: Step, sector: int, x: float, y: float, wide: float, high: floa
     """Draw one sector, element by element."""
     lanes = lanes_by_place(step)
     each = max(1, SECTOR_BYTES // step.item_bytes)
-    cell = wide / each
-    places = range(sector * each, (sector + 1) * each)
-    parts = hatched([(x + n * cell, y) for n, place in enumerate(places) if place not in lanes], cell, high)
-    for n, place in enumerate(places):
+    cell, pieces = wide / each, min(each, 8)
+    parts = hatched([(x + n * wide / pieces, y) for n in range(pieces)], wide / pieces, high)
+    for n, place in enumerate(range(sector * each, (sector + 1) * each)):
         if place not in lanes:
             continue
         parts.append(box(x + n * cell, y, cell, high, fill=VIOLET, stroke=PAPER, stroke_width=0.7))
@@ -121,10 +120,10 @@ def _banks(step: Step, scale: Scale) -> tuple[float, list[str], str]:
     parts = [write(0, 14, said, bold=True)]
     for turn, served in enumerate(turns):
         y = base - (turn + 1) * pitch
-        parts += _pass(step, served, turn, y, pitch, scale.bank)
+        parts += _pass(step, served, y, pitch, scale.bank)
         if pitch >= 11 or turn in (0, len(turns) - 1):
             parts.append(write(_LEFT - 6, y + pitch / 2 + 4, turn + 1, size=10.5, fill=QUIET, anchor="end"))
-    counts = {bank: sum(bank in served for served in turns) for bank in range(0, BANKS, span)}
+    counts = {bank: sum(bank in served.lanes for served in turns) for bank in range(0, BANKS, span)}
     parts += _axis(counts, span * scale.bank, base, conflict(step) > 1)
     bottom = base + 50
     lines = (
@@ -138,14 +137,13 @@ def _banks(step: Step, scale: Scale) -> tuple[float, list[str], str]:
     return high, [*parts, *legend], f"{said}; {who} {plural(most, 'word')}."
 
 
-def _pass(step: Step, served: Pass, turn: int, y: float, high: float, bank: float) -> list[str]:
-    """Draw the words of one wavefront over their banks."""
+def _pass(step: Step, served: Pass, y: float, high: float, bank: float) -> list[str]:
+    """Draw the words of one wavefront over their banks; those that a conflict made wait in pink."""
     wide = bank_span(step) * bank
-    is_late = conflict(step) > 1 and turn > 0
     parts = []
-    for first, lanes in served.items():
+    for first, lanes in served.lanes.items():
         x = _LEFT + first * bank
-        fill = DEEP_PINK if is_late else VIOLET
+        fill = DEEP_PINK if served.is_repeat else VIOLET
         parts.append(box(x, y, wide, high, fill=fill, stroke=PAPER, stroke_width=1 if high > 6 else 0.6))
         if min(wide, high) >= _NUMBERED:
             parts.append(lane_label(x + wide / 2, y + high / 2, lanes, 8.5))

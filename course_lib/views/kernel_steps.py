@@ -117,8 +117,8 @@ def _copy(value: Any, owners: dict[int, np.ndarray]) -> Any:
 class KernelSteps(Live):
     """The step-through: `.player` has the controls, `.frames` the present warp's pictures.
 
-    `.block` (a field for each dimension of the grid) and `.warp` choose another warp; without `runs` there
-    is only the one that was recorded.
+    `.block` (a field for each dimension of the grid) and `.warp` choose another warp; without `runs` they
+    only say which one was recorded.
     """
 
     def __init__(self, frames: Frames, runs: Runs | None = None) -> None:
@@ -139,10 +139,13 @@ class KernelSteps(Live):
         }
         self.player = Player(frames.last, self.frame, jumps, readout=False)
         fields = [*self.block, self.warp]
+        if runs is None:
+            for field in fields:
+                field.disabled = True
         for field in fields:
             field.observe(lambda _: self._changed(), names="value")
         row = kit.HBox(fields, layout={"flex_flow": "row wrap"})
-        self.widget = kit.VBox([row, self.player.box] if runs else [self.player.box])
+        self.widget = kit.VBox([row, self.player.box])
 
     def _field(self, name: str, value: int, most: int) -> Any:
         return widgets().BoundedIntText(
@@ -180,6 +183,8 @@ class KernelSteps(Live):
         return next((n for n in later if is_costly(self.frames.steps[n])), self.frames.last)
 
     def _changed(self) -> None:
+        if self._runs is None:
+            return
         at = [field.value for field in self.block]
         at += [0] * (3 - len(at))
         number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])

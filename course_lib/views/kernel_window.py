@@ -94,9 +94,10 @@ def runs(wanted: set[int], mates: set[int], size: int, least: int = MOST) -> lis
         return [range(size)]
     low, high = min(wanted), max(wanted)
     if high - low < MOST - 4:
-        length = max(least, high - low // 8 * 8 + 5)
-        start = max(0, min(low // 8 * 8, size - length))
-        return [range(max(start, high + 1 - MOST), min(size, start + length))]
+        start = low // 8 * 8
+        length = min(MOST, max(least, high + 5 - start))
+        start = max(high + 1 - length, min(start, size - length))
+        return [range(start, start + length)]
     ordered = sorted(wanted | mates if len(wanted | mates) <= MOST else wanted)
     kept = ordered if len(ordered) <= MOST else [*ordered[: MOST - 1], high]
     found: list[range] = []
@@ -203,7 +204,8 @@ class Window:
         across, down = self._starts(self.columns, LEFT), self._starts(self.rows, TOP)
         x = {c: start + (c - run.start) * self.cell for run, start in across for c in run}
         y = {r: start + (r - run.start) * self.cell for run, start in down for r in run}
-        parts = [write(0, 14, self.heading(), size=13, bold=True)]
+        size = min(13.0, 13 * (LEFT + SIDE) / (7.9 * len(self.heading())))
+        parts = [write(0, 14, self.heading(), size=size, bold=True)]
         parts += self._ground(across, down)
         seen = [(x[c], y[r]) for r, c in sorted(self.moved) if r in y and c in x]
         parts += hatched(seen, self.cell, self.cell)
@@ -235,18 +237,20 @@ class Window:
 
     def _labels(self, across: list, down: list) -> list[str]:
         parts, side = [], self.cell
+        every = 1 if side >= NUMBERED_CELL else 8
         last = -100.0
         for run, x in across:
             for number in run:
                 at = x + (number - run.start + 0.5) * side
-                if (number == run.start or number % 8 == 0) and at - last >= 9 + 6 * len(str(number)):
+                if (number == run.start or number % every == 0) and at - last >= 9 + 6 * len(str(number)):
                     parts.append(write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle"))
                     last = at
+        every = 1 if self.layout.rows <= 8 else every
         last = -100.0
         for run, y in down:
             for number in run:
                 at = y + (number - run.start + 0.5) * side
-                if (number == run.start or number % 8 == 0) and at - last >= 11:
+                if (number == run.start or number % every == 0) and at - last >= 10:
                     name = self.layout.row_name(number)
                     parts.append(write(LEFT - 6, at + 4, name, size=10.5, fill=QUIET, anchor="end"))
                     last = at
