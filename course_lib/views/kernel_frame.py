@@ -45,7 +45,7 @@ class Frames:
         self.block, self.warp = trace.recorded
         self._window = lru_cache(maxsize=256)(Window)
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The finding for this warp; a hazard of its block comes first."""
         launch = self.trace.launch
@@ -111,8 +111,8 @@ class Frames:
     def _panel(self, number: int) -> str:
         step = self.steps[number]
         head = (
-            f'<div style="font-weight:700;margin:14px 0 6px;max-width:{PANEL:.0f}px">'
-            f"Step {number + 1:,}. {escape(self.sentence(number))}</div>"
+            f'<div style="font-weight:700;margin:14px 0 6px;min-height:4.4em;max-width:{PANEL:.0f}px">'
+            f"Step {number + 1:,}, {escape(self.sentence(number))}</div>"
         )
         return head + self._array(step, 0.0, PANEL) + memory(step, SMALL, widest=PANEL)
 

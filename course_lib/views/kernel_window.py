@@ -164,25 +164,28 @@ class Window:
         return sum(row not in rows or column not in columns for row, column in self.touched)
 
     @cached_property
-    def cell(self) -> float:
-        """Return the side of a cell."""
-        gaps = max(len(self.rows), len(self.columns)) - 1
-        most = max(sum(map(len, self.rows)), sum(map(len, self.columns)), 1)
-        return max(6.0, min(LARGEST_CELL, (SIDE - GAP * gaps) // most))
+    def cell(self) -> tuple[float, float]:
+        """Return width and height of a cell: square, but where gaps take the room of one direction."""
+        wide, high = (
+            (SIDE - GAP * (len(pieces) - 1)) // max(sum(map(len, pieces)), 1)
+            for pieces in (self.columns, self.rows)
+        )
+        stretch = 1.0 if len(self.rows) == len(self.columns) == 1 else 1.8
+        wide, high = min(wide, stretch * high), min(high, stretch * wide)
+        return min(LARGEST_CELL, max(6.0, wide)), min(LARGEST_CELL, max(6.0, high))
 
     @property
     def height(self) -> float:
         """Return how high the picture is."""
-        return TOP + self._length(self.rows) + 22
+        return TOP + sum(map(len, self.rows)) * self.cell[1] + GAP * (len(self.rows) - 1) + 22
 
-    def _length(self, pieces: list[range]) -> float:
-        return sum(map(len, pieces)) * self.cell + GAP * (len(pieces) - 1)
-
-    def _starts(self, pieces: list[range], start: float) -> list[tuple[range, float]]:
+    @staticmethod
+    def _starts(pieces: list[range], start: float, side: float) -> list[tuple[range, float]]:
+        """Return where each piece begins in the drawing."""
         found = []
         for piece in pieces:
             found.append((piece, start))
-            start += len(piece) * self.cell + GAP
+            start += len(piece) * side + GAP
         return found
 
     def words(self) -> str:
@@ -201,14 +204,15 @@ class Window:
 
     def parts(self) -> list[str]:
         """Draw the window."""
-        across, down = self._starts(self.columns, LEFT), self._starts(self.rows, TOP)
-        x = {c: start + (c - run.start) * self.cell for run, start in across for c in run}
-        y = {r: start + (r - run.start) * self.cell for run, start in down for r in run}
+        wide, high = self.cell
+        across, down = self._starts(self.columns, LEFT, wide), self._starts(self.rows, TOP, high)
+        x = {c: start + (c - run.start) * wide for run, start in across for c in run}
+        y = {r: start + (r - run.start) * high for run, start in down for r in run}
         size = min(13.0, 13 * (LEFT + SIDE) / (7.9 * len(self.heading())))
         parts = [write(0, 14, self.heading(), size=size, bold=True)]
         parts += self._ground(across, down)
         seen = [(x[c], y[r]) for r, c in sorted(self.moved) if r in y and c in x]
-        parts += hatched(seen, self.cell, self.cell)
+        parts += hatched(seen, wide, high)
         for (row, column), lanes in self.touched.items():
             if row in y and column in x:
                 parts += self._touched_cell(x[column], y[row], lanes)
@@ -216,32 +220,32 @@ class Window:
         return parts
 
     def _ground(self, across: list, down: list) -> list[str]:
-        parts, side = [], self.cell
+        parts, (side, tall) = [], self.cell
         for columns, x in across:
             for rows, y in down:
-                wide, high = len(columns) * side, len(rows) * side
+                wide, high = len(columns) * side, len(rows) * tall
                 lines = [f"M{x + n * side:.1f} {y:.1f}v{high:.1f}" for n in range(1, len(columns))]
-                lines += [f"M{x:.1f} {y + n * side:.1f}h{wide:.1f}" for n in range(1, len(rows))]
+                lines += [f"M{x:.1f} {y + n * tall:.1f}h{wide:.1f}" for n in range(1, len(rows))]
                 parts.append(box(x, y, wide, high, stroke=GREY))
                 parts.append(tag("path", d="".join(lines) or "M0 0", stroke=LINE, stroke_width=0.6))
         return parts
 
     def _touched_cell(self, x: float, y: float, lanes: tuple[int, ...]) -> list[str]:
-        side = self.cell
-        parts = [box(x, y, side, side, fill=VIOLET, stroke=PAPER, stroke_width=0.7)]
-        if side >= NUMBERED_CELL:
-            parts.append(lane_label(x + side / 2, y + side / 2, lanes))
+        wide, high = self.cell
+        parts = [box(x, y, wide, high, fill=VIOLET, stroke=PAPER, stroke_width=0.7)]
+        if min(wide, high) >= NUMBERED_CELL:
+            parts.append(lane_label(x + wide / 2, y + high / 2, lanes))
         elif 0 in lanes:
-            parts.append(tag("circle", cx=x + side / 2, cy=y + side / 2, r=side / 4, fill=PAPER))
+            parts.append(tag("circle", cx=x + wide / 2, cy=y + high / 2, r=min(wide, high) / 4, fill=PAPER))
         return parts
 
     def _labels(self, across: list, down: list) -> list[str]:
-        parts, side = [], self.cell
-        every = 1 if side >= NUMBERED_CELL else 8
+        parts, (wide, high) = [], self.cell
+        every = 1 if min(wide, high) >= NUMBERED_CELL else 8
         last = -100.0
         for run, x in across:
             for number in run:
-                at = x + (number - run.start + 0.5) * side
+                at = x + (number - run.start + 0.5) * wide
                 if (number == run.start or number % every == 0) and at - last >= 9 + 6 * len(str(number)):
                     parts.append(write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle"))
                     last = at
@@ -249,7 +253,7 @@ class Window:
         last = -100.0
         for run, y in down:
             for number in run:
-                at = y + (number - run.start + 0.5) * side
+                at = y + (number - run.start + 0.5) * high
                 if (number == run.start or number % every == 0) and at - last >= 10:
                     name = self.layout.row_name(number)
                     parts.append(write(LEFT - 6, at + 4, name, size=10.5, fill=QUIET, anchor="end"))
