@@ -45,7 +45,7 @@ def hierarchy(grid: Size, block: Size, number: int, warp: int, step: Step | None
     first, last = warp * WARP, min(warp * WARP + WARP, threads) - 1
     lanes = active_lanes(step, last - first + 1)
     titles = (
-        ("grid", by(grid), f"block {written(at)}"),
+        ("grid", by(grid) + (f", z = {at[2]}" if len(at) > 2 else ""), f"block {written(at)}"),
         ("block", by(block), f"warp {warp}"),
         (f"warp {warp}", "", f"{len(lanes)} of {WARP} active"),
     )

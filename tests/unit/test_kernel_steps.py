@@ -240,6 +240,11 @@ class TestTheArray:
         view = Window(recorded(strided, 1, 16, np.zeros(64, np.float32)[1::2], zeros(16), 2)[0])
         assert len(view.moved) == 16  # elements between those of the view belong to nobody here
 
+    def test_a_view_with_holes_marks_no_element_of_another_sector(self):
+        step = recorded(strided, 1, 32, zeros(64)[::3], zeros(2), 6)[0]
+        assert step.places[:2] == (0, 18)  # in sectors 0 (0 to 7) and 2 (16 to 23); element 5 is place 15
+        assert {column for _, column in Window(step).moved} == {1, 2, 7}
+
     @pytest.mark.parametrize(
         ("wanted", "size", "expected"),
         [
@@ -363,6 +368,13 @@ class TestTheArguments:
         live.block[0].value = 0
         kept = live._runs._args[1]
         assert not kept.any() and not x.any()
+
+    def test_what_the_notebook_changes_later_is_not_seen(self):
+        x = np.arange(64, dtype=np.int32) % 3
+        live = views.gpu_steps(histogram, 2, 32, x, np.zeros(3, np.int32))
+        x[:] = 0
+        live.block[0].value = 1
+        assert set(live.frames.steps[1].places) == {0, 1, 2}
 
     def test_a_copy_lies_as_the_original_does(self):
         base = np.arange(100, dtype=np.float32)
