@@ -108,6 +108,7 @@ class Trace:
         self.atomic_rounds = dict(tally.atomic_rounds)
         self.steps = recorder.steps if recorder else []
         self.steps_cut = bool(recorder and recorder.is_cut)
+        self.recorded = (recorder.block, recorder.warp) if recorder else None  # block counted over the grid
         self.flops = tally.flops
         self.shared_bytes = tally.shared_bytes
 
