@@ -17,6 +17,11 @@ from course_lib.views.paper import plural
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.recorder import Step
 
+_ALL_WANT_ONE = {
+    "load": "a broadcast",
+    "store": "all lanes write one element",
+    "atomic": "all lanes update one element",
+}
 _OF = {"load": "of", "store": "to", "atomic": "on"}
 
 
@@ -137,8 +142,8 @@ def verdict(step: Step) -> str:
 def _of_global(step: Step) -> str:
     elements, used, moved = len(lanes_by_place(step)), bytes_used(step), step.cost * SECTOR_BYTES
     share = f"{used:,} of {moved:,} bytes moved are used"
-    if elements == 1:
-        return "a broadcast" if active(step) > 1 and step.kind == "load" else f"one element, {share}"
+    if elements == 1 and active(step) > 1:
+        return _ALL_WANT_ONE[step.kind]
     if used == moved:
         return "coalesced, every byte moved is used"
     if not is_costly(step):
@@ -153,7 +158,7 @@ def _of_shared(step: Step) -> str:
     if worst > 1:
         return f"a {worst}-way bank conflict"
     if len(lanes_by_place(step)) == 1 and active(step) > 1:
-        return "a broadcast"
+        return _ALL_WANT_ONE[step.kind]
     if bank_span(step) > 1 and step.cost > 1:
         return f"no bank conflict, {step.item_bytes}-byte elements go by {_part(step)}"
     return "no bank conflict"

@@ -101,7 +101,7 @@ class Frames:
         place, place_label = self._map(self.steps[chosen[0]] if chosen else None)
         top = side_by_side([svg(kernel_map.WIDTH, kernel_map.HEIGHT, place, place_label), self._source(None)])
         panels = [self._panel(number) for number in chosen]
-        count = f"{len(chosen)} of the {len(self.steps):,} steps of this warp. {_LEGEND}"
+        count = f"{len(chosen)} of the {len(self.steps):,} steps of this warp. {_LEGEND}" if chosen else ""
         return Html(
             card(top + side_by_side(panels) + note(count) + self._foot(), words, title=self.title), words
         )
@@ -162,9 +162,9 @@ _LEGEND = "In the array: full, touched (a dot: by lane 0); hatched, moved along 
 
 
 def _shown(source: Mapping[int, str], now: int | None) -> dict[int, str]:
-    """Return the lines of the source that are shown: all of a short kernel, else those around the current."""
+    """Return the lines that are shown: all, or of a long kernel those around line `now` if there is one."""
     numbers = list(source)
-    if len(numbers) > LINES:
+    if len(numbers) > LINES and now is not None:
         at = numbers.index(now) if now in source else 0
         start = min(max(0, at - LINES // 2), len(numbers) - LINES)
         numbers = numbers[start : start + LINES]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.views.kernel_window import fitting
 from course_lib.views.paper import DEEP_PINK, LINE, PINK_TINT, QUIET, arrow, box, plural, tag, write
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 372.0, 182.0
 _SIDE, _TOP, _ARROW = 98.0, 38.0, 29.0
+_ROOM = _SIDE + _ARROW - 4  # for the words of a panel
 _LANE = 14.5  # width of a lane
 _ACROSS, _DOWN = 8, 4  # lanes in the drawing
 _GRIDDED = 32  # more columns or rows are not drawn one by one
@@ -53,8 +55,10 @@ def hierarchy(grid: Size, block: Size, number: int, warp: int, step: Step | None
     for panel, (name, size, chosen) in enumerate(titles):
         x = panel * (_SIDE + _ARROW)
         parts.append(write(x, 13, name, bold=True))
-        parts.append(write(x, 29, size, size=11.5, fill=QUIET))
-        parts.append(write(x, _TOP + _SIDE + 17, chosen, size=12.5, bold=True, fill=DEEP_PINK))
+        parts.append(write(x, 29, size, size=fitting(size, 11.5, _ROOM), fill=QUIET))
+        parts.append(
+            write(x, _TOP + _SIDE + 17, chosen, size=fitting(chosen, 12.5, _ROOM), bold=True, fill=DEEP_PINK)
+        )
     parts += _grid(grid, at)
     parts += _block(block, first, last, _SIDE + _ARROW)
     parts += _lanes(lanes, last - first + 1, 2 * (_SIDE + _ARROW))
@@ -120,10 +124,14 @@ def _block(block: Size, first: int, last: int, x: float) -> list[str]:
     rows = -(-(block[0] * block[1] * block[2]) // columns)
     wide, high = _cells(columns, rows)
     parts = _mesh(x, columns, rows, wide, high)
+    top = _top(rows, high)
+    if first % columns == 0 and (last + 1) % columns == 0:  # whole rows
+        tall = (last - first + 1) // columns * high
+        return [*parts, _chosen(x, top + first // columns * high, columns * wide, tall)]
     for row in range(first // columns, last // columns + 1):
         start, end = max(first, row * columns), min(last, row * columns + columns - 1)
         left = x + start % columns * wide
-        parts.append(_chosen(left, _top(rows, high) + row * high, (end - start + 1) * wide, high))
+        parts.append(_chosen(left, top + row * high, (end - start + 1) * wide, high))
     return parts
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WRAP = 32  # elements in a row of an array of one dimension
 MOST = 36  # rows and columns that are drawn: a padded tile of 32 x 33 fits
 FEWEST_ROWS = 16  # of a larger array
-LEFT, TOP = 44.0, 42.0
+LEFT, TOP = 44.0, 56.0
 SIDE = 324.0  # of the drawn part
 LARGEST_CELL, NUMBERED_CELL = 22.0, 16.0
 GAP = 6.0
@@ -208,8 +208,9 @@ class Window:
         across, down = self._starts(self.columns, LEFT, wide), self._starts(self.rows, TOP, high)
         x = {c: start + (c - run.start) * wide for run, start in across for c in run}
         y = {r: start + (r - run.start) * high for run, start in down for r in run}
-        size = min(13.0, 13 * (LEFT + SIDE) / (7.9 * len(self.heading())))
-        parts = [write(0, 14, self.heading(), size=size, bold=True)]
+        name, _, what = self.heading().partition(": ")
+        parts = [write(0, 14, name, size=fitting(name, 13.0, LEFT + SIDE), bold=True)]
+        parts.append(write(0, 30, what, size=fitting(what, 11.5, LEFT + SIDE), fill=QUIET))
         parts += self._ground(across, down)
         seen = [(x[c], y[r]) for r, c in sorted(self.moved) if r in y and c in x]
         parts += hatched(seen, wide, high)
@@ -254,9 +255,10 @@ class Window:
         for run, y in down:
             for number in run:
                 at = y + (number - run.start + 0.5) * high
-                if (number == run.start or number % every == 0) and at - last >= 10:
+                if (number == run.start or number % every == 0) and at - last >= 12:
                     name = self.layout.row_name(number)
-                    parts.append(write(LEFT - 6, at + 4, name, size=10.5, fill=QUIET, anchor="end"))
+                    size = fitting(name, 10.5, LEFT - 8)
+                    parts.append(write(LEFT - 6, at + 4, name, size=size, fill=QUIET, anchor="end"))
                     last = at
         if self.left_out:
             bottom = self.height - 6
@@ -265,9 +267,15 @@ class Window:
         return parts
 
 
+def fitting(text: str, size: float, room: float) -> float:
+    """Return a size of letters, at most `size`, with which a text is no wider than `room`."""
+    return min(size, room / (0.62 * max(1, len(text))))
+
+
 def lane_label(x: float, y: float, lanes: tuple[int, ...], size: float = 9.5) -> str:
     """Write a lane's number, or how many lanes there are ("32×"), centred in a dark cell."""
     said = str(lanes[0]) if len(lanes) == 1 else f"{len(lanes)}×"
+    size *= 0.85 if len(said) > 2 else 1
     return write(x, y + size * 0.36, said, size=size, fill=PAPER, anchor="middle", bold=True)
 
 

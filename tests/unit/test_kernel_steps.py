@@ -67,6 +67,14 @@ def histogram(x, counts):
 
 
 @cuda.jit
+def one_flag(out):
+    flag = cuda.shared.array(1, float32)
+    flag[0] = 1
+    cuda.syncthreads()
+    out[0] = flag[0]
+
+
+@cuda.jit
 def add_one(x, y):
     i = cuda.grid(1)
     x[i] += 1
@@ -188,6 +196,16 @@ class TestWhatIsSaid:
         assert sentence(store).endswith("2 wavefronts: no bank conflict, 8-byte elements go by half-warps")
         assert (load.cost, conflict(load), bytes_used(load)) == (4, 2, 256)
         assert sentence(load).endswith("4 wavefronts: a 2-way bank conflict")
+
+    def test_only_a_load_is_a_broadcast(self):
+        same = recorded(histogram, 1, 32, np.zeros(32, np.int32), np.zeros(3, np.int32))
+        assert sentence(same[1]).endswith(
+            "1 sector: all lanes update one element; 32 lanes want one element and take turns"
+        )
+        said = [sentence(step) for step in recorded(one_flag, 1, 32, zeros(1))]
+        assert said[0].endswith("1 wavefront: all lanes write one element")
+        assert said[2].endswith("1 wavefront: a broadcast")
+        assert said[3].endswith("1 sector: all lanes write one element")
 
     def test_lanes_of_an_atomic_take_turns(self):
         said = views.gpu_steps(*LAUNCHES["histogram"])
