@@ -1,4 +1,4 @@
-"""Kernels with known results, faults and counts under the GPU tracer: the same kernels a plain model judges."""
+"""Kernels with known results, faults and counts under the GPU tracer: those that a plain model judges too."""
 
 import pytest
 from gpu_kernels.case import SEED
