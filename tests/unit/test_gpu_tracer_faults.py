@@ -360,9 +360,14 @@ def slices_too_often(x):
     x[0] = y[0]
 
 
-@pytest.mark.parametrize("kernel", [adds_to_an_array, uses_nothing, slices_too_often])
+@cuda.jit
+def stores_a_type(x):
+    x[0] = float32  # fails
+
+
+@pytest.mark.parametrize("kernel", [adds_to_an_array, uses_nothing, slices_too_often, stores_a_type])
 def test_what_makes_no_sense_is_one_sentence_with_its_line(kernel):
-    with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced") as caught:
+    with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced|is stored as an element") as caught:
         trace(kernel, 1, 32, np.zeros(64))
     assert (caught.value.file, caught.value.line) == (__file__, line_of(kernel, "fails"))
 
@@ -455,3 +460,35 @@ def test_a_branch_may_end_with_nothing_after_a_return():
     x = np.zeros(32)
     trace(ends_with_nothing, 1, 32, x)
     assert x.tolist() == [1] * 6 + [0] * 26
+
+
+# -- numbers that all threads share --------------------------------------------------------------------------
+
+
+@cuda.jit
+def of_one_number(x, number, out):
+    i = cuda.grid(1)
+    out[i, 0], out[i, 1], out[i, 2] = -x[i], -x[0], -number
+    out[i, 3], out[i, 4], out[i, 5] = ~x[i], ~x[0], ~number
+    out[i, 6], out[i, 7], out[i, 8] = x[i] - 9, x[0] - 9, number - 9
+    out[i, 9], out[i, 10], out[i, 11] = abs(x[i]), abs(x[0]), abs(number)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int8, np.int32, np.int64])
+def test_a_number_that_all_threads_share_is_computed_with_like_one_of_each(dtype):
+    x, out = np.full(32, 5, dtype), np.zeros((32, 12))
+    trace(of_one_number, 1, 32, x, dtype(5), out)
+    for first in (0, 3, 6, 9):
+        assert (out[:, first : first + 3] == out[0, first]).all()
+    assert out[0, 6] == -4
+
+
+@cuda.jit
+def adds_atomically(x):
+    cuda.atomic.add(x, 0, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.bool_, np.float16])
+def test_atomics_on_what_has_none_are_refused(dtype):
+    with pytest.raises(NotTraceable, match="does not work on numbers of type"):
+        trace(adds_atomically, 1, 32, np.zeros(1, dtype))

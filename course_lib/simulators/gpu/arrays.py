@@ -76,11 +76,6 @@ class DeviceArray:
         """Return 'global' or 'shared'."""
         return self.storage.space
 
-    @property
-    def size(self) -> int:
-        """Return the number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
     def sliced(self, parts: tuple) -> DeviceArray:
         """Return a view; `parts` holds slices and integers that are the same for all lanes."""
         key = tuple((p.start, p.stop, p.step) if isinstance(p, slice) else p for p in parts)

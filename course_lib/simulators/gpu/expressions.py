@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,7 @@ import numpy as np
 from course_lib.simulators.gpu import intrinsics, numbers
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.regions import Region, Regions
-from course_lib.simulators.gpu.source import (
-    NOTHING,
-    Source,
-    called_by_name,
-    cuda_path,
-    is_device_function,
-)
+from course_lib.simulators.gpu.source import NOTHING, Source, cuda_path, dtype_of, is_device_function
 from course_lib.simulators.gpu.uses import Roots, Uses
 
 _EXPRESSIONS = {
@@ -192,7 +185,7 @@ class Expressions:
             return self.constant(tuple(map(numbers.scalar, value)))
         if isinstance(value, np.ndarray):
             return self.program.bind("const", lambda machine: intrinsics.constant_array(name, value))
-        dtype = _dtype_of(value)
+        dtype = dtype_of(value)
         if dtype is not None:
             return self.constant(dtype)
         return self.refuse(
@@ -279,140 +272,6 @@ class Expressions:
             return self.global_value(node, value, ast.unparse(node))
         return f"L.attribute({self.expression(node.value)}, {node.attr!r})"
 
-    # -- calls ---------------------------------------------------------------------------------------------
-
-    def of_Call(self, node: ast.Call) -> str:
-        path = self.path(node.func)
-        if path:
-            return self.cuda_call(node, path)
-        target = self.static(node.func)
-        if target is NOTHING:
-            self.refuse(node, f"{ast.unparse(node.func)}() is not a function that a traced kernel can call.")
-        if is_device_function(target):
-            return self.device_call(node, target)
-        dtype = _dtype_of(target)
-        if dtype is not None:
-            return self.cast(node, dtype)
-        function = _function_of(target)
-        if function is None:
-            self.refuse(node, self.not_callable(node, target))
-        return self.plain_call(node, function)
-
-    def not_callable(self, node: ast.Call, target: Any) -> str:
-        name = ast.unparse(node.func)
-        if isinstance(target, types.FunctionType) and not target.__module__.startswith("numpy"):
-            return (
-                f"{name} is a plain Python function: give it @cuda.jit(device=True) to call it in a kernel."
-            )
-        return f"{name}() is not supported in a traced kernel."
-
-    def arguments(self, node: ast.Call) -> list[str]:
-        return [self.expression(argument) for argument in node.args]
-
-    def plain_call(self, node: ast.Call, function: Callable) -> str:
-        if node.keywords:
-            self.refuse(node, f"{ast.unparse(node.func)}() takes no arguments by name in a traced kernel.")
-        name = self.constant(function)
-        return f"L.call({name}, {', '.join(['m', *self.arguments(node)])})"
-
-    def cast(self, node: ast.Call, dtype: np.dtype) -> str:
-        if len(node.args) != 1 or node.keywords:
-            self.refuse(node, f"{ast.unparse(node.func)}() converts one number.")
-        return f"L.cast({self.arguments(node)[0]}, {self.constant(dtype)})"
-
-    def cuda_call(self, node: ast.Call, path: str) -> str:
-        if path in ("shared.array", "local.array", "const.array_like"):
-            return self.array_call(node, path)
-        if path in intrinsics.ATOMIC:
-            if not node.args:
-                self.refuse(node, f"cuda.{path} needs an array.")
-            site = self.access(node, node.args[0], "atomic")
-            function = self.constant(intrinsics.ATOMIC[path])
-            return f"L.call({function}, {', '.join(['m', site, *self.arguments(node)])})"
-        if path in intrinsics.CUDA:
-            return self.plain_call(node, intrinsics.CUDA[path])
-        if path.startswith("cg."):
-            self.refuse(node, "cooperative groups need all blocks at once, which lockstep does not have.")
-        dtype = _dtype_of(self.static(node.func))
-        if dtype is not None:
-            return self.cast(node, dtype)
-        return self.refuse(node, f"cuda.{path} is not supported in a traced kernel.")
-
-    def array_call(self, node: ast.Call, path: str) -> str:
-        given = dict(zip(("shape", "dtype"), node.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        name = self.target_name or path.split(".")[0]
-        if path == "const.array_like":
-            if len(node.args) != 1:
-                self.refuse(node, "cuda.const.array_like takes one array.")
-            return self.expression(node.args[0])
-        if set(given) - {"alignment"} != {"shape", "dtype"}:
-            self.refuse(node, f"cuda.{path} takes a shape and a dtype.")
-        dtype = _dtype_of(self.static(given["dtype"]))
-        element = f"L.dtype_of({self.expression(given['dtype'])})" if dtype is None else self.constant(dtype)
-        place = self.constant((self.name, node.lineno, node.col_offset))
-        method = "shared_array" if path == "shared.array" else "local_array"
-        shape = f"L.shape_of({self.expression(given['shape'])})"
-        return f"L.{method}({place}, {name!r}, {shape}, {element})"
-
-    def device_call(self, node: ast.Call, target: Any) -> str:
-        source = Source(target)
-        positional = self.arguments(node)
-        named = {keyword.arg: self.expression(keyword.value) for keyword in node.keywords}
-        if None in named:
-            self.refuse(node, "** is not supported in a traced kernel.")
-        values = called_by_name(self.refuse, source, positional, named, node)
-        texts = [
-            self.constant(numbers.scalar(source.defaults[name])) if value is NOTHING else value
-            for name, value in zip(source.parameters, values, strict=True)
-        ]
-        name = self.program.add(source, node)
-        given = dict(zip(source.parameters, node.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        for place, parameter in enumerate(source.parameters):
-            if parameter in given and (roots := self.roots.of(given[parameter])):
-                self.uses.handed_on.append((name, place, roots))
-        call = f"{name}({', '.join(['m', *texts])})"
-        return f"L.back({self.source.file!r}, {node.lineno}, {call})"
-
 
 def has_slice(node: ast.expr) -> bool:
     return any(isinstance(part, ast.Slice) for part in (node.elts if isinstance(node, ast.Tuple) else [node]))
-
-
-def _function_of(target: Any) -> Callable | None:
-    """Return what a function of math, NumPy or Python does to lanes."""
-    try:
-        if target in intrinsics.BUILTIN:
-            return intrinsics.BUILTIN[target]
-    except TypeError:  # not hashable
-        return None
-    name = getattr(target, "__name__", "")
-    if getattr(target, "__module__", "") == "math":
-        return intrinsics.MATH.get(name)
-    if isinstance(target, np.ufunc) or getattr(target, "__module__", "").startswith("numpy"):
-        return intrinsics.NUMPY.get(name) or intrinsics.MATH.get(name.replace("arc", "a"))
-    if target is print:
-        return intrinsics.ignored
-    return None
-
-
-def _dtype_of(value: Any) -> np.dtype | None:
-    """Return the NumPy type that a type stands for: float, np.float32, numba.float32, dtype('f4')."""
-    if value in _PYTHON_TYPES if isinstance(value, type) else False:
-        return _PYTHON_TYPES[value]
-    if isinstance(value, np.dtype):
-        return value
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return np.dtype(value)
-    if type(value).__module__.startswith(("numba.", "numba_cuda.")):
-        from numba.np.numpy_support import as_dtype
-
-        try:
-            return as_dtype(value)
-        except NotImplementedError:
-            return None
-    return None
-
-
-_PYTHON_TYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}

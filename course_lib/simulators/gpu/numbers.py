@@ -1,9 +1,9 @@
 """Arithmetic on lanes with Numba's types.
 
-A value is either the same for all lanes (a Python int or bool, a NumPy float) or a vector with an element for
-each lane. Numba's rules differ from NumPy's: integers are as wide as a pointer (signed as soon as one operand
-is), a float32 with an integer of more than 16 bits makes a float64, and a literal like 0.5 is a float64.
-Vectors are never changed in place, so the same object always means the same numbers.
+A value is either the same for all lanes (a Python int or bool, a NumPy unsigned integer or float) or a vector
+with an element for each lane. Numba's rules differ from NumPy's: integers are as wide as a pointer (signed as
+soon as one operand is), a float32 with an integer of more than 16 bits makes a float64, and a literal such as
+0.5 is a float64. Vectors are never changed in place, so the same object always means the same numbers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def scalar(value: Any) -> Value:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, np.unsignedinteger):
-        return np.uint64(value)
+        return value  # with its width, which a minus before it shows
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float) and not isinstance(value, np.floating):
@@ -85,6 +85,8 @@ def widened(value: Value) -> Value:
             return value.astype(np.uint64)
     elif type(value) is bool:
         return int(value)
+    elif isinstance(value, np.unsignedinteger):
+        return np.uint64(value)
     return value
 
 
@@ -125,7 +127,7 @@ def _is_single(value: Value) -> bool:
 
 def _is_short(value: Value) -> bool:
     """Whether a float32 holds every number of this type: 8 or 16 bits, or a truth value."""
-    if type(value) is np.ndarray:
+    if type(value) is np.ndarray or isinstance(value, np.unsignedinteger):
         return value.dtype.kind in "iub" and value.dtype.itemsize <= 2
     return type(value) is bool
 
@@ -313,7 +315,7 @@ def cast(value: Value, dtype: np.dtype) -> Value:
         bits = 8 * dtype.itemsize
         number &= (1 << bits) - 1
         if dtype.kind == "u":
-            return np.uint64(number)
+            return dtype.type(number)
         return number - (1 << bits) if number >> (bits - 1) else number
     return dtype.type(value)
 

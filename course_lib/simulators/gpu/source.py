@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from course_lib.simulators.gpu.refusal import NotTraceable
 
 NOTHING = object()
@@ -143,3 +145,24 @@ def called_by_name(call: Callable, source: Source, positional: list, named: dict
         if name not in values and name not in source.defaults:
             call(node, f"{source.name} is called without its argument {name!r}.")
     return [values.get(name, NOTHING) for name in source.parameters]
+
+
+def dtype_of(value: Any) -> np.dtype | None:
+    """Return the NumPy type that a type stands for: float, np.float32, numba.float32, dtype('f4')."""
+    if value in _PYTHON_TYPES if isinstance(value, type) else False:
+        return _PYTHON_TYPES[value]
+    if isinstance(value, np.dtype):
+        return value
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value)
+    if type(value).__module__.startswith(("numba.", "numba_cuda.")):
+        from numba.np.numpy_support import as_dtype
+
+        try:
+            return as_dtype(value)
+        except NotImplementedError:
+            return None
+    return None
+
+
+_PYTHON_TYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}

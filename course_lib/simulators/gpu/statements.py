@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from course_lib.simulators.gpu.expressions import Expressions, has_slice
+from course_lib.simulators.gpu.calls import Calls
+from course_lib.simulators.gpu.expressions import has_slice
 from course_lib.simulators.gpu.regions import may_leave
 
 _STATEMENTS = {
@@ -24,7 +25,7 @@ _STATEMENTS = {
 }
 
 
-class Writer(Expressions):
+class Writer(Calls):
     """Writes one function."""
 
     def text(self) -> str:
