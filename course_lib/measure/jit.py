@@ -74,6 +74,6 @@ def made_from() -> str:
     known = hashlib.sha256(repr((hardware.simd(), hardware.caches())).encode())
     package = Path(__file__).parent.parent
     for room in ("circles", "measure", "simulators"):
-        for file in sorted((package / room).glob("*.py")):
+        for file in sorted((package / room).rglob("*.py")):
             known.update(file.read_bytes())
     return known.hexdigest()

@@ -1,0 +1,220 @@
+"""The arrays a kernel sees: global memory (the arguments), shared, local and constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from course_lib.simulators.gpu import numbers, races
+from course_lib.simulators.gpu.numbers import Value
+from course_lib.simulators.gpu.refusal import NotTraceable
+
+#: unsigned integers that carry the bits of an element without looking at them
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+MOST_SLICES = 1024  # of one array, kept for when the kernel makes them again
+
+
+class Storage:
+    """A piece of memory that arrays lie in, and what is known of who touched it.
+
+    `unit` is the number of bytes that one shadow stands for, `start` and `end` are addresses of global memory
+    and `owners` the arrays that keep it alive; `written` says of shared memory what has been
+    written since the block began.
+    """
+
+    def __init__(
+        self, space: str, memory: np.ndarray, unit: int, start: int = 0, owners: Sequence[np.ndarray] = ()
+    ) -> None:
+        self.space, self.memory, self.unit = space, memory, unit
+        self.start, self.end, self.owners = start, start + memory.nbytes, owners
+        self.shadow: np.ndarray | None = None
+        self.written: np.ndarray | None = None
+        self.unwritten = 0
+        self.log: list[tuple] = []  # shared memory: accesses since the last barrier
+        self.has_stores = False  # and whether one of them, logged or compared already, writes
+
+    def watch(self, is_loaded: bool, has_atomics: bool) -> None:
+        """Have every access compared with those before it."""
+        self.shadow = races.shadow(-(-self.memory.nbytes // self.unit), is_loaded, has_atomics)
+
+    def expect_writes(self, units: int) -> None:
+        """Have reads of what nobody has written reported, until so many units have been."""
+        self.written = np.zeros(self.memory.nbytes // self.unit, np.bool_)
+        self.unwritten = units
+
+
+class DeviceArray:
+    """An array in global or shared memory: element strides into the storage's typed memory."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        dtype: np.dtype,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int = 0,
+        block_size: int = 0,
+        is_writable: bool = True,
+    ) -> None:
+        if len(shape) > 3:
+            raise NotTraceable(f"{name} has {len(shape)} dimensions, but the tracer follows at most 3.")
+        self.storage, self.name, self.dtype = storage, name, dtype
+        self.shape, self.strides, self.offset = shape, strides, offset
+        self.block_size, self.is_writable = block_size, is_writable
+        self.item_bytes = dtype.itemsize
+        typed = storage.memory[: storage.memory.nbytes // self.item_bytes * self.item_bytes]
+        self.typed = typed.view(dtype)
+        self.bits = typed.view(_BITS[self.item_bytes]) if self.item_bytes in _BITS else None
+        self.all_strides = np.array((*strides, 0, 0, 0)[:3], np.int64)
+        self.unit_ratio = self.item_bytes // storage.unit
+        self._slices: dict[tuple, DeviceArray] = {}
+
+    @property
+    def space(self) -> str:
+        """Return 'global' or 'shared'."""
+        return self.storage.space
+
+    def sliced(self, parts: tuple) -> DeviceArray:
+        """Return a view; `parts` holds slices and integers that are the same for all lanes."""
+        key = tuple((p.start, p.stop, p.step) if isinstance(p, slice) else p for p in parts)
+        if key not in self._slices:
+            if len(self._slices) >= MOST_SLICES:  # kept only to save time
+                self._slices.clear()
+            offset, shape, strides = self.offset, [], []
+            for part, size, stride in zip(parts, self.shape, self.strides, strict=False):
+                if isinstance(part, slice):
+                    start, stop, step = part.indices(size)
+                    offset += start * stride
+                    shape.append(len(range(start, stop, step)))
+                    strides.append(step * stride)
+                else:
+                    offset += part % size * stride
+            shape += self.shape[len(parts) :]
+            strides += self.strides[len(parts) :]
+            self._slices[key] = DeviceArray(
+                self.storage,
+                self.name,
+                self.dtype,
+                tuple(shape),
+                tuple(strides),
+                offset,
+                self.block_size,
+                self.is_writable,
+            )
+        return self._slices[key]
+
+
+class Part:
+    """An array with its first indices given: A[i], of which A[i][j] is an element."""
+
+    def __init__(self, array: DeviceArray | LocalArray, prefix: tuple) -> None:
+        self.array, self.prefix = array, prefix
+        self.shape, self.dtype, self.name = array.shape[len(prefix) :], array.dtype, array.name
+
+
+class LocalArray:
+    """A thread's own array: a vector over the lanes for each element (registers, if the compiler unrolls).
+
+    As soon as lanes index it differently it is kept as a matrix (elements, lanes). `partly` holds the lanes
+    that have written a cell, if they are not all, and `known` the lanes that have written an element of the
+    matrix.
+    """
+
+    space = "local"
+
+    def __init__(self, name: str, dtype: np.dtype, shape: tuple[int, ...], lanes: int) -> None:
+        self.name, self.dtype, self.shape, self.lanes = name, dtype, shape, lanes
+        self.cells: dict[tuple[int, ...], Value] = {}
+        self.partly: dict[tuple[int, ...], np.ndarray] = {}
+        self.matrix: np.ndarray | None = None
+        self.known: np.ndarray | None = None
+
+    def row(self, index: tuple) -> Value:
+        """Return the number of an element within the array, for each lane where they differ."""
+        number: Value = 0
+        for i, size in zip(index, self.shape, strict=True):
+            number = numbers.plain(numbers.add(numbers.BINARY["Mult"](number, size), i))
+        return number
+
+    def as_matrix(self) -> np.ndarray:
+        """Return the elements as (elements, lanes), from now on the only form."""
+        if self.matrix is None:
+            self.matrix = np.zeros((int(np.prod(self.shape)), self.lanes), self.dtype)
+            self.known = np.zeros(self.matrix.shape, np.bool_)
+            for index, value in self.cells.items():
+                number = np.ravel_multi_index(index, self.shape)
+                self.matrix[number], self.known[number] = value, self.partly.get(index, True)
+            self.cells.clear()
+        return self.matrix
+
+
+class ConstantArray:
+    """Read-only numbers known when the kernel is compiled."""
+
+    space = "constant"
+
+    def __init__(self, name: str, values: np.ndarray) -> None:
+        self.name, self.values, self.dtype, self.shape = name, values, values.dtype, values.shape
+
+
+ARRAYS = (DeviceArray, LocalArray, ConstantArray, Part)
+#: what a variable may hold that is no number
+OBJECTS = (*ARRAYS, np.dtype, str)
+
+
+def storages(arrays: Iterable[np.ndarray]) -> list[Storage]:
+    """Return the pieces of memory that the arguments lie in; what overlaps is one piece."""
+    found: list[Storage] = []
+    spans = [(*_span(owner := _owner(array)), array.itemsize, owner) for array in arrays]
+    for start, end, unit, owner in sorted(spans, key=lambda span: span[:2]):
+        before = found[-1] if found else None
+        if before is not None and start < max(before.end, before.start + 1):
+            owners, start = [*before.owners, owner], before.start
+            end, unit = max(end, before.end), min(unit, before.unit)
+            found.pop()
+        else:
+            owners = [owner]
+        found.append(Storage("global", np.asarray(_Bytes(start, end)), unit, start, owners))
+    return found
+
+
+def global_array(name: str, array: np.ndarray, storages: list[Storage]) -> DeviceArray:
+    """Return an argument as a kernel sees it; arguments that are views of one array share its storage."""
+    if array.dtype.kind not in "biufc" or array.itemsize > 16:
+        raise NotTraceable(f"{name} is an array of {array.dtype}, but the tracer follows plain numbers only.")
+    owned = _span(_owner(array))[0]
+    storage = next(s for s in storages if s.start <= owned < max(s.end, s.start + 1))
+    first = array.__array_interface__["data"][0] if array.size else storage.start
+    if any(stride % array.itemsize for stride in array.strides) or (first - storage.start) % array.itemsize:
+        raise NotTraceable(f"{name}: its elements do not lie at multiples of their size; pass a copy of it.")
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    offset = (first - storage.start) // array.itemsize
+    return DeviceArray(
+        storage, name, array.dtype, array.shape, strides, offset, is_writable=array.flags.writeable
+    )
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _span(owner: np.ndarray) -> tuple[int, int]:
+    """Return the addresses where an array's memory starts and ends."""
+    start, end = np.lib.array_utils.byte_bounds(owner)
+    return (start, end) if owner.size else (start, start)
+
+
+class _Bytes:
+    """Memory from one address to another, as NumPy takes it; who owns it must be kept alive."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "data": (start, False),
+            "shape": (end - start,),
+        }

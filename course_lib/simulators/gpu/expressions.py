@@ -1,0 +1,277 @@
+"""Expressions of a kernel, rewritten for lanes in lockstep."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+import numpy as np
+
+from course_lib.simulators.gpu import intrinsics, numbers
+from course_lib.simulators.gpu.masks import Branch, Mask
+from course_lib.simulators.gpu.regions import Region, Regions
+from course_lib.simulators.gpu.source import NOTHING, Source, cuda_path, dtype_of, is_device_function
+from course_lib.simulators.gpu.uses import Roots, Uses
+
+_EXPRESSIONS = {
+    "ListComp": "a list comprehension",
+    "SetComp": "a comprehension",
+    "DictComp": "a comprehension",
+    "GeneratorExp": "a generator expression",
+    "Lambda": "lambda",
+    "List": "a list",
+    "Dict": "a dict",
+    "Set": "a set",
+    "JoinedStr": "an f-string",
+    "Starred": "*",
+    "NamedExpr": ":=",
+    "Yield": "yield",
+    "Await": "await",
+}
+
+
+class _Op:
+    """An operator at its place: it counts FLOPs, and remembers the last result if that was an index.
+
+    A complex product is 6 FLOPs (4 products, 2 sums), every other complex operation 2 at least.
+    """
+
+    __slots__ = ("_a", "_b", "_complex_flops", "_function", "_result", "_signed", "_tally", "_unsigned")
+
+    def __init__(self, name: str, tally: Any) -> None:
+        self._function = numbers.BINARY.get(name) or numbers.COMPARE[name]
+        self._complex_flops, self._tally = 6 if name == "Mult" else 2, tally
+        self._a = self._b = self._result = self._unsigned = self._signed = None
+
+    def __call__(self, m: Mask, a: Any, b: Any) -> Any:
+        if a is self._a and b is self._b:
+            return self._result
+        if (
+            type(b) is int
+            and type(a) is np.ndarray
+            and a.dtype == np.uint64
+            and self._function is numbers.add
+        ):
+            a = self._as_signed(a)  # what an unsigned number and a Python integer make
+        result = self._function(a, b)
+        if type(result) is np.ndarray:
+            if result.dtype.kind == "f":
+                self._tally.flops += m.count
+            elif result.dtype.kind == "c":
+                self._tally.flops += m.count * self._complex_flops
+            else:
+                self._a, self._b, self._result = a, b, result
+        elif isinstance(result, np.floating):
+            self._tally.flops += m.count
+        elif isinstance(result, np.complexfloating):
+            self._tally.flops += m.count * self._complex_flops
+        return result
+
+    def _as_signed(self, vector: np.ndarray) -> np.ndarray:
+        """Return the same view of the same vector every time: what is known of its elements stays known."""
+        if vector is not self._unsigned:
+            self._unsigned, self._signed = vector, vector.view(np.int64)
+        return self._signed
+
+
+class Expressions:
+    """Writes the expressions of one function."""
+
+    def __init__(self, program: Any, source: Source, name: str, is_kernel: bool) -> None:
+        self.program, self.source, self.name, self.is_kernel = program, source, name, is_kernel
+        self.regions = Regions(source.node)
+        self.locals = set(self.regions.names)
+        self.lines: list[str] = []
+        self.indent = 1
+        self.region: Region = self.regions.root
+        self.loops: list[str] = []
+        self.count = 0
+        self.target_name = ""
+        self.uses = Uses(source.parameters)
+        self.roots = Roots(source.node, self.makes_no_array)
+
+    def makes_no_array(self, function: ast.expr) -> bool:
+        """Whether a call gives something else than one of the parameters."""
+        return not is_device_function(self.static(function))
+
+    def access(self, node: ast.AST, array: ast.expr, kind: str) -> str:
+        """Note an access to an array; return the name of its place."""
+        self.uses.direct |= {(root, kind) for root in self.roots.of(array)}
+        return self.program.site(node.lineno, kind)
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"_{prefix}{self.count}"
+
+    def refuse(self, node: ast.AST, sentence: str) -> None:
+        self.source.refuse(node, sentence)
+
+    def static(self, node: ast.expr) -> Any:
+        """Return what an expression means that is the same for every launch; NOTHING if it is not."""
+        if isinstance(node, ast.Name):
+            return NOTHING if node.id in self.locals else self.source.lookup(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.static(node.value)
+            if isinstance(owner, types.ModuleType | type):
+                return getattr(owner, node.attr, NOTHING)
+        return NOTHING
+
+    def path(self, node: ast.expr) -> str | None:
+        """Return the dotted name of something of numba.cuda: 'shared.array', 'threadIdx.x'."""
+        if isinstance(node, ast.Name):
+            value = self.static(node)
+            return None if value is NOTHING else cuda_path(value)
+        if isinstance(node, ast.Attribute):
+            owner = self.path(node.value)
+            if owner is not None:
+                return f"{owner}.{node.attr}" if owner else node.attr
+            value = self.static(node)
+            if isinstance(value, types.ModuleType):
+                return cuda_path(value)
+        return None
+
+    # -- expressions ---------------------------------------------------------------------------------------
+
+    def expression(self, node: ast.expr) -> str:
+        """Return the text of an expression."""
+        method = getattr(self, f"of_{type(node).__name__}", None)
+        if method is None:
+            what = _EXPRESSIONS.get(type(node).__name__, type(node).__name__)
+            self.refuse(node, f"{what} is not supported in a traced kernel.")
+        return method(node)
+
+    def constant(self, value: Any) -> str:
+        return self.program.bind("k", lambda machine: value)
+
+    def branch(self, node: ast.AST) -> str:
+        line = node.lineno
+        return self.program.bind("branch", lambda machine: Branch(line))
+
+    def operator(self, op: ast.operator | ast.cmpop) -> str:
+        name = type(op).__name__
+        return self.program.bind("op", lambda machine: _Op(name, machine.tally))
+
+    def of_Constant(self, node: ast.Constant) -> str:
+        if isinstance(node.value, bool | int):
+            return repr(node.value)
+        if isinstance(node.value, float | complex):
+            return self.constant(numbers.scalar(node.value))
+        return self.refuse(node, f"{node.value!r} is not supported in a traced kernel: it is no number.")
+
+    def name_of(self, node: ast.Name) -> str:
+        """Return the text of a local variable that is read."""
+        if not self.regions.home(node.id)[1] or node.id not in self.locals:
+            return f"L.defined(m, v_{node.id}, {node.id!r})"
+        return f"v_{node.id}"
+
+    def of_Name(self, node: ast.Name) -> str:
+        if node.id in self.locals:
+            return self.name_of(node)
+        value = self.source.lookup(node.id)
+        if value is NOTHING:
+            self.refuse(node, f"{node.id} is not defined.")
+        return self.global_value(node, value, node.id)
+
+    def global_value(self, node: ast.expr, value: Any, name: str) -> str:
+        if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+            return self.constant(numbers.scalar(value))
+        if isinstance(value, tuple):
+            return self.constant(tuple(map(numbers.scalar, value)))
+        if isinstance(value, np.ndarray):
+            return self.program.bind("const", lambda machine: intrinsics.constant_array(name, value))
+        dtype = dtype_of(value)
+        if dtype is not None:
+            return self.constant(dtype)
+        return self.refuse(
+            node, f"{name} is a {type(value).__name__}, which a traced kernel cannot use as a value."
+        )
+
+    def of_Tuple(self, node: ast.Tuple) -> str:
+        return "(" + "".join(f"{self.expression(element)}, " for element in node.elts) + ")"
+
+    def of_BinOp(self, node: ast.BinOp) -> str:
+        if type(node.op).__name__ not in numbers.BINARY:
+            self.refuse(node, f"the operator {type(node.op).__name__} is not supported in a traced kernel.")
+        op = self.operator(node.op)
+        return f"{op}(m, {self.expression(node.left)}, {self.expression(node.right)})"
+
+    def of_UnaryOp(self, node: ast.UnaryOp) -> str:
+        operand = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            return f"L.negated({operand})"
+        function = numbers.UNARY[type(node.op).__name__]
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            return self.constant(function(numbers.scalar(node.operand.value)))
+        return f"{self.constant(function)}({operand})"
+
+    def of_Compare(self, node: ast.Compare) -> str:
+        for op in node.ops:
+            if type(op).__name__ not in numbers.COMPARE:
+                self.refuse(node, f"{type(op).__name__} is not supported in a traced kernel.")
+        left, parts = self.expression(node.left), []
+        for number, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            text = self.expression(right)
+            if number + 1 < len(node.ops):
+                held = self.fresh("c")
+                text = f"({held} := {text})"
+            parts.append(f"{self.operator(op)}(m, {left}, {text})")
+            left = held if number + 1 < len(node.ops) else ""
+        if len(parts) == 1:
+            return parts[0]
+        return f"L.all_together({', '.join(parts)})"
+
+    def of_BoolOp(self, node: ast.BoolOp) -> str:
+        first, *others = (self.expression(value) for value in node.values)
+        terms = ", ".join(f"lambda m: {other}" for other in others)
+        method = "all_of" if isinstance(node.op, ast.And) else "any_of"
+        return f"L.{method}(m, {first}, {terms})"
+
+    def of_IfExp(self, node: ast.IfExp) -> str:
+        parts = (self.expression(part) for part in (node.test, node.body, node.orelse))
+        condition, one, other = parts
+        return f"L.choose({self.branch(node)}, m, {condition}, lambda m: {one}, lambda m: {other})"
+
+    def of_Subscript(self, node: ast.Subscript) -> str:
+        array, index = self.expression(node.value), self.index(node.slice)
+        if has_slice(node.slice):
+            return f"L.sliced(m, {array}, {index})"
+        return f"L.load({self.access(node, node.value, 'load')}, m, {array}, {index})"
+
+    def index(self, node: ast.expr) -> str:
+        """Return the text of an index as a tuple."""
+        if isinstance(node, ast.Tuple):
+            return "(" + "".join(f"{self.index_part(part)}, " for part in node.elts) + ")"
+        if isinstance(node, ast.Slice):
+            return f"({self.index_part(node)},)"
+        return f"L.as_index({self.expression(node)})"
+
+    def index_part(self, node: ast.expr) -> str:
+        if not isinstance(node, ast.Slice):
+            return self.expression(node)
+        edges = (self.expression(edge) if edge else "None" for edge in (node.lower, node.upper, node.step))
+        return f"slice({', '.join(edges)})"
+
+    def of_Attribute(self, node: ast.Attribute) -> str:
+        path = self.path(node)
+        if path:
+            if path in intrinsics.CUDA or path in intrinsics.ATOMIC:
+                self.refuse(
+                    node, f"cuda.{path} is handed on as a value; a traced kernel calls it by its name."
+                )
+            if path not in intrinsics.SPECIAL:
+                self.refuse(node, f"cuda.{path} is not supported in a traced kernel.")
+            return self.program.bind("special", lambda machine: intrinsics.special(machine, path))
+        value = self.static(node)
+        if value is not NOTHING:
+            return self.global_value(node, value, ast.unparse(node))
+        return f"L.attribute({self.expression(node.value)}, {node.attr!r})"
+
+
+def has_slice(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Slice) for part in (node.elts if isinstance(node, ast.Tuple) else [node]))

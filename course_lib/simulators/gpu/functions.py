@@ -1,0 +1,193 @@
+"""Functions of `math`, NumPy, Python and `numba.cuda` that compute with a lane's own numbers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course_lib.simulators.gpu import numbers
+from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.masks import Mask
+from course_lib.simulators.gpu.numbers import BINARY, Value
+
+
+def fma(machine: Machine, m: Mask, a: Value, b: Value, c: Value) -> Value:
+    """Return a * b + c (with two roundings here, one on the GPU)."""
+    machine.tally.flops += 2 * m.count
+    return BINARY["Add"](BINARY["Mult"](a, b), c)
+
+
+def selp(machine: Machine, m: Mask, condition: Value, one: Value, other: Value) -> Value:
+    """Return `one` where the condition holds and `other` elsewhere, without a branch."""
+    condition = numbers.truth(condition)
+    if type(condition) is bool:
+        return one if condition else other
+    return numbers.where(condition, numbers.plain(one), numbers.plain(other))
+
+
+def popc(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return the number of bits that are set."""
+    value = numbers.plain(value)
+    if type(value) is np.ndarray:
+        return np.bitwise_count(value & np.int64(0xFFFFFFFF) if _is_small(value) else value).astype(np.int64)
+    return (
+        (int(value) & (2**64 - 1)).bit_count()
+        if abs(value) >= 2**31
+        else (int(value) & 0xFFFFFFFF).bit_count()
+    )
+
+
+def _is_small(value: np.ndarray) -> bool:
+    """Whether all numbers fit 32 signed bits: then a negative one has 32 bits, as on the GPU."""
+    return value.dtype.kind == "i" and bool(np.all((value >= -(2**31)) & (value < 2**31)))
+
+
+def ffs(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return the place of the lowest bit that is set, from 1; 0 if there is none."""
+    value = numbers.vector(value, machine.lanes).astype(np.int64)
+    lowest = value & -value
+    return np.where(value == 0, 0, np.bitwise_count((lowest - 1).view(np.uint64)).astype(np.int64) + 1)
+
+
+def clz(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return the number of zero bits before the first that is set, of 32."""
+    value = numbers.vector(value, machine.lanes).astype(np.int64) & 0xFFFFFFFF
+    return 31 - np.floor(np.log2(np.maximum(value, 0.5))).astype(np.int64)
+
+
+def brev(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return the 32 bits in reverse order."""
+    value = numbers.vector(value, machine.lanes).astype(np.int64) & 0xFFFFFFFF
+    result = np.zeros_like(value)
+    for bit in range(32):
+        result |= ((value >> bit) & 1) << (31 - bit)
+    return result
+
+
+def cbrt(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return the cube root."""
+    return np.cbrt(_float(value))
+
+
+def _float(value: Value) -> Value:
+    value = numbers.widened(numbers.plain(value))
+    if numbers.kind(value) in "iu":
+        return value.astype(np.float64) if type(value) is np.ndarray else np.float64(value)
+    return value
+
+
+def _numpy(function: Callable) -> Callable:
+    def compute(machine: Machine, m: Mask, *values: Value) -> Value:
+        if len(values) == 2:
+            values = numbers.common(*values)
+        result = function(*map(_float, values))
+        return numbers.scalar(result) if not isinstance(result, np.ndarray) else result
+
+    return compute
+
+
+def _by_python(function: Callable) -> Callable:
+    table = np.vectorize(function, otypes=[np.float64])
+
+    def compute(machine: Machine, m: Mask, value: Value) -> Value:
+        value = _float(value)
+        result = table(np.where(m.lanes, value, 1.0) if type(value) is np.ndarray else value)
+        return result.astype(value.dtype) if type(value) is np.ndarray else value.dtype.type(result)
+
+    return compute
+
+
+def _whole(function: Callable) -> Callable:
+    def compute(machine: Machine, m: Mask, value: Value) -> Value:
+        value = numbers.plain(value)
+        if numbers.kind(value) in "iub":
+            return numbers.widened(value)
+        result = function(value)
+        return result.astype(np.int64) if type(result) is np.ndarray else int(result)
+
+    return compute
+
+
+def _extreme(function: Callable) -> Callable:
+    def compute(machine: Machine, m: Mask, *values: Value) -> Value:
+        if len(values) == 1 and isinstance(values[0], tuple):
+            values = values[0]
+        result = numbers.plain(values[0])
+        for value in values[1:]:
+            result = numbers.as_value(function(*numbers.common(result, value)))
+        return result
+
+    return compute
+
+
+def absolute(machine: Machine, m: Mask, value: Value) -> Value:
+    """Return |value|."""
+    value = numbers.plain(value)
+    if numbers.kind(value) == "u":  # in its own width, which a minus before it would show
+        return value
+    result = np.abs(numbers.widened(value))
+    return result if type(result) is np.ndarray else numbers.scalar(result)
+
+
+def length(machine: Machine, m: Mask, array: Any) -> Value:
+    """Return the length of an array's first dimension, or of a tuple."""
+    return len(array) if isinstance(array, tuple) else array.shape[0]
+
+
+MATH: dict[str, Callable] = {
+    **{
+        name: _numpy(getattr(np, name))
+        for name in ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh")
+    },
+    **{name: _numpy(getattr(np, name)) for name in ("cosh", "tanh", "fmod", "hypot", "copysign", "fabs")},
+    **{name: _numpy(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{name: _numpy(getattr(np, "arc" + name[1:])) for name in ("asin", "acos", "atan", "asinh", "acosh")},
+    "atanh": _numpy(np.arctanh),
+    "atan2": _numpy(np.arctan2),
+    "pow": lambda machine, m, a, b: BINARY["Pow"](_float(a), _float(b)),
+    "floor": _whole(np.floor),
+    "ceil": _whole(np.ceil),
+    "trunc": _whole(np.trunc),
+    "erf": _by_python(math.erf),
+    "erfc": _by_python(math.erfc),
+    "lgamma": _by_python(math.lgamma),
+    "gamma": _by_python(math.gamma),
+    "degrees": _numpy(np.degrees),
+    "radians": _numpy(np.radians),
+}
+
+NUMPY: dict[str, Callable] = {
+    **{name: MATH[name] for name in MATH if name not in ("floor", "ceil", "trunc", "pow")},
+    "floor": _numpy(np.floor),
+    "ceil": _numpy(np.ceil),
+    "trunc": _numpy(np.trunc),
+    "abs": absolute,
+    "absolute": absolute,
+    "minimum": _extreme(np.minimum),
+    "maximum": _extreme(np.maximum),
+    "power": lambda machine, m, a, b: BINARY["Pow"](a, b),
+    "sign": _numpy(np.sign),
+}
+
+BUILTIN: dict[Any, Callable] = {
+    builtins.min: _extreme(np.minimum),
+    builtins.max: _extreme(np.maximum),
+    builtins.abs: absolute,
+    builtins.len: length,
+    builtins.round: _whole(np.rint),
+    builtins.pow: lambda machine, m, a, b: BINARY["Pow"](a, b),
+}
+
+CUDA: dict[str, Callable] = {
+    "fma": fma,
+    "selp": selp,
+    "popc": popc,
+    "ffs": ffs,
+    "clz": clz,
+    "brev": brev,
+    "cbrt": cbrt,
+}

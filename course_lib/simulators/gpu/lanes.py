@@ -1,0 +1,291 @@
+"""The lanes of some blocks in lockstep: their places in the grid, and the control flow they go through.
+
+All threads of the blocks are lanes of one wide vector machine, block after block, each block padded to whole
+warps. Every method takes the mask of the lanes that execute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course_lib.simulators.gpu import numbers
+from course_lib.simulators.gpu.arrays import ARRAYS, OBJECTS
+from course_lib.simulators.gpu.loops import LaneLoop, SharedLoop, WhileLoop
+from course_lib.simulators.gpu.masks import Branch, Mask
+from course_lib.simulators.gpu.numbers import Value
+from course_lib.simulators.gpu.refusal import NotTraceable
+from course_lib.simulators.gpu.tally import Hazard, Tally
+
+WARP = 32
+
+
+class _Undefined:
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = _Undefined()
+
+
+class Partly:
+    """The value of a variable to which only some lanes have assigned one."""
+
+    __slots__ = ("mask", "value")
+
+    def __init__(self, value: Value, mask: Mask) -> None:
+        self.value, self.mask = value, mask
+
+
+class Lanes:
+    """The lanes of some blocks. `start` is the mask of all threads there are."""
+
+    def __init__(self, tally: Tally, file: str, grid: tuple, block: tuple, blocks: np.ndarray) -> None:
+        threads = block[0] * block[1] * block[2]
+        self.tally, self.file, self.line = tally, file, 0
+        self.grid, self.block, self.threads = grid, block, threads
+        self.block_lanes = -(-threads // WARP) * WARP
+        self.slots = len(blocks)
+        self.lanes = self.slots * self.block_lanes
+        inside = np.tile(np.arange(self.block_lanes), self.slots)
+        self.start = self.alive = Mask.of(inside < threads)
+        self.nobody = Mask(np.zeros(self.lanes, np.bool_), 0, 0)
+        inside = np.minimum(inside, threads - 1)
+        self.thread_index = (
+            inside % block[0],
+            inside // block[0] % block[1],
+            inside // (block[0] * block[1]),
+        )
+        self.block_number = np.repeat(np.asarray(blocks, np.int64), self.block_lanes)
+        number = self.block_number
+        self.block_index = tuple(
+            int(part[0]) if self.slots == 1 else part
+            for part in (number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1]))
+        )
+        self.lane_index = np.arange(self.lanes, dtype=np.int64) % WARP
+        self.global_thread = number * self.block_lanes + np.arange(self.lanes) % self.block_lanes
+
+    # -- control flow --------------------------------------------------------------------------------------
+
+    def split(self, branch: Branch, m: Mask, condition: Value) -> tuple[Mask, Mask]:
+        """Return the lanes for which the condition holds, and the others."""
+        yes, no, together = branch.split(m, condition)
+        self.tally.branch(branch.line, m.warps, together)
+        return yes, no
+
+    def all_of(self, m: Mask, *terms: Any) -> Value:
+        """Return a and b and …: the first that is false, else the last one.
+
+        A term is evaluated by the lanes for which those before it hold.
+        """
+        result = terms[0]
+        for term in terms[1:]:
+            holds = numbers.truth(result)
+            m = self._masked(m, holds)
+            if not m:
+                break
+            result = self._either(holds, term(m), result)
+        return result
+
+    def any_of(self, m: Mask, *terms: Any) -> Value:
+        """Return a or b or …: the first that is true, else the last one.
+
+        A term is evaluated by the lanes for which those before it do not hold.
+        """
+        result = terms[0]
+        for term in terms[1:]:
+            fails = self.negated(result)
+            m = self._masked(m, fails)
+            if not m:
+                break
+            result = self._either(fails, term(m), result)
+        return result
+
+    @staticmethod
+    def _masked(m: Mask, condition: Value) -> Mask:
+        if type(condition) is bool:
+            return m if condition else Mask(np.zeros_like(m.lanes), 0, 0)
+        return Mask.of(m.lanes & condition)
+
+    @staticmethod
+    def _either(condition: Value, one: Value, other: Value) -> Value:
+        if type(condition) is bool:
+            return one if condition else other
+        return numbers.where(condition, one, other)
+
+    @staticmethod
+    def _both(a: Value, b: Value) -> Value:
+        if type(a) is bool:
+            return b if a else False
+        if type(b) is bool:
+            return a if b else False
+        return a & b
+
+    @staticmethod
+    def negated(value: Value) -> Value:
+        """Return not value."""
+        value = numbers.truth(value)
+        return (not value) if type(value) is bool else ~value
+
+    def choose(self, branch: Branch, m: Mask, condition: Value, one: Callable, other: Callable) -> Value:
+        """Return `one if condition else other`."""
+        yes, no = self.split(branch, m, condition)
+        if not no:
+            return one(yes)
+        if not yes:
+            return other(no)
+        return self.merge(yes, one(yes), other(no))
+
+    def merge(self, m: Mask, new: Value, old: Value) -> Value:
+        """Return `new` for the lanes of the mask and `old` for the others."""
+        if old is UNDEFINED or m.count == self.alive.count:
+            return new
+        if isinstance(new, tuple):
+            if not isinstance(old, tuple) or len(new) != len(old):
+                self.refuse("a variable is a tuple for some threads and something else for others")
+            return tuple(self.merge(m, one, two) for one, two in zip(new, old, strict=True))
+        if isinstance(new, OBJECTS) or isinstance(old, OBJECTS):
+            if new is old:
+                return new
+            self.refuse("a variable names different arrays in different threads; index one array instead")
+        return numbers.where(m.lanes, new, old)
+
+    def assigned(self, m: Mask, new: Value, old: Value, home: Mask) -> Any:
+        """Return what a variable is after an assignment, if other lanes of `home` may have none yet."""
+        if m.count == self.alive.count:
+            return new
+        if old is UNDEFINED:
+            return Partly(new, m)
+        if type(old) is not Partly:
+            return self.merge(m, new, old)
+        value = self.merge(m, new, old.value)
+        known = old.mask.joined(m).within(home)
+        return value if known.count == home.count else Partly(value, known)
+
+    def leave(self, m: Mask) -> None:
+        """Note that these lanes have returned from the kernel."""
+        self.alive = self.alive.without(m)
+
+    def defined(self, m: Mask, value: Any, name: str) -> Value:
+        """Return a variable's value, if it has one; report lanes that have assigned none."""
+        if value is UNDEFINED:
+            self.refuse(f"{name} is used before anything is assigned to it")
+        if type(value) is not Partly:
+            return value
+        if m is not value.mask:
+            missing = m.lanes & ~value.mask.lanes
+            if missing.any():
+                lane, what = int(np.argmax(missing)), f"{name} is used before anything is assigned to it"
+                self.report("uninitialised", self.line, lane, what, array=name, times=int(missing.sum()))
+        return value.value
+
+    def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
+        """Note a hazard that a lane has met."""
+        block, thread = self.block_of(lane), self.thread_of(lane)
+        self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
+
+    def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
+        """Return the turns of `for … in range(*bounds)`."""
+        bounds = tuple(numbers.plain(bound) for bound in bounds)
+        for bound in bounds:
+            if numbers.kind(bound) not in "iub":
+                self.refuse("range() was given a number that is not an integer")
+        start, stop, step = (
+            (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+        )
+        if any(type(bound) is np.ndarray for bound in (start, stop, step)):
+            return LaneLoop(self, branch, m, start, stop, step)
+        if not step:
+            self.refuse("range() was given a step of 0")
+        return SharedLoop(self, m, range(int(start), int(stop), int(step)))
+
+    def while_loop(self, branch: Branch, m: Mask) -> WhileLoop:
+        """Return the turns of a while loop."""
+        return WhileLoop(self, branch, m)
+
+    def all_together(self, *conditions: Value) -> Value:
+        """Return whether all of some conditions hold: a < b < c."""
+        result: Value = True
+        for condition in conditions:
+            result = self._both(result, numbers.truth(condition))
+        return result
+
+    def unpacked(self, value: Any, count: int) -> tuple:
+        """Return a tuple that is assigned to so many variables."""
+        if not isinstance(value, tuple) or len(value) != count:
+            self.refuse(f"{count} variables are assigned from something that is not a tuple of {count}")
+        return value
+
+    @staticmethod
+    def as_index(value: Any) -> tuple:
+        """Return an index as a tuple."""
+        return value if isinstance(value, tuple) else (value,)
+
+    def shape_of(self, value: Any) -> tuple[int, ...]:
+        """Return the shape of an array that the kernel declares."""
+        shape = value if isinstance(value, tuple) else (value,)
+        for size in shape:
+            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                self.refuse("the shape of a shared or local array must be whole numbers known when compiling")
+        return shape
+
+    def dtype_of(self, value: Any) -> np.dtype:
+        """Return the type of an array that the kernel declares."""
+        if not isinstance(value, np.dtype):
+            self.refuse("the dtype of a shared or local array must be a number type known when compiling")
+        return value
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """Return shape, size or ndim of an array, or a part of a complex number."""
+        if isinstance(value, ARRAYS):
+            if name == "shape":
+                return value.shape
+            if name == "size":
+                return int(np.prod(value.shape, dtype=np.int64))
+            if name == "ndim":
+                return len(value.shape)
+            if name == "dtype":
+                return value.dtype
+        elif name in ("real", "imag") and numbers.kind(numbers.plain(value)) == "c":
+            return getattr(value, name)
+        return self.refuse(f".{name} is not supported in a traced kernel")
+
+    def call(self, function: Callable, m: Mask, *arguments: Any) -> Any:
+        """Return what an intrinsic gives."""
+        try:
+            return function(self, m, *arguments)
+        except TypeError as problem:
+            if "positional argument" not in str(problem):
+                raise
+            return self.refuse(
+                f"a function is called with {len(arguments)} arguments, which it does not take"
+            )
+
+    def back(self, file: str, line: int, value: Any) -> Any:
+        """Return what a device function gave, at the line that called it."""
+        self.file, self.line = file, line
+        return value
+
+    @staticmethod
+    def cast(value: Value, dtype: np.dtype) -> Value:
+        """Return a number as another type."""
+        return numbers.cast(value, dtype)
+
+    def refuse(self, sentence: str) -> None:
+        """Stop with a sentence about the current line."""
+        raise NotTraceable(f"{sentence}.", self.file, self.line)
+
+    def block_of(self, lane: int) -> tuple[int, int, int]:
+        """Return the block of a lane as (x, y, z)."""
+        return coordinates(int(self.block_number[lane]), self.grid)
+
+    def thread_of(self, lane: int) -> tuple[int, int, int]:
+        """Return a lane's thread as (x, y, z)."""
+        return coordinates(lane % self.block_lanes, self.block)
+
+
+def coordinates(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return (x, y, z) of a number in a box of this size, x running fastest."""
+    return (number % size[0], number // size[0] % size[1], number // (size[0] * size[1]))

@@ -1,0 +1,200 @@
+"""The door of the tracer: launch a kernel on the CPU and record what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_lib.measure.progress import Progress
+from course_lib.simulators.gpu import numbers
+from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
+from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.recorder import Recorder
+from course_lib.simulators.gpu.result import Launch, Trace
+from course_lib.simulators.gpu.rewrite import Program
+from course_lib.simulators.gpu.tally import Tally
+
+BATCH_LANES = 16_384  # wide enough that Python's overhead is small, small enough for the L2 cache
+MOST_THREADS = 1024  # of a block, on every GPU since compute capability 2.0
+LARGEST_BLOCK = (1024, 1024, 64)
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+
+Dimensions = int | Sequence[int]
+
+
+def trace(
+    kernel: Any,
+    griddim: Dimensions,
+    blockdim: Dimensions,
+    *args: Any,
+    blocks: int | Sequence[Any] | None = None,
+    shared_bytes: int = 0,
+    races: bool = True,
+    record: tuple[Any, int] | None = None,
+    progress: bool | None = None,
+) -> Trace:
+    """Run `kernel[griddim, blockdim](*args)` on the CPU; return what its memory accesses would cost.
+
+    The kernel is one for `@cuda.jit`; no GPU and no driver is touched. NumPy arguments are changed in place
+    as the kernel would change them. `blocks` chooses the blocks that are run: None for all, a number for that
+    many, spread evenly over the grid, or a list of their indices (numbers or (x, y, z)). `shared_bytes` is
+    the dynamic shared memory of a block. `races` False leaves out the comparison of accesses between threads.
+    `record` names a warp, (block, warp), whose steps are kept one by one in `Trace.steps`.
+    Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
+    """
+    grid, block = (
+        _dimensions("griddim", griddim, LARGEST_GRID),
+        _dimensions("blockdim", blockdim, LARGEST_BLOCK),
+    )
+    threads = block[0] * block[1] * block[2]
+    if threads > MOST_THREADS:
+        raise ValueError(f"blockdim is {block}, {threads} threads, but a block has at most {MOST_THREADS}.")
+    if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int) or shared_bytes < 0:
+        raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
+    chosen = _chosen_blocks(blocks, grid)
+    program = Program(kernel)
+    arguments, memory = _arguments(program, args)
+    tally = Tally()
+    if races:
+        _watch(program, arguments, memory)
+    recorder = _recorder(record, grid, threads, chosen)
+    slots = max(1, BATCH_LANES // (-(-threads // 32) * 32))
+    with Progress(progress) as bar, np.errstate(all="ignore"):
+        for first in range(0, len(chosen), slots):
+            bar.update(first / len(chosen), f"{program.source.name}: block {first:,} of {len(chosen):,}")
+            machine = Machine(
+                tally,
+                program.source.file,
+                grid,
+                block,
+                chosen[first : first + slots],
+                dynamic_bytes=shared_bytes,
+                recorder=recorder,
+            )
+            most, tally.shared_bytes = tally.shared_bytes, 0
+            program.start(machine, arguments)
+            tally.shared_bytes = max(most, tally.shared_bytes)
+    launch = Launch(
+        program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
+    )
+    return Trace(launch, tally, _source_lines(program), recorder)
+
+
+def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Recorder | None:
+    if record is None:
+        return None
+    try:
+        block, warp = record
+    except (TypeError, ValueError):
+        raise ValueError(f"record is {record!r}, but it must be a pair (block, warp).") from None
+    number, warps = _block_number(block, grid), -(-threads // 32)
+    if isinstance(warp, bool) or not isinstance(warp, int) or not 0 <= warp < warps:
+        raise ValueError(f"record names warp {warp!r}, but a block has warps 0 to {warps - 1} here.")
+    if number not in chosen:
+        raise ValueError(f"record names block {block!r}, which is not among the blocks that are run.")
+    return Recorder(number, warp)
+
+
+def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[int, int, int]:
+    sizes = tuple(given) if isinstance(given, Sequence) else (given,)
+    whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes)
+    if (
+        not 1 <= len(sizes) <= 3
+        or not whole
+        or not all(1 <= n <= m for n, m in zip(sizes, largest, strict=False))
+    ):
+        raise ValueError(
+            f"{name} is {given!r}, but it must be one to three whole numbers from 1 to "
+            f"{', '.join(map(str, largest))}."
+        )
+    return (*(int(size) for size in sizes), 1, 1)[:3]
+
+
+def _chosen_blocks(blocks: Any, grid: tuple[int, int, int]) -> np.ndarray:
+    """Return the numbers of the blocks to run."""
+    total = grid[0] * grid[1] * grid[2]
+    if blocks is None:
+        return np.arange(total)
+    if isinstance(blocks, int | np.integer) and not isinstance(blocks, bool):
+        if blocks < 1:
+            raise ValueError(f"blocks is {blocks}, but at least one block must be run.")
+        return np.unique(np.linspace(0, total - 1, min(int(blocks), total)).astype(np.int64))
+    numbers_ = [_block_number(block, grid) for block in blocks]
+    if not numbers_:
+        raise ValueError("blocks is empty, but at least one block must be run.")
+    return np.unique(np.array(numbers_, np.int64))
+
+
+def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
+    place = (*(block if isinstance(block, Sequence) else (block,)), 0, 0)[:3]
+    if isinstance(block, Sequence):
+        inside = all(0 <= at < size for at, size in zip(place, grid, strict=True))
+        number = place[0] + grid[0] * (place[1] + grid[1] * place[2])
+    else:
+        number = int(block)
+        inside = 0 <= number < grid[0] * grid[1] * grid[2]
+    if not inside:
+        raise ValueError(f"blocks names {block!r}, which is outside of the grid {grid}.")
+    return number
+
+
+def _arguments(program: Program, args: tuple) -> tuple[list[Any], list[Storage]]:
+    source = program.source
+    if len(args) != len(source.parameters):
+        wanted = ", ".join(source.parameters)
+        raise TypeError(
+            f"{source.name} takes {len(source.parameters)} arguments ({wanted}), but {len(args)} were given."
+        )
+    numbered = [_as_array(value) for value in args]
+    memory = storages(_arrays_in(numbered))
+    pairs = zip(source.parameters, numbered, strict=True)
+    return [_argument(name, value, memory) for name, value in pairs], memory
+
+
+def _as_array(value: Any) -> Any:
+    """Return what gives its memory to NumPy as an array, anything else as it is; in tuples as well."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_array, value))
+    gives = hasattr(value, "__array_interface__") and not isinstance(value, np.ndarray | np.generic)
+    return np.asarray(value) if gives or type(value).__module__.startswith("torch") else value
+
+
+def _arrays_in(value: Any) -> Iterator[Any]:
+    """Yield the arrays of both kinds, NumPy's and the kernel's, that arguments consist of."""
+    if isinstance(value, np.ndarray | DeviceArray):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _arrays_in(part)
+
+
+def _argument(name: str, value: Any, memory: list[Storage]) -> Any:
+    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        return numbers.scalar(value)
+    if isinstance(value, tuple):
+        return tuple(_argument(f"{name}[{i}]", part, memory) for i, part in enumerate(value))
+    if isinstance(value, np.ndarray):
+        return global_array(name, value, memory)
+    raise TypeError(
+        f"{name} is a {type(value).__name__}, but a traced kernel takes NumPy arrays, numbers and tuples."
+    )
+
+
+def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> None:
+    """Have the arrays watched for races that the kernel may write; what is only read cannot race."""
+    for storage in memory:
+        used: set[str] = set()
+        for name, argument in zip(program.source.parameters, arguments, strict=True):
+            if any(part.storage is storage for part in _arrays_in(argument)):
+                used |= program.uses[name]
+        if used & {"store", "atomic"}:
+            storage.watch(is_loaded="load" in used, has_atomics="atomic" in used)
+
+
+def _source_lines(program: Program) -> dict[int, str]:
+    import inspect
+
+    lines, first = inspect.getsourcelines(program.source.function)
+    return {first + number: line.rstrip("\n") for number, line in enumerate(lines)}

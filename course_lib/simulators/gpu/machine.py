@@ -1,0 +1,219 @@
+"""Some blocks of a grid, run in lockstep: what a rewritten kernel calls while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_lib.simulators.gpu import counting, local, numbers, races
+from course_lib.simulators.gpu.addresses import Addressed
+from course_lib.simulators.gpu.arrays import (
+    OBJECTS,
+    ConstantArray,
+    DeviceArray,
+    LocalArray,
+    Part,
+    Storage,
+)
+from course_lib.simulators.gpu.masks import Mask
+from course_lib.simulators.gpu.numbers import Value
+from course_lib.simulators.gpu.places import ONE, Site
+from course_lib.simulators.gpu.recorder import Recorder
+
+
+class Machine(Addressed):
+    """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
+
+    def __init__(self, *launch: Any, dynamic_bytes: int, recorder: Recorder | None = None) -> None:
+        super().__init__(*launch, recorder=recorder)
+        self.dynamic_bytes = dynamic_bytes
+        self.shared: dict[Any, Any] = {}  # by place in the source, so that a loop gets the same array again
+        self.locals: dict[Any, LocalArray] = {}
+
+    # -- arrays --------------------------------------------------------------------------------------------
+
+    def shared_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+        """Return the block's array of shared memory declared at a place in the source."""
+        if place not in self.shared:
+            size = int(np.prod(shape, dtype=np.int64))
+            if size == 0:
+                self.shared[place] = self._dynamic_array(name, dtype)
+            else:
+                storage = self._shared_storage(size * dtype.itemsize, dtype.itemsize)
+                self.shared[place] = self._block_array(storage, name, dtype, shape)
+        return self.shared[place]
+
+    def _dynamic_array(self, name: str, dtype: np.dtype) -> DeviceArray:
+        """Return dynamic shared memory: all arrays of size 0 are one and the same memory."""
+        if "dynamic" not in self.shared:
+            if not self.dynamic_bytes:
+                self.refuse(
+                    f"{name} is dynamic shared memory (its shape is 0), but the launch gives it no bytes: "
+                    "pass shared_bytes= to trace()"
+                )
+            self.shared["dynamic"] = self._shared_storage(self.dynamic_bytes, 1)
+        shape = (self.dynamic_bytes // dtype.itemsize,)
+        return self._block_array(self.shared["dynamic"], name, dtype, shape)
+
+    def _shared_storage(self, block_bytes: int, unit: int) -> Storage:
+        aligned = -(-block_bytes // 16) * 16  # so that no two blocks share a word of a bank
+        storage = Storage("shared", np.zeros(self.slots * aligned, np.uint8), unit)
+        storage.watch(is_loaded=True, has_atomics=True)
+        storage.expect_writes(self.slots * block_bytes // unit)
+        self.storages.append(storage)
+        self.tally.shared_bytes += block_bytes
+        return storage
+
+    def _block_array(self, storage: Storage, name: str, dtype: np.dtype, shape: tuple) -> DeviceArray:
+        strides, step = [], 1
+        for extent in reversed(shape):
+            strides.insert(0, step)
+            step *= extent
+        size = storage.memory.nbytes // self.slots // dtype.itemsize
+        return DeviceArray(storage, name, dtype, shape, tuple(strides), block_size=size)
+
+    def local_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> LocalArray:
+        """Return the threads' own array declared at a place in the source."""
+        if place not in self.locals:
+            self.locals[place] = LocalArray(name, dtype, shape, self.lanes)
+        return self.locals[place]
+
+    # -- reading and writing -------------------------------------------------------------------------------
+
+    def load(self, site: Site, m: Mask, array: Any, index: tuple) -> Value:
+        """Return array[index]."""
+        if type(array) is DeviceArray:
+            return self._load(site, m, array, index)
+        if type(array) is LocalArray:
+            return local.load(self, m, array, index)
+        if type(array) is Part:
+            return self.load(site, m, array.array, array.prefix + index)
+        if isinstance(array, tuple):
+            return self._item(array, index)
+        if type(array) is ConstantArray:
+            return self._load_constant(m, array, index)
+        return self.refuse(
+            f"a {type(array).__name__} is indexed, but the tracer indexes arrays and tuples only"
+        )
+
+    def _load(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> Value:
+        if len(index) < len(array.shape):
+            return self._part(array, index)
+        wanted = m
+        m, place, shift = self.find(site, m, array, index)
+        if not m:
+            return _zero(array.dtype)
+        self.count_access(site, "load", place, shift)
+        storage = array.storage
+        if storage.unwritten:
+            self.check_written(site, array, place, shift)
+        if storage.shadow is not None:
+            self.watch_access(site, races.LOAD, array, place, shift, ONE)
+        if not place.vectors and not array.block_size:
+            return numbers.scalar(array.typed[array.offset + shift])
+        out = np.empty(self.lanes, array.dtype)
+        if array.bits is None:
+            np.take(array.typed, place.base + (array.offset + shift), out=out)
+        else:
+            counting.gather(array.bits, place.base, array.offset + shift, out.view(array.bits.dtype))
+        if m is not wanted:
+            out[~m.lanes] = 0  # to those outside of the array
+        return out
+
+    def store(self, site: Site, m: Mask, array: Any, index: tuple, value: Value) -> None:
+        """Do array[index] = value."""
+        if type(array) is Part:
+            return self.store(site, m, array.array, array.prefix + index, value)
+        if type(array) is LocalArray:
+            return local.store(self, m, array, index, value)
+        if type(array) is not DeviceArray:
+            return self.refuse(
+                "something is stored into what is not an array of global, shared or local memory"
+            )
+        if not array.is_writable:
+            return self.refuse(f"the kernel writes {array.name}, which is a read-only NumPy array")
+        if len(index) < len(array.shape):
+            return self.refuse(
+                f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed"
+            )
+        m, place, shift = self.find(site, m, array, index)
+        if not m:
+            return None
+        self.count_access(site, "store", place, shift)
+        value = self.as_elements(value, array.dtype)
+        storage = array.storage
+        bits = value if array.bits is None else value.view(array.bits.dtype)
+        if storage.unwritten:
+            self.mark_written(array, place, shift)
+        if storage.shadow is not None:
+            self.watch_access(site, races.STORE, array, place, shift, bits)
+        if array.bits is None:
+            at = place.base[m.lanes] + (array.offset + shift)
+            array.typed[at] = value[m.lanes] if len(value) > 1 else value
+        else:
+            counting.scatter(array.bits, m.lanes, place.base, array.offset + shift, bits)
+        return None
+
+    def as_elements(self, value: Value, dtype: np.dtype) -> np.ndarray:
+        """Return a value as a vector of an array's type: of all lanes, or of length 1."""
+        if isinstance(value, (*OBJECTS, tuple)) or value is None:
+            self.refuse("an array, a tuple or None is stored as an element")
+        value = numbers.cast(value, dtype)
+        return value if type(value) is np.ndarray else np.array([value], dtype)
+
+    def _part(self, array: DeviceArray, index: tuple) -> Any:
+        """Return A[i]: a view if all threads mean the same row and there is one."""
+        if any(map(numbers.is_vector, index)):
+            return Part(array, index)
+        rows = tuple(map(self.whole, index))
+        if all(-size <= row < size for row, size in zip(rows, array.shape, strict=False)):
+            return array.sliced(rows)
+        return Part(array, index)  # an access to an element of it is out of bounds
+
+    def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
+        """Return a view: bounds of slices must be the same for all threads."""
+        if len(index) > len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are sliced")
+        parts = []
+        for i in index:
+            edges = (i.start, i.stop, i.step) if isinstance(i, slice) else (i,)
+            if any(numbers.is_vector(edge) for edge in edges):
+                self.refuse(f"{array.name} is sliced differently in different threads; index its elements")
+            parts.append(i if isinstance(i, slice) else self.whole(i))
+        for row, size in zip(parts, array.shape, strict=False):
+            if not isinstance(row, slice) and not -size <= row < size:
+                self.refuse(f"{array.name} has {size} rows here, but row {row} is asked for")
+        return array.sliced(tuple(parts))
+
+    def sliced(self, m: Mask, array: Any, index: tuple) -> Any:
+        """Return array[index], where the index has a slice."""
+        while 1 < len(index) <= len(array.shape) and index[-1] == slice(None):
+            index = index[:-1]  # a[i, :] is a[i]
+        if type(array) is not DeviceArray:
+            self.refuse("only arrays of global and shared memory can be sliced")
+        has_slice = any(isinstance(i, slice) for i in index)
+        return self._sliced(array, index) if has_slice else self._part(array, index)
+
+    def _item(self, values: tuple, index: tuple) -> Value:
+        if len(index) != 1 or numbers.is_vector(index[0]):
+            self.refuse("a tuple is indexed by a number that differs between threads")
+        number = self.whole(index[0])
+        if not -len(values) <= number < len(values):
+            self.refuse(f"a tuple of {len(values)} has no element {number}")
+        return values[number]
+
+    def _load_constant(self, m: Mask, array: ConstantArray, index: tuple) -> Value:
+        if len(index) != len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+        at = tuple(numbers.plain(i) for i in index)
+        at = tuple(np.where(m.lanes, i, 0) if type(i) is np.ndarray else i for i in at)
+        try:
+            value = array.values[at]
+        except IndexError as problem:
+            self.refuse(f"{array.name}: {problem}")
+        return value if type(value) is np.ndarray and value.ndim else numbers.scalar(value)
+
+
+def _zero(dtype: np.dtype) -> Value:
+    return numbers.scalar(dtype.type(0))

@@ -1,0 +1,71 @@
+"""Which lanes take part: every statement runs under a mask, and control flow makes smaller ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.simulators.gpu import counting, numbers
+from course_lib.simulators.gpu.numbers import Value
+
+
+class Mask:
+    """Active lanes (bool vector), how many they are and how many warps have one."""
+
+    __slots__ = ("count", "lanes", "warps")
+
+    def __init__(self, lanes: np.ndarray, count: int, warps: int) -> None:
+        self.lanes, self.count, self.warps = lanes, count, warps
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    @classmethod
+    def of(cls, lanes: np.ndarray) -> Mask:
+        """Return the mask of some lanes."""
+        return cls(lanes, *counting.count(lanes))
+
+    def without(self, other: Mask) -> Mask:
+        """Return this mask less another."""
+        if not other or not self:
+            return self
+        return Mask.of(self.lanes & ~other.lanes)
+
+    def within(self, other: Mask) -> Mask:
+        """Return what both have."""
+        if other.count == len(other.lanes):
+            return self
+        return Mask.of(self.lanes & other.lanes)
+
+    def joined(self, other: Mask) -> Mask:
+        """Return what either has."""
+        if not other:
+            return self
+        if not self:
+            return other
+        return Mask.of(self.lanes | other.lanes)
+
+
+class Branch:
+    """A place where lanes may part; it remembers the last parting, which loops tend to repeat."""
+
+    __slots__ = ("_condition", "_mask", "_parted", "line")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self._condition = self._mask = self._parted = None
+
+    def split(self, mask: Mask, condition: Value) -> tuple[Mask, Mask, int]:
+        """Return the lanes for which the condition holds, the others, and how many warps are in both."""
+        condition = numbers.truth(condition)
+        if type(condition) is bool:
+            nobody = Mask(np.zeros_like(mask.lanes), 0, 0)
+            return (mask, nobody, 0) if condition else (nobody, mask, 0)
+        if condition is self._condition and mask is self._mask:
+            return self._parted
+        yes, no = np.empty_like(mask.lanes), np.empty_like(mask.lanes)
+        y, y_warps, n, n_warps = counting.split(mask.lanes, condition, yes, no)
+        together = y_warps + n_warps - mask.warps
+        one = mask if y == mask.count else Mask(yes, y, y_warps)
+        two = mask if n == mask.count else Mask(no, n, n_warps)
+        self._condition, self._mask, self._parted = condition, mask, (one, two, together)
+        return self._parted

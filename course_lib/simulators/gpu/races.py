@@ -1,0 +1,153 @@
+"""Who touched an element last: races between threads, found from access sets and not from luck.
+
+Every element of a watched array has a shadow: its last writer, two of its readers and two of its atomic
+visitors. A later access conflicts with an earlier one if at least one of them writes, not both are atomic,
+they are of different threads, and nothing orders them: a barrier of their block, or, inside a warp, syncwarp.
+Threads of different blocks are never ordered. One writer and two visitors are enough to find a race on an
+element if there is one: of two different visitors at least one is not the thread that writes next, and two
+of different warps are kept in preference to two of one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.measure.jit import compiled
+
+LOAD, STORE, ATOMIC = 0, 1, 2
+WARP = 32
+WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
+SITE_BITS = 16
+SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
+#: what `check` reports: conflicts, and of the first one lane, other thread, other site; then the same for
+#: stores that wrote what was there already
+FOUND = 8
+
+
+def shadow(elements: int, is_loaded: bool, has_atomics: bool) -> np.ndarray:
+    """Return an empty shadow for so many elements, no wider than the kernel's accesses need."""
+    columns = 11 if has_atomics else 7 if is_loaded else 3
+    return np.zeros((elements, columns), np.int64)  # the system maps a page when it is first touched
+
+
+@compiled(_nrt=False)
+def _unordered(packed, then, thread, now, met, block_lanes):
+    """Whether an earlier visit may collide with a visit of `thread` at `now`.
+
+    A time is (barriers passed << 32) | syncwarps passed; `met[w]` says of lane w of the thread's warp at
+    which of its syncwarps it last met the thread, itself or through others.
+    """
+    if packed == 0:
+        return False
+    other = (packed >> SITE_BITS) - 1
+    if other == thread:
+        return False
+    if other // block_lanes != thread // block_lanes:
+        return True
+    if then >> 32 != now >> 32:
+        return False
+    return other // WARP != thread // WARP or then & SYNCWARPS >= met[other % WARP]
+
+
+@compiled(_nrt=False)
+def _remember(row, column, packed, thread, now, met, block_lanes):
+    """Keep a visit in one of the two places from `column` on."""
+    for at in (column, column + 2):
+        if row[at] == 0:
+            row[at], row[at + 1] = packed, now
+            return
+        other = (row[at] >> SITE_BITS) - 1
+        same_block = other // block_lanes == thread // block_lanes
+        is_older = same_block and not _unordered(row[at], row[at + 1], thread, now, met, block_lanes)
+        if other == thread or is_older:
+            row[at], row[at + 1] = packed, now
+            return
+    one, two = (row[column] >> SITE_BITS) - 1, (row[column + 2] >> SITE_BITS) - 1
+    both_in_block = one // block_lanes == two // block_lanes
+    both_in_warp = one // WARP == two // WARP
+    if (both_in_block and thread // block_lanes != one // block_lanes) or (
+        both_in_warp and thread // WARP != one // WARP
+    ):
+        row[column + 2], row[column + 3] = packed, now
+
+
+@compiled(_nrt=False)
+def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lanes, site, found):
+    """Compare one instruction's accesses with the shadow, lane by lane, and enter them into it.
+
+    `values` are the bits that are stored (one, or one for each lane); `threads` the lanes' numbers in the
+    whole grid, `now` their times and `met` (lanes or 1, WARP) whom they have met. `found` (FOUND,) is filled
+    as described there.
+    """
+    found[:] = 0
+    columns = shadow.shape[1]
+    step, step_met = len(values) > 1, len(met) > 1
+    for lane in range(len(lanes)):
+        if not lanes[lane]:
+            continue
+        row, thread, time = shadow[base[lane] + shift], threads[lane], now[lane]
+        known = met[lane * step_met]
+        packed = ((thread + 1) << SITE_BITS) | site
+        other = np.int64(0)
+        if _unordered(row[WRITER], row[WRITER + 1], thread, time, known, block_lanes):
+            if kind == STORE and row[WRITER + 2] == np.int64(values[lane * step]):
+                if found[4] == 0:
+                    found[5], found[6] = lane, (row[WRITER] >> SITE_BITS) - 1
+                    found[7] = row[WRITER] & ((1 << SITE_BITS) - 1)
+                found[4] += 1
+            else:
+                other = row[WRITER]
+        if kind != LOAD and columns > READERS:
+            for at in (READERS, READERS + 2):
+                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
+                    other = row[at]
+        if kind != ATOMIC and columns > ATOMICS:
+            for at in (ATOMICS, ATOMICS + 2):
+                if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
+                    other = row[at]
+        if other:
+            if found[0] == 0:
+                found[1], found[2] = lane, (other >> SITE_BITS) - 1
+                found[3] = other & ((1 << SITE_BITS) - 1)
+            found[0] += 1
+        if kind == STORE:
+            row[WRITER], row[WRITER + 1], row[WRITER + 2] = packed, time, np.int64(values[lane * step])
+        elif kind == LOAD:
+            _remember(row, READERS, packed, thread, time, known, block_lanes)
+        else:
+            _remember(row, ATOMICS, packed, thread, time, known, block_lanes)
+
+
+def nobody() -> np.ndarray:
+    """Return what lanes know of each other before the first syncwarp: one row stands for all lanes."""
+    return np.zeros((1, WARP), np.int32)
+
+
+@compiled
+def meet(lanes, masks, now, met):
+    """Let the lanes that name each other in a syncwarp meet: a vector clock for each lane of a warp.
+
+    `masks` are what the lanes give to syncwarp; those that give the same one meet. `now` and `met` (lanes,
+    WARP) are changed in place. Source: C. Fidge, "Timestamps in message-passing systems that preserve the
+    partial ordering", 1988, with a meeting in place of a message.
+    """
+    seen = np.empty(WARP, met.dtype)
+    for first in range(0, len(lanes), WARP):
+        for leader in range(first, first + WARP):
+            is_first = lanes[leader]
+            for lane in range(first, leader):
+                is_first = is_first and not (lanes[lane] and masks[lane] == masks[leader])
+            if not is_first:
+                continue
+            seen[:] = 0
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    now[lane] += 1
+                    for w in range(WARP):
+                        seen[w] = max(seen[w], met[lane, w])
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    seen[lane - first] = now[lane] & SYNCWARPS
+            for lane in range(leader, first + WARP):
+                if lanes[lane] and masks[lane] == masks[leader]:
+                    met[lane] = seen

@@ -1,0 +1,116 @@
+"""The tracer's races are those that happened-before, followed thread by thread, allows: on random kernels."""
+
+import importlib.util
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from course_lib.simulators.gpu import trace
+
+INDICES = (
+    "i % 5",
+    "(i * 3 + 1) % n",
+    "(i + 1) % n",
+    "i",
+    "n - 1 - i",
+    "0",
+    "i // 2",
+    "i // 32 * 3",
+    "i % 32",
+)
+GUARDS = ("True", "True", "i < 7", "i % 2 == 0", "i >= 32", "i // 32 == 1", "i == 5", "b == 0", "b == 1")
+STATEMENTS = {
+    "load": "v += {array}[{index}]",
+    "store": "{array}[{index}] = 1000 * {number} + i + 500 * b",
+    "atomic": "cuda.atomic.add({array}, {index}, 1)",
+    "barrier": "cuda.syncthreads()",
+    "warp": "cuda.syncwarp()",
+    "part": "cuda.syncwarp(0xFF if i % 32 < 8 else 0xFFFFFF00)",
+}
+KERNEL = """
+from numba import cuda, int32
+
+@cuda.jit
+def kernel(g, out, n):
+    s = cuda.shared.array(80, int32)
+    b, i, v = cuda.blockIdx.x, cuda.threadIdx.x, 0
+    for k in range(i, 80, cuda.blockDim.x):
+        s[k] = 0
+    cuda.syncthreads()
+{body}
+    out[i + b * cuda.blockDim.x] = v
+"""
+
+
+def random_steps(dice):
+    """Return (kind, index, guard, array) of some accesses, barriers and syncwarps."""
+    kinds = ("load", "load", "store", "store", "atomic", "barrier", "barrier", "warp", "part")
+    for _ in range(dice.randrange(2, 9)):
+        kind = dice.choice(kinds)
+        guard = "True" if kind == "barrier" else dice.choice(GUARDS)
+        yield kind, dice.choice(INDICES), guard, dice.choice("gss")
+
+
+def kernel_of(steps, folder):
+    body = [
+        f"    if {guard}:\n        " + STATEMENTS[kind].format(array=array, index=index, number=number)
+        for number, (kind, index, guard, array) in enumerate(steps)
+    ]
+    file = folder / "random_kernel.py"
+    file.write_text(KERNEL.format(body="\n".join(body)))
+    spec = importlib.util.spec_from_file_location("random_kernel", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def racing_arrays(steps, blocks, threads):
+    """Return the arrays that race: a vector clock for each thread, and every two accesses compared."""
+    everyone = list(itertools.product(range(blocks), range(threads)))
+    clocks = {thread: {thread: 1} for thread in everyone}
+    visits = {}
+    for kind, index, guard, array in steps:
+        active = [(b, i) for b, i in everyone if eval(guard, {"b": b, "i": i})]
+        if kind in ("barrier", "warp", "part"):
+            for group in meetings(kind, active).values():
+                met = {}
+                for thread in group:
+                    met = {who: max(met.get(who, 0), clocks[thread].get(who, 0)) for who in everyone}
+                for thread in group:
+                    clocks[thread] = {**met, thread: met[thread] + 1}
+            continue
+        for b, i in active:
+            element = eval(index, {"i": i, "n": threads})
+            place = (array, element) if array == "g" else (array, b, element)
+            visit = (kind, (b, i), dict(clocks[b, i]))
+            visits.setdefault(place, []).append(visit)
+    return {
+        place[0]
+        for place, those in visits.items()
+        for (kind, who, clock), (other_kind, other, other_clock) in itertools.combinations(those, 2)
+        if who != other
+        and {kind, other_kind} not in ({"load"}, {"atomic"})
+        and other_clock.get(who, 0) < clock[who]
+    }
+
+
+def meetings(kind, active):
+    groups = {}
+    for b, i in active:
+        key = {"barrier": b, "warp": (b, i // 32), "part": (b, i // 32, i % 32 < 8)}[kind]
+        groups.setdefault(key, []).append((b, i))
+    return groups
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_races_of_a_random_kernel(seed, tmp_path):
+    dice = random.Random(seed)
+    steps = list(random_steps(dice))
+    blocks, threads = dice.choice([(1, 64), (2, 40), (1, 33), (2, 64)])
+    arguments = np.zeros(100, np.int32), np.zeros(blocks * threads), threads
+    seen = trace(kernel_of(steps, tmp_path), blocks, threads, *arguments)
+    found = [*seen.hazards, *seen.remarks]
+    assert {hazard.kind for hazard in found} <= {"race"}
+    assert {hazard.array for hazard in found} == racing_arrays(steps, blocks, threads), steps
