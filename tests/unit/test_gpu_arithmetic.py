@@ -89,6 +89,10 @@ def mixed_signs(a, b):
     return uint32(abs(a)) - int32(abs(b)) * 2
 
 
+def cubed_beyond(a, b):
+    return (uint32(abs(a) + 3000000) ** 3 > 0.5) + (uint32(abs(b)) ** 2 - 7 < 0)
+
+
 def rounded(a, b):
     return math.floor(a / 7) + math.ceil(b / 7)
 
@@ -118,6 +122,7 @@ FUNCTIONS = [
     cut_off,
     unsigned,
     mixed_signs,
+    cubed_beyond,
     rounded,
     widened,
 ]

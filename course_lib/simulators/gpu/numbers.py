@@ -207,6 +207,13 @@ def _power(a: Value, b: Value) -> Value:
     return np.power(a, b)
 
 
+def power(a: Value, b: Value) -> Value:
+    """Return a ** b; an unsigned number to a power that all lanes share stays unsigned."""
+    if type(b) is int and b >= 0 and kind(a) == "u":
+        b = np.uint64(b)
+    return _common_power(a, b)
+
+
 def _shift_left(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         return _wrapped(a << (b & 63))
@@ -221,6 +228,7 @@ def _shift_right(a: Value, b: Value) -> Value:
 
 _SHIFTABLE = (np.ndarray, Shift)
 _add, _subtract = _binary(operator.add), _binary(operator.sub)
+_common_power = _binary(_power)
 BINARY: dict[str, Callable] = {
     "Add": add,
     "Sub": subtract,
@@ -228,7 +236,7 @@ BINARY: dict[str, Callable] = {
     "Div": _binary(_divide),
     "FloorDiv": _binary(_floor_divide),
     "Mod": _binary(_modulo),
-    "Pow": _binary(_power),
+    "Pow": power,
     "LShift": _binary(_shift_left),
     "RShift": _binary(_shift_right),
     "BitAnd": _binary(operator.and_),
