@@ -90,7 +90,7 @@ def mixed_signs(a, b):
 
 
 def cubed_beyond(a, b):
-    return (uint32(abs(a) + 3000000) ** 3 > 0.5) + (uint32(abs(b)) ** 2 - 7 < 0)
+    return (uint32(abs(a) + 2500000) ** 3 > 0.5) + (uint32(abs(b)) ** 2 - 7 < 0)
 
 
 def rounded(a, b):
