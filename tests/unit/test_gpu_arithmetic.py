@@ -97,6 +97,10 @@ def mixed_signs(a, b):
     return uint32(abs(a)) - int32(abs(b)) * 2
 
 
+def cubed_beyond(a, b):
+    return (uint32(abs(a) + 2500000) ** 3 > 0.5) + (uint32(abs(b)) ** 2 - 7 < 0)
+
+
 def rounded(a, b):
     return math.floor(a / 7) + math.ceil(b / 7)
 
@@ -128,6 +132,7 @@ FUNCTIONS = [
     cut_off,
     unsigned,
     mixed_signs,
+    cubed_beyond,
     rounded,
     widened,
 ]

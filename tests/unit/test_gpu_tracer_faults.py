@@ -87,6 +87,19 @@ def test_and_or_give_a_value():
 
 
 @cuda.jit
+def compares_in_a_chain(x, n, out):
+    i = cuda.grid(1)
+    out[i] = -1 < i < n < x[i] < 9  # no thread from n on reads x
+
+
+def test_a_chain_of_comparisons_stops_at_the_first_that_fails():
+    x, out = np.arange(5, 13), np.zeros(40)
+    seen = trace(compares_in_a_chain, 1, 40, x, 7, out)
+    assert kinds(seen) == [] and seen.row("x").accesses == 7
+    assert out.tolist() == [i < 7 < i + 5 < 9 for i in range(40)]
+
+
+@cuda.jit
 def assigned_by_some(out):
     i = cuda.grid(1)
     if i < 3:
@@ -237,6 +250,33 @@ def test_every_block_has_the_same_bank_conflicts():
     assert seen.shared_bytes == 197
 
 
+@cuda.jit(device=True)
+def element(a, i):
+    return a[i]
+
+
+@cuda.jit(device=True)
+def element_of_shared(i):
+    a = cuda.shared.array(32, float32)
+    a[i] = 1
+    return element(a, i)
+
+
+@cuda.jit
+def two_arrays_of_one_name(a, out):
+    i = cuda.grid(1)
+    out[i] = element(a, i) + element_of_shared(i)
+
+
+def test_arrays_of_one_name_in_two_memories_are_counted_apart():
+    seen = trace(two_arrays_of_one_name, 1, 32, np.ones(32), np.zeros(32))
+    loads = [row for row in (*seen.global_accesses, *seen.shared_accesses) if row.kind == "load"]
+    assert [(type(row).__name__, row.array, row.requests) for row in loads] == [
+        ("GlobalAccess", "a", 1),
+        ("SharedAccess", "a", 1),
+    ]
+
+
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
@@ -339,6 +379,19 @@ def test_a_float32_with_a_short_integer_stays_one():
         out, a = np.zeros(32), np.ones(32, dtype)
         trace(with_short_integers, 1, 32, x, a, out)
         assert (out[0] == np.float32(0.1) + np.float32(1)) == kept, dtype
+
+
+@cuda.jit
+def prints(x):
+    i = cuda.grid(1)
+    print("thread", i)
+    x[i] = i
+
+
+def test_printing_is_left_out():
+    x = np.zeros(32)
+    assert trace(prints, 1, 32, x).accesses == 32
+    assert (x == np.arange(32)).all()
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

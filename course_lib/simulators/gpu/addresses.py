@@ -133,9 +133,9 @@ class Addressed(Watched):
             function = counting.sectors if array.space == "global" else counting.wavefronts
             cost = function(m.lanes, place.base, array.offset + shift, array.item_bytes, self.scratch)
             place.costs[phase] = cost
-        row = site.rows.get(array.name)
+        row = site.rows.get(array.key)
         if row is None:
-            row = site.rows[array.name] = self.tally.row(array, site.line, kind)
+            row = site.rows[array.key] = self.tally.row(array, site.line, kind)
         row.requests += cost[0]
         row.cost += cost[1]
         row.accesses += m.count

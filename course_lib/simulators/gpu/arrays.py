@@ -61,6 +61,7 @@ class DeviceArray:
         if len(shape) > 3:
             raise NotTraceable(f"{name} has {len(shape)} dimensions, but the tracer follows at most 3.")
         self.storage, self.name, self.dtype = storage, name, dtype
+        self.key = (storage.space, name)  # in a trace
         self.shape, self.strides, self.offset = shape, strides, offset
         self.block_size, self.is_writable = block_size, is_writable
         self.item_bytes = dtype.itemsize

@@ -214,17 +214,12 @@ class Expressions:
         for op in node.ops:
             if type(op).__name__ not in numbers.COMPARE:
                 self.refuse(node, f"{type(op).__name__} is not supported in a traced kernel.")
-        left, parts = self.expression(node.left), []
-        for number, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            text = self.expression(right)
-            if number + 1 < len(node.ops):
-                held = self.fresh("c")
-                text = f"({held} := {text})"
-            parts.append(f"{self.operator(op)}(m, {left}, {text})")
-            left = held if number + 1 < len(node.ops) else ""
-        if len(parts) == 1:
-            return parts[0]
-        return f"L.all_together({', '.join(parts)})"
+        left, ops = self.expression(node.left), list(map(self.operator, node.ops))
+        rights = list(map(self.expression, node.comparators))
+        if len(ops) == 1:
+            return f"{ops[0]}(m, {left}, {rights[0]})"
+        links = (f"({op}, lambda m: {right})" for op, right in zip(ops, rights, strict=True))
+        return f"L.chained(m, {left}, {', '.join(links)})"
 
     def of_BoolOp(self, node: ast.BoolOp) -> str:
         first, *others = (self.expression(value) for value in node.values)

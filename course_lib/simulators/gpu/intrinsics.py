@@ -177,10 +177,6 @@ ATOMIC: dict[str, Callable] = {
 }
 
 
-def ignored(machine: Machine, m: Mask, *values: Any) -> None:
-    """Print nothing: a traced kernel's output would come block after block."""
-
-
 def constant_array(name: str, values: Any) -> ConstantArray:
     """Return an array that cuda.const.array_like was given, or a global one."""
     return ConstantArray(name, np.array(values))

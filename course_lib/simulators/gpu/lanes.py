@@ -103,6 +103,18 @@ class Lanes:
             result = self._either(fails, term(m), result)
         return result
 
+    def chained(self, m: Mask, left: Value, *links: tuple[Callable, Callable]) -> Value:
+        """Return a < b < …: an operand is evaluated by the lanes for which the comparisons before it hold."""
+        holds: Value = True
+        for compare, operand in links:
+            m = self._masked(m, holds)
+            if not m:
+                break
+            right = operand(m)
+            holds = self._either(holds, compare(m, left, right), holds)
+            left = right
+        return holds
+
     @staticmethod
     def _masked(m: Mask, condition: Value) -> Mask:
         if type(condition) is bool:
@@ -114,14 +126,6 @@ class Lanes:
         if type(condition) is bool:
             return one if condition else other
         return numbers.where(condition, one, other)
-
-    @staticmethod
-    def _both(a: Value, b: Value) -> Value:
-        if type(a) is bool:
-            return b if a else False
-        if type(b) is bool:
-            return a if b else False
-        return a & b
 
     @staticmethod
     def negated(value: Value) -> Value:
@@ -204,13 +208,6 @@ class Lanes:
     def while_loop(self, branch: Branch, m: Mask) -> WhileLoop:
         """Return the turns of a while loop."""
         return WhileLoop(self, branch, m)
-
-    def all_together(self, *conditions: Value) -> Value:
-        """Return whether all of some conditions hold: a < b < c."""
-        result: Value = True
-        for condition in conditions:
-            result = self._both(result, numbers.truth(condition))
-        return result
 
     def unpacked(self, value: Any, count: int) -> tuple:
         """Return a tuple that is assigned to so many variables."""

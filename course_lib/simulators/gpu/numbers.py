@@ -207,12 +207,14 @@ def _power(a: Value, b: Value) -> Value:
     return np.power(a, b)
 
 
-def _power_of(a: Value, b: Value) -> Value:
-    """Return a ** b; a float32 to the power of a whole number stays one."""
+def power(a: Value, b: Value) -> Value:
+    """Return a ** b for b that all lanes share or not: a float32 or unsigned a stays one if b is whole."""
     a = plain(a)
-    if _is_single(a) and type(b) is int:
+    if type(b) is int and _is_single(a):
         return np.power(a, np.float32(b))
-    return _general_power(a, b)
+    if type(b) is int and b >= 0 and kind(a) == "u":
+        b = np.uint64(b)
+    return _common_power(a, b)
 
 
 def _shift_by(function: Callable) -> Callable:
@@ -241,7 +243,7 @@ def _shift_right(a: Value, b: Value) -> Value:
 
 _SHIFTABLE = (np.ndarray, Shift)
 _add, _subtract = _binary(operator.add), _binary(operator.sub)
-_general_power = _binary(_power)
+_common_power = _binary(_power)
 BINARY: dict[str, Callable] = {
     "Add": add,
     "Sub": subtract,
@@ -249,7 +251,7 @@ BINARY: dict[str, Callable] = {
     "Div": _binary(_divide),
     "FloorDiv": _binary(_floor_divide),
     "Mod": _binary(_modulo),
-    "Pow": _power_of,
+    "Pow": power,
     "LShift": _shift_by(_shift_left),
     "RShift": _shift_by(_shift_right),
     "BitAnd": _binary(operator.and_),

@@ -20,7 +20,7 @@ class Site:
     def __init__(self, line: int, kind: str, number: int) -> None:
         self.line, self.kind, self.number = line, kind, number
         self.place: Place | None = None
-        self.rows: dict[str, Any] = {}
+        self.rows: dict[tuple[str, str], Any] = {}
 
 
 class Place:
