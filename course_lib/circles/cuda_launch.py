@@ -140,7 +140,7 @@ def _on_gpu(name: str, operand: GpuArray) -> DeviceArray:
     import torch
 
     if isinstance(operand, np.ndarray):
-        return torch.from_numpy(contiguous(operand)).cuda()
+        return _to_gpu(contiguous(operand))
     if isinstance(operand, torch.Tensor):
         if operand.requires_grad:
             raise TypeError(
@@ -148,6 +148,12 @@ def _on_gpu(name: str, operand: GpuArray) -> DeviceArray:
             )
         return operand.contiguous()
     return torch.as_tensor(operand, device="cuda").contiguous()
+
+
+def _to_gpu(array: np.ndarray) -> DeviceArray:
+    import torch
+
+    return torch.from_numpy(array).cuda()
 
 
 def _like(model: GpuArray, C: DeviceArray) -> GpuArray:
@@ -168,8 +174,8 @@ def _too_little_memory(M: int, K: int, N: int, copies: bool) -> str:
 
     needed = 4 * (M * N + (M * K + K * N if copies else 0))
     free, _ = torch.cuda.mem_get_info()
-    what = "A, B and C" if copies else "C"
+    what = "A, B and C need" if copies else "C needs"
     return (
-        f"The GPU has too little memory: {what} need {in_bytes(needed)} and {in_bytes(free)} are free; "
+        f"The GPU has too little memory: {what} {in_bytes(needed)} and {in_bytes(free)} are free; "
         "multiply smaller matrices, or free other tensors (torch.cuda.empty_cache())."
     )

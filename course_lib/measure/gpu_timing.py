@@ -37,6 +37,11 @@ class Taken:
         return float(np.median(self.seconds))
 
     @property
+    def median_launch_s(self) -> float:
+        """Seconds of the CPU for a launch, the median of the samples."""
+        return float(np.median(self.launch_s))
+
+    @property
     def spread_s(self) -> float:
         """Half the distance between the quartiles of the samples."""
         quarter, three_quarters = np.percentile(self.seconds, (25, 75))
