@@ -10,6 +10,7 @@ Not yet run on a GPU: how the times are taken.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -117,14 +118,15 @@ def _times(
     """Return the seconds that one product takes with each tile that this GPU can run."""
     from course_lib.circles.cuda_launch import DoesNotFit
     from course_lib.measure.gpu_timing import samples
+    from course_lib.measure.progress import Progress
 
     able: dict[str, Tile] = {}
-    for tile in tiles:
-        try:
-            start(A, B, C, tile)
-        except DoesNotFit:  # more registers or shared memory than this GPU has for a block
-            continue
-        able[str(tile)] = tile
+    with Progress(None) as bar:
+        for place, tile in enumerate(tiles):
+            bar.update(place / len(tiles), f"{rung}: compiling {tile}")
+            with contextlib.suppress(DoesNotFit):  # more registers than this GPU has for a block
+                start(A, B, C, tile)
+                able[str(tile)] = tile
     if not able:
         raise RuntimeError(
             f"None of the {len(tiles)} tile shapes of '{rung}' fits on this GPU: give it a smaller Tile."

@@ -1,4 +1,4 @@
-"""What surrounds the GPU kernels, as far as it goes without a GPU: what is missing, operands, tiles, times."""
+"""What surrounds the GPU kernels, as far as it goes without a GPU: what is missing, operands, tiles."""
 
 import contextlib
 import sys

@@ -3,6 +3,9 @@
 import copy
 import json
 import math
+import os
+import subprocess
+import sys
 from argparse import ArgumentParser
 from types import SimpleNamespace
 
@@ -253,6 +256,36 @@ def test_every_rung_for_a_gpu_can_be_recorded():
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
     assert [entry.id for entry in rungs][-1] == recordings.BASELINE and len(rungs) == 8
     assert all(callable(entry.module().start) for entry in rungs)
+
+
+BARE = """
+import sys
+
+NOT_THERE = "ipywidgets IPython jupyterlab jupytext nbformat greenlet platformdirs matplotlib".split()
+
+class Refuses:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in NOT_THERE:
+            raise ImportError(name + " is not on this machine")
+
+sys.meta_path.insert(0, Refuses())
+from course_lib import ladder
+from course_lib.__main__ import main
+from course_lib.measure import device_code, gpu_state, gpu_timing, recordings, store
+for entry in ladder.LADDER:
+    if "cuda" in entry.requires:
+        entry.module()
+print(store.data_dir())
+sys.exit(main(["record"]))
+"""
+
+
+def test_a_bare_gpu_machine_has_all_that_recording_needs():
+    """No notebooks, no plots, no platformdirs: the figures come from such a machine."""
+    environment = {name: value for name, value in os.environ.items() if name != "NINE_CIRCLES_HOME"}
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, env=environment)
+    assert (done.stderr, done.returncode) == ("", 2)
+    assert ".nine-circles-of-matmul" in done.stdout and "say --gpu" in done.stdout
 
 
 # -- what nvidia-smi tells ---------------------------------------------------------------------------------
