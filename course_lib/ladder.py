@@ -90,6 +90,7 @@ def _rung(
     dtypes: tuple[str, ...] = FLOATS,
     requires: tuple[str, ...] = (),
     parallel: bool = False,
+    gpu: bool = False,
     **options: Any,
 ) -> Rung:
     """Make a rung of circles/<code>.py; `options` are fixed arguments of its matmul."""
@@ -102,13 +103,19 @@ def _rung(
     def guarded() -> Matmul:
         from course_lib.circles.front_door import through_the_door
 
-        return through_the_door(load, id, dtypes, lambda: _missing(requires))
+        return through_the_door(load, id, dtypes, lambda: _missing(requires), gpu)
 
     def matmul(A, B):
         return guarded()(A, B)
 
     matmul.__doc__ = f"Return A @ B by the rung '{id}': A (M, K), B (K, N), both {' or both '.join(dtypes)}."
     return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel)
+
+
+def _gpu_rung(id: str, circle: int, title: str, bottleneck: str, code: str = "") -> Rung:
+    """Make a rung that runs on a CUDA GPU, of circles/<id>.py unless `code` says otherwise."""
+    code = code or id.replace("-", "_")
+    return _rung(id, circle, title, bottleneck, code, ("float32",), ("cuda",), gpu=True)
 
 
 LADDER: tuple[Rung, ...] = (
@@ -193,6 +200,48 @@ LADDER: tuple[Rung, ...] = (
         requires=("numba",),
         parallel=True,
     ),
+    _gpu_rung(
+        "cuda-naive",
+        6,
+        "GPU: a thread for each element of C",
+        "32 sectors of memory for the 32 numbers of A that a warp reads",
+    ),
+    _gpu_rung(
+        "cuda-coalesced",
+        6,
+        "GPU: neighbouring threads read neighbours",
+        "two loads from memory or L1 for one FMA",
+    ),
+    _gpu_rung(
+        "cuda-tiled",
+        6,
+        "GPU: tiles in shared memory",
+        "two numbers from shared memory for one FMA",
+    ),
+    _gpu_rung(
+        "cuda-1d",
+        6,
+        "GPU: a thread computes a piece of a column",
+        "9 numbers from shared memory for 8 FMAs",
+    ),
+    _gpu_rung(
+        "cuda-2d",
+        6,
+        "GPU: a thread computes a tile in registers",
+        "bank conflicts, and loads of 4 bytes",
+    ),
+    _gpu_rung(
+        "cuda-vectorised",
+        6,
+        "GPU: loads of 16 bytes",
+        "bank conflicts, and waiting for the next tile",
+    ),
+    _gpu_rung(
+        "cuda-warptiled",
+        6,
+        "GPU: warp tiles, two buffers",
+        "the FMA units of the GPU",
+    ),
     _rung(
         "numpy",
         0,
@@ -207,6 +256,13 @@ LADDER: tuple[Rung, ...] = (
         "the second baseline",
         "openblas",
         requires=("openblas",),
+    ),
+    _gpu_rung(
+        "torch",
+        0,
+        "torch on the GPU (cuBLAS, TF32 off)",
+        "the GPU's baseline",
+        "cuda_torch",
     ),
 )
 

@@ -22,17 +22,17 @@ class RungUnavailable(RuntimeError):
     """This computer lacks something the rung needs; the message says what."""
 
 
-def check_operands(A: Any, B: Any, dtypes: Sequence[str] = ("float32", "float64")) -> None:
+def check_operands(A: Any, B: Any, dtypes: Sequence[str] = ("float32", "float64"), gpu: bool = False) -> None:
     """Raise one sentence unless A (M, K) and B (K, N) are NumPy arrays of one dtype out of `dtypes`.
 
-    Raises TypeError for what the operands are (lists, masked arrays, integers, mixed dtypes) and ValueError
-    for their shapes.
+    With `gpu` they may also be arrays on the GPU. Raises TypeError for what the operands are (lists, masked
+    arrays, integers, mixed dtypes) and ValueError for their shapes.
     """
     for name, operand in (("A", A), ("B", B)):
-        _check_type(name, operand)
+        _check_type(name, operand, gpu)
         _check_dimensions(name, operand)
         _check_dtype(name, operand, dtypes)
-    if A.dtype != B.dtype:
+    if _dtype_name(A) != _dtype_name(B):
         raise TypeError(
             f"A is {A.dtype} and B is {B.dtype}, but both must have one dtype: "
             f"convert one of them, for example B.astype(np.{A.dtype})."
@@ -44,16 +44,26 @@ def check_operands(A: Any, B: Any, dtypes: Sequence[str] = ("float32", "float64"
         )
 
 
+def is_on_gpu(operand: Any) -> bool:
+    """Say whether an array is in a GPU's memory: a torch tensor there, or one of CuPy or Numba."""
+    try:
+        return hasattr(operand, "__cuda_array_interface__")
+    except RuntimeError:  # what torch answers for a tensor on the GPU that wants a gradient
+        return True
+
+
 def through_the_door(
     load: Callable[[], Matmul],
     name: str,
     dtypes: Sequence[str],
     missing: Callable[[], str | None],
+    gpu: bool = False,
 ) -> Matmul:
     """Return matmul(A, B) that checks its operands, loads the rung's code on first use and calls it.
 
     `load` imports and returns the rung's own function; `missing` returns the sentence that says what this
-    computer lacks for it, or None. The function raises RungUnavailable with that sentence.
+    computer lacks for it, or None. The function raises RungUnavailable with that sentence. A rung for a GPU
+    also takes arrays that are there, and gets empty ones of them as well: their zeros belong there too.
     """
 
     @functools.cache  # a refusal is an exception and is not remembered: it is asked again
@@ -64,9 +74,9 @@ def through_the_door(
         return load()
 
     def matmul(A: Array, B: Array) -> Array:
-        check_operands(A, B, dtypes)
+        check_operands(A, B, dtypes, gpu)
         multiply = rung()
-        if 0 in (*A.shape, *B.shape):  # an empty sum is zero, an empty matrix stays empty
+        if 0 in (*A.shape, *B.shape) and not gpu:  # an empty sum is zero, an empty matrix stays empty
             return np.zeros((A.shape[0], B.shape[1]), A.dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN are answers here, not surprises
             return multiply(A, B)
@@ -78,46 +88,56 @@ def through_the_door(
     return matmul
 
 
-def _check_type(name: str, operand: Any) -> None:
+def _check_type(name: str, operand: Any, gpu: bool) -> None:
     if isinstance(operand, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, but a matrix product would ignore its mask: "
             f"fill it first, for example {name}.filled(0)."
         )
-    if isinstance(operand, np.ndarray):
+    if isinstance(operand, np.ndarray) or (gpu and is_on_gpu(operand)):
         return
     kind = type(operand)
     what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    raise TypeError(
-        f"{name} is of type {what}, but a 2-D NumPy array is needed: pass np.asarray({name}, dtype=float)."
-    )
+    wanted, fix = "a 2-D NumPy array", f"pass np.asarray({name}, dtype=float)"
+    if gpu:
+        wanted = f"{wanted} or an array on the GPU"
+        fix = f"pass np.asarray({name}, dtype=np.float32), or move a torch tensor with {name}.cuda()"
+    raise TypeError(f"{name} is of type {what}, but {wanted} is needed: {fix}.")
 
 
-def _check_dimensions(name: str, operand: np.ndarray) -> None:
-    if operand.ndim == 2:
+def _check_dimensions(name: str, operand: Any) -> None:
+    dimensions = len(operand.shape)
+    if dimensions == 2:
         return
     fix = {
         0: "a scalar is no matrix, write A * scalar instead",
         1: f"write {name}[:, None] for a column or {name}[None, :] for a row",
-    }.get(operand.ndim, "multiply its 2-D slices one by one")
+    }.get(dimensions, "multiply its 2-D slices one by one")
     raise ValueError(
-        f"{name} is {operand.ndim}-D with shape {operand.shape}, but a 2-D matrix is needed: {fix}."
+        f"{name} is {dimensions}-D with shape {tuple(operand.shape)}, but a 2-D matrix is needed: {fix}."
     )
 
 
-def _check_dtype(name: str, operand: np.ndarray, dtypes: Sequence[str]) -> None:
+def _check_dtype(name: str, operand: Any, dtypes: Sequence[str]) -> None:
     wanted = " or ".join(dtypes)
-    if operand.dtype.name not in dtypes:
+    if _dtype_name(operand) not in dtypes:
+        is_torch = type(operand).__module__.startswith("torch")
+        fix = f"to(torch.{dtypes[-1]})" if is_torch else f"astype(np.{dtypes[-1]})"
         raise TypeError(
             f"{name} has dtype {operand.dtype}, but this rung multiplies {wanted}: "
-            f"convert it with {name}.astype(np.{dtypes[-1]})."
+            f"convert it with {name}.{fix}."
         )
-    if not operand.dtype.isnative:
+    if isinstance(operand, np.ndarray) and not operand.dtype.isnative:
         raise TypeError(
             f"{name} is {operand.dtype.str}, in the byte order of another machine, but the native order is "
             f"needed: convert it with {name}.astype(np.{operand.dtype.name})."
         )
 
 
-def _by(matrix: np.ndarray) -> str:
+def _dtype_name(operand: Any) -> str:
+    """Return "float32" for NumPy's dtype of that name and for torch's."""
+    return getattr(operand.dtype, "name", str(operand.dtype).removeprefix("torch."))
+
+
+def _by(matrix: Any) -> str:
     return f"{matrix.shape[0]} x {matrix.shape[1]}"

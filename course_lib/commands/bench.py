@@ -64,7 +64,7 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
         print(behind)
     tables = []
     for dtype in [] if args.summit else args.dtype or DEFAULT_DTYPES:
-        able = [entry for entry in rungs if _can(entry, dtype)]
+        able = _able(rungs, dtype)
         costs = {entry.id: _seconds_at_probe(entry, dtype) for entry in able}
         for size in args.sizes or DEFAULT_SIZES:
             tables.append(_one_table(args, able, costs, size, dtype))
@@ -113,15 +113,18 @@ def _seconds_at_probe(entry: ladder.Rung, dtype: str) -> float:
     return time.perf_counter() - start
 
 
-def _can(entry: ladder.Rung, dtype: str) -> bool:
-    lacking = entry.missing()
-    if lacking:
-        print(f"{entry.id}: left out. {lacking}")
-        return False
-    if dtype not in entry.dtypes:
-        print(f"{entry.id}: left out, it multiplies {' and '.join(entry.dtypes)} but not {dtype}.")
-        return False
-    return True
+def _able(rungs: list[ladder.Rung], dtype: str) -> list[ladder.Rung]:
+    """Return the rungs that can be measured here; name the others, those with one reason in one line."""
+    reasons = {entry.id: entry.missing() or _why_not(entry, dtype) for entry in rungs}
+    for reason in dict.fromkeys(reason for reason in reasons.values() if reason):
+        print(f"{', '.join(id for id in reasons if reasons[id] == reason)}: left out. {reason}")
+    return [entry for entry in rungs if not reasons[entry.id]]
+
+
+def _why_not(entry: ladder.Rung, dtype: str) -> str | None:
+    if dtype in entry.dtypes:
+        return None
+    return f"This multiplies {' and '.join(entry.dtypes)} but not {dtype} (see --dtype)."
 
 
 def _chosen(args: argparse.Namespace) -> list[ladder.Rung]:

@@ -264,23 +264,28 @@ def _loaded_blas() -> list[dict]:
 
 
 def gpu() -> Gpu | None:
-    """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none.
+    """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none."""
+    for fields in ("name,memory.total,driver_version,compute_cap", "name,memory.total,driver_version"):
+        if values := nvidia_smi(fields):  # drivers before 2022 do not know compute_cap
+            return _gpu(*values)
+    return None
 
-    nvidia-smi is a process of its own with a time limit: asking the driver from here could hang the kernel,
-    and would start a CUDA context that no later fork survives.
+
+def nvidia_smi(fields: str) -> list[str]:
+    """Return what nvidia-smi says of the first GPU this process may use, a text for each of the `fields`.
+
+    An empty list when there is no GPU, or no such field. nvidia-smi is a process of its own with a time
+    limit: asking the driver from here could hang the kernel, and would start a CUDA context that no later
+    fork survives.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in ("", "-1", "NoDevFiles"):
-        return None
+        return []
     first = (visible or "").split(",")[0].strip()
     chosen = ["-i", first] if first.isdigit() or first.startswith("GPU-") else []
-    for fields in ("name,memory.total,driver_version,compute_cap", "name,memory.total,driver_version"):
-        answer = _run(["nvidia-smi", *chosen, f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
-        for row in csv.reader(answer.splitlines()):
-            values = [value.strip() for value in row]
-            if len(values) == fields.count(",") + 1:  # drivers before 2022 do not know compute_cap
-                return _gpu(*values)
-    return None
+    answer = _run(["nvidia-smi", *chosen, f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
+    rows = ([value.strip() for value in row] for row in csv.reader(answer.splitlines()))
+    return next((row for row in rows if len(row) == fields.count(",") + 1), [])
 
 
 def _gpu(name: str, memory: str, driver: str, capability: str = UNKNOWN) -> Gpu:

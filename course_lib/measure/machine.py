@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from course_lib.measure import hardware
+from course_lib.measure import cuda_software, hardware
 from course_lib.measure.hardware import CacheLevel, Gpu
 from course_lib.measure.peaks import Peaks, higher, restore
 from course_lib.measure.peaks import measure as _measure_peaks
@@ -36,6 +36,8 @@ _OPENBLAS_SIMD = {
     **dict.fromkeys(("Haswell", "Zen"), "AVX2"),
     **dict.fromkeys(("SkylakeX", "Cooperlake", "SapphireRapids"), "AVX-512"),
 }
+#: What to type for the packages that compile and run GPU kernels.
+INSTALL_CUDA = cuda_software.INSTALL
 _OPENBLAS_CHOICE = {"AVX": "Sandybridge", "AVX2": "Haswell", "AVX-512": "SkylakeX"}
 
 
@@ -188,6 +190,8 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "avx2": lambda: _missing_simd("AVX2"),
     "avx512": lambda: _missing_simd("AVX-512"),
     "cores": _missing_cores,
+    "cubin": cuda_software.why_no_cubin,
+    "cuda": lambda: cuda_software.why_no_cuda(gpu()),
     "gpu": _missing_gpu,
     "hopper": _missing_hopper,
     "neon": lambda: _missing_simd("NEON"),

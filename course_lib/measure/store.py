@@ -34,8 +34,10 @@ def data_dir() -> Path:
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
-    import platformdirs
-
+    try:
+        import platformdirs
+    except ImportError:  # on a bare GPU machine, where the course is not installed but only recorded with
+        return Path.home() / ".nine-circles-of-matmul"
     return Path(platformdirs.user_data_dir("nine-circles-of-matmul", appauthor=False))
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from course_lib.ladder import Result, Rung
 
 BASELINE = "numpy"
-BASELINES = (BASELINE, "openblas")  # they stand last, and no rung is said to have climbed past itself
+#: They stand last, and no rung is said to have climbed past itself.
+BASELINES = (BASELINE, "openblas", "torch")
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
 SIZES_DIFFER = "sizes differ: each label names its own"
@@ -32,8 +33,9 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
     `results` None: the learner's own. `dtype` None: the one most rungs were measured in. Of several results
     of a rung those on the fewest threads count, so that all stand on equal terms where they can, and the
     one at the largest size is drawn: small matrices lie in the caches, where no rung meets its limit. Where
-    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places. A rung for
-    several cores that was measured only on one thread has no place: its speed there says nothing.
+    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places, unless
+    they cannot have one: in this dtype, or on this computer. A rung for several cores that was measured only
+    on one thread has no place: its speed there says nothing.
     """
     from course_lib import ladder
 
@@ -42,7 +44,9 @@ def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = Non
     chosen = dtype or _commonest_dtype(found)
     alone = {r.rung for r in found if r.dtype == chosen and r.threads == 1 and known[r.rung].parallel}
     best = representative(r for r in found if r.dtype == chosen and (r.rung not in alone or r.threads > 1))
-    rungs = [rung for rung in ladder.LADDER if rung.id not in alone or rung.id in best]
+    possible = [rung for rung in ladder.LADDER if rung.id not in alone and rung.missing() is None]
+    able = {rung.id for rung in possible if chosen in rung.dtypes} or {rung.id for rung in possible}
+    rungs = [rung for rung in ladder.LADDER if rung.id in best or rung.id in able]
     rungs.sort(key=lambda rung: rung.id in BASELINES)
     return Picture.of(draw(rungs, best, chosen), _alt(rungs, best, chosen))
 

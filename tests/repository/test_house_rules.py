@@ -21,11 +21,13 @@ LONGEST_FILE = 500
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 REQUIREMENTS = [
-    Requirement(text)
-    for group in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
-    for text in group
+    Requirement(text) for group in (PROJECT["dependencies"], EXTRAS["lab"], EXTRAS["dev"]) for text in group
 ]
+FOR_GPUS = [
+    Requirement(text) for text in EXTRAS["cubin"]
+]  # not in constraints.txt: torch brings its own CUDA
 
 
 def texts():
@@ -76,6 +78,20 @@ def test_constraints_cover_and_satisfy(requirement):
     assert requirement.specifier, "give it the oldest version that works"
 
 
+@pytest.mark.parametrize("requirement", FOR_GPUS, ids=lambda requirement: requirement.name)
+def test_packages_for_gpus_are_asked_for_where_they_exist(requirement):
+    assert requirement.specifier
+    where = {"linux": True, "win32": True, "darwin": False}
+    assert {name: requirement.marker.evaluate({"sys_platform": name}) for name in where} == where
+
+
+def test_the_compiler_for_gpus_is_the_one_that_the_oldest_driver_understands():
+    toolkit = next(one for one in FOR_GPUS if one.name == "cuda-toolkit")
+    assert {"nvvm", "nvjitlink"} <= toolkit.extras
+    assert "13.0.2" in toolkit.specifier and "13.0.3.0" in toolkit.specifier  # torch 2.11's pin, torch 2.13's
+    assert "13.1.0" not in toolkit.specifier and "12.9.1" not in toolkit.specifier
+
+
 def test_constraints_form():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     listed = [line for line in lines if not line.startswith("#")]
@@ -107,7 +123,7 @@ def test_environment_yml_repeats_no_version():
     *conda, pip = content["dependencies"]
     assert conda == [f"python{PROJECT['requires-python']}", "pip"]
     assert pip == {"pip": ["-c constraints.txt", "-e .[lab,dev]"]}
-    assert set(PROJECT["optional-dependencies"]) == {"lab", "dev"}
+    assert set(EXTRAS) == {"lab", "dev", "cubin"}
     text = (ROOT / "environment.yml").read_text(encoding="utf-8")
     assert re.findall(r"[=<>~!]=", text.replace(f"python{PROJECT['requires-python']}", "")) == []
 

@@ -109,10 +109,73 @@ BAD = {
 }
 
 
+def in_its_dtype(operand, dtypes):
+    """The operand in a dtype that the rung multiplies, if it is of one that most rungs do."""
+    if not isinstance(operand, np.ndarray) or operand.dtype.name != "float64" or "float64" in dtypes:
+        return operand
+    return operand.astype(np.dtype(dtypes[0]).newbyteorder(operand.dtype.byteorder))
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float32",)], ids=" ".join)
+@pytest.mark.parametrize("gpu", [False, True], ids=["", "gpu"])
+def test_bad_operands_get_one_sentence_at_the_door(case, dtypes, gpu):
+    A, B, error, words = BAD[case]
+    if case == "mixed" and dtypes == ("float32",):
+        words = "B has dtype float64, but this rung multiplies float32: convert it with B.astype"
+    else:
+        A, B = in_its_dtype(A, dtypes), in_its_dtype(B, dtypes)
+    matmul = through_the_door(lambda: np.matmul, "any", dtypes, lambda: None, gpu)
+    with pytest.raises(error, match=words) as caught:
+        matmul(A, B)
+    message = str(caught.value)
+    assert "\n" not in message and message.endswith(".")
+
+
+class OnGpu:
+    """What the door sees of a torch tensor on a GPU."""
+
+    __module__ = "torch"
+
+    def __init__(self, shape, dtype="torch.float32", wants_gradient=False):
+        self.shape, self.dtype, self.wants_gradient = shape, dtype, wants_gradient
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.wants_gradient:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
+        return {}
+
+
+def test_arrays_on_the_gpu_pass_the_door_of_a_gpu_rung_only():
+    def multiply(A, B):
+        return A.shape[0], B.shape[1]
+
+    gpu_rung = through_the_door(lambda: multiply, "warp", ("float32",), lambda: None, gpu=True)
+    assert gpu_rung(OnGpu((3, 4)), OnGpu((4, 2))) == (3, 2)
+    assert gpu_rung(OnGpu((0, 4)), OnGpu((4, 2))) == (0, 2)  # its zeros belong on the GPU as well
+    assert gpu_rung(OnGpu((3, 4), wants_gradient=True), OnGpu((4, 2))) == (3, 2)
+    with pytest.raises(TypeError, match=r"A has dtype torch.float64, .* A\.to\(torch\.float32\)"):
+        gpu_rung(OnGpu((3, 4), "torch.float64"), OnGpu((4, 2)))
+    with pytest.raises(ValueError, match=r"B is 3-D with shape \(4, 2, 2\)"):
+        gpu_rung(OnGpu((3, 4)), OnGpu((4, 2, 2)))
+    with pytest.raises(ValueError, match="A is 3 x 4 and B is 5 x 2"):
+        gpu_rung(OnGpu((3, 4)), OnGpu((5, 2)))
+    with pytest.raises(TypeError, match="NumPy array or an array on the GPU is needed"):
+        gpu_rung([[1.0]], OnGpu((1, 1)))
+    cpu_rung = through_the_door(lambda: multiply, "loops", ("float32",), lambda: None)
+    with pytest.raises(TypeError, match=r"A is of type .*OnGpu, but a 2-D NumPy array is needed"):
+        cpu_rung(OnGpu((3, 4)), OnGpu((4, 2)))
+
+
 @pytest.mark.parametrize("entry", RUNGS, ids=lambda entry: entry.id)
 @pytest.mark.parametrize("case", BAD)
 def test_bad_operands_get_one_sentence(entry, case):
     A, B, error, words = BAD[case]
+    if case == "mixed" and "float64" not in entry.dtypes:
+        words = "B has dtype float64"
+    else:
+        A, B = in_its_dtype(A, entry.dtypes), in_its_dtype(B, entry.dtypes)
     with pytest.raises(error, match=words) as caught:
         entry.matmul(A, B)
     message = str(caught.value)

@@ -49,9 +49,25 @@ def test_the_alt_text_tells_what_the_picture_tells():
     assert "limited by: interpreter: bytecode and boxed floats" in picture.alt
     assert "error 3.0e-16" in picture.alt
     measured = {"python-lists", "compiled-ikj", "numpy"}
-    missing = ", ".join(entry.id for entry in ladder.LADDER if entry.id not in measured)
+    possible = [e.id for e in ladder.LADDER if "float64" in e.dtypes and not e.missing()]
+    missing = ", ".join(id for id in possible if id not in measured)
     assert f"Not measured yet: {missing}." in picture.alt
     assert picture.png.startswith(b"\x89PNG")
+
+
+def test_rungs_that_this_computer_cannot_run_have_no_place(monkeypatch):
+    from course_lib.measure import machine
+
+    monkeypatch.setattr(machine, "missing", lambda need: "There is no GPU." if need == "cuda" else None)
+    alt = ladder_plot([result("numpy", 50.0, dtype="float32")]).alt
+    assert "threads" in alt and "cuda-" not in alt and "torch" not in alt
+    alt = ladder_plot(
+        [result("numpy", 50.0, dtype="float32"), result("cuda-tiled", 5e3, dtype="float32")]
+    ).alt
+    assert "cuda-tiled 5,000 GFLOP/s" in alt and "cuda-naive" not in alt
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+    assert "cuda-naive" in ladder_plot([result("numpy", 50.0, dtype="float32")]).alt
+    assert "cuda-naive" not in ladder_plot([result("numpy", 50.0)]).alt  # they multiply float32 only
 
 
 def test_the_largest_size_of_several_results_counts():
@@ -165,7 +181,8 @@ def test_both_baselines_are_drawn_as_such_and_the_faster_one_counts():
     assert alt.startswith("simd computes 10x as fast as blocked; openblas is 1.33x as fast as that.")
     assert "limited by: the second baseline" not in alt
     best = {one.rung: one for one in results}
-    lower = ladder_figure.draw(ladder.LADDER, best, "float64").axes[1]
+    on_cpu = [entry for entry in ladder.LADDER if "float64" in entry.dtypes]
+    lower = ladder_figure.draw(on_cpu, best, "float64").axes[1]
     ticks = [tick.get_text() for tick in lower.get_xticklabels()]
     assert {"numpy\nbaseline", "openblas\nbaseline"} <= set(ticks)
     assert not any("circle 0" in tick for tick in ticks)

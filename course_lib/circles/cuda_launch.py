@@ -1,0 +1,181 @@
+"""From matrices to a running kernel: where the operands are, how many blocks there are, what can go wrong.
+
+`product` gives every GPU rung the signature of the others. NumPy arrays are copied to the GPU and the
+result is copied back; what is there already (torch tensors, or anything with `__cuda_array_interface__`) is
+used in place, and the result is of the same kind. Memory is torch's: one allocator, so that torch and the
+kernels can share a GPU. All driver calls are behind `product` and `start`, and so behind
+`measure.machine.missing`.
+
+Not yet run on a GPU: everything here that calls the driver.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course_lib.circles.front_door import RungUnavailable, is_on_gpu
+from course_lib.circles.memory import contiguous
+from course_lib.measure import machine
+from course_lib.measure.sizes import in_bytes
+
+GpuArray = Any  # a NumPy array, a torch tensor on the GPU, or another array with __cuda_array_interface__
+DeviceArray = Any  # a contiguous torch tensor on the GPU, or Numba's array of it
+Start = Callable[[DeviceArray, DeviceArray, DeviceArray], None]
+
+MOST_BLOCKS_DOWN = 65_535  # of a grid, in its second direction
+OUT_OF_RESOURCES, UNSUPPORTED_PTX, INVALID_VALUE = 701, 222, 1  # CUresult, cuda.h
+
+
+class DoesNotFit(RuntimeError):
+    """A block of this kernel needs more registers, shared memory or threads than this GPU has."""
+
+
+def product(start: Start, A: GpuArray, B: GpuArray) -> GpuArray:
+    """Return A @ B (M, N), computed by `start`, for A (M, K), B (K, N) of float32: of the kind that A is of.
+
+    Raises RungUnavailable where there is no usable GPU, TypeError for operands in different places and
+    MemoryError if the GPU has too little memory.
+    """
+    _check_gpu()
+    import torch
+
+    (M, K), N = A.shape, B.shape[1]
+    here, there = is_on_gpu(A), is_on_gpu(B)
+    if here != there:
+        inside, outside = ("A", "B") if here else ("B", "A")
+        raise TypeError(
+            f"{inside} is on the GPU and {outside} is not, but both must be in one place: "
+            f"move one, for example torch.from_numpy({outside}).cuda()."
+        )
+    try:
+        a, b = _on_gpu("A", A), _on_gpu("B", B)
+        if a.device != b.device:
+            raise TypeError(f"A is on {a.device} and B on {b.device}: move one, for example B.to(A.device).")
+        with torch.cuda.device(a.device):
+            C = (torch.empty if M and K and N else torch.zeros)((M, N), dtype=a.dtype, device=a.device)
+            if M and K and N:
+                start(a, b, C)
+            return _like(A, C)
+    except torch.cuda.OutOfMemoryError as problem:
+        raise MemoryError(_too_little_memory(M, K, N, copies=not here)) from problem
+
+
+def start(
+    kernel: Callable,
+    tile: tuple[int, int],
+    block: int | tuple[int, int],
+    A: DeviceArray,
+    B: DeviceArray,
+    C: DeviceArray,
+) -> None:
+    """Start `kernel(A, B, C)` with a block of threads for every tile (rows, columns) of C.
+
+    A grid has at most 65,535 blocks in its second direction, along the rows here; a longer matrix is computed
+    in bands, one launch for each. Raises DoesNotFit if the GPU cannot run one such block.
+    """
+    (M, N), (rows, columns) = C.shape, tile
+    band = MOST_BLOCKS_DOWN * rows
+    for first in range(0, M, band):
+        a, c = (A, C) if band >= M else (A[first : first + band], C[first : first + band])
+        grid = (-(-N // columns), -(-c.shape[0] // rows))
+        _launch(kernel, grid, block, a, B, c)
+
+
+def rows_are_wide(*arrays: DeviceArray) -> bool:
+    """Say whether every row of every float32 array begins at a multiple of 16 bytes."""
+    return all(
+        array.shape[1] % 4 == 0 and array.__cuda_array_interface__["data"][0] % 16 == 0 for array in arrays
+    )
+
+
+def _launch(
+    kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], *arrays: DeviceArray
+) -> None:
+    import torch
+    from numba.cuda.cudadrv.driver import CudaAPIError
+
+    stream = torch.cuda.current_stream().cuda_stream  # so that torch's work and ours keep their order
+    try:
+        _configured(kernel, grid, block, stream)(*arrays)
+    except CudaAPIError as problem:
+        if problem.code in (OUT_OF_RESOURCES, INVALID_VALUE):
+            raise DoesNotFit(
+                f"A block of {kernel.__name__} does not fit on this GPU ({problem.msg}): "
+                "take a smaller tile or fewer threads."
+            ) from problem
+        if problem.code == UNSUPPORTED_PTX:
+            raise RungUnavailable(
+                "The NVIDIA driver is older than the compiler that numba-cuda uses: update the driver, or "
+                f"install the tested compiler with {machine.INSTALL_CUDA}."
+            ) from problem
+        raise
+
+
+@functools.lru_cache(maxsize=256)  # a launch costs less when Numba has nothing to work out
+def _configured(
+    kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], stream: int
+) -> Callable:
+    from numba import cuda
+    from numba.core.errors import NumbaPerformanceWarning
+
+    with warnings.catch_warnings():  # "few blocks": true of every small matrix, and chapter 06 says so
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        return kernel[grid, block, cuda.external_stream(stream) if stream else 0]
+
+
+@functools.cache  # a refusal is an exception and is not remembered: it is asked again
+def _check_gpu() -> None:
+    if sentence := machine.missing("cuda"):
+        raise RungUnavailable(sentence)
+
+
+def _on_gpu(name: str, operand: GpuArray) -> DeviceArray:
+    """Return the operand as a contiguous torch tensor on the GPU: itself or a view of it if it is one."""
+    import torch
+
+    if isinstance(operand, np.ndarray):
+        return _to_gpu(contiguous(operand))
+    if isinstance(operand, torch.Tensor):
+        if operand.requires_grad:
+            raise TypeError(
+                f"{name} wants a gradient, which this rung does not compute: pass {name}.detach()."
+            )
+        return operand.contiguous()
+    return torch.as_tensor(operand, device="cuda").contiguous()
+
+
+def _to_gpu(array: np.ndarray) -> DeviceArray:
+    import torch
+
+    return torch.from_numpy(array).cuda()
+
+
+def _like(model: GpuArray, C: DeviceArray) -> GpuArray:
+    """Return the torch tensor C as what `model` is; on the GPU nothing is copied."""
+    import torch
+    from numba import cuda
+
+    if isinstance(model, np.ndarray):
+        return C.cpu().numpy()
+    if isinstance(model, torch.Tensor):
+        return C
+    library = sys.modules[type(model).__module__.partition(".")[0]]  # cupy, for example
+    return library.asarray(C) if hasattr(library, "asarray") else cuda.as_cuda_array(C)
+
+
+def _too_little_memory(M: int, K: int, N: int, copies: bool) -> str:
+    import torch
+
+    needed = 4 * (M * N + (M * K + K * N if copies else 0))
+    free, _ = torch.cuda.mem_get_info()
+    what = "A, B and C need" if copies else "C needs"
+    return (
+        f"The GPU has too little memory: {what} {in_bytes(needed)} and {in_bytes(free)} are free; "
+        "multiply smaller matrices, or free other tensors (torch.cuda.empty_cache())."
+    )

@@ -1,0 +1,198 @@
+"""`python -m course_lib record --gpu`: measure the GPU rungs where there is a GPU, for those who have none.
+
+All rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a small JSON
+file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from course_lib import ladder
+from course_lib.measure import gpu_state, recordings
+from course_lib.measure.recordings import Recording, Row
+
+PROJECT = Path(__file__).resolve().parents[2]
+SIZES = (256, 512, 1024, 2048, 4096, 8192)
+METHOD = (
+    "Normally distributed operands, the same for all rungs; rungs in shuffled order, round after round; a "
+    "sample is a batch of launches between two CUDA events, all queued before the first begins; caches as "
+    "the launch before left them; TF32 off; error against the product in float64."
+)
+WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, below a tenth of what TF32 does
+
+
+class Wrong(RuntimeError):
+    """A rung computes something else than the product."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options to ``parser``."""
+    parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="N of N x N")
+    parser.add_argument("--rounds", type=int, default=15, metavar="R", help="samples of each (default: 15)")
+    parser.add_argument(
+        "--budget", type=float, default=20.0, metavar="S", help="seconds for a size (default: 20)"
+    )
+    parser.add_argument("--folder", type=Path, default=recordings.FOLDER, help="where the file goes")
+    parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table for each size and write the recording; return the exit code."""
+    from course_lib.measure import machine
+
+    try:
+        commit = _checked(args)
+    except ValueError as problem:
+        print(f"record: {problem}")
+        return 2
+    if sentence := machine.missing("cuda"):
+        print(f"record: {sentence}")
+        return 2
+    try:
+        recording = _record(args, commit)
+        path = recordings.write(recording, args.folder)
+    except Wrong as problem:
+        print(f"record: {problem}")
+        return 1
+    except OSError as problem:
+        print(f"record: the file cannot be written to {args.folder} ({problem.strerror}): see --folder.")
+        return 1
+    for size in recording.sizes:
+        print(f"\n{recording.table(size)}")
+    print(f"\nWritten to {path}.")
+    return 0
+
+
+def _checked(args: argparse.Namespace) -> str:
+    """Return the commit; raises ValueError for options that make no sense."""
+    if not args.gpu:
+        raise ValueError("there is nothing to record: say --gpu.")
+    if wrong := [size for size in args.sizes if size < 1]:
+        raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
+    if args.rounds < 3:
+        raise ValueError(f"--rounds is {args.rounds}, but a spread needs at least 3 samples.")
+    if not 0 < args.budget < math.inf:
+        raise ValueError(f"--budget is {args.budget:g}, but it must be a number of seconds above 0.")
+    commit = args.commit or _commit()
+    if not recordings.is_commit(commit):
+        raise ValueError(
+            f"the commit is {commit!r}, but 40 hexadecimal digits are needed: give it with --commit "
+            "(git rev-parse HEAD, in the checkout that this is a copy of)."
+        )
+    return commit
+
+
+def _commit() -> str:
+    """Return the commit of the course, with "+changes" if its code differs from it; "" without git."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "course_lib") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _record(args: argparse.Namespace, commit: str) -> Recording:
+    import torch
+
+    from course_lib.measure import machine
+    from course_lib.measure.gpu_timing import samples
+
+    here = machine.gpu()
+    rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
+    rows: list[Row] = []
+    with gpu_state.Watch() as watch:
+        for size in args.sizes:
+            print(f"{size} x {size} x {size} …", flush=True)
+            rows += measure(rungs, size, lambda f: samples(f, args.rounds, args.budget), "cuda")
+    properties = torch.cuda.get_device_properties(0)
+    power_limit_w, highest_sm_mhz = gpu_state.limits()
+    return Recording(
+        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        commit=commit,
+        device=here.name,
+        compute_capability=here.compute_capability,
+        memory_bytes=here.memory_bytes or properties.total_memory,
+        multiprocessors=properties.multi_processor_count,
+        driver=here.driver,
+        versions=_versions(),
+        state=watch.ranges(),
+        power_limit_w=power_limit_w,
+        highest_sm_mhz=highest_sm_mhz,
+        method=METHOD,
+        rows=tuple(rows),
+    )
+
+
+def measure(
+    rungs: Sequence[ladder.Rung], size: int, sampler: Callable[[Mapping[str, Any]], Mapping], device: str
+) -> list[Row]:
+    """Return a row for each rung, of products of size x size float32 matrices on torch's `device`.
+
+    `sampler` takes the functions by name and returns what each took (`measure.gpu_timing.samples`). Raises
+    Wrong if a rung's result is further from the exact product than rounding explains.
+    """
+    import torch
+
+    random = torch.Generator(device).manual_seed(size)
+    A, B = (torch.randn(size, size, generator=random, device=device) for _ in range(2))
+    exact = A.double() @ B.double()
+    results = {entry.id: torch.full_like(A, math.nan) for entry in rungs}
+    starts = {entry.id: _bound(entry, A, B, results[entry.id]) for entry in rungs}
+    for start in starts.values():
+        start()  # finds the tile and compiles
+    errors = {id: float((C - exact).abs().max() / exact.abs().max()) for id, C in results.items()}
+    for id, error in errors.items():
+        if not error < WORST_ERROR * max(16.0, size**0.5):  # NaN is not below anything
+            raise Wrong(f"'{id}' is wrong at {size} x {size}: it is off by {error:.1e} of the largest entry.")
+    taken = sampler(starts)
+    return [
+        Row(
+            rung=entry.id,
+            shape=(size,) * 3,
+            seconds=taken[entry.id].median_s,
+            spread_s=taken[entry.id].spread_s,
+            samples=len(taken[entry.id].seconds),
+            launch_s=taken[entry.id].median_launch_s,
+            error=errors[entry.id],
+            tile=_tile(entry, A, B, results[entry.id]),
+        )
+        for entry in rungs
+    ]
+
+
+def _bound(entry: ladder.Rung, A: Any, B: Any, C: Any) -> Callable[[], None]:
+    start = entry.module().start
+    return lambda: start(A, B, C)
+
+
+def _tile(entry: ladder.Rung, A: Any, B: Any, C: Any) -> str:
+    """Return the tile shape that the rung uses here, "" for a rung without a choice."""
+    module = entry.module()
+    if not hasattr(module, "TILES"):
+        return ""
+    from course_lib.circles.cuda_tuning import fastest
+
+    return str(fastest(entry.id, module.TILES, module.start, A, B, C))
+
+
+def _versions() -> dict[str, str]:
+    import torch
+
+    installed = {name: metadata.version(name) for name in ("numpy", "torch", "numba", "numba-cuda")}
+    return {"python": platform.python_version(), "cuda": torch.version.cuda, **installed}

@@ -1,0 +1,67 @@
+"""How a GPU is while it measures: its clocks, its power, its temperature, as nvidia-smi tells them.
+
+Not yet run beside a GPU.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import numpy as np
+
+from course_lib.measure import hardware
+from course_lib.measure.recordings import STATES, Range
+
+FIELDS = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")  # STATES, by nvidia-smi's names
+PERIOD_S = 0.25
+
+
+class Watch:
+    """Asks nvidia-smi again and again while a `with` block runs; `ranges()` then tells what it said."""
+
+    def __init__(self) -> None:
+        self._samples: list[list[str]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def ranges(self) -> dict[str, Range | None]:
+        """Return lowest, median and highest of each of STATES; None for what nvidia-smi does not tell."""
+        columns = zip(*self._samples, strict=True) if self._samples else [()] * len(STATES)
+        return {name: _range(column) for name, column in zip(STATES, columns, strict=True)}
+
+    def _look(self) -> None:
+        while not self._over.is_set():
+            if values := hardware.nvidia_smi(",".join(FIELDS)):
+                self._samples.append(values)
+            self._over.wait(PERIOD_S)
+
+
+def limits() -> tuple[float | None, float | None]:
+    """Return the power limit in W and the highest clock in MHz; None for what nvidia-smi does not tell."""
+    values = hardware.nvidia_smi("power.limit,clocks.max.sm") or ["", ""]
+    return _number(values[0]), _number(values[1])
+
+
+def _range(column: tuple[str, ...]) -> Range | None:
+    numbers = [number for text in column if (number := _number(text)) is not None]
+    if not numbers:
+        return None
+    return min(numbers), float(np.median(numbers)), max(numbers)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # "[N/A]", where a machine keeps it to itself
+        return None

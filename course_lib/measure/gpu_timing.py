@@ -1,0 +1,104 @@
+"""How long work on the GPU takes: seconds there, and seconds it costs the CPU to start it.
+
+A kernel is started and runs on its own, so a clock around the call measures the start alone. Here the GPU's
+own clock is read, by events in its queue before and after a batch of launches. The GPU is first kept
+waiting until the whole batch is in the queue: otherwise the time between two short kernels, in which it
+waits for the CPU, would count as theirs. What that wait costs in daily life is the second figure, the CPU's
+time for a launch.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+BATCH_S = 5e-3  # of work in a sample: ten thousand steps of the GPU's clock for events (0.5 us, CUDA runtime)
+MOST_LAUNCHES = 200  # in a sample: the queue holds about 1,000, then a launch waits
+SPIN_HZ = 2e9  # cycles per second at most: what torch.cuda._sleep counts, so the GPU waits at least that long
+LONGEST_WAIT_S = 0.2
+
+
+@dataclass
+class Taken:
+    """What one function took: seconds on the GPU and seconds of the CPU for each launch, a sample each."""
+
+    seconds: list[float] = field(default_factory=list)
+    launch_s: list[float] = field(default_factory=list)
+
+    @property
+    def median_s(self) -> float:
+        """Seconds on the GPU, the median of the samples."""
+        return float(np.median(self.seconds))
+
+    @property
+    def median_launch_s(self) -> float:
+        """Seconds of the CPU for a launch, the median of the samples."""
+        return float(np.median(self.launch_s))
+
+    @property
+    def spread_s(self) -> float:
+        """Half the distance between the quartiles of the samples."""
+        quarter, three_quarters = np.percentile(self.seconds, (25, 75))
+        return float(three_quarters - quarter) / 2
+
+
+def samples(
+    functions: Mapping[str, Callable[[], None]],
+    rounds: int = 7,
+    budget_s: float = math.inf,
+    seed: int = 0,
+) -> dict[str, Taken]:
+    """Time functions that start work on torch's current stream, taking turns in shuffled order.
+
+    Each is called once before (that compiles). At least three rounds are made; more, up to `rounds`, as long
+    as `budget_s` seconds are not over.
+    """
+    random = np.random.default_rng(seed)
+    names = list(functions)
+    for name in names:
+        functions[name]()
+    launches = {name: _launches(functions[name]) for name in names}
+    taken = {name: Taken() for name in names}
+    begin = time.perf_counter()
+    for turn in range(rounds):
+        if turn >= 3 and time.perf_counter() - begin > budget_s:
+            break
+        for place in random.permutation(len(names)):
+            name = names[place]
+            seconds, launch_s = _sample(functions[name], launches[name])
+            taken[name].seconds.append(seconds)
+            taken[name].launch_s.append(launch_s)
+    return taken
+
+
+def _launches(function: Callable[[], None]) -> int:
+    """Return how many launches make a sample of BATCH_S."""
+    seconds, _ = _sample(function, 3)
+    return min(max(1, math.ceil(BATCH_S / max(seconds, 1e-7))), MOST_LAUNCHES)
+
+
+def _sample(function: Callable[[], None], launches: int) -> tuple[float, float]:
+    """Return the seconds a launch takes on the GPU and on the CPU, the mean of a batch."""
+    import torch
+
+    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    function()
+    expected_s = time.perf_counter() - start  # for one launch; the work itself goes on meanwhile
+    torch.cuda.synchronize()
+    torch.cuda._sleep(int(min(2 * launches * expected_s, LONGEST_WAIT_S) * SPIN_HZ))
+    before.record()
+    start = time.perf_counter()
+    for _ in range(launches):
+        function()
+    launch_s = (time.perf_counter() - start) / launches
+    after.record()
+    torch.cuda.synchronize()
+    return before.elapsed_time(after) / 1e3 / launches, launch_s

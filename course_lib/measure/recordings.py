@@ -1,0 +1,274 @@
+"""What was measured on a GPU that this computer lacks: read from files that `record --gpu` wrote there.
+
+    recordings.newest()            the newest recording of any GPU, None if there is none
+    recordings.newest("H200")      of a device whose name contains that
+    recording.origin               "recorded on an NVIDIA H200 (driver …) on …": to be shown with every figure
+    recording.table(4096)          all rungs at one size, beside cuBLAS
+
+A recording is a JSON file in the folder of this package. A file in which something is missing or does not
+make sense is refused with a sentence: a figure whose origin is not known is worth nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.measure.table import Table, digits
+
+FOLDER = Path(__file__).parent / "recordings"
+KIND, FORMAT = "gpu", 1
+BASELINE = "torch"
+#: What must be known of the software, and what may be of the GPU while it measured.
+VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
+STATES = ("sm_mhz", "memory_mhz", "power_w", "temperature_c")
+_COMMIT = re.compile(r"[0-9a-f]{40}(\+changes)?")
+
+
+Range = tuple[float, float, float]  # lowest, median, highest
+
+
+class MalformedRecording(ValueError):
+    """A file that is no recording; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rung for one shape (M, K, N) in float32."""
+
+    rung: str
+    shape: tuple[int, int, int]
+    seconds: float  # on the GPU, the median of `samples`
+    spread_s: float  # half the distance between the quartiles
+    samples: int
+    launch_s: float  # of the CPU, to start one product: the median
+    error: float  # max|C - exact| / max|exact|
+    tile: str = ""  # the tile shape that was chosen, for rungs that have a choice
+
+    @property
+    def tflops(self) -> float:
+        """TFLOP/s, counting 2MNK operations."""
+        return 2 * math.prod(self.shape) / self.seconds / 1e12
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One run on one GPU: everything was measured in turns with everything else of the same size."""
+
+    when: str  # ISO 8601, UTC
+    commit: str  # of the course; "+changes" if files differed from it
+    device: str  # "NVIDIA H200"
+    compute_capability: str  # "9.0"
+    memory_bytes: int
+    multiprocessors: int
+    driver: str
+    versions: Mapping[str, str]  # of VERSIONS
+    state: Mapping[str, Range | None]  # of STATES, while it measured; None: nvidia-smi does not tell
+    power_limit_w: float | None
+    highest_sm_mhz: float | None
+    method: str  # how it was measured, in words
+    rows: tuple[Row, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the figures come from, in a few words."""
+        return f"recorded on an {self.device} (driver {self.driver}) on {self.when[:10]}"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The N of the N x N matrices, rising."""
+        return tuple(sorted({row.shape[0] for row in self.rows}))
+
+    def row(self, rung: str, size: int) -> Row | None:
+        """Return the row of a rung for size x size matrices, None if it was not measured."""
+        return next((row for row in self.rows if (row.rung, row.shape) == (rung, (size,) * 3)), None)
+
+    def share(self, rung: str, size: int) -> float | None:
+        """Return the rung's speed as a part of cuBLAS's at that size; None if one was not measured."""
+        ours, theirs = self.row(rung, size), self.row(BASELINE, size)
+        return theirs.seconds / ours.seconds if ours and theirs else None
+
+    def table(self, size: int) -> Table:
+        """Return all rungs at one size; raises ValueError if that size was not measured."""
+        rows = [row for row in self.rows if row.shape == (size,) * 3]
+        if not rows:
+            raise ValueError(f"Size {size} was not recorded; {', '.join(map(str, self.sizes))} were.")
+        return Table(
+            columns=("", "us", "TFLOP/s", "x cuBLAS", "max error", "launch us"),
+            rows=tuple(self._cells(row) for row in rows),
+            caption=f"{size} x {size} x {size}, float32, {self.origin}",
+            marked=BASELINE,
+            notes=(
+                "us: median on the GPU ± half the middle 50 %; launch: CPU time to start one product. "
+                f"{self.method}",
+            ),
+        )
+
+    def _cells(self, row: Row) -> tuple[str, ...]:
+        share = self.share(row.rung, row.shape[0])
+        return (
+            row.rung,
+            f"{digits(row.seconds * 1e6)} ± {digits(row.spread_s * 1e6, 2)}",
+            digits(row.tflops),
+            f"{share:.3f}" if share else "–",
+            f"{row.error:.1e}",
+            digits(row.launch_s * 1e6),
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {"kind": KIND, "format": FORMAT, **asdict(self)}
+
+
+def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
+    """Return the newest recording of a GPU whose name contains `device`; None if there is none.
+
+    Raises MalformedRecording if any file of the folder is no recording.
+    """
+    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    fitting = [recording for recording in found if device.lower() in recording.device.lower()]
+    return max(fitting, key=lambda recording: _moment(recording.when), default=None)
+
+
+def write(recording: Recording, folder: Path = FOLDER) -> Path:
+    """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
+    name = re.sub(r"[^a-z0-9]+", "-", recording.device.lower()).strip("-")
+    moment = re.sub(r"[^0-9]", "", recording.when[:19])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{KIND}-{name}-{moment}.json"
+    text = json.dumps(recording.data(), indent=1) + "\n"
+    restore(json.loads(text), path.name)  # nothing is written that could not be read
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> Recording:
+    """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:
+        raise MalformedRecording(f"{path.name} is no recording: it is not JSON ({problem}).") from None
+    return restore(content, path.name)
+
+
+def is_commit(text: str) -> bool:
+    """Say whether a text names a git commit in full, with or without "+changes"."""
+    return bool(_COMMIT.fullmatch(text))
+
+
+def restore(content: Any, name: str = "this") -> Recording:
+    """Return the Recording that `data` made; raises MalformedRecording with what is wrong."""
+    try:
+        return _restored(content)
+    except _Wrong as problem:
+        raise MalformedRecording(
+            f"{name} is no recording: {problem}; make it anew with `python -m course_lib record --gpu`."
+        ) from None
+
+
+# -- what makes sense --------------------------------------------------------------------------------------
+
+
+class _Wrong(Exception):
+    """What is wrong with the content of a file."""
+
+
+def _restored(content: Any) -> Recording:
+    if not isinstance(content, dict) or (content.get("kind"), content.get("format")) != (KIND, FORMAT):
+        raise _Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
+    rows = _value(content, "rows", list)
+    if not rows:
+        raise _Wrong("it has no rows")
+    recording = Recording(
+        when=_value(content, "when", str),
+        commit=_value(content, "commit", str),
+        **{name: _text(content, name) for name in ("device", "compute_capability", "driver", "method")},
+        **{name: int(_number(content, name)) for name in ("memory_bytes", "multiprocessors")},
+        versions={name: _text(_value(content, "versions", dict), name) for name in VERSIONS},
+        state={name: _perhaps(_range, _value(content, "state", dict), name) for name in STATES},
+        power_limit_w=_perhaps(_number, content, "power_limit_w"),
+        highest_sm_mhz=_perhaps(_number, content, "highest_sm_mhz"),
+        rows=tuple(_row(row, place) for place, row in enumerate(rows)),
+    )
+    if _moment(recording.when) is None:
+        raise _Wrong(f"'when' is {recording.when!r}, which is no date and time with a time zone")
+    if not is_commit(recording.commit):
+        raise _Wrong(f"'commit' is {recording.commit!r}, which is no full git commit")
+    return recording
+
+
+def _row(content: Any, place: int) -> Row:
+    try:
+        if not isinstance(content, dict):
+            raise _Wrong("it is no object")
+        shape = _value(content, "shape", list)
+        if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
+            raise _Wrong(f"'shape' is {shape}, not three positive whole numbers")
+        return Row(
+            rung=_text(content, "rung"),
+            shape=tuple(shape),
+            seconds=_number(content, "seconds"),
+            spread_s=_number(content, "spread_s", least=0),
+            samples=int(_number(content, "samples")),
+            launch_s=_number(content, "launch_s"),
+            error=_number(content, "error", least=0),
+            tile=_value(content, "tile", str),
+        )
+    except _Wrong as problem:
+        raise _Wrong(f"in row {place + 1}, {problem}") from None
+
+
+def _value(content: dict, name: str, kind: type) -> Any:
+    if name not in content:
+        raise _Wrong(f"'{name}' is missing")
+    if not isinstance(content[name], kind):
+        raise _Wrong(f"'{name}' is {content[name]!r}, not {_ARTICLES[kind]}")
+    return content[name]
+
+
+_ARTICLES = {str: "a text", list: "a list", dict: "an object"}
+
+
+def _text(content: dict, name: str) -> str:
+    if not _value(content, name, str).strip():
+        raise _Wrong(f"'{name}' is empty")
+    return content[name]
+
+
+def _number(content: dict, name: str, least: float | None = None) -> float:
+    """Return a finite number above zero (or not below `least`)."""
+    number = content.get(name)
+    if name not in content:
+        raise _Wrong(f"'{name}' is missing")
+    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+        raise _Wrong(f"'{name}' is {number!r}, not a number")
+    if number < least if least is not None else number <= 0:
+        raise _Wrong(f"'{name}' is {number!r}, which cannot be")
+    return number
+
+
+def _perhaps(read: Callable[[dict, str], Any], content: dict, name: str) -> Any:
+    """Return what `read` finds; None where the file says that it is not known."""
+    return None if name in content and content[name] is None else read(content, name)
+
+
+def _range(content: dict, name: str) -> Range:
+    values = _value(content, name, list)
+    checked = [_number({name: value}, name, least=0) for value in values]
+    if len(checked) != 3 or checked != sorted(checked):
+        raise _Wrong(f"'{name}' is {values}, not the lowest, the median and the highest")
+    return (checked[0], checked[1], checked[2])
+
+
+def _moment(when: str) -> datetime.datetime | None:
+    try:
+        moment = datetime.datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None

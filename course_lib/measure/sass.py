@@ -1,0 +1,167 @@
+"""Reading SASS, the machine code of NVIDIA's GPUs, as nvdisasm prints it.
+
+    code = parse(text)
+    code.loops               its innermost loops, in the order of the code
+    code.hot                 the one with the most fused multiply-adds
+    code.hot.count("LDS")    instructions of a kind in one turn of it
+    code.hot.annotated()     what each instruction does, and the line of the kernel it comes from
+
+A loop is found as a branch back to a label; one without another inside is innermost. The text is that of
+`nvdisasm -c -g`: addresses in /*0a50*/, labels .L_x_1:, and a comment with file and line before a change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+_LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
+_LINE = re.compile(r'^\s*//## File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+_PREDICATE = re.compile(r"^@!?U?P\w+\s+")
+_TARGET = re.compile(r"`\((\.L\w+)\)")
+
+#: What an operation does, by the first part of its name (CUDA Binary Utilities, "Hopper Instruction Set").
+KINDS = {
+    **dict.fromkeys(("LDG", "LD"), "global load"),
+    **dict.fromkeys(("STG", "ST"), "global store"),
+    **dict.fromkeys(("LDS", "LDSM"), "shared load"),
+    "STS": "shared store",
+    **dict.fromkeys(("LDL", "STL"), "local memory"),  # a spill, or a local array that is not in registers
+    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), "atomic"),
+    **dict.fromkeys(("FFMA", "DFMA", "HFMA2"), "FMA"),
+    **dict.fromkeys(("FADD", "FMUL", "DADD", "DMUL", "HADD2", "HMUL2", "MUFU", "FMNMX"), "arithmetic"),
+    "BAR": "barrier",
+    "SHFL": "shuffle",
+    **dict.fromkeys(("BRA", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "CALL", "RET", "BRX"), "control"),
+}
+OTHER = "index"  # integers: addresses, counters, comparisons, copies
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: its text without the predicate, and where in the kernel's source it comes from."""
+
+    address: int
+    text: str
+    predicate: str = ""
+    file: str = ""
+    line: int = 0  # 0: not known
+
+    @property
+    def operation(self) -> str:
+        """The operation with its modifiers, "LDG.E.128"."""
+        return self.text.split(maxsplit=1)[0]
+
+    @property
+    def name(self) -> str:
+        """The operation alone, "LDG"."""
+        return self.operation.partition(".")[0]
+
+    @property
+    def kind(self) -> str:
+        """What it does, in words: one of KINDS' values, or OTHER."""
+        return KINDS.get(self.name, OTHER)
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """Bytes that a load or store moves for each lane; 0 for anything else."""
+        if not self.kind.endswith(("load", "store", "memory")):
+            return 0
+        return next((_BYTES[part] for part in self.operation.split(".")[1:] if part in _BYTES), 4)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An innermost loop: one turn of it (which the compiler may have unrolled)."""
+
+    label: str
+    instructions: tuple[Instruction, ...]
+
+    def count(self, name: str) -> int:
+        """Return how many instructions have this name, with these modifiers if any ("FFMA", "LDS.128")."""
+        wanted = name.split(".")
+        return sum(
+            instruction.name == wanted[0] and set(wanted) <= set(instruction.operation.split("."))
+            for instruction in self.instructions
+        )
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many instructions of each kind a turn has."""
+        return Counter(instruction.kind for instruction in self.instructions)
+
+    @property
+    def fma_share(self) -> float:
+        """Fused multiply-adds among the instructions: the part of the issue slots that computes."""
+        return self.kinds["FMA"] / len(self.instructions)
+
+    def annotated(self) -> str:
+        """Return the loop's text, each line with its kind and its line in the kernel's source."""
+        rows = [
+            f"{instruction.kind:13} {f'line {instruction.line}' if instruction.line else '':9} "
+            f"{instruction.predicate + ' ' if instruction.predicate else ''}{instruction.text}"
+            for instruction in self.instructions
+        ]
+        return "\n".join([f"{self.label}:", *rows])
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.kinds.most_common())
+        return f"{self.label}: {len(self.instructions)} instructions a turn: {counts}"
+
+
+@dataclass(frozen=True)
+class Sass:
+    """The instructions of a kernel, and the labels before them."""
+
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]  # label -> place of the instruction that follows it
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The innermost loops, in the order of the code."""
+        regions = {}
+        for place, instruction in enumerate(self.instructions):
+            target = _TARGET.search(instruction.text)
+            if instruction.name == "BRA" and target and self.labels.get(target[1], place + 1) <= place:
+                regions[target[1]] = (self.labels[target[1]], place)  # of several jumps back, the last
+        return tuple(
+            Loop(label, self.instructions[first : last + 1])
+            for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
+            if last > first and not any(_inside(other, (first, last)) for other in regions.values())
+        )
+
+    @cached_property
+    def hot(self) -> Loop | None:
+        """The innermost loop with the most FMAs (of equals the longest); None if none has any."""
+        computing = [loop for loop in self.loops if loop.kinds["FMA"]]
+        return max(computing, key=lambda loop: (loop.kinds["FMA"], len(loop.instructions)), default=None)
+
+    def count(self, name: str) -> int:
+        """Return how many instructions of the whole kernel have this name, as `Loop.count`."""
+        return Loop("", self.instructions).count(name)
+
+
+def parse(text: str) -> Sass:
+    """Return the instructions of what nvdisasm printed for one kernel."""
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}
+    file, line = "", 0
+    for row in text.splitlines():
+        if label := _LABEL.match(row):
+            labels[label[1]] = len(instructions)
+        elif origin := _LINE.match(row):
+            file, line = origin["file"], int(origin["line"])
+        elif found := _INSTRUCTION.match(row):
+            predicate = _PREDICATE.match(found["text"])
+            rest = found["text"][predicate.end() :] if predicate else found["text"]
+            before = predicate[0].strip() if predicate else ""
+            instructions.append(Instruction(int(found["address"], 16), rest, before, file, line))
+    return Sass(tuple(instructions), labels)
+
+
+def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -1,0 +1,185 @@
+"""Kernels compiled for GPUs without a GPU: what the rungs become, and what is said when they cannot."""
+
+import pytest
+from numba import cuda, float32, types, uint32
+
+from course_lib.circles import (
+    cuda_1d,
+    cuda_2d,
+    cuda_coalesced,
+    cuda_naive,
+    cuda_tiled,
+    cuda_vectorised,
+    cuda_warptiled,
+)
+from course_lib.measure import device_code, machine
+from course_lib.measure.device_code import CannotCompile, compile_kernel
+
+MATRIX = types.Array(float32, 2, "C")
+ARCHITECTURES = ((8, 0), (9, 0))
+REGISTERS, SHARED_BYTES = 65_536, 48 * 1024  # of a multiprocessor; of a block that asks for no more
+
+needs_cubin = pytest.mark.skipif(bool(machine.missing("cubin")), reason=machine.missing("cubin") or "")
+
+
+def kernels():
+    """Yield (name, kernel, tile, whether it is the first of its list) for every rung, tile and row width."""
+    for module, name in ((cuda_naive, "naive"), (cuda_coalesced, "coalesced"), (cuda_tiled, "tiled")):
+        yield name, getattr(module, name), None, True
+    for module in (cuda_1d, cuda_2d):
+        for tile in module.TILES:
+            yield f"{module.__name__[-2:]} {tile}", module.kernel(tile), tile, tile == module.TILES[0]
+    for module, name in ((cuda_vectorised, "vectorised"), (cuda_warptiled, "warptiled")):
+        for tile in module.TILES:
+            for wide in (True, False):
+                words = f"{name} {tile} {'wide' if wide else 'narrow'}"
+                yield words, module.kernel(tile, wide), tile, tile == module.TILES[0]
+
+
+CASES = [
+    pytest.param(kernel, tile, cc, id=f"{name} cc {cc[0]}.{cc[1]}", marks=[] if first else pytest.mark.slow)
+    for name, kernel, tile, first in kernels()
+    for cc in ARCHITECTURES
+]
+
+
+@needs_cubin
+@pytest.mark.parametrize(("kernel", "tile", "cc"), CASES)
+def test_no_rung_spills_and_its_blocks_fit(kernel, tile, cc):
+    code = compile_kernel(kernel, MATRIX, MATRIX, MATRIX, cc=cc)
+    assert code.cc == cc and f"sm_{cc[0]}{cc[1]}" in code.ptx
+    assert code.spilled_bytes == 0 and code.stack_bytes == 0, "its numbers are not all in registers"
+    assert code.sass.count("LDL") == code.sass.count("STL") == 0
+    threads, blocks = (tile.threads, tile.blocks) if tile else (1024, 1)
+    assert code.registers * threads * blocks <= REGISTERS
+    assert code.shared_bytes <= SHARED_BYTES
+    assert code.hot.count("FFMA") >= 4
+
+
+@needs_cubin
+def test_vectorised_moves_sixteen_bytes_everywhere():
+    code = compile_kernel(cuda_vectorised.kernel(cuda_vectorised.TILES[0]), MATRIX, MATRIX, MATRIX)
+    assert code.sass.count("LDG.128") > 0 and code.sass.count("LDG") == code.sass.count("LDG.128")
+    assert code.sass.count("STG.128") > 0 and code.sass.count("STG") == code.sass.count("STG.128")
+    assert code.hot.count("LDS") == code.hot.count("LDS.128") == code.hot.count("FFMA") // 16
+    assert code.sass.count("STS.128") > 0
+    narrow = compile_kernel(cuda_vectorised.kernel(cuda_vectorised.TILES[0], False), MATRIX, MATRIX, MATRIX)
+    assert narrow.sass.count("LDG.128") == narrow.sass.count("STG.128") == 0
+    assert narrow.hot.count("LDS.128") == narrow.hot.count("LDS")
+
+
+@needs_cubin
+def test_each_rung_spends_more_of_its_instructions_on_fmas():
+    def share(kernel):
+        return compile_kernel(kernel, MATRIX, MATRIX, MATRIX).hot.fma_share
+
+    naive, one, two = (
+        share(cuda_naive.naive),
+        share(cuda_1d.kernel(cuda_1d.TILES[0])),
+        share(cuda_2d.kernel(cuda_2d.TILES[0])),
+    )
+    assert naive < 0.2 < one < 0.6 < two < 0.85
+    assert share(cuda_vectorised.kernel(cuda_vectorised.TILES[0])) > 0.85
+    assert share(cuda_warptiled.kernel(cuda_warptiled.TILES[0])) > 0.85
+
+
+@needs_cubin
+def test_a_while_loop_costs_a_fraction_of_a_range():
+    """What cuda_naive's first lines say: 29 instructions for four turns, and 137."""
+
+    @cuda.jit
+    def with_range(A, B, C):
+        i = cuda.blockIdx.y * 32 + cuda.threadIdx.x
+        j = cuda.blockIdx.x * 32 + cuda.threadIdx.y
+        if i < C.shape[0] and j < C.shape[1]:
+            total = float32(0)
+            for k in range(A.shape[1]):
+                total += A[i, k] * B[k, j]
+            C[i, j] = total
+
+    for_loop, while_loop = (
+        compile_kernel(kernel, MATRIX, MATRIX, MATRIX).hot for kernel in (with_range, cuda_naive.naive)
+    )
+    assert for_loop.count("FFMA") == while_loop.count("FFMA") == 4
+    assert len(for_loop.instructions) > 3 * len(while_loop.instructions)
+
+
+@needs_cubin
+def test_an_unsigned_thread_number_saves_instructions():
+    """What cuda_1d's first lines say: a signed index may be negative, and then counts from the end."""
+
+    def kernel(number):
+        @cuda.jit
+        def column_sums(X, sums):
+            t = number(cuda.threadIdx.x)
+            total = float32(0)
+            k = 0
+            while k < 64:
+                total += X[t + k, t]
+                k += 1
+            sums[t] = total
+
+        return compile_kernel(column_sums, MATRIX, types.Array(float32, 1, "C")).sass.instructions
+
+    assert len(kernel(uint32)) < len(kernel(types.int32))
+
+
+@needs_cubin
+def test_the_lines_of_the_source_are_known():
+    code = compile_kernel(cuda_tiled.tiled, MATRIX, MATRIX, MATRIX)
+    source = cuda_tiled.tiled.py_func.__code__
+    assert {one.file for one in code.hot.instructions} <= {
+        source.co_filename,
+        cuda_tiled.element.py_func.__code__.co_filename,
+    }
+    with open(source.co_filename, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    fma = next(one for one in code.hot.instructions if one.name == "FFMA")
+    assert "total += a[row, k] * b[k, column]" in lines[fma.line - 1]
+    assert str(code).startswith("tiled for compute capability 9.0: ") and "barrier" in str(code)
+
+
+@needs_cubin
+def test_what_cannot_be_compiled_is_one_sentence():
+    @cuda.jit
+    def greedy(X):
+        a = cuda.shared.array((128, 128), float32)
+        a[cuda.threadIdx.x, 0] = X[0]
+        cuda.syncthreads()
+        X[cuda.threadIdx.x] = a[0, cuda.threadIdx.x]
+
+    @cuda.jit
+    def wrong(X):
+        X.no_such_thing()
+
+    vector = types.Array(float32, 1, "C")
+    with pytest.raises(
+        CannotCompile, match=r"greedy cannot be compiled for .* 9.0: .*too much shared data"
+    ) as caught:
+        compile_kernel(greedy, vector)
+    with pytest.raises(CannotCompile, match="Numba cannot compile wrong: ") as caught_too:
+        compile_kernel(wrong, vector)
+    with pytest.raises(
+        CannotCompile, match=r"cannot be compiled for compute capability 1\.7"
+    ) as caught_as_well:
+        compile_kernel(cuda_naive.naive, MATRIX, MATRIX, MATRIX, cc=(1, 7))
+    for one in (caught, caught_too, caught_as_well):
+        message = str(one.value)
+        assert "\n" not in message and message.endswith(".") and len(message) < 300
+
+
+def test_without_the_compiler_one_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(machine, "missing", lambda need: f"Install {need}.")
+    with pytest.raises(CannotCompile, match=r"^Install cubin\.$"):
+        compile_kernel(cuda_naive.naive, MATRIX, MATRIX, MATRIX)
+
+
+def test_a_log_without_figures_is_not_taken_for_zero():
+    with pytest.raises(CannotCompile, match="names no registers: 'nothing'"):
+        device_code._read("nothing")
+    assert device_code._read("ptxas info : Used 32 registers, used 1 barriers\n 8 bytes stack frame") == {
+        "registers": 32,
+        "stack_bytes": 8,
+        "spill_store_bytes": 0,
+        "spill_load_bytes": 0,
+    }

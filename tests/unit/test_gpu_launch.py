@@ -1,0 +1,307 @@
+"""What surrounds the GPU kernels, as far as it goes without a GPU: what is missing, operands, tiles."""
+
+import contextlib
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from course_lib import ladder
+from course_lib.circles import cuda_launch, cuda_tuning
+from course_lib.circles.cuda_tuning import Tile, fastest, size_class
+from course_lib.circles.front_door import RungUnavailable
+from course_lib.measure import cuda_software, gpu_timing, machine
+from course_lib.measure.hardware import Gpu
+from course_lib.measure.store import Store
+
+torch = pytest.importorskip("torch")
+
+GPU = Gpu("NVIDIA H200", 2**37, "580.159.03", "9.0")
+
+
+# -- what is missing ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Return a function that says which packages are there, and in which versions."""
+
+    def say(modules=("numba_cuda", "torch", "cuda.bindings", "cuda.pathfinder"), compiler="13.0"):
+        monkeypatch.setattr(cuda_software, "_is_installed", lambda module: module in modules)
+        monkeypatch.setattr(cuda_software, "_compiler_version", lambda: compiler)
+
+    say()
+    return say
+
+
+@pytest.fixture
+def fake_torch(monkeypatch):
+    """Return a function that puts another torch in place of the real one."""
+
+    def become(cuda="13.0", available=True, warning=None):
+        def is_available():
+            if warning:
+                import warnings
+
+                warnings.warn(warning, stacklevel=2)
+            return available
+
+        fake = SimpleNamespace(
+            version=SimpleNamespace(cuda=cuda),
+            __version__="2.99.0",
+            cuda=SimpleNamespace(is_available=is_available),
+        )
+        monkeypatch.setitem(sys.modules, "torch", fake)
+
+    become()
+    return become
+
+
+def is_a_sentence(text):
+    return text.endswith(".") and "\n" not in text and len(text) < 260
+
+
+def test_nothing_is_missing_where_all_is_there(installed, fake_torch):
+    assert cuda_software.why_no_cuda(GPU) is None
+
+
+def test_no_gpu_and_no_driver_are_told_apart(tmp_path):
+    assert cuda_software._why_no_gpu(tmp_path).startswith(
+        "This needs an NVIDIA GPU, and nvidia-smi finds none"
+    )
+    for name, vendor, kind in (("0", "0x8086", "0x030000"), ("1", "0x10de", "0x0c0330")):
+        device = tmp_path / "sys/bus/pci/devices" / name
+        device.mkdir(parents=True)
+        (device / "vendor").write_text(vendor + "\n")
+        (device / "class").write_text(kind + "\n")
+    assert "needs an NVIDIA GPU" in cuda_software._why_no_gpu(
+        tmp_path
+    )  # a USB controller of NVIDIA's is none
+    (tmp_path / "sys/bus/pci/devices/1/class").write_text("0x030200\n")
+    sentence = cuda_software._why_no_gpu(tmp_path)
+    assert sentence.startswith("This needs NVIDIA's driver") and is_a_sentence(sentence)
+
+
+def test_every_reason_is_a_sentence(installed, fake_torch):
+    said = [cuda_software.why_no_cuda(None)]
+    installed(modules=("torch",))
+    said.append(cuda_software.why_no_cuda(GPU))
+    assert "numba-cuda" in said[-1] and ".[cubin]" in said[-1]
+    installed(modules=("numba_cuda",))
+    said.append(cuda_software.why_no_cuda(GPU))
+    assert "pip install torch" in said[-1]
+    installed()
+    fake_torch(cuda=None, available=False)
+    said.append(cuda_software.why_no_cuda(GPU))
+    assert "built for CUDA, and 2.99.0 is not" in said[-1]
+    fake_torch(available=False, warning="CUDA initialization: no such luck\nmore of it")
+    said.append(cuda_software.why_no_cuda(GPU))
+    assert said[-1] == (
+        "torch cannot use the NVIDIA H200 (driver 580.159.03): CUDA initialization: no such luck."
+    )
+    assert all(map(is_a_sentence, said)) and len(set(said)) == len(said)
+
+
+def test_a_driver_that_is_too_old_is_named(installed, fake_torch):
+    old = Gpu("NVIDIA T4", 2**34, "535.54.03", "7.5")
+    fake_torch(available=False, warning="The NVIDIA driver on your system is too old")
+    sentence = cuda_software.why_no_cuda(old)
+    assert sentence == (
+        "The NVIDIA driver is 535.54.03, but torch was built for CUDA 13.0, which needs 580 or newer: "
+        "update the driver."
+    )
+    fake_torch(cuda="12.6")  # torch can use it, Numba's compiler cannot
+    sentence = cuda_software.why_no_cuda(old)
+    assert "numba-cuda compiles for CUDA 13.0, which needs 580" in sentence and is_a_sentence(sentence)
+    installed(compiler="12.9")
+    assert cuda_software.why_no_cuda(old) is None
+    installed(compiler=None)  # a compiler that did not come with pip: nothing is known of it
+    assert cuda_software.why_no_cuda(old) is None
+
+
+def test_the_registry_asks_the_one_place(monkeypatch):
+    monkeypatch.setattr(machine, "missing", lambda need: f"No {need}.")
+    assert {entry.missing() for entry in ladder.LADDER if entry.id.startswith("cuda-")} == {"No cuda."}
+    one = np.ones((1, 1), np.float32)
+    with pytest.raises(RungUnavailable, match=r"'cuda-1d' cannot run here: No cuda\."):
+        ladder.rung("cuda-1d").matmul(one, one)
+    with pytest.raises(RungUnavailable, match=r"^No cuda\.$"):  # also past the door
+        ladder.rung("cuda-1d").module().matmul(one, one)
+
+
+# -- from operands to a launch -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """Let `product` work with torch tensors on the CPU in place of those on a GPU."""
+    monkeypatch.setattr(cuda_launch, "_check_gpu", lambda: None)
+    monkeypatch.setattr(cuda_launch, "_to_gpu", torch.from_numpy)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(cuda_launch, "is_on_gpu", lambda operand: isinstance(operand, torch.Tensor))
+
+
+def multiply_into(A, B, C):
+    assert A.is_contiguous() and B.is_contiguous() and C.is_contiguous()
+    torch.matmul(A, B, out=C)
+
+
+def test_the_result_is_of_the_kind_of_the_operands(on_cpu):
+    A, B = ladder.operands((3, 4, 2), "float32")
+    C = cuda_launch.product(multiply_into, A[:, ::-1], B[::-1])
+    assert isinstance(C, np.ndarray) and np.allclose(C, A @ B)
+    D = cuda_launch.product(multiply_into, torch.from_numpy(A.T.copy()).t(), torch.from_numpy(B))
+    assert isinstance(D, torch.Tensor) and np.allclose(D, A @ B)
+
+
+def test_tensors_are_used_where_they_are(on_cpu):
+    A, B = map(torch.from_numpy, ladder.operands((3, 4, 2), "float32"))
+    seen = []
+    cuda_launch.product(lambda *arrays: seen.extend(array.data_ptr() for array in arrays), A, B)
+    assert seen[:2] == [A.data_ptr(), B.data_ptr()]
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 2), (3, 0, 2), (3, 4, 0)])
+def test_an_empty_product_starts_nothing(on_cpu, shape):
+    M, K, N = shape
+    C = cuda_launch.product(None, torch.ones(M, K), torch.ones(K, N))
+    assert C.shape == (M, N) and not C.any()
+
+
+def test_operands_in_two_places_are_refused(on_cpu):
+    A, B = ladder.operands((3, 4, 2), "float32")
+    with pytest.raises(TypeError, match="A is on the GPU and B is not") as caught:
+        cuda_launch.product(multiply_into, torch.from_numpy(A), B)
+    assert is_a_sentence(str(caught.value))
+    with pytest.raises(TypeError, match=r"B wants a gradient, .* pass B\.detach\(\)"):
+        cuda_launch.product(multiply_into, torch.from_numpy(A), torch.from_numpy(B).requires_grad_())
+
+
+def test_too_little_memory_says_how_much_is_needed_and_free(on_cpu, monkeypatch):
+    def full(*arguments, **options):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**20, 2**30))
+    A, B = ladder.operands((1024, 512, 2048), "float32")
+    with pytest.raises(MemoryError, match="A, B and C need 14 MiB and 1 MiB are free") as caught:
+        cuda_launch.product(full, A, B)
+    assert is_a_sentence(str(caught.value))
+    with pytest.raises(MemoryError, match="C needs 8 MiB and 1 MiB are free"):
+        cuda_launch.product(full, torch.from_numpy(A), torch.from_numpy(B))
+
+
+def test_a_grid_that_would_be_too_long_is_started_in_bands(monkeypatch):
+    launches = []
+    monkeypatch.setattr(cuda_launch, "_launch", lambda *arguments: launches.append(arguments))
+    A, B, C = np.zeros((130, 2)), np.zeros((2, 70)), np.zeros((130, 70))
+    cuda_launch.start("kernel", (32, 64), 256, A, B, C)
+    assert [(name, grid, block) for name, grid, block, *_ in launches] == [("kernel", (2, 5), 256)]
+    launches.clear()
+    monkeypatch.setattr(cuda_launch, "MOST_BLOCKS_DOWN", 2)
+    cuda_launch.start("kernel", (32, 64), 256, A, B, C)
+    assert [grid for _, grid, *_ in launches] == [(2, 2), (2, 2), (2, 1)]
+    for first, (*_, a, b, c) in zip((0, 64, 128), launches, strict=True):
+        assert a.shape[0] == c.shape[0] == min(64, 130 - first) and b is B
+        assert np.shares_memory(a, A[first:]) and np.shares_memory(c, C[first:])
+        assert a.ctypes.data == A[first:].ctypes.data
+
+
+def test_rows_are_wide_if_each_begins_at_sixteen_bytes():
+    def array(columns, address):
+        return SimpleNamespace(shape=(3, columns), __cuda_array_interface__={"data": (address, False)})
+
+    assert cuda_launch.rows_are_wide(array(8, 512), array(4, 1024))
+    assert not cuda_launch.rows_are_wide(array(8, 512), array(6, 1024))
+    assert not cuda_launch.rows_are_wide(array(8, 512), array(8, 1032))
+
+
+# -- which tile --------------------------------------------------------------------------------------------
+
+TILES = (Tile(64, 64, 8, 8), Tile(32, 32, 16, 4), Tile(64, 32, 16, 8))
+A, B, C = np.zeros((100, 50)), np.zeros((50, 700)), np.zeros((100, 700))
+
+
+@pytest.fixture
+def tuner(monkeypatch):
+    """A GPU on which the second tile is the fastest; what is measured is noted."""
+    measured = []
+
+    def times(rung, tiles, start, A, B, C):
+        measured.append((rung, A.shape))
+        return {tile: 1.0 if place == 1 else 2.0 for place, tile in enumerate(tiles)}
+
+    monkeypatch.setattr(cuda_tuning, "_known", {})
+    monkeypatch.setattr(cuda_tuning, "_times", times)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Test 9")
+    return measured
+
+
+def test_sizes_are_classes_of_powers_of_two():
+    assert size_class((1, 64, 65)) == (64, 64, 128)
+    assert size_class((4096, 4097, 10**6)) == (4096, 8192, 8192)
+
+
+def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
+    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
+    assert fastest("cuda-x", TILES, None, A[:90], B, C[:90]) == TILES[1]  # the same class
+    monkeypatch.setattr(cuda_tuning, "_known", {})  # the next session
+    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
+    assert len(tuner) == 1
+    fastest("cuda-x", TILES, None, A[:3], B, C[:3])
+    fastest("cuda-y", TILES, None, A, B, C)
+    assert len(tuner) == 3
+
+
+@pytest.mark.parametrize(
+    "saved", [None, "64x64", {}, {"tile": {"BM": 1}}, {"tile": {**vars(TILES[1]), "BM": 4096}}, {"tile": {**vars(TILES[1]), "BK": 32}}]
+)
+def test_a_saved_tile_that_is_none_of_the_list_is_measured_anew(tuner, saved):
+    key = cuda_tuning._key("cuda-x", TILES, (100, 50, 700))
+    Store("cuda-tiles").update(lambda values: values.update({key: saved}))
+    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
+    assert len(tuner) == 1
+
+
+def test_tiles_that_do_not_fit_are_left_out(monkeypatch):
+    def start(A, B, C, tile):
+        if tile != TILES[2]:
+            raise cuda_launch.DoesNotFit("too large")
+
+    monkeypatch.setattr(
+        gpu_timing,
+        "samples",
+        lambda functions, rounds: {name: gpu_timing.Taken([3.0, 2.0]) for name in functions},
+    )
+    assert cuda_tuning._times("cuda-x", TILES, start, A, B, C) == {TILES[2]: 2.0}
+    with pytest.raises(
+        RuntimeError, match="None of the 2 tile shapes of 'cuda-x' fits on this GPU"
+    ) as caught:
+        cuda_tuning._times("cuda-x", TILES[:2], start, A, B, C)
+    assert is_a_sentence(str(caught.value))
+
+
+# -- how long it takes -------------------------------------------------------------------------------------
+
+
+def test_functions_take_turns_and_every_round_has_all(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        gpu_timing,
+        "_sample",
+        lambda function, launches: (function(), (1e-3, 1e-5), calls.append(launches))[1],
+    )
+    order = []
+    functions = {name: (lambda name=name: order.append(name)) for name in "abc"}
+    taken = gpu_timing.samples(functions, rounds=5)
+    assert {name: len(one.seconds) for name, one in taken.items()} == dict.fromkeys("abc", 5)
+    turns = ["".join(order[place : place + 3]) for place in range(6, len(order), 3)]
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns) and len(set(turns)) > 1
+    assert calls[3:] == [5] * 15  # 5 ms of launches of 1 ms
+    assert taken["a"].median_s == 1e-3 and taken["a"].spread_s == 0 and taken["a"].median_launch_s == 1e-5
+
+
+def test_a_budget_that_is_over_still_leaves_three_rounds(monkeypatch):
+    monkeypatch.setattr(gpu_timing, "_sample", lambda function, launches: (1e-3, 1e-5))
+    taken = gpu_timing.samples({"a": lambda: None}, rounds=50, budget_s=0.0)
+    assert len(taken["a"].seconds) == 3
