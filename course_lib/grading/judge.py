@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading import patterns, tape
+from course_lib.grading import launched, patterns, tape
 from course_lib.grading.compare import Mismatch, describe
 from course_lib.grading.program import functions, is_stub
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
-from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, Traced, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -40,7 +40,7 @@ NEVER_WRITTEN = (
     "that memory here.)"
 )
 #: Lines that say the same whatever the inputs are.
-FIXED_WORDS = (OTHER_INPUTS, KEPT, GUARD_NOTE, OUTSIDE, NEVER_WRITTEN)
+FIXED_WORDS = (OTHER_INPUTS, KEPT, GUARD_NOTE, OUTSIDE, NEVER_WRITTEN, launched.BY_LUCK, launched.NOT_KEPT)
 
 
 def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None = None) -> Report:
@@ -56,6 +56,10 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     if broken:
         return _report(task, 0.0, WRONG, broken)
     cases = list(task.cases(generator(task, seed)))
+    if task.launch:
+        return _first_fault_of_kernel(task, runner, code, cases) or _report(
+            task, task.points, RIGHT, [OTHER_INPUTS]
+        )
     found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases, seed)
     if found:
         return found
@@ -105,6 +109,43 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
             found = _blamed_on_stubs(found, code, outcome.fault)
             return replace(found, notes=(*found.notes, *_printed(printed)))
     return None
+
+
+def _first_fault_of_kernel(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
+    """Return the first thing that is wrong with the launches of a kernel, in the tracer."""
+    own = launched.parameters(code.text, code.entry) or []
+    given = [*inspect.signature(task.reference).parameters]
+    said = launched.wrong_number(code.entry, own, given)
+    if said:
+        return _report(task, 0.0, WRONG, [said])
+    for case in cases:
+        found = _fault_of_launch(
+            task, case, runner.trace(task.launch.shape(case.args), clone(case.args)), own
+        )
+        if found:
+            return found
+    return None
+
+
+def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str]) -> Report | None:
+    """Return the report on a launch that did not end, is not safe, not right, or costs too much; else None."""
+    place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
+    if traced.fault:
+        return _report(task, 0.0, WRONG, [launched.fault_line(traced.fault)], _on(task, case))
+    if traced.counts.hazards:
+        return _report(task, 0.0, WRONG, launched.hazard_lines(traced.counts.hazards), _on(task, case))
+    before, after = case.args, traced.args_after
+    for n, pair in enumerate(zip(before, after, strict=True)):
+        if n != place and case.must_not_change and not unchanged(*pair):
+            return _report(task, 0.0, WRONG, [launched.written(own[n], _argument(n))], _on(task, case))
+    found = _fault_of_case(task, replace(case, must_not_change=False), Outcome(after[place]))
+    if found:
+        said = launched.never_written(before[place], after[place], own[place])
+        return replace(found, lines=(*said, *found.lines))
+    counts = traced.counts.called(own, names)
+    costly = (launched.limit_lines(limit, counts, case.args) for limit in task.launch.limits)
+    lines = next(filter(None, costly), None)
+    return _report(task, 0.0, WRONG, lines, _on(task, case)) if lines else None
 
 
 def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:

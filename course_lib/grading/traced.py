@@ -1,0 +1,116 @@
+"""Running a kernel that is an answer in our tracer: what it left in its arguments, and what it cost.
+
+The tracer rewrites the kernel's text; nothing of the answer runs but its imports, its numbers and Numba's
+decorators. Its own compiled parts are made ready first (`warm_up`), so that no answer waits for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numba import cuda, float32
+
+from course_lib.grading.counts import Counts, NoCounts, Places, counts_of, plain_counts
+from course_lib.grading.launch import Shape
+from course_lib.grading.runner import Fault, Traced, fault_of, quiet, time_limit
+from course_lib.grading.sources import answer_with_lines, load
+from course_lib.simulators.gpu import NotTraceable, trace
+
+NOT_TRACEABLE = NotTraceable.__name__
+
+
+class InNotebook:
+    """A live kernel of a notebook. Its text is collected and loaded, so that all lines are known by cell."""
+
+    def __init__(self, function: Any) -> None:
+        code, lines = answer_with_lines(function)
+        self._kernel = load(code.text, code.entry)
+        self._text, self._lines = code.text, lines
+
+    def run(self, shape: Shape, args: tuple, longest_s: float | None) -> Traced:
+        """Launch the kernel; lines are those of the cells it stands in."""
+        plain, fault = traced(self._kernel, shape, args, longest_s)
+        if fault is not None:
+            return Traced(None, placed(fault, self._text, self._lines), args)
+        return Traced(placed_counts(plain, self._text, self._lines), None, args)
+
+
+def traced(
+    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None
+) -> tuple[dict[str, Any] | None, Fault | None]:
+    """Launch a kernel in the tracer; return what was counted as plain values, or the fault.
+
+    The arrays in `args` are changed in place. Lines are those of the kernel's own file.
+    """
+    warm_up()
+    with quiet():
+        try:
+            with time_limit(longest_s):
+                found = trace(
+                    kernel,
+                    shape.grid,
+                    shape.block,
+                    *args,
+                    shared_bytes=shape.shared_bytes,
+                    races=shape.races,
+                    progress=False,
+                )
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return None, _fault(error, kernel)
+    return plain_counts(found), None
+
+
+def _fault(error: BaseException, kernel: Callable) -> Fault:
+    """Return the fault with the line in the kernel's file where it came up."""
+    if isinstance(error, NotTraceable):
+        here = error.file == kernel.py_func.__code__.co_filename if hasattr(kernel, "py_func") else True
+        return Fault((NOT_TRACEABLE, "Exception"), error.sentence, error.line or None if here else None)
+    return replace(fault_of(error), line=_line_of(error))
+
+
+def _line_of(error: BaseException) -> int | None:
+    """Return the line of the kernel that the tracer was in: its machine is `L` in the rewritten text."""
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        line = getattr(frame.f_globals.get("L"), "line", None)
+        if isinstance(line, int):
+            return line or None
+    return None
+
+
+def placed(fault: Fault, text: str, lines: tuple[int, ...]) -> Fault:
+    """Return a fault in a judged text with the line of the learner's cell."""
+    place = Places(text, lines)
+    message = place.words(fault.message)
+    if fault.line is None or not place.code(fault.line):
+        return replace(fault, line=None, message=message)
+    return replace(fault, line=place.line(fault.line) or None, code=place.code(fault.line), message=message)
+
+
+def placed_counts(plain: Any, text: str, lines: tuple[int, ...]) -> Counts:
+    """Return what was counted, checked piece by piece, with the lines of the learner's cell."""
+    return counts_of(plain).placed(text, lines)
+
+
+@functools.cache
+def warm_up() -> None:
+    """Have the tracer compile its own parts, or take them from the disk: some seconds the first time."""
+    values = np.zeros(64, np.float32)
+    trace(_every_kind_of_access, 2, 32, values, values.copy(), progress=False)
+
+
+@cuda.jit
+def _every_kind_of_access(A, B):
+    i = cuda.grid(1)
+    tile = cuda.shared.array(32, float32)
+    tile[cuda.threadIdx.x] = A[i]
+    cuda.syncthreads()
+    if i % 2 == 0:
+        B[i] = tile[31 - cuda.threadIdx.x] + A[0]
+    cuda.atomic.add(A, 0, 1.0)
