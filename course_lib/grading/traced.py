@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from course_lib.grading.counts import Counts, NoCounts, Places, counts_of, plain_counts
+from course_lib.grading.counts import Counts, Places, counts_of, plain_counts
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import Fault, Traced, fault_of, quiet, time_limit
 from course_lib.grading.sources import answer_with_lines, load
