@@ -52,6 +52,8 @@ def fault_line(fault: Fault) -> str:
         said = fault.message[:1].upper() + fault.message[1:]
         place = f"Line {fault.line}, `{fault.code}`: " if fault.line else ""
         return f"{place}{said}{'' if said.endswith(('.', '?')) else '.'}"
+    if fault.kind == "TimeLimit" and fault.line:
+        return f"Your kernel was stopped in line {fault.line}, `{fault.code}`: {fault.message}"
     return fault.sentence()
 
 
