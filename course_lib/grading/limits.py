@@ -169,7 +169,7 @@ def _holds(when: Callable[..., bool] | None, args: tuple) -> bool:
 def _too_many(what: str, total: float, most: float, wanted: str) -> str | None:
     if total <= most:
         return None
-    return f"Your kernel makes {total:,} {what} on this input, and {most:,.10g} are enough: {wanted}."
+    return f"On this input your kernel needs {total:,} {what}, and {most:,.10g} are enough: {wanted}."
 
 
 def _to(array: str | None, kind: str | None) -> str:

@@ -178,7 +178,9 @@ def test_limits_are_judged_in_order_and_get_the_arguments():
     assert "16 sectors to y" not in str(noted(task, SCALED))
     first = replace(task, launch=replace(task.launch, limits=limits[:1]))
     report = noted(first, SCALED)
-    assert "makes 16 sectors to y on this input, and 0 are enough: none at all." in report.lines[1]
+    assert (
+        report.lines[1] == "On this input your kernel needs 16 sectors to y, and 0 are enough: none at all."
+    )
 
 
 def test_a_kernel_task_needs_the_rule_and_has_no_speed():
