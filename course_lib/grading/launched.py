@@ -78,10 +78,10 @@ def _point(point: tuple[int, ...]) -> str:
 
 def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:
     """Return the note that says how to see every line of the kernel with its cost."""
-    call = ", ".join([entry, str(shape.grid), str(shape.block), *names])
-    return (
-        f"`from course_lib.simulators.gpu import trace`; `trace({call}).report()` shows it line by line.",
-    )
+    given = [entry, str(shape.grid), str(shape.block), *names]
+    given += [f"shared_bytes={shape.shared_bytes}"] if shape.shared_bytes else []
+    call = f"trace({', '.join(given)}).report()"
+    return (f"`{call}` shows it line by line (`from course_lib.simulators.gpu import trace`).",)
 
 
 def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:
