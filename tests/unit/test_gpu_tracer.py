@@ -751,9 +751,24 @@ def with_nothing_assigned(x):
     x[0] = y
 
 
+@cuda.jit
+def with_too_much_shared_memory(x):
+    a = cuda.shared.array((64, 96), float32)
+    b = cuda.shared.array((64, 97), float32)
+    a[0, 0] = b[0, 0] = x[0]
+
+
+@cuda.jit
+def with_too_much_local_memory(x):
+    a = cuda.local.array(2**17 + 1, float32)
+    a[0] = x[0]
+
+
 @pytest.mark.parametrize(
     ("kernel", "count", "words"),
     [
+        (with_too_much_shared_memory, 1, "with b a block declares 49,408 bytes of shared memory"),
+        (with_too_much_local_memory, 1, "a has 524,292 bytes"),
         (with_a_list, 1, "a list is not supported"),
         (with_try, 1, "try is not supported"),
         (with_a_slice, 1, "a slice is assigned to"),
