@@ -29,6 +29,7 @@ METHOD = (
     "sample is a batch of launches between two CUDA events, all queued before the first begins; caches as "
     "the launch before left them; TF32 off; error against the product in float64."
 )
+CHAINS = (1, 2, 4)  # independent sums a thread, for the curve of latency hiding
 WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, below a tenth of what TF32 does
 
 
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"record: {sentence}")
         return 2
     try:
-        recording = _record(args, commit)
+        recording = measured(args.sizes, args.rounds, args.budget, commit)
         path = recordings.write(recording, args.folder)
     except Wrong as problem:
         print(f"record: {problem}")
@@ -107,19 +108,26 @@ def _commit() -> str:
         return ""
 
 
-def _record(args: argparse.Namespace, commit: str) -> Recording:
+def measured(
+    sizes: Sequence[int] = SIZES, rounds: int = 15, budget_s: float = 20.0, commit: str = ""
+) -> Recording:
+    """Return what the GPU of this machine does, for size x size matrices; `budget_s` seconds for a size.
+
+    Raises Wrong if a rung computes something else than the product.
+    """
     import torch
 
-    from course_lib.measure import machine
+    from course_lib.measure import latency_hiding, machine
     from course_lib.measure.gpu_timing import samples
 
     here = machine.gpu()
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
     rows: list[Row] = []
     with gpu_state.Watch() as watch:
-        for size in args.sizes:
+        for size in sizes:
             print(f"{size} x {size} x {size} …", flush=True)
-            rows += measure(rungs, size, lambda f: samples(f, args.rounds, args.budget), "cuda")
+            rows += measure(rungs, size, lambda f: samples(f, rounds, budget_s), "cuda")
+        points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
     properties = torch.cuda.get_device_properties(0)
     power_limit_w, highest_sm_mhz = gpu_state.limits()
     return Recording(
@@ -136,6 +144,7 @@ def _record(args: argparse.Namespace, commit: str) -> Recording:
         highest_sm_mhz=highest_sm_mhz,
         method=METHOD,
         rows=tuple(rows),
+        latency_hiding=tuple(points),
     )
 
 

@@ -14,24 +14,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from numba import cuda, float32
+
+from course_lib.measure.recordings import HidingPoint
 
 SCHEDULERS = 4  # of a multiprocessor
 WARP = 32
 STEPS = 16  # FMAs of each chain in a turn of the loop
 TURNS = 20_000
 WARPS = (4, 8, 12, 16, 20, 24, 32)  # of a block
-
-
-@dataclass(frozen=True)
-class Point:
-    """FMAs per second of the whole GPU with so many independent chains a thread and warps a scheduler."""
-
-    chains: int
-    warps: float  # per scheduler
-    fma_per_s: float
 
 
 @functools.cache
@@ -57,7 +49,7 @@ def kernel(chains: int) -> Callable:
     return dependent_fmas
 
 
-def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> list[Point]:
+def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> list[HidingPoint]:
     """Return a point for each number of warps in a block, measured in turns on torch's current GPU.
 
     Raises ValueError for warps that are not a multiple of the schedulers.
@@ -78,10 +70,6 @@ def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> l
 
     taken = samples({str(count): started(count) for count in warps}, rounds)
     work = sms * WARP * STEPS * TURNS * chains
-    return [Point(chains, count / SCHEDULERS, count * work / taken[str(count)].median_s) for count in warps]
-
-
-def utilisation(points: Sequence[Point]) -> dict[float, float]:
-    """Return for each number of warps per scheduler the share of the highest rate among the points."""
-    highest = max(point.fma_per_s for point in points)
-    return {point.warps: point.fma_per_s / highest for point in points}
+    return [
+        HidingPoint(chains, count / SCHEDULERS, count * work / taken[str(count)].median_s) for count in warps
+    ]

@@ -4,6 +4,7 @@
     recordings.newest("H200")      of a device whose name contains that
     recording.origin               "recorded on an NVIDIA H200 (driver …) on …": to be shown with every figure
     recording.table(4096)          all rungs at one size, beside cuBLAS
+    recording.hiding()             the share of the peak against warps per scheduler
 
 A recording is a JSON file in the folder of this package. A file in which something is missing or does not
 make sense is refused with a sentence: a figure whose origin is not known is worth nothing.
@@ -24,6 +25,11 @@ from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
 KIND, FORMAT = "gpu", 1
+#: What is said where there is none.
+NONE = (
+    "No GPU has been recorded yet: `python -m course_lib record --gpu` on a machine with one writes a file "
+    "that is shown here."
+)
 BASELINE = "torch"
 #: What must be known of the software, and what may be of the GPU while it measured.
 VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
@@ -58,6 +64,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class HidingPoint:
+    """FMAs per second of the whole GPU with so many independent sums a thread and warps a scheduler."""
+
+    chains: int
+    warps: float  # per scheduler
+    fma_per_s: float
+
+
+@dataclass(frozen=True)
 class Recording:
     """One run on one GPU: everything was measured in turns with everything else of the same size."""
 
@@ -74,6 +89,7 @@ class Recording:
     highest_sm_mhz: float | None
     method: str  # how it was measured, in words
     rows: tuple[Row, ...]
+    latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
 
     @property
     def origin(self) -> str:
@@ -93,6 +109,15 @@ class Recording:
         """Return the rung's speed as a part of cuBLAS's at that size; None if one was not measured."""
         ours, theirs = self.row(rung, size), self.row(BASELINE, size)
         return theirs.seconds / ours.seconds if ours and theirs else None
+
+    def hiding(self) -> dict[str, dict[float, float]]:
+        """Return, for each number of sums a thread, the share of the highest rate by warps per scheduler."""
+        highest = max((point.fma_per_s for point in self.latency_hiding), default=math.nan)
+        found: dict[str, dict[float, float]] = {}
+        for point in self.latency_hiding:
+            sums = f"{point.chains} sum{'s' * (point.chains > 1)} of FMAs a thread, {self.origin}"
+            found.setdefault(sums, {})[point.warps] = point.fma_per_s / highest
+        return found
 
     def table(self, size: int) -> Table:
         """Return all rungs at one size; raises ValueError if that size was not measured."""
@@ -195,6 +220,7 @@ def _restored(content: Any) -> Recording:
         power_limit_w=_perhaps(_number, content, "power_limit_w"),
         highest_sm_mhz=_perhaps(_number, content, "highest_sm_mhz"),
         rows=tuple(_row(row, place) for place, row in enumerate(rows)),
+        latency_hiding=tuple(map(_hiding, _value(content, "latency_hiding", list))),
     )
     if _moment(recording.when) is None:
         raise _Wrong(f"'when' is {recording.when!r}, which is no date and time with a time zone")
@@ -222,6 +248,13 @@ def _row(content: Any, place: int) -> Row:
         )
     except _Wrong as problem:
         raise _Wrong(f"in row {place + 1}, {problem}") from None
+
+
+def _hiding(content: Any) -> HidingPoint:
+    if not isinstance(content, dict):
+        raise _Wrong(f"'latency_hiding' has {content!r}, which is no object")
+    chains, warps, rate = (_number(content, name) for name in ("chains", "warps", "fma_per_s"))
+    return HidingPoint(int(chains), warps, rate)
 
 
 def _value(content: dict, name: str, kind: type) -> Any:
