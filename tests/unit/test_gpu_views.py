@@ -170,3 +170,18 @@ def test_with_a_recording_both_are_told_apart():
 def test_sizes_are_drawn_for_a_recording():
     alt = views.gpu_sizes(MADE_UP).alt
     assert "1.6 times as slow per operation" in alt and "torch 512: 2.68 TFLOP/s" in alt
+
+
+# -- the learner's own ladder ------------------------------------------------------------------------------
+
+
+def test_a_recording_of_this_machine_is_added_to_the_learners_ladder():
+    added = ladder.record_gpu(MADE_UP)
+    assert {(one.rung, one.shape[0], round(one.gflops, 1)) for one in ladder.results()} == {
+        ("cuda-naive", 256, 83.9),
+        ("cuda-2d", 256, 838.9),
+        ("torch", 256, 1677.7),
+        ("torch", 512, 2684.4),
+    }
+    assert sorted(added, key=str) == sorted(ladder.results(), key=str)
+    assert "cuda-2d 839 GFLOP/s" in views.ladder_plot().alt
