@@ -31,6 +31,9 @@ def store4(X, i, j, x0, x1, x2, x3):
     X[i, j + 3] = x3
 
 
+load4.runs_as_written = store4.runs_as_written = True  # the tracer runs them as they stand here
+
+
 @cuda.jit(device=True)
 def elements(X, i, j, wide):
     """Return X[i, j] … X[i, j + 3], zero where X has no such element; j is a multiple of 4.

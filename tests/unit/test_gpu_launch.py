@@ -254,7 +254,15 @@ def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "saved", [None, "64x64", {}, {"tile": {"BM": 1}}, {"tile": {**vars(TILES[1]), "BM": 4096}}, {"tile": {**vars(TILES[1]), "BK": 32}}]
+    "saved",
+    [
+        None,
+        "64x64",
+        {},
+        {"tile": {"BM": 1}},
+        {"tile": {**vars(TILES[1]), "BM": 4096}},
+        {"tile": {**vars(TILES[1]), "BK": 32}},
+    ],
 )
 def test_a_saved_tile_that_is_none_of_the_list_is_measured_anew(tuner, saved):
     key = cuda_tuning._key("cuda-x", TILES, (100, 50, 700))
