@@ -23,6 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from course_lib.grading import sources
+from course_lib.grading.counts import Counts
+from course_lib.grading.launch import Shape
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
@@ -92,6 +94,15 @@ class Timing:
     last: tuple[tuple, Any] | None = None
 
 
+@dataclass(frozen=True)
+class Traced:
+    """What one launch of a kernel gave: its counts or the fault, and the arguments afterwards."""
+
+    counts: Counts | None = None
+    fault: Fault | None = None
+    args_after: tuple = ()
+
+
 class Runner(Protocol):
     """Runs one answer, wherever it lives. Arguments and values are numbers, lists, tuples and arrays."""
 
@@ -107,6 +118,9 @@ class Runner(Protocol):
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer side by side with the rule's baseline, on other numbers in every call."""
 
+    def trace(self, shape: Shape, args: tuple) -> Traced:
+        """Launch the answer, a kernel, in the tracer with these arguments (the runner may use them up)."""
+
 
 class InProcess:
     """Calls the answer in this process: for the learner's own check.
@@ -117,6 +131,7 @@ class InProcess:
     def __init__(self, function: Callable, longest_s: float | None = LONGEST_CALL_S) -> None:
         self._function = function
         self._longest_s = longest_s
+        self._kernel: Any = None  # the answer as a kernel, once it has been launched
 
     def call(self, args: tuple) -> Outcome:
         """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
@@ -129,7 +144,7 @@ class InProcess:
     def _run(self, function: Callable, args: tuple) -> Outcome:
         with quiet() as printed:
             try:
-                with _time_limit(self._longest_s):
+                with time_limit(self._longest_s):
                     value = function(*args)
             except KeyboardInterrupt:
                 raise
@@ -175,6 +190,14 @@ class InProcess:
         return Timing(
             1 / mine.ratio, 1 / mine.ratio_high, 1 / mine.ratio_low, mine.seconds, base.seconds, last=last
         )
+
+    def trace(self, shape: Shape, args: tuple) -> Traced:
+        """Launch the answer in the tracer; NoSource if its text cannot be had."""
+        from course_lib.grading.traced import InNotebook
+
+        if self._kernel is None:
+            self._kernel = InNotebook(self._function)
+        return self._kernel.run(shape, args, self._longest_s)
 
     def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
         line, code = self._place(error)
@@ -306,8 +329,11 @@ class TimeLimit(BaseException):
 
 
 @contextmanager
-def _time_limit(seconds: float | None) -> Iterator[None]:
-    """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not."""
+def time_limit(seconds: float | None, of_cpu: bool = False) -> Iterator[None]:
+    """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not.
+
+    They are seconds on the wall's clock, or of the CPU's time.
+    """
     if (
         seconds is None
         or not hasattr(signal, "setitimer")
@@ -319,15 +345,16 @@ def _time_limit(seconds: float | None) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         raise TimeLimit(f"it did not finish in {seconds:g} s: does a loop end?")
 
-    handler = signal.signal(signal.SIGALRM, stop)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer, alarm = (signal.ITIMER_PROF, signal.SIGPROF) if of_cpu else (signal.ITIMER_REAL, signal.SIGALRM)
+    handler = signal.signal(alarm, stop)
+    left, interval = signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler if handler is not None else signal.SIG_DFL)
+        signal.setitimer(timer, 0)
+        signal.signal(alarm, handler if handler is not None else signal.SIG_DFL)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
+            signal.setitimer(timer, left, interval)
 
 
 def clone(value: Any) -> Any:

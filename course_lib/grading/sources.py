@@ -50,9 +50,19 @@ def answer_source(function: Any) -> Code:
 
     Raises NoSource with one sentence for what has no source of its own: lambdas, built-ins, classes, values.
     """
+    return answer_with_lines(function)[0]
+
+
+def answer_with_lines(function: Any) -> tuple[Code, tuple[int, ...]]:
+    """Return `answer_source`, and for each of its lines the number in the cell it comes from, 0 for none."""
     collector = _Collector()
     name = collector.add_function(function)
-    return Code("\n".join(["from __future__ import annotations", *collector.pieces]) + "\n", name)
+    text = "\n".join(["from __future__ import annotations", *collector.pieces]) + "\n"
+    lines = [0]
+    for piece in collector.pieces:
+        first = collector.first_lines.get(piece)
+        lines += [first + n if first else 0 for n in range(piece.count("\n") + 1)]
+    return Code(text, name), tuple(lines)
 
 
 def plain_function(function: Any) -> Callable:
@@ -76,6 +86,7 @@ class _Collector:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
+        self.first_lines: dict[str, int] = {}  # of pieces that stand in a cell
         self._done: dict[int, str] = {}
 
     def add_function(self, function: Any, called: str = "Your answer") -> str:
@@ -93,6 +104,7 @@ class _Collector:
             if name in namespace:
                 self._add(name, namespace[name], plain)
         self.pieces.append(text)
+        self.first_lines[text] = plain.__code__.co_firstlineno
         return own_name
 
     def _add(self, name: str, value: Any, user: Callable) -> None:
@@ -211,6 +223,8 @@ def _belongs_to(value: Any, user: Callable) -> bool:
 def _import_line(name: str, value: Any, user: Callable) -> str:
     """Return a line that brings a library's thing in; NoSource for what lives only in the notebook."""
     home, own_name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if own_name is None and (home or "").startswith("numba."):
+        own_name = getattr(value, "name", None)  # numba.float32, a type that is no class
     for module in filter(None, (home, "numpy", "math", "numba")):
         if own_name and getattr(_module(module), own_name, None) is value:
             return f"from {module} import {own_name} as {name}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from course_lib.grading.compare import Comparison
+    from course_lib.grading.launch import Launch
     from course_lib.grading.rules import CountingRule, Rule
 
 KINDS = ("predict", "complete", "write", "fast", "debug", "open")
@@ -131,6 +132,8 @@ class Task:
     """One exercise, declared once. `entry` is the function's name in the assignment; see the field names.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
+    With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: it needs the rule KernelOnly,
+    and `reference` gives what the result argument must be afterwards.
     """
 
     id: str
@@ -150,6 +153,7 @@ class Task:
     counts: CountingRule | None = None
     speed: SpeedRule | None = None
     lookalikes: tuple[Lookalike, ...] = ()
+    launch: Launch | None = None
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')
@@ -165,6 +169,10 @@ class Task:
         names = [mutant.name for mutant in self.mutants]
         _require(len(names) >= 3, "mutants", names, "at least three typical wrong answers")
         _require(len(set(names)) == len(names), "mutants", names, "wrong answers with different names")
+        if self.launch:
+            kinds = [type(rule).__name__ for rule in self.rules]
+            _require("KernelOnly" in kinds, "rules", kinds, "rules with KernelOnly: the answer is a kernel")
+            _require(self.speed is self.counts is None, "speed or counts", self.speed, "None for a kernel")
         _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
 
     @property

@@ -1,0 +1,277 @@
+"""What the tracer counted of one launch, as plain values with the lines of the learner's cell.
+
+What a `simulators.gpu.Trace` holds leaves the process that made it as lists of numbers and words
+(`plain_counts`). On the safe side `counts_of` takes nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+KINDS = ("load", "store", "atomic")
+HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
+MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
+MOST_HAZARDS = 50
+LONGEST_WORDS = 600
+
+
+class NoCounts(ValueError):
+    """What should be counts is none."""
+
+
+@dataclass(frozen=True)
+class GlobalRow:
+    """The accesses of one line to one array in global memory.
+
+    A request is one instruction of a warp, `sectors` are the 32-byte pieces that all requests touched,
+    `accesses` those of single threads. `array` is the task's name of the argument, `yours` the learner's.
+    """
+
+    array: str
+    line: int
+    kind: str
+    requests: int
+    sectors: int
+    accesses: int
+    bytes: int
+    yours: str = ""
+    code: str = ""
+
+    @property
+    def each(self) -> float:
+        """Sectors for each request: 4 is best for 4-byte elements, 32 is worst."""
+        return self.sectors / self.requests if self.requests else 0.0
+
+
+@dataclass(frozen=True)
+class SharedRow:
+    """The accesses of one line to one array in shared memory; 1 wavefront for a request has no conflict."""
+
+    array: str
+    line: int
+    kind: str
+    requests: int
+    wavefronts: int
+    accesses: int
+    bytes: int
+    yours: str = ""
+    code: str = ""
+
+    @property
+    def each(self) -> float:
+        """Wavefronts for each request: 1 without bank conflicts (2 for 8-byte elements)."""
+        return self.wavefronts / self.requests if self.requests else 0.0
+
+
+@dataclass(frozen=True)
+class LineRow:
+    """How a line was executed: by so many warps, with so many active threads; `divided` of `decisions` of
+    the warps went both ways."""
+
+    line: int
+    warps: int
+    threads: int
+    divided: int
+    decisions: int
+    code: str = ""
+
+    @property
+    def active(self) -> float:
+        """The mean number of active threads of a warp, 32 at best."""
+        return self.threads / self.warps if self.warps else 0.0
+
+
+@dataclass(frozen=True)
+class HazardRow:
+    """Something that a right kernel must not do: where it was seen first, and `times` in all."""
+
+    kind: str
+    line: int
+    what: str
+    times: int
+    block: tuple[int, ...]
+    array: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class BarrierRow:
+    """A line with a barrier, and how many warps came to it."""
+
+    line: int
+    warps: int
+    code: str = ""
+
+
+Row = GlobalRow | SharedRow | LineRow | HazardRow | BarrierRow
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one launch did, in the order of the source. Lines are those of the learner's cell."""
+
+    global_rows: tuple[GlobalRow, ...] = ()
+    shared_rows: tuple[SharedRow, ...] = ()
+    divergence: tuple[LineRow, ...] = ()
+    hazards: tuple[HazardRow, ...] = ()
+    barriers: tuple[BarrierRow, ...] = ()
+    flops: int = 0
+    shared_bytes: int = 0  # of a block
+
+    def of(self, array: str | None = None, kind: str | None = None) -> tuple[GlobalRow, ...]:
+        """Return the rows of global memory of an array and a kind of access; None: of all."""
+        return tuple(
+            row for row in self.global_rows if array in (None, row.array) and kind in (None, row.kind)
+        )
+
+    def shared_of(self, array: str | None = None, kind: str | None = None) -> tuple[SharedRow, ...]:
+        """Return the rows of shared memory of an array and a kind of access; None: of all."""
+        return tuple(
+            row for row in self.shared_rows if array in (None, row.array) and kind in (None, row.kind)
+        )
+
+    @property
+    def atomics(self) -> tuple[GlobalRow | SharedRow, ...]:
+        """The rows of atomic operations in both memories."""
+        return (*self.of(kind="atomic"), *self.shared_of(kind="atomic"))
+
+    def placed(self, text: str, lines: Sequence[int]) -> Counts:
+        """Return the counts with the lines of the learner's cell: line n of `text` is lines[n - 1] there.
+
+        Each row gets the text of its line, which is read here.
+        """
+        place = Places(text, lines)
+        moved = {
+            one.name: tuple(place.row(row) for row in getattr(self, one.name))
+            for one in fields(self)
+            if one.name not in ("flops", "shared_bytes")
+        }
+        return replace(self, **moved)
+
+    def called(self, own: Sequence[str], given: Sequence[str]) -> Counts:
+        """Return the counts with the task's names of the arguments for the learner's own."""
+        names = dict(zip(own, given, strict=False))
+        rows = tuple(
+            replace(row, array=names.get(row.array, row.array), yours=row.array) for row in self.global_rows
+        )
+        shared = tuple(replace(row, yours=row.array) for row in self.shared_rows)
+        return replace(self, global_rows=rows, shared_rows=shared)
+
+
+class Places:
+    """Where the lines of a judged text stand in the learner's cells; a line that is nowhere is 0."""
+
+    def __init__(self, text: str, lines: Sequence[int]) -> None:
+        self._text = text.splitlines()
+        self._lines = lines
+
+    def line(self, line: int) -> int:
+        """Return the line in the learner's cell."""
+        if not 0 < line <= len(self._text):
+            return 0
+        return self._lines[line - 1] if line <= len(self._lines) else line
+
+    def code(self, line: int) -> str:
+        """Return the text of a line."""
+        return self._text[line - 1].strip() if 0 < line <= len(self._text) else ""
+
+    def row(self, row: Row) -> Row:
+        """Return the row with its line, and the line's text, in the learner's cell."""
+        said = {"what": self.words(row.what)} if isinstance(row, HazardRow) else {}
+        return replace(row, line=self.line(row.line), code=self.code(row.line), **said)
+
+    def words(self, words: str) -> str:
+        """Return a sentence of the tracer's with the lines of the learner's cell."""
+        return re.sub(r"\bline (\d+)", lambda found: f"line {self.line(int(found[1]))}", words)
+
+
+# --- what comes from the tracer -----------------------------------------------------------------------------
+
+
+def plain_counts(trace: Any) -> dict[str, Any]:
+    """Return what a `Trace` counted as lists of plain values, no more than anybody reads."""
+    names = ("array", "line", "kind", "requests", "cost", "accesses", "bytes")
+    accesses = [
+        [getattr(row, name if name != "cost" else cost) for name in names]
+        for rows, cost in ((trace.global_accesses, "sectors"), (trace.shared_accesses, "wavefronts"))
+        for row in rows
+    ]
+    split = len(trace.global_accesses)
+    return {
+        "global_rows": accesses[:split],
+        "shared_rows": accesses[split:],
+        "divergence": [
+            [row.line, row.warps, row.threads, row.divided, row.decisions] for row in trace.divergence
+        ],
+        "hazards": [
+            [
+                one.kind,
+                one.line,
+                one.what[:LONGEST_WORDS],
+                int(one.times),
+                [int(n) for n in one.block],
+                one.array,
+            ]
+            for one in trace.hazards[:MOST_HAZARDS]
+        ],
+        "barriers": [[line, warps] for line, warps in trace.barriers.items()],
+        "flops": int(trace.flops),
+        "shared_bytes": int(trace.shared_bytes),
+    }
+
+
+def counts_of(plain: Any) -> Counts:
+    """Return the counts in a reply; NoCounts if it has anything else than `plain_counts` has."""
+    try:
+        return Counts(
+            tuple(GlobalRow(*_access(row)) for row in _rows(plain["global_rows"], 7)),
+            tuple(SharedRow(*_access(row)) for row in _rows(plain["shared_rows"], 7)),
+            tuple(LineRow(*map(_count, row)) for row in _rows(plain["divergence"], 5)),
+            tuple(_hazard(row) for row in _rows(plain["hazards"], 6, MOST_HAZARDS)),
+            tuple(BarrierRow(*map(_count, row)) for row in _rows(plain["barriers"], 2)),
+            _count(plain["flops"]),
+            _count(plain["shared_bytes"]),
+        )
+    except (KeyError, TypeError) as problem:
+        raise NoCounts(f"these are no counts ({type(problem).__name__})") from None
+
+
+def _rows(rows: Any, width: int, most: int = MOST_ROWS) -> list[list]:
+    good = isinstance(rows, list) and len(rows) <= most
+    if not good or any(not isinstance(row, list) or len(row) != width for row in rows):
+        raise NoCounts("these are no rows of counts")
+    return rows
+
+
+def _access(row: list) -> tuple:
+    array, line, kind, *counts = row
+    return _words(array), _count(line), _one_of(kind, KINDS), *map(_count, counts)
+
+
+def _hazard(row: list) -> HazardRow:
+    kind, line, what, times, block, array = row
+    if not isinstance(block, list) or len(block) != 3:
+        raise NoCounts("a hazard has no block")
+    place = tuple(map(_count, block))
+    return HazardRow(_one_of(kind, HAZARDS), _count(line), _words(what), _count(times), place, _words(array))
+
+
+def _count(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 2**62:
+        raise NoCounts("a count is no whole number")
+    return number
+
+
+def _words(words: Any) -> str:
+    if type(words) is not str or len(words) > LONGEST_WORDS:
+        raise NoCounts("a word is none")
+    return words
+
+
+def _one_of(word: Any, known: Sequence[str]) -> str:
+    if type(word) is not str or word not in known:
+        raise NoCounts("a kind is unknown")
+    return word

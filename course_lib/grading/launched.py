@@ -1,0 +1,137 @@
+"""What the learner is told about the launch of a kernel: hazards, cost, and where in the text.
+
+Every sentence names the line of the learner's cell and its code. The judge asks; nothing is run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, HazardRow, LineRow, Row, SharedRow
+from course_lib.grading.launch import CountLimit
+from course_lib.grading.program import Program
+from course_lib.grading.runner import Fault
+
+MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
+MOST_ROWS_TOLD = 8
+BY_LUCK = (
+    "Even where the result happens to be right, this is a fault: on a GPU it depends on which thread comes "
+    "first."
+)
+NOT_KEPT = "The result is right, and no thread is in another's way, but it costs more than it may."
+HAZARD = {
+    "race": "Data race",
+    "uninitialised": "Read before anything was written",
+    "out-of-bounds": "Outside of the array",
+    "divergent-barrier": "A barrier that not every thread reaches",
+}
+
+
+def parameters(text: str, entry: str) -> list[str] | None:
+    """Return the names of the kernel's parameters; None if it is no plain `def`."""
+    function = Program(text, entry).function()
+    return [one.arg for one in function.args.args] if function else None
+
+
+def wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | None:
+    """Return a sentence if the kernel does not take as many arguments as the launch hands out."""
+    if len(own) == len(given):
+        return None
+    takes = (
+        f"{len(own)} parameter{'' if len(own) == 1 else 's'} ({', '.join(own)})" if own else "no parameters"
+    )
+    return f"`{entry}` takes {takes}, but it is launched with {len(given)}: {', '.join(given)}."
+
+
+def fault_line(fault: Fault) -> str:
+    """Return the sentence on a launch that did not come to its end."""
+    if fault.kind == "NotTraceable":
+        said = fault.message  # it may begin with a name of the kernel's: no capital
+        place = f"Line {fault.line}, `{fault.code}`: " if fault.line else ""
+        return f"{place}{said}{'' if said.endswith(('.', '?')) else '.'}"
+    if fault.kind == "TimeLimit" and fault.line:
+        return f"Your kernel was stopped in line {fault.line}, `{fault.code}`: {fault.message}"
+    return fault.sentence()
+
+
+def hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
+    """Return a sentence for each of the first hazards, what the others are in number, and why it counts."""
+    lines = [_hazard(one) for one in hazards[:MOST_TOLD]]
+    more = len(hazards) - MOST_TOLD
+    if more > 0:
+        lines.append(f"… and {more} more of this sort in other places.")
+    return [*lines, BY_LUCK] if any(one.kind == "race" for one in hazards) else lines
+
+
+def _hazard(one: HazardRow) -> str:
+    times = f" ({one.times:,} times in all)" if one.times > 1 else ""
+    place = f"line {one.line}, `{one.code}`" if one.line else "the kernel"
+    return f"{HAZARD[one.kind]} in {place}, block {_point(one.block)}: {one.what}{times}."
+
+
+def _point(point: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, point)) + ")"
+
+
+def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:
+    """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
+    said = limit.judge(counts, args)
+    if not said:
+        return []
+    find: Callable[[Counts], tuple[Row, ...]] = getattr(limit, "rows", lambda counts: ())
+    rows = sorted(find(counts), key=_cost, reverse=True)
+    lines = [_row(row) for row in rows[:MOST_ROWS_TOLD]]
+    more = len(rows) - MOST_ROWS_TOLD
+    return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]
+
+
+def _cost(row: Row) -> float:
+    if isinstance(row, GlobalRow):
+        return row.sectors
+    if isinstance(row, SharedRow):
+        return row.wavefronts
+    return row.divided if isinstance(row, LineRow) else getattr(row, "warps", 0)
+
+
+def _row(row: Row) -> str:
+    """Return what one line of the kernel did."""
+    place = f"line {row.line}, `{row.code}`: " if row.line else ""
+    if isinstance(row, GlobalRow | SharedRow):
+        unit = "sectors" if isinstance(row, GlobalRow) else "wavefronts"
+        cost = row.sectors if isinstance(row, GlobalRow) else row.wavefronts
+        named = row.yours or row.array
+        return (
+            f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {cost:,} {unit} "
+            f"({row.each:.3g} each)"
+        )
+    if isinstance(row, LineRow):
+        return f"{place}{row.divided:,} of {row.decisions:,} times a warp goes both ways"
+    return f"{place}{_number(row.warps, 'warp')} at the barrier" if isinstance(row, BarrierRow) else place
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def never_written(before: Any, after: Any, name: str) -> list[str]:
+    """Say how many entries of the result hold the NaN that stood there before the launch, if any do."""
+    alike = isinstance(before, np.ndarray) and isinstance(after, np.ndarray) and before.shape == after.shape
+    if not alike or before.dtype.kind != "f" or not np.isnan(before).any():
+        return []
+    left = int((np.isnan(before) & np.isnan(after)).sum())
+    if not left:
+        return []
+    what = (
+        "No thread wrote"
+        if left == before.size
+        else f"No thread wrote {left:,} of the {before.size:,} entries of"
+    )
+    return [f"{what} {name}: NaN stood there before the launch."]
+
+
+def written(name: str, words: str) -> str:
+    """Return the sentence on an argument that the kernel must leave as it is."""
+    return f"Your kernel writes into {words}, `{name}`, which is there to be read only."

@@ -1,0 +1,153 @@
+"""Small tasks whose answers are kernels, with right answers, for the tests of the way they are graded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading import registry
+from course_lib.grading.compare import Values
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+
+Array = np.ndarray
+TILE, BLOCK = 32, 128
+
+TURNED = source("""
+    from numba import cuda, float32
+
+    TILE = 32
+
+
+    @cuda.jit
+    def turned(A, out):                        # A (M, N) -> out (N, M)
+        tile = cuda.shared.array((TILE, TILE + 1), float32)
+        i, j = cuda.grid(2)
+        if i < A.shape[1] and j < A.shape[0]:
+            tile[cuda.threadIdx.y, cuda.threadIdx.x] = A[j, i]
+        cuda.syncthreads()
+        row = cuda.blockIdx.x * TILE + cuda.threadIdx.y
+        column = cuda.blockIdx.y * TILE + cuda.threadIdx.x
+        if row < out.shape[0] and column < out.shape[1]:
+            out[row, column] = tile[cuda.threadIdx.x, cuda.threadIdx.y]
+""")
+SCALED = source("""
+    from numba import cuda
+
+    FACTOR = 3
+
+
+    @cuda.jit(device=True)
+    def times(x):
+        return FACTOR * x
+
+
+    @cuda.jit
+    def scaled(x, y):                          # x, y (n,)
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            y[i] = times(x[i])
+""")
+
+
+def _matrices(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, columns in ((1, 1), (5, 37), (64, 32), (33, 70)):
+        A = rng.standard_normal((rows, columns)).astype(np.float32)
+        yield Case((A, np.full((columns, rows), np.nan, np.float32)), f"{rows} x {columns}")
+
+
+def _vectors(rng: np.random.Generator) -> Iterator[Case]:
+    for size in (1, 100, 128, int(rng.integers(300, 400))):
+        x = rng.standard_normal(size).astype(np.float32)
+        yield Case((x, np.full(size, np.nan, np.float32)), f"{size} numbers")
+
+
+def _turned(A: Array, out: Array) -> Array:
+    return np.ascontiguousarray(A.T)
+
+
+def _scaled(x: Array, y: Array) -> Array:
+    return np.float32(3) * x
+
+
+def _exactly(want: Array, args: tuple) -> float:
+    return 0.0
+
+
+TURN = Task(
+    id="99.turned",
+    title="Transpose through shared memory",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="reading and writing whole sectors",
+    entry="turned",
+    cases=_matrices,
+    reference=_turned,
+    comparison=Values(_exactly),
+    hints=(
+        "Which threads are neighbours?",
+        "Turn a tile in shared memory.",
+        "tile[threadIdx.x, threadIdx.y]",
+    ),
+    mutants=(
+        Mutant(
+            "no barrier",
+            TURNED.replace("    cuda.syncthreads()\n", ""),
+            ("Data race", "no barrier is between them"),
+        ),
+        Mutant("no padding", TURNED.replace("TILE + 1", "TILE"), ("wavefronts",)),
+        Mutant(
+            "not turned", TURNED.replace("tile[cuda.threadIdx.x, cuda.threadIdx.y]", "0.0"), ("0 everywhere",)
+        ),
+    ),
+    rules=(KernelOnly(),),
+    lookalikes=(Lookalike("It is 0 everywhere.", lambda A, out: np.zeros_like(out)),),
+    launch=Launch(
+        grid=lambda A, out: (-(-A.shape[1] // TILE), -(-A.shape[0] // TILE)),
+        block=lambda A, out: (TILE, TILE),
+        result=1,
+        limits=(SectorsPerRequest(8), WavefrontsPerRequest(1)),
+    ),
+)
+SCALE = Task(
+    id="99.scaled",
+    title="Three times a vector",
+    kind="write",
+    points=1,
+    difficulty=1,
+    minutes=5,
+    good_for="one thread, one element",
+    entry="scaled",
+    cases=_vectors,
+    reference=_scaled,
+    comparison=Values(_exactly),
+    hints=("Which thread?", "The grid's.", "i = cuda.grid(1)"),
+    mutants=(
+        Mutant("no test", SCALED.replace("if i < x.shape[0]:", "if True:"), ("Outside of the array",)),
+        Mutant("one less", SCALED.replace("x.shape[0]", "x.shape[0] - 1"), ("No thread wrote",)),
+        Mutant("twice", SCALED.replace("FACTOR = 3", "FACTOR = 2"), ("Yours is",)),
+    ),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda x, y: (-(-x.size // BLOCK),),
+        block=lambda x, y: (BLOCK,),
+        result=1,
+        limits=(SectorsPerRequest(4, "x", "load"), SectorsPerRequest(4, "y", "store")),
+    ),
+)
+RIGHT = {TURN.id: TURNED, SCALE.id: SCALED}
+TASKS = (TURN, SCALE)
+CHAPTER = "99"
+
+
+def declare(patch) -> None:
+    """Have the registry know the tasks, as a chapter of their own."""
+    real = registry._module
+    patch.setitem(registry.CHAPTERS, CHAPTER, "kernel_examples")
+    patch.setattr(registry, "_module", lambda one: sys.modules[__name__] if one == CHAPTER else real(one))
