@@ -224,7 +224,7 @@ def plain_counts(trace: Any) -> dict[str, Any]:
 
 
 def counts_of(plain: Any) -> Counts:
-    """Return the counts in a reply; NoCounts (a ValueError) if it has anything else than `plain_counts` has."""
+    """Return the counts in a reply; NoCounts if it has anything else than `plain_counts` has."""
     try:
         return Counts(
             tuple(GlobalRow(*_access(row)) for row in _rows(plain["global_rows"], 7)),

@@ -128,7 +128,7 @@ def _first_fault_of_kernel(task: Task, runner: Runner, code: Code, cases: list[C
 
 
 def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str]) -> Report | None:
-    """Return the report on a launch that did not end, is not safe, not right, or costs too much; else None."""
+    """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
     place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
     if traced.fault:
         return _report(task, 0.0, WRONG, [launched.fault_line(traced.fault)], _on(task, case))

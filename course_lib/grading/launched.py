@@ -5,7 +5,6 @@ Every sentence names the line of the learner's cell and its code. The judge asks
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,10 @@ from course_lib.grading.runner import Fault
 
 MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
 MOST_ROWS_TOLD = 8
-BY_LUCK = "Even where the result happens to be right, this is a fault: on a GPU it depends on which thread comes first."
+BY_LUCK = (
+    "Even where the result happens to be right, this is a fault: on a GPU it depends on which thread comes "
+    "first."
+)
 NOT_KEPT = "The result is right, and no thread is in another's way, but it costs more than it may."
 HAZARD = {
     "race": "Data race",
@@ -73,7 +75,7 @@ def _point(point: tuple[int, ...]) -> str:
 
 
 def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:
-    """Return what to say of a limit: nothing if it is kept, else its sentence and the rows that it is about."""
+    """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
     said = limit.judge(counts, args)
     if not said:
         return []

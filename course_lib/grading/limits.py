@@ -39,8 +39,8 @@ class SectorsPerRequest:
         if not _holds(self.when, args) or worst is None or worst.each <= self.most:
             return None
         return (
-            f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and {self.most:g} are "
-            "enough: let neighbouring threads (threadIdx.x) take neighbouring elements."
+            f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and "
+            f"{self.most:g} are enough: let neighbouring threads (threadIdx.x) take neighbouring elements."
         )
 
 
@@ -67,8 +67,8 @@ class WavefrontsPerRequest:
         if not _holds(self.when, args) or worst is None or worst.each <= self.most:
             return None
         return (
-            f"{_place(worst)} takes {worst.each:.3g} wavefronts for each request of a warp, and {self.most:g} "
-            "should do: its threads want different words of the same bank of shared memory."
+            f"{_place(worst)} takes {worst.each:.3g} wavefronts for each request of a warp, and "
+            f"{self.most:g} should do: its threads want different words of the same bank of shared memory."
         )
 
 

@@ -329,8 +329,11 @@ class TimeLimit(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not."""
+def time_limit(seconds: float | None, of_cpu: bool = False) -> Iterator[None]:
+    """Stop Python code after `seconds`: on POSIX in the main thread; elsewhere, and in compiled code, not.
+
+    They are seconds on the wall's clock, or of the CPU's time.
+    """
     if (
         seconds is None
         or not hasattr(signal, "setitimer")
@@ -342,15 +345,16 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         raise TimeLimit(f"it did not finish in {seconds:g} s: does a loop end?")
 
-    handler = signal.signal(signal.SIGALRM, stop)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer, alarm = (signal.ITIMER_PROF, signal.SIGPROF) if of_cpu else (signal.ITIMER_REAL, signal.SIGALRM)
+    handler = signal.signal(alarm, stop)
+    left, interval = signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler if handler is not None else signal.SIG_DFL)
+        signal.setitimer(timer, 0)
+        signal.signal(alarm, handler if handler is not None else signal.SIG_DFL)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
+            signal.setitimer(timer, left, interval)
 
 
 def clone(value: Any) -> Any:

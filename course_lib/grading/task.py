@@ -132,7 +132,7 @@ class Task:
     """One exercise, declared once. `entry` is the function's name in the assignment; see the field names.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
-    With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: the rule KernelOnly must hold,
+    With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: it needs the rule KernelOnly,
     and `reference` gives what the result argument must be afterwards.
     """
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from course_lib.grading.counts import Counts, NoCounts, Places, counts_of, plain_counts
+from course_lib.grading.counts import Places, counts_of, plain_counts
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import Fault, Traced, fault_of, quiet, time_limit
 from course_lib.grading.sources import answer_with_lines, load
 from course_lib.simulators.gpu import NotTraceable, trace
-
-NOT_TRACEABLE = NotTraceable.__name__
 
 
 class InNotebook:
@@ -35,13 +33,15 @@ class InNotebook:
     def run(self, shape: Shape, args: tuple, longest_s: float | None) -> Traced:
         """Launch the kernel; lines are those of the cells it stands in."""
         plain, fault = traced(self._kernel, shape, args, longest_s)
-        if fault is not None:
-            return Traced(None, placed(fault, self._text, self._lines), args)
-        return Traced(placed_counts(plain, self._text, self._lines), None, args)
+        if fault is None:
+            return Traced(counts_of(plain).placed(self._text, self._lines), None, args)
+        place = Places(self._text, self._lines)
+        line = place.line(fault.line or 0) or None
+        return Traced(None, replace(fault, line=line, code=place.code(fault.line or 0) if line else ""), args)
 
 
 def traced(
-    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None
+    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None, of_cpu: bool = False
 ) -> tuple[dict[str, Any] | None, Fault | None]:
     """Launch a kernel in the tracer; return what was counted as plain values, or the fault.
 
@@ -50,7 +50,7 @@ def traced(
     warm_up()
     with quiet():
         try:
-            with time_limit(longest_s):
+            with time_limit(longest_s, of_cpu):
                 found = trace(
                     kernel,
                     shape.grid,
@@ -71,7 +71,9 @@ def _fault(error: BaseException, kernel: Callable) -> Fault:
     """Return the fault with the line in the kernel's file where it came up."""
     if isinstance(error, NotTraceable):
         here = error.file == kernel.py_func.__code__.co_filename if hasattr(kernel, "py_func") else True
-        return Fault((NOT_TRACEABLE, "Exception"), error.sentence, error.line or None if here else None)
+        return Fault(
+            (NotTraceable.__name__, "Exception"), error.sentence, error.line or None if here else None
+        )
     return replace(fault_of(error), line=_line_of(error))
 
 
@@ -84,33 +86,21 @@ def _line_of(error: BaseException) -> int | None:
     return None
 
 
-def placed(fault: Fault, text: str, lines: tuple[int, ...]) -> Fault:
-    """Return a fault in a judged text with the line of the learner's cell."""
-    place = Places(text, lines)
-    message = place.words(fault.message)
-    if fault.line is None or not place.code(fault.line):
-        return replace(fault, line=None, message=message)
-    return replace(fault, line=place.line(fault.line) or None, code=place.code(fault.line), message=message)
-
-
-def placed_counts(plain: Any, text: str, lines: tuple[int, ...]) -> Counts:
-    """Return what was counted, checked piece by piece, with the lines of the learner's cell."""
-    return counts_of(plain).placed(text, lines)
-
-
 @functools.cache
 def warm_up() -> None:
     """Have the tracer compile its own parts, or take them from the disk: some seconds the first time."""
     values = np.zeros(64, np.float32)
-    trace(_every_kind_of_access, 2, 32, values, values.copy(), progress=False)
+    trace(_every_kind_of_access, 2, 32, values, values.copy(), np.zeros(4, np.int32), progress=False)
 
 
 @cuda.jit
-def _every_kind_of_access(A, B):
+def _every_kind_of_access(A, B, H):
     i = cuda.grid(1)
-    tile = cuda.shared.array(32, float32)
+    tile = cuda.shared.array(64, float32)
     tile[cuda.threadIdx.x] = A[i]
     cuda.syncthreads()
     if i % 2 == 0:
         B[i] = tile[31 - cuda.threadIdx.x] + A[0]
+    cuda.syncwarp()
+    cuda.atomic.add(H, i % 4, 1)
     cuda.atomic.add(A, 0, 1.0)

@@ -32,13 +32,13 @@ OPERATORS = words("""
     __rtruediv__ __setitem__ __slots__ __str__ __sub__ __truediv__ __xor__ __name__ __post_init__
 """)
 
-_NUMBER_TYPES = words("""
+NUMBER_TYPES = words("""
     bool_ boolean bool8 intp uintp intc uintc int_ uint byte ubyte short ushort long ulong half single double
     int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 float_ longdouble
     complex64 complex128 csingle cdouble number integer floating inexact signedinteger unsignedinteger generic
 """)
 
-_NUMPY = _NUMBER_TYPES | words("""
+_NUMPY = NUMBER_TYPES | words("""
     array asarray asanyarray ascontiguousarray asfortranarray require zeros ones empty full zeros_like
     ones_like empty_like full_like arange linspace logspace eye identity copy copyto meshgrid indices ndindex
     ndenumerate ix_ diag diagonal tril triu fill_diagonal fromiter fromfunction
@@ -64,7 +64,7 @@ _ARRAY = words("""
     c_contiguous f_contiguous contiguous forc owndata writeable aligned name kind char newbyteorder
     eps tiny resolution smallest_normal bits
 """)
-_NUMBA = _NUMBER_TYPES | words("njit jit prange types literal_unroll literally optional void i4 i8 f4 f8")
+_NUMBA = NUMBER_TYPES | words("njit jit prange types literal_unroll literally optional void i4 i8 f4 f8")
 _TOOLS = words("""
     accumulate batched chain combinations combinations_with_replacement compress count cycle dropwhile
     filterfalse from_iterable groupby islice pairwise permutations product repeat starmap takewhile tee
@@ -85,7 +85,7 @@ MODULES = words("""
 """)
 
 #: What may stand in the types that are given to Numba as text: "float64[:, ::1](float64[:, ::1], int64)".
-TYPE_WORDS = _NUMBER_TYPES | words("""
+TYPE_WORDS = NUMBER_TYPES | words("""
     void none f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16 Array UniTuple Tuple optional C F A
 """)
 #: Settings of Numba's compilers that change how fast or how strict, not what is run.

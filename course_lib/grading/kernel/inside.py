@@ -1,8 +1,9 @@
 """Inside the sandbox: one process that runs one answer and ships what comes out.
 
-It is told to load source text, to call it, to call it on operands, to time it. It knows no seed, no
-expected value and no points. Everything it says may be a lie of the answer that runs in it; the judge on
-the other side believes values only after comparing them.
+It is told to load source text, to call it, to call it on operands, to time it, to launch it in the tracer. It
+knows no seed, no expected value and no points. Everything it says may be a lie of the answer that runs in it;
+the judge on the other side believes values only after comparing them, and counts of a launch only because the
+rule KernelOnly lets nothing of the answer run.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from course_lib.grading import sources
 from course_lib.grading.kernel import wire
+from course_lib.grading.launch import Shape
 from course_lib.grading.runner import Fault, InProcess, fault_of, quiet
 
 
@@ -59,6 +62,24 @@ class _Answers:
         columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
         tape_plain = {**columns, "constants": np.array(tape.constants), "compared": tape.compared}
         return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
+
+    def warm_up(self, files: dict) -> dict[str, Any]:
+        """Make the tracer ready with these files of machine code, or ship those it makes; no answer is here yet."""
+        from course_lib.grading.kernel.tracer import packed, unpack
+
+        folder = Path(os.environ["NUMBA_CACHE_DIR"])
+        unpack(files, folder)
+        from course_lib.grading.traced import warm_up
+
+        warm_up()
+        return {"files": {} if files else packed(folder)}
+
+    def trace(self, which: int, shape: dict, args: tuple, seconds: float) -> dict[str, Any]:
+        """Launch a kernel in the tracer; it has so many seconds of the CPU's time."""
+        from course_lib.grading.traced import traced
+
+        counts, fault = traced(self.functions[which], Shape(**shape), args, seconds, of_cpu=True)
+        return {"counts": counts, "fault": plain_fault(fault), "args_after": args}
 
     def _run(self, which: int) -> InProcess:
         return InProcess(self.functions[which], longest_s=None)  # the judge outside looks at the CPU's time

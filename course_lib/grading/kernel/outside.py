@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
+from course_lib.grading.counts import NoCounts, counts_of
 from course_lib.grading.kernel.process import GraderFault, Process, Stopped, start
 from course_lib.grading.kernel.sandbox import Sandbox
 from course_lib.grading.kernel.stopwatch import race
-from course_lib.grading.runner import Counted, Fault, Outcome, Timing, clone
+from course_lib.grading.kernel.tracer import make_ready
+from course_lib.grading.launch import Shape
+from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
 from course_lib.grading.tape import Tape
 from course_lib.grading.task import Code, SpeedRule
 
@@ -24,6 +27,7 @@ RESTARTS = 4  # after a killed guarded run the plain run must be able to tell mo
 #: The same code differs by some per cent between processes: an answer this close to more points is timed
 #: again in new processes, and its best time counts.
 RETAKES, NEARLY, RETAKE_S = 2, 0.85, 20.0
+TOLD_BEFORE = 0.9  # of the time of a call: then the tracer stops by itself and says in which line it was
 
 
 class Sandboxed:
@@ -40,6 +44,7 @@ class Sandboxed:
         self._random = random.Random(seed)
         self._process: Process | None = None
         self._loaded = 0
+        self._traces = False
         self._starts = 0
         self._deadline = time.perf_counter() + sandbox.limits.task_s
         self._closed_seconds = 0.0
@@ -64,6 +69,25 @@ class Sandboxed:
             return Counted(_tape(reply.get("tape")), reply.get("result"), fault)
         except Stopped as problem:
             return Counted(Tape(), None, self._stopped(problem))
+
+    def trace(self, shape: Shape, args: tuple) -> Traced:
+        """Launch the answer in the tracer; what it counted is checked piece by piece."""
+        self._traces = True
+        request = {"do": "trace", "which": 0, "shape": asdict(shape), "args": args}
+        try:
+            reply = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
+        except Stopped as problem:
+            return Traced(fault=self._stopped(problem), args_after=args)
+        fault, after = self._fault(reply.get("fault")), reply.get("args_after")
+        if fault:
+            return Traced(fault=fault, args_after=args)
+        try:
+            counts = counts_of(reply.get("counts")).placed(self._codes[0].text, self._lines)
+        except NoCounts:
+            return Traced(fault=self._garbled(), args_after=args)
+        if not isinstance(after, tuple) or len(after) != len(args):
+            return Traced(fault=self._garbled(), args_after=args)
+        return Traced(counts, None, tuple(map(_laid_out, after, args)))
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
@@ -151,9 +175,17 @@ class Sandboxed:
                 raise Stopped("Stopped", "the process that ran it has ended")
             self._starts += 1
             self._process, self._loaded = start(self._sandbox), 0
+            if self._traces:
+                self._make_ready(self._process)
         while self._loaded < len(self._codes):
             self._load(self._process, self._codes[self._loaded])
             self._loaded += 1
+
+    def _make_ready(self, process: Process) -> None:
+        """Have the tracer made ready; the time for it is not the answer's."""
+        began = time.perf_counter()
+        make_ready(process)
+        self._deadline += time.perf_counter() - began
 
     def _load(self, process: Process, code: Code) -> None:
         request = {"do": "load", "text": code.text, "entry": code.entry}
