@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib import ladder
+from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import gpu_state, recordings
 from course_lib.measure.recordings import Recording, Row
+from course_lib.measure.sizes import in_bytes
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -67,6 +69,9 @@ def run(args: argparse.Namespace) -> int:
     except Wrong as problem:
         print(f"record: {problem}")
         return 1
+    except (MemoryError, RungUnavailable) as problem:
+        print(f"record: {problem}")
+        return 2
     except OSError as problem:
         print(f"record: the file cannot be written to {args.folder} ({problem.strerror}): see --folder.")
         return 1
@@ -123,8 +128,10 @@ def measured(
     here = machine.gpu()
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
     rows: list[Row] = []
+    free, _ = torch.cuda.mem_get_info()
+    check_memory(sizes, len(rungs), free)
     with gpu_state.Watch() as watch:
-        for size in sizes:
+        for size in dict.fromkeys(sizes):
             print(f"{size} x {size} x {size} …", flush=True)
             rows += measure(rungs, size, lambda f: samples(f, rounds, budget_s), "cuda")
         points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
@@ -146,6 +153,17 @@ def measured(
         rows=tuple(rows),
         latency_hiding=tuple(points),
     )
+
+
+def check_memory(sizes: Sequence[int], rungs: int, free: int) -> None:
+    """Raise MemoryError unless the largest size fits: better now than after all the others were measured."""
+    numbers = 4 * (2 + rungs) + 8 * 5  # bytes: A, B, a C for each; both in float64, the product, two errors
+    needed = max(sizes) ** 2 * numbers
+    if needed > free:
+        raise MemoryError(
+            f"the GPU has {in_bytes(free)} of memory free, but {max(sizes)} x {max(sizes)} needs about "
+            f"{in_bytes(needed)}: give smaller --sizes."
+        )
 
 
 def measure(

@@ -94,7 +94,8 @@ class Recording:
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        return f"recorded on an {self.device} (driver {self.driver}) on {self.when[:10]}"
+        article = "an" if self.device[0] in "AEIOU" or self.device.startswith("NVIDIA") else "a"
+        return f"recorded on {article} {self.device} (driver {self.driver}) on {self.when[:10]}"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -214,7 +215,7 @@ def _restored(content: Any) -> Recording:
         when=_value(content, "when", str),
         commit=_value(content, "commit", str),
         **{name: _text(content, name) for name in ("device", "compute_capability", "driver", "method")},
-        **{name: int(_number(content, name)) for name in ("memory_bytes", "multiprocessors")},
+        **{name: _whole(content, name) for name in ("memory_bytes", "multiprocessors")},
         versions={name: _text(_value(content, "versions", dict), name) for name in VERSIONS},
         state={name: _perhaps(_range, _value(content, "state", dict), name) for name in STATES},
         power_limit_w=_perhaps(_number, content, "power_limit_w"),
@@ -226,6 +227,9 @@ def _restored(content: Any) -> Recording:
         raise _Wrong(f"'when' is {recording.when!r}, which is no date and time with a time zone")
     if not is_commit(recording.commit):
         raise _Wrong(f"'commit' is {recording.commit!r}, which is no full git commit")
+    seen = [(row.rung, row.shape) for row in recording.rows]
+    if twice := next((one for one in seen if seen.count(one) > 1), None):
+        raise _Wrong(f"'{twice[0]}' stands there twice for {' x '.join(map(str, twice[1]))}")
     return recording
 
 
@@ -241,7 +245,7 @@ def _row(content: Any, place: int) -> Row:
             shape=tuple(shape),
             seconds=_number(content, "seconds"),
             spread_s=_number(content, "spread_s", least=0),
-            samples=int(_number(content, "samples")),
+            samples=_whole(content, "samples"),
             launch_s=_number(content, "launch_s"),
             error=_number(content, "error", least=0),
             tile=_value(content, "tile", str),
@@ -283,6 +287,13 @@ def _number(content: dict, name: str, least: float | None = None) -> float:
         raise _Wrong(f"'{name}' is {number!r}, not a number")
     if number < least if least is not None else number <= 0:
         raise _Wrong(f"'{name}' is {number!r}, which cannot be")
+    return number
+
+
+def _whole(content: dict, name: str) -> int:
+    number = _number(content, name)
+    if not isinstance(number, int):
+        raise _Wrong(f"'{name}' is {number!r}, not a whole number")
     return number
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from course_lib import ladder
+from course_lib.circles.front_door import RungUnavailable
 from course_lib.commands import record
 from course_lib.measure import gpu_state, hardware, machine, recordings
 from course_lib.measure.gpu_timing import Taken
@@ -123,6 +124,8 @@ BAD = {
     "hiding without warps": (changed(latency_hiding=[{"chains": 1, "fma_per_s": 1}]), "'warps' is missing"),
     "shape of two": (changed(rows=[{**ROW, "shape": [2, 2]}]), "not three positive whole numbers"),
     "shape of halves": (changed(rows=[{**ROW, "shape": [2, 2, 0.5]}]), "not three positive whole numbers"),
+    "samples broken": (changed(rows=[{**ROW, "samples": 2.5}]), "'samples' is 2.5, not a whole number"),
+    "a row twice": (changed(rows=[ROW, ROW]), "'cuda-naive' stands there twice for 256 x 256 x 256"),
     "rung missing": (changed(rows=[{k: v for k, v in ROW.items() if k != "rung"}]), "'rung' is missing"),
 }
 
@@ -252,6 +255,28 @@ def test_the_whole_way_from_measuring_to_the_file(monkeypatch, tmp_path, capsys)
     monkeypatch.setattr(record, "measured", wrong)
     assert command("--gpu", "--folder", str(tmp_path), *COMMIT) == 1
     assert capsys.readouterr().out == "record: 'cuda-1d' is wrong.\n"
+
+
+@pytest.mark.parametrize("problem", [MemoryError("too little."), RungUnavailable("an old driver.")])
+def test_what_the_gpu_lacks_is_one_sentence(monkeypatch, capsys, problem):
+    def lacking(args, commit):
+        raise problem
+
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+    monkeypatch.setattr(record, "_record", lacking)
+    assert command("--gpu", *COMMIT) == 2
+    assert capsys.readouterr().out == f"record: {problem}\n"
+
+
+def test_memory_for_the_largest_size_is_asked_before_the_first():
+    record.check_memory((256, 8192), rungs=8, free=80 * 8192**2)
+    with pytest.raises(MemoryError, match=r"has 5 GiB .* 8192 x 8192 needs about 5 GiB: give smaller"):
+        record.check_memory((8192, 256), rungs=8, free=80 * 8192**2 - 1)
+
+
+def test_a_device_gets_its_article():
+    said = [recordings.restore(changed(device=name)).origin for name in ("NVIDIA T4", "Tesla T4", "A100")]
+    assert [origin.split()[2:4] for origin in said] == [["an", "NVIDIA"], ["a", "Tesla"], ["an", "A100"]]
 
 
 def test_a_folder_that_cannot_be_written_is_said(monkeypatch, tmp_path, capsys):
