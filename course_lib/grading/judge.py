@@ -6,7 +6,6 @@ judge reads nothing from there but values, faults and times.
 
 from __future__ import annotations
 
-import inspect
 import zlib
 from dataclasses import replace
 from typing import Any
@@ -15,13 +14,14 @@ import numpy as np
 
 from course_lib.grading import launched, patterns, tape
 from course_lib.grading.compare import Mismatch, describe
+from course_lib.grading.judge_kernel import fault_of_kernel
+from course_lib.grading.judge_words import OTHER_INPUTS, argument, not_started, on, refused, reported
 from course_lib.grading.program import functions, is_stub
-from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
-from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, Traced, clone, unchanged
+from course_lib.grading.report import PARTLY, RIGHT, WRONG, Report
+from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
-OTHER_INPUTS = "The visible tests pass. Grading may run the same task with other inputs."
 KEPT = (
     "A timed call gave a wrong result, though the same function was right before. The numbers change with "
     "every call: does it keep results of earlier calls?"
@@ -54,34 +54,22 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     said = (rule.judge(code.text, code.entry) for rule in task.rules)
     broken = list(dict.fromkeys(filter(None, said)))
     if broken:
-        return _report(task, 0.0, WRONG, broken)
+        return reported(task, 0.0, WRONG, broken)
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
-        return _first_fault_of_kernel(task, runner, code, cases) or _report(
-            task, task.points, RIGHT, [OTHER_INPUTS]
-        )
+        found = fault_of_kernel(task, runner, code, cases, _fault_of_case)
+        return found or reported(task, task.points, RIGHT, [OTHER_INPUTS])
     found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases, seed)
     if found:
         return found
     if not task.speed:
-        return _report(task, task.points, RIGHT, [OTHER_INPUTS])
+        return reported(task, task.points, RIGHT, [OTHER_INPUTS])
     timed = Case(
         task.speed.make_inputs(generator(task, seed, part=1)),
         "the large one that is timed",
         guard=any(case.guard for case in cases),
     )
     return _first_fault(task, runner, code, [timed]) or _with_speed(task, runner, timed.args)
-
-
-def not_started(task: Task, why: str = "") -> Report:
-    """Return the report on an answer that does not exist yet."""
-    line = why or f"Not started: write `{task.entry}` in the cell above, run it, then run this cell."
-    return _report(task, 0.0, NOT_STARTED, [line, f'`hint("{task.id}")` helps, one step at a time.'])
-
-
-def refused(task: Task, why: str) -> Report:
-    """Return the report on something that cannot be judged."""
-    return _report(task, 0.0, WRONG, [why])
 
 
 def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
@@ -109,43 +97,6 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
             found = _blamed_on_stubs(found, code, outcome.fault)
             return replace(found, notes=(*found.notes, *_printed(printed)))
     return None
-
-
-def _first_fault_of_kernel(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
-    """Return the first thing that is wrong with the launches of a kernel, in the tracer."""
-    own = launched.parameters(code.text, code.entry) or []
-    given = [*inspect.signature(task.reference).parameters]
-    said = launched.wrong_number(code.entry, own, given)
-    if said:
-        return _report(task, 0.0, WRONG, [said])
-    for case in cases:
-        found = _fault_of_launch(
-            task, case, runner.trace(task.launch.shape(case.args), clone(case.args)), own
-        )
-        if found:
-            return found
-    return None
-
-
-def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str]) -> Report | None:
-    """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
-    place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
-    if traced.fault:
-        return _report(task, 0.0, WRONG, [launched.fault_line(traced.fault)], _on(task, case))
-    if traced.counts.hazards:
-        return _report(task, 0.0, WRONG, launched.hazard_lines(traced.counts.hazards), _on(task, case))
-    before, after = case.args, traced.args_after
-    for n, pair in enumerate(zip(before, after, strict=True)):
-        if n != place and case.must_not_change and not unchanged(*pair):
-            return _report(task, 0.0, WRONG, [launched.written(own[n], _argument(n))], _on(task, case))
-    found = _fault_of_case(task, replace(case, must_not_change=False), Outcome(after[place]))
-    if found:
-        said = launched.never_written(before[place], after[place], own[place])
-        return replace(found, lines=(*said, *found.lines))
-    counts = traced.counts.called(own, names)
-    costly = (launched.limit_lines(limit, counts, case.args) for limit in task.launch.limits)
-    lines = next(filter(None, costly), None)
-    return _report(task, 0.0, WRONG, lines, _on(task, case)) if lines else None
 
 
 def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:
@@ -195,12 +146,12 @@ def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
 def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
     """Return the report if this outcome is wrong, else None."""
     if outcome.fault:
-        return _fault_report(task, case, outcome.fault)
+        return _faultreported(task, case, outcome.fault)
     if outcome.value is ...:
         return not_started(task)
     if case.expect != "value":
         said = f"It returned {describe(outcome.value)}, but it must raise {case.expect.__name__}."
-        return _report(task, 0.0, WRONG, [said], _on(task, case))
+        return reported(task, 0.0, WRONG, [said], on(task, case))
     if case.must_not_change:
         changed = [
             n
@@ -208,17 +159,17 @@ def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
             if not unchanged(*pair)
         ]
         if changed:
-            return _report(task, 0.0, WRONG, [_changed(changed[0])], _on(task, case))
+            return reported(task, 0.0, WRONG, [_changed(changed[0])], on(task, case))
     with np.errstate(all="ignore"):
         want = task.reference(*clone(case.args))
         found = _compare(task, case, outcome.value, want)
     if found:
-        return _mismatch_report(task, case, outcome, want, found)
+        return _mismatchreported(task, case, outcome, want, found)
     if outcome.owner is not None:
         said = (
-            f"Your function returned memory of its own input, {_argument(outcome.owner)}: make a new result."
+            f"Your function returned memory of its own input, {argument(outcome.owner)}: make a new result."
         )
-        return _report(task, 0.0, WRONG, [said], _on(task, case))
+        return reported(task, 0.0, WRONG, [said], on(task, case))
     return None
 
 
@@ -230,14 +181,14 @@ def _compare(task: Task, case: Case, got: Any, want: Any) -> Mismatch | None:
         return Mismatch((f"Your result cannot be compared with the expected one ({type(error).__name__}).",))
 
 
-def _fault_report(task: Task, case: Case, fault: Fault) -> Report | None:
+def _faultreported(task: Task, case: Case, fault: Fault) -> Report | None:
     if case.expect != "value":
         if case.expect.__name__ in fault.kinds:
             return None
         said = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
-        return _report(task, 0.0, WRONG, [said], _on(task, case))
+        return reported(task, 0.0, WRONG, [said], on(task, case))
     lines = [fault.sentence(), *_built_wrong(task, case, fault)]
-    return _report(task, 0.0, WRONG, lines, _on(task, case))
+    return reported(task, 0.0, WRONG, lines, on(task, case))
 
 
 def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
@@ -255,12 +206,12 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
     ][:1]
 
 
-def _mismatch_report(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
+def _mismatchreported(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
     got = outcome.value
     told = patterns.recognise(got, want, case.args, task.lookalikes, formed=not found.form)
     printed = got is None and outcome.printed
     only = ["Printing is not returning: write `return …`."] if printed else []
-    return _report(task, 0.0, WRONG, [*told, *found.says, *only], _on(task, case), found)
+    return reported(task, 0.0, WRONG, [*told, *found.says, *only], on(task, case), found)
 
 
 def _counting_fault(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
@@ -275,7 +226,7 @@ def _counting_fault(task: Task, runner: Runner, cases: list[Case], seed: int) ->
         else:
             said = _miscount(task, case, counted, rng)
         if said:
-            return _report(task, 0.0, WRONG, ["The values are right.", said], _on(task, case))
+            return reported(task, 0.0, WRONG, ["The values are right.", said], on(task, case))
     return None
 
 
@@ -304,7 +255,7 @@ def _with_speed(task: Task, runner: Runner, args: tuple) -> Report:
     base = task.points_for_being_right
     if timing.fault:
         said = ["The values are right, but timing it failed.", timing.fault.sentence()]
-        return _report(task, base, PARTLY if base else WRONG, said)
+        return reported(task, base, PARTLY if base else WRONG, said)
     if timing.last:
         last = Case(timing.last[0], "the last timed call", must_not_change=False)
         found = _fault_of_case(task, last, Outcome(timing.last[1]))
@@ -314,12 +265,12 @@ def _with_speed(task: Task, runner: Runner, args: tuple) -> Report:
     goal = rule.next_threshold(timing.high)
     lines = [_speed_line(timing)]
     if goal is None:
-        return _report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
+        return reported(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
     gain = base + rule.points * rule.share(goal)
     lines.append(f"The values are right. {goal:g}x gives {gain:g} of {task.points:g} points.")
     if rule.on_the_way and rule.share(timing.high):
         lines.append(rule.on_the_way)
-    return _report(task, points, PARTLY if points else WRONG, lines)
+    return reported(task, points, PARTLY if points else WRONG, lines)
 
 
 def _speed_line(timing: Timing) -> str:
@@ -340,39 +291,12 @@ def _time(seconds: float) -> str:
 
 def _changed(place: int) -> str:
     return (
-        f"Your function changed its input, {_argument(place)}: work on a copy, "
+        f"Your function changed its input, {argument(place)}: work on a copy, "
         "the caller still needs the original."
     )
-
-
-def _argument(place: int) -> str:
-    names = ("first", "second", "third", "fourth", "fifth", "sixth")
-    return f"the {names[place]} argument" if place < len(names) else f"argument {place + 1}"
-
-
-def _on(task: Task, case: Case) -> tuple[str, ...]:
-    """Say which input showed it, and the input itself if it is small."""
-    names = inspect.signature(task.reference).parameters
-    values = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, case.args, strict=False))
-    show = len(values) <= 160 and not any(isinstance(argument, np.ndarray) for argument in case.args)
-    return (f"Input ({case.label}): {values}" if show else f"Input: {case.label}.",)
-
-
-def _short(argument: Any) -> str:
-    if isinstance(argument, float):
-        return f"{argument:.6g}"
-    if isinstance(argument, list):
-        return "[" + ", ".join(_short(item) for item in argument) + "]"
-    return repr(argument)
 
 
 def _printed(lines: int) -> tuple[str, ...]:
     if not lines:
         return ()
     return (f"Your function printed {lines} line{'s' if lines > 1 else ''} during the check (not shown).",)
-
-
-def _report(task: Task, points: float, state: str, lines: list[str], notes=(), mismatch=None) -> Report:
-    return Report(
-        task.id, task.title, float(points), task.points, state, tuple(lines), mismatch, tuple(notes)
-    )

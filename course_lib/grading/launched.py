@@ -49,9 +49,11 @@ def wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | 
 def fault_line(fault: Fault) -> str:
     """Return the sentence on a launch that did not come to its end."""
     if fault.kind == "NotTraceable":
-        said = fault.message[:1].upper() + fault.message[1:]
+        said = fault.message  # it may begin with a name of the kernel's: no capital
         place = f"Line {fault.line}, `{fault.code}`: " if fault.line else ""
         return f"{place}{said}{'' if said.endswith(('.', '?')) else '.'}"
+    if fault.kind == "TimeLimit" and fault.line:
+        return f"Your kernel was stopped in line {fault.line}, `{fault.code}`: {fault.message}"
     return fault.sentence()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 
+from course_lib.grading import registry
 from course_lib.grading.compare import Values
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
@@ -77,7 +79,7 @@ def _exactly(want: Array, args: tuple) -> float:
 
 
 TURN = Task(
-    id="06.turned",
+    id="99.turned",
     title="Transpose through shared memory",
     kind="write",
     points=3,
@@ -94,9 +96,15 @@ TURN = Task(
         "tile[threadIdx.x, threadIdx.y]",
     ),
     mutants=(
-        Mutant("no barrier", TURNED.replace("    cuda.syncthreads()\n", ""), ("Read before",)),
+        Mutant(
+            "no barrier",
+            TURNED.replace("    cuda.syncthreads()\n", ""),
+            ("Data race", "no barrier is between them"),
+        ),
         Mutant("no padding", TURNED.replace("TILE + 1", "TILE"), ("wavefronts",)),
-        Mutant("not turned", TURNED.replace("tile[cuda.threadIdx.x, cuda.threadIdx.y]", "0.0"), ("wrong",)),
+        Mutant(
+            "not turned", TURNED.replace("tile[cuda.threadIdx.x, cuda.threadIdx.y]", "0.0"), ("0 everywhere",)
+        ),
     ),
     rules=(KernelOnly(),),
     lookalikes=(Lookalike("It is 0 everywhere.", lambda A, out: np.zeros_like(out)),),
@@ -108,7 +116,7 @@ TURN = Task(
     ),
 )
 SCALE = Task(
-    id="06.scaled",
+    id="99.scaled",
     title="Three times a vector",
     kind="write",
     points=1,
@@ -123,7 +131,7 @@ SCALE = Task(
     mutants=(
         Mutant("no test", SCALED.replace("if i < x.shape[0]:", "if True:"), ("Outside of the array",)),
         Mutant("one less", SCALED.replace("x.shape[0]", "x.shape[0] - 1"), ("No thread wrote",)),
-        Mutant("twice", SCALED.replace("FACTOR = 3", "FACTOR = 2"), ("wrong",)),
+        Mutant("twice", SCALED.replace("FACTOR = 3", "FACTOR = 2"), ("Yours is",)),
     ),
     rules=(KernelOnly(),),
     launch=Launch(
@@ -135,3 +143,11 @@ SCALE = Task(
 )
 RIGHT = {TURN.id: TURNED, SCALE.id: SCALED}
 TASKS = (TURN, SCALE)
+CHAPTER = "99"
+
+
+def declare(patch) -> None:
+    """Have the registry know the tasks, as a chapter of their own."""
+    real = registry._module
+    patch.setitem(registry.CHAPTERS, CHAPTER, "kernel_examples")
+    patch.setattr(registry, "_module", lambda one: sys.modules[__name__] if one == CHAPTER else real(one))

@@ -43,7 +43,7 @@ from course_lib.grading.task import Code, Task
 
 FORMAT = 1
 UNJUDGED = "not judged"  # in place of a key
-LIBRARIES = ("numpy", "numba", "llvmlite")
+LIBRARIES = ("numpy", "numba", "numba-cuda", "llvmlite")
 MOST_REASONS, LONGEST_REASON = 20, 300
 Verdict = dict[str, Any]
 LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
@@ -65,14 +65,17 @@ def course_mark() -> str:
     """Return a hash of what grades: the code, by name and content, and the versions it runs on."""
     folder = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256(repr([sys.version_info[:3], *map(_version, LIBRARIES)]).encode())
-    for room in ("grading", "measure"):
+    for room in ("grading", "measure", "simulators"):
         for path in sorted((folder / room).rglob("*.py")):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _version(library: str) -> str:
-    return importlib.metadata.version(library)
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:  # numba-cuda: not on macOS
+        return "none"
 
 
 @dataclass(frozen=True)

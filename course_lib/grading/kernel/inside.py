@@ -64,7 +64,7 @@ class _Answers:
         return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
 
     def warm_up(self, files: dict) -> dict[str, Any]:
-        """Make the tracer ready with these files of machine code, or ship those it makes; no answer is here yet."""
+        """Make the tracer ready with these files of machine code, or ship those that it makes itself."""
         from course_lib.grading.kernel.tracer import packed, unpack
 
         folder = Path(os.environ["NUMBA_CACHE_DIR"])

@@ -184,7 +184,7 @@ class Sandboxed:
     def _make_ready(self, process: Process) -> None:
         """Have the tracer made ready; the time for it is not the answer's."""
         began = time.perf_counter()
-        make_ready(process)
+        make_ready(process, apart=not self._sandbox.unsafe)
         self._deadline += time.perf_counter() - began
 
     def _load(self, process: Process, code: Code) -> None:

@@ -1,6 +1,6 @@
-"""Making the tracer ready in a process for answers: compiled once, in the first one, and handed to all others.
+"""Making the tracer ready in a process for answers: compiled once, in the first, and handed to the others.
 
-Numba's machine code is kept in files. They leave a process that no answer has been in yet, as plain bytes, and
+Numba keeps machine code in files. They leave a process that no answer has been in yet, as plain bytes, and
 are written again into the processes for other answers: nothing on the safe side reads them.
 """
 
@@ -18,16 +18,20 @@ Files = dict[str, np.ndarray]  # name within Numba's folder -> bytes
 
 READY_S = 120.0  # compiling takes some seconds, on a busy machine more
 MOST_BYTES = 16 * 2**20
+SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
 
 
-def make_ready(process: Process) -> None:
-    """Have the tracer made ready; that takes no time of an answer's, and what goes wrong is not its fault."""
-    kept = _kept()
+def make_ready(process: Process, apart: bool = True) -> None:
+    """Have the tracer made ready; that takes no time of an answer's, and what goes wrong is not its fault.
+
+    Processes that are not apart (no sandbox) share Numba's folder: nothing is handed on.
+    """
+    kept = _kept() if apart else {}
     try:
         reply = process.ask({"do": "warm_up", "files": kept}, READY_S, READY_S)
     except Stopped as problem:
         raise GraderFault(f"the tracer does not start: {problem}") from None
-    if not kept and _sound(reply.get("files")):
+    if apart and not kept and _sound(reply.get("files")):
         kept.update(reply["files"])
 
 
@@ -42,10 +46,12 @@ def _sound(files: Any) -> bool:
     if not isinstance(files, dict):
         return False
     bytes_ = all(isinstance(one, np.ndarray) and one.dtype == np.uint8 for one in files.values())
-    inside = all(
-        not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts for name in files
-    )
+    inside = all(_lies_inside(PurePosixPath(name)) for name in files)
     return bytes_ and inside and sum(one.nbytes for one in files.values()) <= MOST_BYTES
+
+
+def _lies_inside(path: PurePosixPath) -> bool:
+    return path.suffix in SUFFIXES and not path.is_absolute() and ".." not in path.parts
 
 
 def unpack(files: Files, folder: Path) -> None:
@@ -59,5 +65,5 @@ def unpack(files: Files, folder: Path) -> None:
 
 def packed(folder: Path) -> Files:
     """Return the files in a folder."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     return {path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in paths}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.grading.mutation.operators import OPERATORS, Scope
+from course_lib.grading.mutation.operators import OPERATORS, Scope, Texts
 from course_lib.grading.mutation.whole import whole_faults
 from course_lib.grading.program import Program
 from course_lib.grading.task import Code
+
+Operators = Mapping[str, Callable[[ast.AST, Scope], Texts]]
 
 
 @dataclass(frozen=True)
@@ -31,22 +33,24 @@ class Fault:
         return f"{self.operator}: {self.change}"
 
 
-def faults(code: Code, args: tuple, value: Any) -> list[Fault]:
+def faults(code: Code, args: tuple, value: Any, operators: Operators = OPERATORS) -> list[Fault]:
     """Return the faults of an answer, in a fixed order; `args` and `value` are one example of its use.
 
-    A text that is no Python, says the same as the answer, or is there already, is left out.
+    A value of None says that the answer returns nothing, as kernels do. A text that is no Python, says the
+    same as the answer, or is there already, is left out.
     """
     tree = ast.parse(code.text)
     plain = ast.unparse(tree)
     found: dict[str, Fault] = {}
     keys: dict[str, int] = {}
-    everything = [*_small_faults(tree), *whole_faults(ast.parse(plain), code.entry, args, value)]
+    whole = whole_faults(ast.parse(plain), code.entry, args, value) if value is not None else ()
+    everything = [*_small_faults(tree, operators), *whole]
     for operator, text in everything:
         text = _canonical(text)
         if text is None or text == plain or text in found:
             continue
-        whole = operator.partition(":")[2].strip()
-        fault = Fault(operator.partition(":")[0], whole or _difference(plain, text), text)
+        what = operator.partition(":")[2].strip()
+        fault = Fault(operator.partition(":")[0], what or _difference(plain, text), text)
         times = keys[fault.key] = keys.get(fault.key, 0) + 1
         found[text] = fault if times == 1 else replace(fault, change=f"{fault.change} ({times})")
     return list(found.values())
@@ -92,7 +96,7 @@ class _Place:
         return [*before[: self.number], new, *before[self.number + 1 :]]
 
 
-def _small_faults(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _small_faults(tree: ast.Module, operators: Operators) -> Iterator[tuple[str, str]]:
     """Yield (operator, text) for every operator in every place of every function."""
     modules = frozenset(one for node in tree.body for one in _imported(node))
     for number, node in enumerate(tree.body):
@@ -100,7 +104,7 @@ def _small_faults(tree: ast.Module) -> Iterator[tuple[str, str]]:
             continue
         scope = Scope(node, modules)
         for place in [_Place(tree, "body", number), *_places(node)]:
-            for name, operator in OPERATORS.items():
+            for name, operator in operators.items():
                 for wrong in operator(place.node, scope):
                     yield name, place.text_with(tree, wrong)
 

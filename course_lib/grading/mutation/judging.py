@@ -7,8 +7,10 @@ from typing import Any
 
 from course_lib.grading import registry
 from course_lib.grading.judge import GUARD_NOTE, judge
+from course_lib.grading.launch import Shape
+from course_lib.grading.launched import NOT_KEPT
 from course_lib.grading.report import Report
-from course_lib.grading.runner import Counted, InProcess, Outcome, Timing
+from course_lib.grading.runner import Counted, InProcess, Outcome, Timing, Traced
 from course_lib.grading.sources import NoSource, load
 from course_lib.grading.task import Code, SpeedRule, Task
 
@@ -25,6 +27,8 @@ CHECKS = (
     "input returned",
     "guard",
     "count",
+    "hazard",
+    "cost",
     "time",
     "crash",
 )
@@ -92,6 +96,12 @@ class Watched:
         self.last[:] = [counted]
         return counted
 
+    def trace(self, shape: Shape, args: tuple) -> Traced:
+        """Launch the answer in the tracer."""
+        found = self._runner.trace(shape, args)
+        self.last[:] = [found]
+        return found
+
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer; the survey never asks for it."""
         return self._runner.time(speed, args)
@@ -108,6 +118,12 @@ def _check(task: Task, source: str, report: Report, runner: Watched) -> str:
         return "guard"
     if last is None or last.fault:
         return "time" if last and "TimeLimit" in last.fault.kinds else "exception"
+    if isinstance(last, Traced) and last.counts.hazards:
+        return "hazard"
+    if NOT_KEPT in report.lines:
+        return "cost"
+    if report.mismatch is None and isinstance(last, Traced):
+        return "input changed"
     if report.mismatch is None:
         return "input returned" if last.owner is not None else "input changed"
     said = report.mismatch.says[0].lower()

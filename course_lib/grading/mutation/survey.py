@@ -13,6 +13,7 @@ from course_lib.grading.judge import generator
 from course_lib.grading.mutation.equivalents import reasons
 from course_lib.grading.mutation.faults import Fault, faults, needed
 from course_lib.grading.mutation.judging import CHECKS, SURVIVED, Job, caught_by
+from course_lib.grading.mutation.kernel_operators import KERNEL_OPERATORS
 from course_lib.grading.mutation.workers import CRASH, TIME, spread
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
@@ -85,6 +86,8 @@ def _is_answer(cell: dict) -> bool:
 def faults_of(task: Task, code: Code) -> list[Fault]:
     """Return the systematic faults of an answer to a task."""
     first = next(case for case in task.cases(generator(task, 0)) if case.expect == "value")
+    if task.launch:
+        return faults(code, first.args, None, KERNEL_OPERATORS)
     return faults(code, first.args, task.reference(*clone(first.args)))
 
 

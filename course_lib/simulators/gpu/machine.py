@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.places import ONE, Site
 from course_lib.simulators.gpu.recorder import Recorder
 
+#: CUDA C++ Programming Guide, technical specifications per compute capability: the same from 5.0 to 9.0.
+MOST_STATIC_BYTES = 48 * 1024  # shared memory of a block, unless it is dynamic
+MOST_LOCAL_BYTES = 512 * 1024  # local memory of a thread
+
 
 class Machine(Addressed):
     """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
@@ -30,16 +35,23 @@ class Machine(Addressed):
         self.dynamic_bytes = dynamic_bytes
         self.shared: dict[Any, Any] = {}  # by place in the source, so that a loop gets the same array again
         self.locals: dict[Any, LocalArray] = {}
+        self._static_bytes = 0
 
     # -- arrays --------------------------------------------------------------------------------------------
 
     def shared_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
         """Return the block's array of shared memory declared at a place in the source."""
         if place not in self.shared:
-            size = int(np.prod(shape, dtype=np.int64))
+            size = math.prod(map(int, shape))
             if size == 0:
                 self.shared[place] = self._dynamic_array(name, dtype)
             else:
+                self._static_bytes += size * dtype.itemsize
+                if not 0 < self._static_bytes <= MOST_STATIC_BYTES:
+                    self.refuse(
+                        f"with {name} a block declares {self._static_bytes:,} bytes of shared memory, but it "
+                        f"has {MOST_STATIC_BYTES:,} at most (more only as dynamic shared memory)"
+                    )
                 storage = self._shared_storage(size * dtype.itemsize, dtype.itemsize)
                 self.shared[place] = self._block_array(storage, name, dtype, shape)
         return self.shared[place]
@@ -76,6 +88,11 @@ class Machine(Addressed):
     def local_array(self, place: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> LocalArray:
         """Return the threads' own array declared at a place in the source."""
         if place not in self.locals:
+            size = math.prod(map(int, shape)) * dtype.itemsize
+            if not 0 <= size <= MOST_LOCAL_BYTES:
+                self.refuse(
+                    f"{name} has {size:,} bytes, but a thread's local memory has {MOST_LOCAL_BYTES:,}"
+                )
             self.locals[place] = LocalArray(name, dtype, shape, self.lanes)
         return self.locals[place]
 
