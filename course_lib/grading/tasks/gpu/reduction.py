@@ -65,7 +65,7 @@ def _answer(fill: str = _FILL, tree: str = _TREE, store: str = _STORE) -> str:
 
 #: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
 #: of the filling and the last load these are 45 requests; 64 leave room for other trees. The one that asks
-#: for t % (2 * s) == 0 needs 150, as nearly every warp has some thread that adds; a thread alone needs 265.
+#: for t % (2 * s) == 0 needs 150, as nearly every warp has some thread that adds; a thread alone needs 264.
 LIMITS = (
     SectorsPerRequest(ALIGNED),
     WavefrontsPerRequest(1),
@@ -172,6 +172,13 @@ while s < 256:
     s *= 2"""
             ),
             ("wavefronts",),
+        ),
+        Mutant(
+            "a band for each lane",
+            _answer(
+                fill="k = cuda.blockIdx.x * 256 + t % 32 * 8 + t // 32\n" + _FILL,
+            ),
+            ("sectors for each request",),
         ),
         Mutant(
             "one thread adds",

@@ -49,11 +49,11 @@ def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
 def most_requests(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
     """Return the requests to shared memory with a register tile of two rows.
 
-    In each step a warp (of four) stores 2 + 2 times to fill the tiles and then loads, for each of 16 k, one
-    number of B and two of A: 4 * (4 + 16 * 3) = 208 for 4 * 32 FMA instructions. Without the register it
-    loads four numbers for two FMAs: 272.
+    In each step a warp (of four) stores 2 + 2 times to fill the tiles, or twice as often if it writes zeros
+    first, and then loads, for each of 16 k, one number of B and two of A: 4 * (8 + 16 * 3) = 224 for 4 * 32
+    FMA instructions. Without the register it loads four numbers for two FMAs: 272 and more.
     """
-    return WARPS * (2 * SIDE // ROWS + SIDE * 3) * steps(A, B, C)
+    return WARPS * (2 * 2 * SIDE // ROWS + SIDE * 3) * steps(A, B, C)
 
 
 LIMITS = (
@@ -62,13 +62,39 @@ LIMITS = (
     WavefrontsPerRequest(1),
     SharedRequests(
         most_requests,
-        "for two FMAs three loads, two of A's tile and one of B's, and 4 stores to fill the tiles",
+        "for two FMAs three loads, two of A's tile and one of B's",
     ),
 )
 _LOOP = """\
             of_b = b[k, c]
             low += a[r, k] * of_b
             high += a[r + 8, k] * of_b
+"""
+
+_ACROSS = """
+    @cuda.jit
+    def two_rows(A, B, C):
+        a = cuda.shared.array((16, 17), float32)
+        b = cuda.shared.array((16, 17), float32)
+        r, c = cuda.threadIdx.x, cuda.threadIdx.y
+        i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
+        left, right = float32(0), float32(0)
+        for k0 in range(0, A.shape[1], 16):
+            for s in range(0, 16, 8):
+                inside = i < A.shape[0] and k0 + c + s < A.shape[1]
+                a[r, c + s] = A[i, k0 + c + s] if inside else float32(0)
+                inside = k0 + r < B.shape[0] and j + s < B.shape[1]
+                b[r, c + s] = B[k0 + r, j + s] if inside else float32(0)
+            cuda.syncthreads()
+            for k in range(16):
+                of_a = a[r, k]
+                left += of_a * b[k, c]
+                right += of_a * b[k, c + 8]
+            cuda.syncthreads()
+        if i < C.shape[0] and j < C.shape[1]:
+            C[i, j] = left
+        if i < C.shape[0] and j + 8 < C.shape[1]:
+            C[i, j + 8] = right
 """
 
 TASK = Task(
@@ -130,6 +156,33 @@ TASK = Task(
                 "    if i + 8 < C.shape[0] and j < C.shape[1]:\n        C[i + 8", "        C[i + 8"
             ),
             ("Outside of the array",),
+        ),
+        Mutant(
+            "no tiles",
+            kernel("""
+                @cuda.jit
+                def two_rows(A, B, C):
+                    i, j = cuda.blockIdx.y * 16 + cuda.threadIdx.y, cuda.blockIdx.x * 16 + cuda.threadIdx.x
+                    for row in range(i, min(i + 16, C.shape[0]), 8):
+                        total = float32(0)
+                        if j < C.shape[1]:
+                            for k in range(A.shape[1]):
+                                total += A[row, k] * B[k, j]
+                            C[row, j] = total
+            """),
+            ("a block reads each number of its tiles once",),
+        ),
+        Mutant(
+            "x is the row, of two columns",
+            kernel(_ACROSS),
+            ("sectors for each request",),
+        ),
+        Mutant(
+            "A's tile is kept turned",
+            SOLUTION.replace("a[r + s, c] =", "a[c, r + s] =")
+            .replace("a[r, k]", "a[k, r]")
+            .replace("a[r + 8, k]", "a[k, r + 8]"),
+            ("wavefronts",),
         ),
         Mutant(
             "neighbouring rows",

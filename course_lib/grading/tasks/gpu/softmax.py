@@ -154,6 +154,13 @@ TASK = Task(
             ("Outside of the array",),
         ),
         Mutant(
+            "a band for each lane",
+            SOLUTION.replace(
+                "range(lane, X.shape[1], 32)", "range(lane * X.shape[1] // 32, (lane + 1) * X.shape[1] // 32)"
+            ),
+            ("sectors for each request",),
+        ),
+        Mutant(
             "a row for each lane",
             kernel("""
                 @cuda.jit
