@@ -62,11 +62,10 @@ def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> l
         raise ValueError(f"warps has {wrong[0]}, but a block has 4, 8, … 32: a whole number a scheduler.")
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     out = torch.empty(sms * WARP * max(warps), dtype=torch.float32, device="cuda")
-    stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
     function = kernel(chains)
 
     def started(count: int) -> Callable[[], None]:
-        return lambda: function[sms, count * WARP, stream](TURNS, float32(0.5), out)
+        return lambda: function[sms, count * WARP](TURNS, float32(0.5), out)
 
     taken = samples({str(count): started(count) for count in warps}, rounds)
     work = sms * WARP * STEPS * TURNS * chains

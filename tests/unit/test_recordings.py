@@ -259,11 +259,11 @@ def test_the_whole_way_from_measuring_to_the_file(monkeypatch, tmp_path, capsys)
 
 @pytest.mark.parametrize("problem", [MemoryError("too little."), RungUnavailable("an old driver.")])
 def test_what_the_gpu_lacks_is_one_sentence(monkeypatch, capsys, problem):
-    def lacking(args, commit):
+    def lacking(*options):
         raise problem
 
     monkeypatch.setattr(machine, "missing", lambda need: None)
-    monkeypatch.setattr(record, "_record", lacking)
+    monkeypatch.setattr(record, "measured", lacking)
     assert command("--gpu", *COMMIT) == 2
     assert capsys.readouterr().out == f"record: {problem}\n"
 
