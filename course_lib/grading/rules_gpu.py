@@ -141,7 +141,7 @@ class _Reading:
         elif not self._is_number(value):
             yield statement, f"`{target.id} = …` with something else than a number"
         else:
-            yield from self._bind(statement, target.id, "a number", again=False)
+            yield from self._bind(statement, target.id, "a number")
 
     def _is_number(self, node: ast.expr) -> bool:
         """Whether this is a number, a tuple of numbers, or arithmetic of numbers and names of numbers."""

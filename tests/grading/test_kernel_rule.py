@@ -25,6 +25,7 @@ HONEST = {
     "the whole module": "import numba.cuda\n" + KERNEL.replace("cuda.jit", "numba.cuda.jit"),
     "the module by a name": "import numba.cuda as gpu\n" + KERNEL.replace("cuda.jit", "gpu.jit"),
     "by itself": "from numba.cuda import jit, grid, shared\n" + KERNEL.replace("cuda.jit", "jit"),
+    "a constant twice": IMPORT + "N = 1\nN = 2\n" + KERNEL,
     "one import twice": IMPORT + IMPORT + KERNEL,
     "a future": "from __future__ import annotations\n" + WHOLE,
     "notes": IMPORT
@@ -60,7 +61,6 @@ REFUSED = {
     "not cuda at all": ("from numba import types as cuda\n" + KERNEL, "a decorator that is not cuda.jit"),
     "a shadowed type": ("from numba import cuda, float32\nfloat32 = 4\n" + KERNEL, "a second meaning"),
     "a second kernel": (WHOLE + KERNEL, "a second meaning of the name k"),
-    "a constant twice": (IMPORT + "N = 1\nN = 2\n" + KERNEL, "a second meaning of the name N"),
     "a kernel that is a number": (WHOLE + "k = 3\n", "a second meaning of the name k"),
     "a condition": (IMPORT + "if 1:\n    @cuda.jit\n    def k(A):\n        A[0] = 1\n", "a statement (if)"),
     "a loop": (IMPORT + "for i in range(3):\n    N = i\n" + KERNEL, "a statement (for)"),
