@@ -30,6 +30,7 @@ _HOME = {
     "error_levels": "strassen_curves",
     "false_sharing": "coherence_figure",
     "gantt": "gantt_figure",
+    "gpu_code": "kernel_code",
     "gpu_steps": "kernel_steps",
     "innermost_loop": "interpreter",
     "interleaving": "interleaving_steps",
