@@ -1,4 +1,6 @@
-"""`python -m course_lib record --gpu`: measure the GPU rungs where there is a GPU, for those who have none.
+"""`python -m course_lib record`: for those who lack it, what a GPU measures or a compiler for GPUs makes.
+
+--gpu measures the GPU rungs (here); --code compiles them (`record_code`).
 
 All rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a small JSON
 file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
@@ -42,30 +44,40 @@ class Wrong(RuntimeError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
     parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
+    parser.add_argument("--code", action="store_true", help="record what the GPU rungs are compiled to")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="N of N x N")
     parser.add_argument("--rounds", type=int, default=15, metavar="R", help="samples of each (default: 15)")
     parser.add_argument(
         "--budget", type=float, default=20.0, metavar="S", help="seconds for a size (default: 20)"
     )
-    parser.add_argument("--folder", type=Path, default=recordings.FOLDER, help="where the file goes")
+    parser.add_argument("--folder", type=Path, help="where the files go (default: into the course)")
     parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table for each size and write the recording; return the exit code."""
-    from course_lib.measure import machine
-
+    """Measure or compile, print tables and write the files; return the exit code."""
     try:
         commit = _checked(args)
     except ValueError as problem:
         print(f"record: {problem}")
         return 2
+    if args.code:
+        from course_lib.commands import record_code
+
+        return record_code.run(args.folder, commit)
+    return _run_on_gpu(args, commit)
+
+
+def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
+    from course_lib.measure import machine
+
+    folder = args.folder or recordings.FOLDER
     if sentence := machine.missing("cuda"):
         print(f"record: {sentence}")
         return 2
     try:
         recording = measured(args.sizes, args.rounds, args.budget, commit)
-        path = recordings.write(recording, args.folder)
+        path = recordings.write(recording, folder)
     except Wrong as problem:
         print(f"record: {problem}")
         return 1
@@ -73,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"record: {problem}")
         return 2
     except OSError as problem:
-        print(f"record: the file cannot be written to {args.folder} ({problem.strerror}): see --folder.")
+        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
         return 1
     for size in recording.sizes:
         print(f"\n{recording.table(size)}")
@@ -83,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace) -> str:
     """Return the commit; raises ValueError for options that make no sense."""
-    if not args.gpu:
-        raise ValueError("there is nothing to record: say --gpu.")
+    if args.gpu == args.code:
+        raise ValueError("there is one thing to record at a time: say --gpu or --code.")
     if wrong := [size for size in args.sizes if size < 1]:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
     if args.rounds < 3:

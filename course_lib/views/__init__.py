@@ -30,6 +30,7 @@ _HOME = {
     "error_levels": "strassen_curves",
     "false_sharing": "coherence_figure",
     "gantt": "gantt_figure",
+    "gpu_code": "kernel_code",
     "gpu_ladder": "gpu_ladder_figure",
     "gpu_sizes": "gpu_ladder_figure",
     "gpu_steps": "kernel_steps",
