@@ -41,8 +41,10 @@ def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str], jud
     place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
     if traced.fault:
         return reported(task, 0.0, WRONG, [launched.fault_line(traced.fault)], on(task, case))
+    shape = task.launch.shape(case.args)
+    notes = (*on(task, case), *launched.look_closer(task.entry, shape, own))
     if traced.counts.hazards:
-        return reported(task, 0.0, WRONG, launched.hazard_lines(traced.counts.hazards), on(task, case))
+        return reported(task, 0.0, WRONG, launched.hazard_lines(traced.counts.hazards), notes)
     before, after = case.args, traced.args_after
     for n, pair in enumerate(zip(before, after, strict=True)):
         if n != place and case.must_not_change and not unchanged(*pair):
@@ -54,4 +56,4 @@ def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str], jud
     counts = traced.counts.called(own, names)
     costly = (launched.limit_lines(limit, counts, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
-    return reported(task, 0.0, WRONG, lines, on(task, case)) if lines else None
+    return reported(task, 0.0, WRONG, lines, notes) if lines else None

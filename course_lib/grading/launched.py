@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, HazardRow, LineRow, Row, SharedRow
-from course_lib.grading.launch import CountLimit
+from course_lib.grading.launch import CountLimit, Shape
 from course_lib.grading.program import Program
 from course_lib.grading.runner import Fault
 
@@ -74,6 +74,14 @@ def _hazard(one: HazardRow) -> str:
 
 def _point(point: tuple[int, ...]) -> str:
     return "(" + ", ".join(map(str, point)) + ")"
+
+
+def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the note that says how to see every line of the kernel with its cost."""
+    given = [entry, str(shape.grid), str(shape.block), *names]
+    given += [f"shared_bytes={shape.shared_bytes}"] if shape.shared_bytes else []
+    call = f"trace({', '.join(given)}).report()"
+    return (f"`{call}` shows it line by line (`from course_lib.simulators.gpu import trace`).",)
 
 
 def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:

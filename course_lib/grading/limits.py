@@ -88,7 +88,7 @@ class TotalSectors:
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total = sum(row.sectors for row in self.rows(counts))
-        return _too_many(f"sectors{_to(self.array, self.kind)}", total, self.formula(*args), self.wanted)
+        return _too_many(f"sectors{_for(self.array, self.kind)}", total, self.formula(*args), self.wanted)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _holds(when: Callable[..., bool] | None, args: tuple) -> bool:
 def _too_many(what: str, total: float, most: float, wanted: str) -> str | None:
     if total <= most:
         return None
-    return f"Your kernel makes {total:,} {what} on this input, and {most:,.10g} are enough: {wanted}."
+    return f"On this input your kernel needs {total:,} {what}, and {most:,.10g} are enough: {wanted}."
 
 
 def _to(array: str | None, kind: str | None) -> str:
@@ -177,6 +177,13 @@ def _to(array: str | None, kind: str | None) -> str:
     if kind:
         return f"{verb[kind]} {array or 'global memory'}"
     return f" to {array}" if array else ""
+
+
+def _for(array: str | None, kind: str | None) -> str:
+    verb = {"load": " to read", "store": " to write", "atomic": " to update"}
+    if kind:
+        return f"{verb[kind]} {array or 'global memory'}"
+    return f" of {array}" if array else ""
 
 
 def _place(row: GlobalRow | SharedRow) -> str:

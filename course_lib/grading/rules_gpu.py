@@ -33,6 +33,7 @@ IMPORTED = {"numba": FROM_NUMBA, "numba.cuda": FROM_CUDA, "math": FROM_MATH, "nu
 SETTINGS = words("device fastmath lineinfo max_registers opt inline")
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
 JIT = "numba.cuda.jit"
+LONGEST_NAME = 100
 INSIDE = {
     ast.FunctionDef: "a function inside of another",
     ast.AsyncFunctionDef: "a function inside of another",
@@ -140,7 +141,7 @@ class _Reading:
         elif not self._is_number(value):
             yield statement, f"`{target.id} = …` with something else than a number"
         else:
-            yield from self._bind(statement, target.id, "a number", again=False)
+            yield from self._bind(statement, target.id, "a number")
 
     def _is_number(self, node: ast.expr) -> bool:
         """Whether this is a number, a tuple of numbers, or arithmetic of numbers and names of numbers."""
@@ -229,13 +230,15 @@ class _Reading:
 
 
 def _hidden_names(statement: ast.stmt) -> Found:
-    """Yield every name with two leading underscores: what is behind them is Python's own."""
+    """Yield every name with two leading underscores (what is behind them is Python's own) or without end."""
     for node in ast.walk(statement):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             continue
         for name in _names(node):
             if name.startswith("__"):
                 yield node, f"the name {name}"
+            if len(name) > LONGEST_NAME:
+                yield node, f"a name of {len(name)} letters"
 
 
 def _names(node: ast.AST) -> Iterable[str]:

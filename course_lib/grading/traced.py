@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from course_lib.grading.counts import Places, counts_of, plain_counts
+from course_lib.grading.counts import MOST_ROWS, Places, counts_of, plain_counts
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import Fault, Traced, fault_of, quiet, time_limit
 from course_lib.grading.sources import answer_with_lines, load
@@ -64,6 +64,8 @@ def traced(
             raise
         except BaseException as error:
             return None, _fault(error, kernel)
+    if len(found.source) > MOST_ROWS or len(found.global_accesses) > MOST_ROWS:
+        return None, Fault((NotTraceable.__name__, "Exception"), "the kernel is too long to be judged")
     return plain_counts(found), None
 
 

@@ -58,7 +58,10 @@ def test_the_solution_is_right_through_its_collected_source_too(task, solutions)
     assert examine(task, live).points >= task.points_for_being_right
 
 
-@pytest.mark.parametrize("task", TASKS, ids=IDS)
+RETURNING = [task for task in TASKS if not task.launch]  # a kernel returns nothing
+
+
+@pytest.mark.parametrize("task", RETURNING, ids=lambda task: task.id)
 def test_no_return_is_all_that_is_said(task):
     compiled = any(isinstance(rule, MustBeCompiled) for rule in task.rules)
     head = ("from numba import njit\n@njit\n" if compiled else "") + "def NAME(*args):\n"

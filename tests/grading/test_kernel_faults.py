@@ -1,0 +1,100 @@
+"""Systematic faults in kernels: each operator makes its own, and nearly all of them are caught."""
+
+import pytest
+from kernel_examples import RIGHT, SCALE, TASKS, TURN, TURNED, declare
+
+from course_lib.grading.mutation import judging, survey
+from course_lib.grading.mutation.faults import faults, needed
+from course_lib.grading.mutation.kernel_operators import KERNEL_OPERATORS
+
+ENOUGH = 0.98
+#: Faults that are none, with the reason.
+EQUAL = {
+    "A.shape[-1]": "a matrix has two sizes, so the last is that of index 1",
+    "out.shape[-1]": "a matrix has two sizes, so the last is that of index 1",
+    "x.shape[-1]": "a vector has one size, so the last is the first",
+    "x.shape[0 - 1]": "a vector has one size, so the last is the first",
+    "i < y.shape[0]": "x and y have the same size",
+}
+HISTOGRAM = """
+from numba import cuda
+
+@cuda.jit
+def count(x, bins):
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < x.size and x[i] >= 0:
+        cuda.atomic.add(bins, x[i], 1)
+    cuda.syncthreads()
+"""
+
+
+@pytest.fixture(autouse=True)
+def chapter(monkeypatch):
+    declare(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def made() -> list[tuple[str, str]]:
+    found = faults(needed(HISTOGRAM, "count"), (), None, KERNEL_OPERATORS)
+    return [(one.operator, one.source) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("operator", "line"),
+    [
+        ("barrier", "    cuda.syncwarp()"),
+        ("barrier", "    if cuda.threadIdx.x > 0:\n        cuda.syncthreads()"),
+        ("axis", "cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x"),
+        ("axis", "cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.x"),
+        ("axis", "cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.y"),
+        ("coordinate", "cuda.threadIdx.x * cuda.blockDim.x + cuda.threadIdx.x"),
+        ("coordinate", "cuda.blockIdx.x * cuda.gridDim.x + cuda.threadIdx.x"),
+        ("bound", "if i < x.size - 1 and x[i] >= 0:"),
+        ("bound", "if i < x.size + 1 and x[i] >= 0:"),
+        ("bound", "if i < x.size:"),
+        ("condition", "if True:"),
+        ("atomic", "bins[x[i]] += 1"),
+        ("operator", "cuda.blockIdx.x * cuda.blockDim.x - cuda.threadIdx.x"),
+    ],
+)
+def test_an_operator_makes_its_fault(made, operator, line):
+    own = [text for name, text in made if name == operator]
+    assert any(line in text for text in own) or (operator == "deleted" and any(line not in t for t in own))
+
+
+def test_a_kernel_gets_no_faults_of_results_and_of_lists(made):
+    names = {name for name, _ in made}
+    assert not names & {"result", "input", "kept", "dtype", "items", "precision"}
+    assert {"barrier", "axis", "coordinate", "bound", "atomic"} <= names
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_nearly_every_fault_of_a_right_kernel_is_caught_and_the_rest_is_none(task):
+    code = needed(RIGHT[task.id], task.entry)
+    known = survey.faults_of(task, code)
+    assert len(known) > 30
+    assert judging.caught_by(judging.Job(task.id, code.text, (9, 10))) == ("", "")
+    survivors = [one for one in known if "" in judging.caught_by(judging.Job(task.id, one.source, (9,)))]
+    unexplained = [str(one) for one in survivors if not any(words in one.change for words in EQUAL)]
+    assert len(unexplained) <= (1 - ENOUGH) * len(known), unexplained
+    assert not unexplained
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        (TURNED.replace("    cuda.syncthreads()\n", ""), "hazard"),
+        (TURNED.replace("TILE + 1", "TILE"), "cost"),
+        (TURNED.replace("TILE = 32", "TILE = 32.5"), "exception"),
+        (TURNED.replace("@cuda.jit\n", ""), "rule"),
+        (TURNED.replace("turned(A, out)", "turned(A)"), "exception"),
+        (TURNED.replace("out[row, column] = ", "out[row, column] = 2 * "), "value"),
+    ],
+)
+def test_the_check_that_catches_is_named(text, check):
+    assert judging.caught_by(judging.Job(TURN.id, text, (9,))) == (check,)
+
+
+def test_an_input_that_is_changed_is_named():
+    text = RIGHT[SCALE.id].rstrip() + "\n        x[i] = 0.0\n"
+    assert judging.caught_by(judging.Job(SCALE.id, text, (9,))) == ("input changed",)
