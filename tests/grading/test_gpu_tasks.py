@@ -23,7 +23,7 @@ from course_lib.grading.tasks.gpu import (
     sectors,
     softmax,
 )
-from course_lib.grading.tasks.gpu.shared import UNWRITTEN, kernel, row_sectors
+from course_lib.grading.tasks.gpu.shared import UNWRITTEN, exact_sectors, kernel, row_sectors
 from course_lib.simulators.gpu import occupancy, trace
 
 TASKS = registry.tasks("06")
@@ -134,7 +134,8 @@ def test_inputs_leave_no_room_for_luck(task, seed):
         sizes |= {size for one in (*arrays, result) for size in one.shape}
         for one in arrays:
             assert len(np.unique(one)) >= 0.45 * one.size  # half of a masked row is -inf
-            assert task is softmax.TASK or (np.abs(one) >= 0.5).all()
+            small = one[np.abs(one) < 0.5]
+            assert task is softmax.TASK or (len(small) <= 3 and not small.any())  # a 0 meets an inf
     assert 1 in sizes and any(size % 2 for size in sizes if size > 1)
     assert any(size % 32 for size in sizes if size > 32)
 
@@ -207,7 +208,7 @@ def test_the_bounds_of_rows_are_reached_by_no_aligned_row_and_by_every_other_at_
         X = np.zeros((16, columns), np.float32)
         found = trace(copy, (-(-columns // 32), 2), (32, 8), X, X.copy(), progress=False)
         done = found.row("X").sectors
-        assert done <= row_sectors(16, columns)
+        assert done == exact_sectors(16, columns) <= row_sectors(16, columns)
         assert (done == 4 * 16 * columns // 32) == (columns % 32 == 0)
 
 

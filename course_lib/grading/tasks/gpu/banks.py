@@ -36,12 +36,19 @@ CONFLICTS = source("""
 
 def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return X @ w for X (n, 4), the channels of n pixels, and their weights w (4,), float32."""
-    return (X.astype(np.float64) @ w).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # 0 times inf is NaN, and that is right
+        return (X.astype(np.float64) * w).sum(axis=1).astype(np.float32)
 
 
 def _pixels(rng: np.random.Generator) -> Iterator[Case]:
     for n in (64, 1, 33, 127, 192, int(rng.integers(200, 300))):
         yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixels")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[1], X[7, 1], X[9, 2] = 0, np.inf, -np.inf
+    yield Case((X, w, unwritten(40)), "40 pixels, a weight of 0 and an inf in each of two pixels")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[2], X[11, 2] = np.inf, 0
+    yield Case((X, w, unwritten(40)), "40 pixels, an inf among the weights and a 0 among the channels")
 
 
 def _with(words: str, write: str, read: str) -> str:

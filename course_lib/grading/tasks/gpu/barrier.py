@@ -46,7 +46,8 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         (int(rng.integers(6, 12)), int(rng.integers(34, 64)), "any size"),
     ):
         X = numbers(rng, M, N) - np.float32(6)  # nothing above 0: a maximum must not begin there
-        X[0, 0], X[-1, -1] = -0.75, -0.5  # the largest of a row may be its first, or its last
+        for i, j in ((M // 2, min(1, N - 1)), (0, 0), (-1, -1)):  # it may be a row's first, second or last
+            X[i, j] = -rng.uniform(0.5, 1)
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
 
 

@@ -11,10 +11,9 @@ from course_lib.grading.launch import Launch
 from course_lib.grading.limits import SectorsPerRequest, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, kernel, numbers, pieces, unwritten
+from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, PER_SECTOR, kernel, numbers, pieces, unwritten
 
 BLOCKS, THREADS = 2, 64
-PER_SECTOR = 8
 
 BANDS = source("""
     @cuda.jit

@@ -13,10 +13,10 @@ from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import (
     ANYWHERE,
+    exact_sectors,
     kernel,
     numbers,
     pieces,
-    row_sectors,
     unwritten,
 )
 
@@ -63,8 +63,8 @@ _LEAVE = "i >= C.shape[0] or j >= C.shape[1]"
 LIMITS = (
     SectorsPerRequest(ANYWHERE),
     TotalSectors(
-        lambda alpha, A, b, C: 3 * row_sectors(*A.shape),
-        "A, b and C, 5 sectors each for 32 neighbours of a row",
+        lambda alpha, A, b, C: 2 * exact_sectors(*A.shape) + len(A) * exact_sectors(1, len(b)),
+        "A, b and C once for every row, 32 neighbours at a time",
     ),
 )
 

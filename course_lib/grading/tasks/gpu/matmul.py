@@ -48,7 +48,7 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
     for M, K, N, said in (
         (16, 16, 16, "one tile of each"),
         (32, 48, 16, "whole tiles"),
-        (17, 23, 41, "primes"),
+        (29, 23, 41, "primes"),
         (1, 1, 1, "one number"),
         (5, 7, 3, "smaller than a tile"),
         (19, 64, 33, "K is a multiple of the tile, M and N are not"),
@@ -61,7 +61,9 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
         )
     A, B = numbers(rng, 18, 20), numbers(rng, 20, 18)
     B[9, 5] = A[2, 9] = np.inf  # what is left in a tile from the step before must not meet them
-    yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, an inf in each")
+    A[10, 9] = -np.inf
+    A[4, 9] = A[12, 9] = B[9, 7] = 0  # 0 times inf is NaN
+    yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, in each an inf that meets a 0")
 
 
 def steps(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
@@ -181,7 +183,7 @@ TASK = Task(
                 "if k0 == 0:\n            b[r, c] = float32(0)\n"
                 "        if k0 + r < B.shape[0] and j < B.shape[1]:\n            b[r, c] = B[k0 + r, j]",
             ),
-            ("an inf in each",),
+            ("in each an inf",),
         ),
         Mutant(
             "whole tiles alone",

@@ -13,6 +13,7 @@ from course_lib.grading.task import source
 
 WARP = 32
 ALIGNED, ANYWHERE = 4, 5  # sectors of 32 float32 side by side
+PER_SECTOR = 8
 
 UNWRITTEN = 0x7FC0DEAD  # bits of a NaN
 
@@ -32,6 +33,13 @@ def pieces(length: int, size: int) -> int:
 def row_sectors(rows: int, columns: int) -> int:
     """Return the most sectors that warps need which read every row of float32 once, 32 side by side."""
     return ANYWHERE * rows * pieces(columns, WARP)
+
+
+def exact_sectors(rows: int, columns: int) -> int:
+    """Return how many sectors they need: the pieces of a row begin with its elements 0, 32, 64 …"""
+    row, first = np.arange(rows)[:, None] * columns, np.arange(0, columns, WARP)
+    last = row + np.minimum(first + WARP, columns) - 1
+    return int((last // PER_SECTOR - (row + first) // PER_SECTOR + 1).sum())
 
 
 def unwritten(*shape: int) -> np.ndarray:

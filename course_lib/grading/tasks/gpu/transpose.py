@@ -11,7 +11,7 @@ from course_lib.grading.launch import Launch
 from course_lib.grading.limits import SectorsPerRequest, TotalSectors, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import ANYWHERE, kernel, numbers, pieces, row_sectors, unwritten
+from course_lib.grading.tasks.gpu.shared import ANYWHERE, exact_sectors, kernel, numbers, pieces, unwritten
 
 SIDE, ROWS = 32, 8  # of a tile; rows of threads in a block
 
@@ -64,8 +64,8 @@ LIMITS = (
     SectorsPerRequest(ANYWHERE),
     WavefrontsPerRequest(1),
     TotalSectors(
-        lambda A, B: row_sectors(*A.shape) + row_sectors(*B.shape),
-        "A once and B once, 5 sectors for 32 neighbours of a row",
+        lambda A, B: exact_sectors(*A.shape) + exact_sectors(*B.shape),
+        "every row of A and of B once, 32 neighbours at a time",
     ),
 )
 
