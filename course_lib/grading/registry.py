@@ -15,6 +15,7 @@ CHAPTERS = {
     "03": "strassen",
     "04": "cache_and_simd",
     "05": "threads",
+    "06": "gpu",
 }
 
 

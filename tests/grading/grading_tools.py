@@ -10,6 +10,7 @@ ASSIGNMENTS = {
     "03": "03_strassen",
     "04": "04_cache_and_simd",
     "05": "05_threads",
+    "06": "06_gpu",
 }
 
 

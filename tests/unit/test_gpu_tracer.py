@@ -884,6 +884,18 @@ def test_the_steps_of_one_warp_are_kept():
         trace(tiled, (2, 2), (32, 32), A, A, C, record=(3, 0), blocks=[0])
 
 
+def test_a_refusal_is_said_from_the_door_and_names_the_line():
+    @cuda.jit
+    def sliced(A):
+        A[1:3] = 0
+
+    with pytest.raises(NotTraceable) as caught:
+        trace(sliced, 1, 32, np.zeros(32, np.float32))
+    assert len(caught.traceback) == 2 and caught.value.__suppress_context__
+    assert str(caught.value).startswith(f"{__file__}:{caught.value.line}: ")
+    assert str(NotTraceable("No.", "/tmp/ipykernel_7/8.py", 3)) == "line 3: No."
+
+
 def test_the_report_says_what_each_line_costs_and_what_is_wrong():
     A = np.arange(1024, dtype=np.float32).reshape(32, 32)
     report = trace(transpose, 1, (32, 32), A, np.zeros_like(A)).report()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.grading.questions import cache_and_simd, foundation, strassen, threads
+from course_lib.grading.questions import cache_and_simd, foundation, gpu, strassen, threads
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -10,4 +10,5 @@ QUESTIONS: tuple[Question, ...] = (
     *strassen.QUESTIONS,
     *cache_and_simd.QUESTIONS,
     *threads.QUESTIONS,
+    *gpu.QUESTIONS,
 )

@@ -1,4 +1,10 @@
-"""What the lanes of a warp tell each other: shuffles and votes."""
+"""What the lanes of a warp tell each other: shuffles and votes.
+
+The lanes that a mask names must come to the same call, or have left the kernel, and a lane must name itself;
+a lane that does not come has no value to give. CUDA leaves the result undefined otherwise ("CUDA C++
+Programming Guide", warp vote and warp shuffle functions), so it is a hazard here: a barrier that not every
+thread reaches.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +17,49 @@ from course_lib.simulators.gpu.lanes import WARP
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
+from course_lib.simulators.gpu.tally import Hazard
+
+EVERY_LANE = 0xFFFFFFFF
 
 
-def _exchange(machine: Machine, value: Value, source: np.ndarray) -> Value:
+def _exchange(machine: Machine, m: Mask, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
-    value = numbers.plain(value)
-    if type(value) is not np.ndarray:
-        return value
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
-    first = np.arange(machine.lanes) - own
-    return value[first + source]
+    source = np.arange(machine.lanes) - own + source
+    if m.count != m.warps * WARP:
+        _hazard(
+            machine, m.lanes & ~m.lanes[source], source, "asks {} for its value, which does not come here"
+        )
+    value = numbers.plain(value)
+    return value[source] if type(value) is np.ndarray else value
+
+
+def _meet(machine: Machine, m: Mask, mask: Value) -> None:
+    """Note lanes that are not named by their own mask, and lanes that are waited for and do not come."""
+    own, lanes = machine.lane_index, np.arange(machine.lanes)
+    if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
+        return
+    bits = np.where(m.lanes, numbers.vector(mask, machine.lanes).astype(np.int64) & EVERY_LANE, 0)
+    _hazard(machine, m.lanes & (bits >> own & 1 == 0), lanes, "gives a mask that leaves out {}, itself")
+    named = np.repeat(np.bitwise_or.reduce(bits.reshape(-1, WARP), axis=1), WARP) >> own & 1 == 1
+    missing = (named & machine.alive.lanes & ~m.lanes).reshape(-1, WARP)
+    first = np.repeat(missing.argmax(axis=1), WARP) + lanes - own
+    waiting = m.lanes & np.repeat(missing.any(axis=1), WARP)
+    _hazard(machine, waiting, first, "waits for {}, which its mask names and which does not come here")
+
+
+def _hazard(machine: Machine, where: np.ndarray, other: np.ndarray, what: str) -> None:
+    """Report the first of some lanes, with the lane that it is about."""
+    if not where.any():
+        return
+    lane = int(np.argmax(where))
+    here, there = machine.thread_of(lane), machine.thread_of(int(other[lane]))
+    said = f"thread {here} of a warp {what.format(f'thread {there}')}"
+    found = Hazard(
+        "divergent-barrier", machine.line, machine.block_of(lane), (here, there), said, times=int(where.sum())
+    )
+    machine.tally.hazard(found)
 
 
 def _lane(machine: Machine, number: Value) -> np.ndarray:
@@ -30,22 +68,26 @@ def _lane(machine: Machine, number: Value) -> np.ndarray:
 
 def shfl_sync(machine: Machine, m: Mask, mask: Value, value: Value, source: Value) -> Value:
     """Return the value of lane `source`."""
-    return _exchange(machine, value, _lane(machine, source) % WARP)
+    _meet(machine, m, mask)
+    return _exchange(machine, m, value, _lane(machine, source) % WARP)
 
 
 def shfl_up_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` below."""
-    return _exchange(machine, value, machine.lane_index - _lane(machine, delta))
+    _meet(machine, m, mask)
+    return _exchange(machine, m, value, machine.lane_index - _lane(machine, delta))
 
 
 def shfl_down_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` above."""
-    return _exchange(machine, value, machine.lane_index + _lane(machine, delta))
+    _meet(machine, m, mask)
+    return _exchange(machine, m, value, machine.lane_index + _lane(machine, delta))
 
 
 def shfl_xor_sync(machine: Machine, m: Mask, mask: Value, value: Value, lane_mask: Value) -> Value:
     """Return the value of the lane whose number differs in the bits of `lane_mask`."""
-    return _exchange(machine, value, machine.lane_index ^ _lane(machine, lane_mask))
+    _meet(machine, m, mask)
+    return _exchange(machine, m, value, machine.lane_index ^ _lane(machine, lane_mask))
 
 
 def _warps(machine: Machine, m: Mask, predicate: Value) -> np.ndarray:
@@ -60,12 +102,17 @@ def _as_int32(bits: np.ndarray) -> np.ndarray:
 
 def ballot_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return a bit for each lane of the warp: whether the predicate holds there."""
+    _meet(machine, m, mask)
+    return _ballot(machine, m, predicate)
+
+
+def _ballot(machine: Machine, m: Mask, predicate: Value) -> Value:
     return _as_int32(_warps(machine, m, predicate) @ (1 << np.arange(WARP, dtype=np.int64)))
 
 
 def activemask(machine: Machine, m: Mask) -> Value:
     """Return a bit for each lane of the warp that executes this."""
-    return ballot_sync(machine, m, 0xFFFFFFFF, True)
+    return _ballot(machine, m, True)
 
 
 def lanemask_lt(machine: Machine, m: Mask) -> Value:
@@ -75,11 +122,13 @@ def lanemask_lt(machine: Machine, m: Mask) -> Value:
 
 def any_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return whether the predicate holds for a lane of the warp."""
+    _meet(machine, m, mask)
     return np.repeat(_warps(machine, m, predicate).any(axis=1), WARP)
 
 
 def all_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return whether the predicate holds for all lanes of the warp that execute this."""
+    _meet(machine, m, mask)
     return np.repeat(~_warps(machine, m, machine.negated(predicate)).any(axis=1), WARP)
 
 
@@ -91,6 +140,7 @@ def eq_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
 
 def match_any_sync(machine: Machine, m: Mask, mask: Value, value: Value) -> Value:
     """Return a bit for each lane of the warp that has the same value."""
+    _meet(machine, m, mask)
     values = numbers.vector(value, machine.lanes).reshape(-1, WARP)
     same = (values[:, :, None] == values[:, None, :]) & m.lanes.reshape(-1, 1, WARP)
     bits = (same << np.arange(WARP, dtype=np.int64)).sum(axis=2)

@@ -1,0 +1,136 @@
+"""Task 06.banks: four channels of a pixel lie side by side in shared memory, so four lanes share a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, kernel, numbers, pieces, unwritten
+
+THREADS, CHANNELS = 64, 4
+
+CONFLICTS = source("""
+    @cuda.jit
+    def with_conflicts(X, w, y):
+        tile = cuda.shared.array(256, float32)
+        t = cuda.threadIdx.x
+        first = cuda.blockIdx.x * 64
+        for s in range(4):
+            e = t + 64 * s
+            if first + e // 4 < X.shape[0]:
+                tile[e] = X[first + e // 4, e % 4]
+        cuda.syncthreads()
+        if first + t < X.shape[0]:
+            total = float32(0)
+            for c in range(4):
+                total += w[c] * tile[4 * t + c]
+            y[first + t] = total
+""")
+
+
+def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return X @ w for X (n, 4), the channels of n pixels, and their weights w (4,), float32."""
+    with np.errstate(invalid="ignore"):  # 0 times inf is NaN, and that is right
+        return (X.astype(np.float64) * w).sum(axis=1).astype(np.float32)
+
+
+def _pixels(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (64, 1, 33, 127, 192, int(rng.integers(200, 300))):
+        yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixels")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[1], X[7, 1], X[9, 2] = 0, np.inf, -np.inf
+    yield Case((X, w, unwritten(40)), "40 pixels, a weight of 0 and an inf in each of two pixels")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[2], X[11, 2] = np.inf, 0
+    yield Case((X, w, unwritten(40)), "40 pixels, an inf among the weights and a 0 among the channels")
+
+
+def _with(words: str, write: str, read: str) -> str:
+    """Return an answer with so many words of shared memory, and the places of element e and of pixel t."""
+    text = CONFLICTS.replace("with_conflicts", "brightness").replace("array(256,", f"array({words},")
+    return HEAD + text.replace("tile[e]", f"tile[{write}]").replace("tile[4 * t + c]", f"tile[{read}]")
+
+
+#: 32 banks, one word of each in a wavefront. From global memory 32 floats that begin with a sector.
+LIMITS = (WavefrontsPerRequest(1), SectorsPerRequest(ALIGNED))
+
+TASK = Task(
+    id="06.banks",
+    title="Four lanes at one door",
+    kind="fast",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="arithmetic modulo 32, which tells a bank conflict before it costs anything",
+    entry="brightness",
+    cases=_pixels,
+    reference=brightness,
+    comparison=close(rtol=1e-5, atol=1e-5),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda X, w, y: (pieces(len(X), THREADS),),
+        block=lambda X, w, y: (THREADS,),
+        result=2,
+        limits=LIMITS,
+    ),
+    lookalikes=(
+        Lookalike("The weights are in reverse order.", lambda X, w, y: X @ w[::-1]),
+        Lookalike("The channels are summed without their weights.", lambda X, w, y: X.sum(axis=1)),
+    ),
+    hints=(
+        "For c = 0 lane t reads word 4t. Which lanes meet in bank 0, and how far apart are their words?",
+        "Lanes t, t + 8, t + 16 and t + 24 meet: their words are 32, 64 and 96 apart. Shift every stretch of "
+        "32 words by one more word than the stretch before, for writing and for reading alike. (Or keep a "
+        "channel's numbers together, a number of words apart that suits both. Or let the four groups of "
+        "lanes begin with different channels.)",
+        "Word e moves to place e + e // 32, and e is 4 * t + c when you read; the tile needs 256 + 8 words.",
+    ),
+    mutants=(
+        Mutant("nothing changed", _with("256", "e", "4 * t + c"), ("4 wavefronts",)),
+        Mutant(
+            "a column of padding",
+            _with("(64, 5)", "e // 4, e % 4", "t, c"),
+            ("wavefronts for each request",),
+        ),
+        Mutant("channels apart", _with("(4, 64)", "e % 4, e // 4", "c, t"), ("4 wavefronts",)),
+        Mutant("channels apart by 65", _with("(4, 65)", "e % 4, e // 4", "c, t"), ("wavefronts",)),
+        Mutant(
+            "straight from global memory",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    p = cuda.grid(1)
+                    if p < X.shape[0]:
+                        total = float32(0)
+                        for c in range(4):
+                            total += w[c] * X[p, c]
+                        y[p] = total
+            """),
+            ("16 sectors",),
+        ),
+        Mutant("padded where it is written alone", _with("264", "e + e // 32", "4 * t + c"), ("Input",)),
+        Mutant(
+            "room forgotten",
+            _with("256", "e + e // 32", "4 * t + c + (4 * t + c) // 32"),
+            ("Outside of the array",),
+        ),
+        Mutant(
+            "shifted by the pixel",
+            _with("320", "e + e // 4", "4 * t + c + t"),
+            ("wavefronts",),
+        ),
+        Mutant(
+            "the barrier went",
+            _with("264", "e + e // 32", "4 * t + c + (4 * t + c) // 32")
+            .replace("        cuda.syncthreads()\n", "")
+            .replace("    cuda.syncthreads()\n", ""),
+            ("Data race",),
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Task 06.coalesce: bands of numbers, good for the threads of a CPU, cost a warp eight times the sectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import SectorsPerRequest, TotalSectors
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, PER_SECTOR, kernel, numbers, pieces, unwritten
+
+BLOCKS, THREADS = 2, 64
+
+BANDS = source("""
+    @cuda.jit
+    def in_bands(alpha, x, y, out):
+        threads = cuda.gridsize(1)
+        band = (len(x) + threads - 1) // threads
+        first = cuda.grid(1) * band
+        for k in range(first, min(first + band, len(x))):
+            out[k] = alpha * x[k] + y[k]
+""")
+
+
+def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Return alpha * x + y for x and y (n,), float32."""
+    return (alpha * x.astype(np.float64) + y).astype(np.float32)
+
+
+def _vectors(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500))):
+        args = (float(rng.uniform(2, 3)), numbers(rng, n), numbers(rng, n), unwritten(n))
+        yield Case(args, f"{n} numbers, two blocks of 64 threads")
+
+
+def _walk(numbers_of_thread: str) -> str:
+    return kernel(f"""
+        @cuda.jit
+        def coalesced(alpha, x, y, out):
+            for k in {numbers_of_thread}:
+                out[k] = alpha * x[k] + y[k]
+    """)
+
+
+#: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
+#: sector of x, y and out once.
+LIMITS = (
+    SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        lambda alpha, x, y, out: 3 * pieces(len(x), PER_SECTOR), "every sector of x, y and out once"
+    ),
+)
+
+TASK = Task(
+    id="06.coalesce",
+    title="Eight times too much",
+    kind="fast",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="unlearning the bands of circle 5: on a GPU neighbours in memory belong to neighbours in a warp",
+    entry="coalesced",
+    cases=_vectors,
+    reference=coalesced,
+    comparison=close(rtol=1e-5, atol=1e-5),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda alpha, x, y, out: (BLOCKS,),
+        block=lambda alpha, x, y, out: (THREADS,),
+        result=3,
+        limits=LIMITS,
+    ),
+    lookalikes=(
+        Lookalike("alpha multiplies y too; it belongs to x alone.", lambda a, x, y, out: a * (x + y)),
+        Lookalike("x and y have changed places.", lambda a, x, y, out: a * y + x),
+    ),
+    hints=(
+        "In one turn of the loop lanes 0, 1, 2 … of a warp read x[0], x[8], x[16] … How many sectors is "
+        "that, and which 32 numbers would be four?",
+        "Let the threads take turns: in the first turn thread t of the whole grid takes number t, in the "
+        "next one the grid steps on by as many numbers as it has threads (a grid-stride loop).",
+        "The loop's range begins at cuda.grid(1), ends at len(x), and its step is cuda.gridsize(1).",
+    ),
+    mutants=(
+        Mutant(
+            "nothing changed", HEAD + BANDS.replace("in_bands", "coalesced"), ("sectors for each request",)
+        ),
+        Mutant(
+            "two neighbours for each thread",
+            kernel("""
+                @cuda.jit
+                def coalesced(alpha, x, y, out):
+                    for pair in range(cuda.grid(1), (len(x) + 1) // 2, cuda.gridsize(1)):
+                        for k in range(2 * pair, min(2 * pair + 2, len(x))):
+                            out[k] = alpha * x[k] + y[k]
+            """),
+            ("7.81 sectors for each request",),
+        ),
+        Mutant(
+            "every block does everything",
+            _walk("range(cuda.threadIdx.x, len(x), cuda.blockDim.x)"),
+            ("every sector of x, y and out once",),
+        ),
+        Mutant(
+            "one turn only", _walk("range(cuda.grid(1), min(cuda.gridsize(1), len(x)))"), ("No thread wrote",)
+        ),
+        Mutant(
+            "a number too far",
+            _walk("range(cuda.grid(1), len(x) + 1, cuda.gridsize(1))"),
+            ("Outside of the array",),
+        ),
+        Mutant(
+            "without the first",
+            _walk("range(cuda.grid(1) + 1, len(x), cuda.gridsize(1))"),
+            ("No thread wrote 1",),
+        ),
+        Mutant(
+            "steps over blocks",
+            _walk("range(cuda.grid(1), len(x), cuda.gridsize(1) + 1)"),
+            ("No thread wrote",),
+        ),
+        Mutant("one thread alone", _walk("range(0 if cuda.grid(1) == 0 else len(x), len(x))"), ("once",)),
+    ),
+)

@@ -1,0 +1,192 @@
+"""Task 06.softmax: a stable softmax of rows, a warp for each, whose lanes tell each other what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import SectorsPerRequest, TotalSectors
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.tasks.gpu.shared import ANYWHERE, WARP, kernel, pieces, row_sectors, unwritten
+
+ROWS = 4  # of a block: one for each of its warps
+PASSES = 3
+
+SOLUTION = kernel("""
+    @cuda.jit
+    def softmax(X, Y):
+        lane = cuda.threadIdx.x
+        i = cuda.blockIdx.x * 4 + cuda.threadIdx.y
+        if i >= X.shape[0]:
+            return
+        largest = float32(-math.inf)
+        for j in range(lane, X.shape[1], 32):
+            largest = max(largest, X[i, j])
+        for n in range(5):
+            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
+        total = float32(0)
+        for j in range(lane, X.shape[1], 32):
+            total += math.exp(X[i, j] - largest)
+        for n in range(5):
+            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
+        for j in range(lane, X.shape[1], 32):
+            Y[i, j] = math.exp(X[i, j] - largest) / total
+""")
+
+
+def softmax(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return exp(X) with every row divided by its sum, for X (M, N) float32; computed in float64."""
+    wide = X.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _rows(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (4, 32, "a number for each lane"),
+        (7, 100, "several for each lane, and the last block has no row for its last warp"),
+        (5, 33, "one lane has two"),
+        (1, 1, "a single number"),
+        (3, 5, "most lanes have none"),
+        (int(rng.integers(5, 12)), int(rng.integers(70, 150)), "any shape"),
+    ):
+        yield Case((_spread(rng, M, N), unwritten(M, N)), f"X {M} x {N}: {said}")
+    yield Case((_spread(rng, 6, 50) + np.float32(200), unwritten(6, 50)), "X 6 x 50, numbers around 200")
+    yield Case((_spread(rng, 6, 50) - np.float32(300), unwritten(6, 50)), "X 6 x 50, numbers around -300")
+    yield Case(
+        (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, one number of each row far above"
+    )
+    masked = _spread(rng, 5, 40)
+    masked[rng.random((5, 40)) < 0.5] = -np.inf
+    masked[:, 7] = 1  # something is left in every row
+    yield Case((masked, unwritten(5, 40)), "X 5 x 40, half of it -inf, as attention masks it")
+
+
+def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
+    """Return numbers from -3 to 3."""
+    return rng.uniform(-3, 3, (M, N)).astype(np.float32)
+
+
+def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
+    """Return rows in each of which one number is far above the others, and in each row at another height."""
+    X = _spread(rng, M, N)
+    X[np.arange(M), rng.permutation(N)[:M]] += 1000 * np.arange(1, M + 1, dtype=np.float32)
+    return X
+
+
+def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
+    """Return exp(X) with every number divided by the sum of its lane alone."""
+    wide = np.exp(X.astype(np.float64))
+    sums = np.stack([wide[:, lane::WARP].sum(axis=1) for lane in range(min(WARP, X.shape[1]))], axis=1)
+    return wide / sums[:, np.arange(X.shape[1]) % WARP]
+
+
+#: A row is read three times (for the largest, the sum, the result), 32 neighbours at once.
+LIMITS = (
+    SectorsPerRequest(ANYWHERE),
+    TotalSectors(
+        lambda X, Y: PASSES * row_sectors(*X.shape),
+        "three passes over each row, 5 sectors for 32 neighbours",
+        array="X",
+    ),
+)
+_MAX = "        largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))\n"
+_ADD = "        total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)\n"
+
+TASK = Task(
+    id="06.softmax",
+    title="Softmax by a warp",
+    kind="open",
+    points=2,
+    difficulty=4,
+    minutes=15,
+    good_for="the reduction inside attention, without shared memory and without a barrier",
+    entry="softmax",
+    cases=_rows,
+    reference=softmax,
+    comparison=close(rtol=1e-4, atol=1e-7),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda X, Y: (pieces(len(X), ROWS),), block=lambda X, Y: (WARP, ROWS), result=1, limits=LIMITS
+    ),
+    lookalikes=(
+        Lookalike(
+            "NaN comes from inf / inf or 0 / 0: is the row's largest number taken off before taking powers?",
+            fits=lambda got, X, Y: bool(np.isnan(got).any()),
+        ),
+        Lookalike(
+            "Every lane divides by its own sum: the lanes' sums are not put together.",
+            lambda X, Y: _sum_of_lanes(X),
+        ),
+        Lookalike("Those are the powers: they are not divided by their sum.", lambda X, Y: np.exp(X)),
+        Lookalike(
+            "Those are the powers, the largest 1: they are not divided by their sum.",
+            lambda X, Y: np.exp(X - X.max(axis=1, keepdims=True)),
+        ),
+    ),
+    hints=(
+        "Each lane knows the largest of its own numbers. After which five exchanges does every lane know the "
+        "largest of all 32?",
+        "shfl_xor_sync(0xFFFFFFFF, value, n) gives the value of lane (own ^ n): take the larger of both for "
+        "n = 1, 2, 4, 8, 16, then the same with sums of exp(x - largest). The larger one begins at -inf, so "
+        "that a lane without numbers does no harm. Only whole warps may leave.",
+        "largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n)) for n in range(5), and in "
+        "the same way total += …; Y[i, j] = math.exp(X[i, j] - largest) / total.",
+    ),
+    mutants=(
+        Mutant("not stable", SOLUTION.replace(" - largest)", ")"), ("inf / inf",)),
+        Mutant(
+            "the largest begins at 0",
+            SOLUTION.replace("float32(-math.inf)", "float32(0)"),
+            ("0 / 0", "numbers around -300"),
+        ),
+        Mutant("a sum for each lane", SOLUTION.replace(_ADD, "        pass\n"), ("divides by its own sum",)),
+        Mutant("four exchanges", SOLUTION.replace("range(5)", "range(4)"), ("wrong",)),
+        Mutant("the largest of each lane", SOLUTION.replace(_MAX, "        pass\n"), ("wrong",)),
+        Mutant(
+            "only lane 0 knows",
+            SOLUTION.replace("total += cuda.shfl_xor_sync", "total += cuda.shfl_down_sync"),
+            ("wrong",),
+        ),
+        Mutant("not divided", SOLUTION.replace(" / total", ""), ("not divided by their sum",)),
+        Mutant(
+            "no guard",
+            SOLUTION.replace("    if i >= X.shape[0]:\n        return\n", ""),
+            ("Outside of the array",),
+        ),
+        Mutant(
+            "a band for each lane",
+            SOLUTION.replace(
+                "range(lane, X.shape[1], 32)", "range(lane * X.shape[1] // 32, (lane + 1) * X.shape[1] // 32)"
+            ),
+            ("sectors for each request",),
+        ),
+        Mutant(
+            "a row for each lane",
+            kernel("""
+                @cuda.jit
+                def softmax(X, Y):
+                    i = cuda.blockIdx.x * 4 + cuda.threadIdx.x
+                    if cuda.threadIdx.y == 0 and cuda.threadIdx.x < 4 and i < X.shape[0]:
+                        largest = X[i, 0]
+                        for j in range(X.shape[1]):
+                            largest = max(largest, X[i, j])
+                        total = float32(0)
+                        for j in range(X.shape[1]):
+                            total += math.exp(X[i, j] - largest)
+                        for j in range(X.shape[1]):
+                            Y[i, j] = math.exp(X[i, j] - largest) / total
+            """),
+            ("three passes over each row",),
+        ),
+        Mutant(
+            "lanes without a number leave",
+            SOLUTION.replace("if i >= X.shape[0]:", "if i >= X.shape[0] or lane >= X.shape[1]:"),
+            ("A barrier that not every thread reaches", "asks thread"),
+        ),
+    ),
+)

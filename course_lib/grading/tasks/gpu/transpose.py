@@ -1,0 +1,164 @@
+"""Task 06.transpose: rows are read and rows are written; the turn happens in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import exact
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import SectorsPerRequest, TotalSectors, WavefrontsPerRequest
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.tasks.gpu.shared import ANYWHERE, exact_sectors, kernel, numbers, pieces, unwritten
+
+SIDE, ROWS = 32, 8  # of a tile; rows of threads in a block
+
+SOLUTION = kernel("""
+    @cuda.jit
+    def transpose(A, B):
+        tile = cuda.shared.array((32, 33), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        i0, j0 = cuda.blockIdx.y * 32, cuda.blockIdx.x * 32
+        for r in range(y, 32, 8):
+            if i0 + r < A.shape[0] and j0 + x < A.shape[1]:
+                tile[r, x] = A[i0 + r, j0 + x]
+        cuda.syncthreads()
+        for r in range(y, 32, 8):
+            if j0 + r < B.shape[0] and i0 + x < B.shape[1]:
+                B[j0 + r, i0 + x] = tile[x, r]
+""")
+
+
+def transpose(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A.T (N, M) for A (M, N), float32, in rows."""
+    return np.ascontiguousarray(A.T)
+
+
+def _matrices(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (64, 64, "square, whole tiles"),
+        (96, 32, "whole tiles"),
+        (37, 53, "no multiples of a tile"),
+        (1, 70, "a single row"),
+        (33, 1, "a single column"),
+        (1, 1, "a single element"),
+        (int(rng.integers(5, 30)), int(rng.integers(40, 90)), "any shape"),
+        (int(rng.integers(65, 90)), int(rng.integers(33, 60)), "any shape"),
+    ):
+        yield Case((numbers(rng, M, N), unwritten(N, M)), f"A {M} x {N}, {said}")
+
+
+def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
+    """Return A with its tiles in the transposed places, each unturned; or each turned in its old place."""
+    if A.shape[0] != A.shape[1] or A.shape[0] % SIDE or A.shape[0] == SIDE:
+        return None
+    n = A.shape[0] // SIDE
+    tiles = A.reshape(n, SIDE, n, SIDE)
+    return tiles.transpose((0, 3, 2, 1) if turn_tiles else (2, 1, 0, 3)).reshape(A.shape)
+
+
+#: Every row of A is read once and every row of B is written once, in pieces of 32: 4 or 5 sectors each.
+LIMITS = (
+    SectorsPerRequest(ANYWHERE),
+    WavefrontsPerRequest(1),
+    TotalSectors(
+        lambda A, B: exact_sectors(*A.shape) + exact_sectors(*B.shape),
+        "every row of A and of B once, 32 neighbours at a time",
+    ),
+)
+
+TASK = Task(
+    id="06.transpose",
+    title="Rows in, rows out",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="using shared memory to change the order of a copy, the cure for most strided accesses",
+    entry="transpose",
+    cases=_matrices,
+    reference=transpose,
+    comparison=exact(),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda A, B: (pieces(A.shape[1], SIDE), pieces(A.shape[0], SIDE)),
+        block=lambda A, B: (SIDE, ROWS),
+        result=1,
+        limits=LIMITS,
+    ),
+    lookalikes=(
+        Lookalike(
+            "That is A itself: nothing is turned.", lambda A, B: A if A.shape[0] == A.shape[1] else None
+        ),
+        Lookalike(
+            "The tiles are in their places, but not turned inside: read the tile by columns.",
+            lambda A, B: _tiles(A, turn_tiles=False),
+        ),
+        Lookalike(
+            "Every tile is turned inside, but stays where it was: B's tile begins at (j0, i0).",
+            lambda A, B: _tiles(A, turn_tiles=True),
+        ),
+    ),
+    hints=(
+        "A warp reads 32 neighbours of a row of A. Where in B do they go, and what would be 32 neighbours of "
+        "a row of B?",
+        "Copy a tile of 32 x 32 from A into shared memory by rows, wait, and write it to B by rows, reading "
+        "the tile by columns. Each thread has four elements of each. Guard reading with A's shape and "
+        "writing with B's. A column of a tile 32 wide lies in one bank.",
+        "Read: tile[r, x] = A[i0 + r, j0 + x] for r = y, y + 8, …; write: B[j0 + r, i0 + x] = tile[x, r], "
+        "both guarded, a barrier between; and the tile has a 33rd column that nobody uses.",
+    ),
+    mutants=(
+        Mutant(
+            "straight",
+            kernel("""
+                @cuda.jit
+                def transpose(A, B):
+                    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+                    i0, j0 = cuda.blockIdx.y * 32, cuda.blockIdx.x * 32
+                    for r in range(y, 32, 8):
+                        if i0 + r < A.shape[0] and j0 + x < A.shape[1]:
+                            B[j0 + x, i0 + r] = A[i0 + r, j0 + x]
+            """),
+            ("Writing B", "32 sectors for each request"),
+        ),
+        Mutant("no padding", SOLUTION.replace("(32, 33)", "(32, 32)"), ("32 wavefronts",)),
+        Mutant("padded on the wrong side", SOLUTION.replace("(32, 33)", "(33, 32)"), ("32 wavefronts",)),
+        Mutant("no barrier", SOLUTION.replace("    cuda.syncthreads()\n", ""), ("Data race",)),
+        Mutant(
+            "one guard for both",
+            SOLUTION.replace(
+                "j0 + r < B.shape[0] and i0 + x < B.shape[1]", "i0 + r < A.shape[0] and j0 + x < A.shape[1]"
+            ),
+            ("Outside of the array",),
+        ),
+        Mutant(
+            "no guard at the end",
+            SOLUTION.replace("if j0 + r < B.shape[0] and i0 + x < B.shape[1]", "if True"),
+            ("Outside of the array",),
+        ),
+        Mutant("not turned inside", SOLUTION.replace("tile[x, r]", "tile[r, x]"), ("not turned inside",)),
+        Mutant(
+            "tiles stay",
+            SOLUTION.replace("B[j0 + r, i0 + x]", "B[i0 + r, j0 + x]"),
+            ("stays where it was",),
+        ),
+        Mutant(
+            "a quarter of the tile",
+            SOLUTION.replace("range(y, 32, 8)", "range(y, 8, 8)"),
+            ("Read before anything was written",),
+        ),
+        Mutant(
+            "a barrier inside the guard",
+            SOLUTION.replace(
+                "                tile[r, x] = A[i0 + r, j0 + x]\n    cuda.syncthreads()", ""
+            ).replace(
+                "            tile[r, x] = A[i0 + r, j0 + x]\n    cuda.syncthreads()\n",
+                "            tile[r, x] = A[i0 + r, j0 + x]\n            cuda.syncthreads()\n",
+            ),
+            ("A barrier that not every thread reaches",),
+        ),
+    ),
+)
