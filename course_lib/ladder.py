@@ -213,36 +213,17 @@ LADDER: tuple[Rung, ...] = (
         "GPU: neighbouring threads read neighbours",
         "two loads from memory or L1 for one FMA",
     ),
+    _gpu_rung("cuda-tiled", 6, "GPU: tiles in shared memory", "two numbers from shared memory for one FMA"),
     _gpu_rung(
-        "cuda-tiled",
-        6,
-        "GPU: tiles in shared memory",
-        "two numbers from shared memory for one FMA",
+        "cuda-1d", 6, "GPU: a thread computes a piece of a column", "9 numbers from shared memory for 8 FMAs"
     ),
     _gpu_rung(
-        "cuda-1d",
-        6,
-        "GPU: a thread computes a piece of a column",
-        "9 numbers from shared memory for 8 FMAs",
+        "cuda-2d", 6, "GPU: a thread computes a tile in registers", "bank conflicts, and loads of 4 bytes"
     ),
     _gpu_rung(
-        "cuda-2d",
-        6,
-        "GPU: a thread computes a tile in registers",
-        "bank conflicts, and loads of 4 bytes",
+        "cuda-vectorised", 6, "GPU: loads of 16 bytes", "bank conflicts, and waiting for the next tile"
     ),
-    _gpu_rung(
-        "cuda-vectorised",
-        6,
-        "GPU: loads of 16 bytes",
-        "bank conflicts, and waiting for the next tile",
-    ),
-    _gpu_rung(
-        "cuda-warptiled",
-        6,
-        "GPU: warp tiles, two buffers",
-        "the FMA units of the GPU",
-    ),
+    _gpu_rung("cuda-warptiled", 6, "GPU: warp tiles, two buffers", "the FMA units of the GPU"),
     _rung(
         "numpy",
         0,
@@ -258,13 +239,7 @@ LADDER: tuple[Rung, ...] = (
         "openblas",
         requires=("openblas",),
     ),
-    _gpu_rung(
-        "torch",
-        0,
-        "torch on the GPU (cuBLAS, TF32 off)",
-        "the GPU's baseline",
-        "cuda_torch",
-    ),
+    _gpu_rung("torch", 0, "torch on the GPU (cuBLAS, TF32 off)", "the GPU's baseline", "cuda_torch"),
 )
 
 

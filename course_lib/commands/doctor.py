@@ -16,15 +16,12 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
+from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "nine-circles-of-matmul"
 INSTALL = 'pip install -c constraints.txt -e ".[lab,dev]"'
-EXTRAS = ("", "lab", "dev")
+INSTALLED_EXTRAS = ("", "lab", "dev")  # of the others, each is wanted by few
 TESTED_PYTHONS = ((3, 11), (3, 12), (3, 13))
 NBGRADER_EXTENSIONS = (
     "nbgrader.server_extensions.formgrader",
@@ -125,10 +122,10 @@ def _packages() -> Line:
     from packaging.requirements import Requirement
 
     try:
-        every = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
+        named = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
         return Line("problem", "packages", "the course itself is not installed in this Python", INSTALL)
-    wanted = [requirement for requirement in every if _is_wanted(requirement)]
+    wanted = [one for one in named if any(_is_for(one, extra) for extra in INSTALLED_EXTRAS)]
     lacking, strange, other = [], [], []
     tested = tested_versions()
     for requirement in wanted:
@@ -144,14 +141,12 @@ def _packages() -> Line:
     return _about_packages(len(wanted), lacking, strange, other)
 
 
-def _is_wanted(requirement: Requirement) -> bool:
-    """Say whether the course needs a package on this system; some extras are for GPUs only."""
-    marker = requirement.marker
-    return marker is None or any(marker.evaluate({"extra": extra}) for extra in EXTRAS)
+def _is_for(requirement: Any, extra: str) -> bool:
+    return not requirement.marker or requirement.marker.evaluate({"extra": extra})
 
 
 def _about_packages(count: int, lacking: list, strange: list[str], other: list[str]) -> Line:
-    needed = [req.name for req in lacking if not req.marker or not req.marker.evaluate({"extra": "dev"})]
+    needed = [one.name for one in lacking if _is_for(one, "") or _is_for(one, "lab")]
     if needed or strange:
         words = [f"{', '.join(needed)} missing"] if needed else []
         return Line("problem", "packages", "; ".join(words + strange), INSTALL)

@@ -75,21 +75,11 @@ class KernelCode(Live):
     ) -> None:
         self._kernel, self._listing, self._threads = kernel, listing, threads
         kit = widgets()
-        self.cc = kit.Dropdown(
-            options=[(f"{major}.{minor}", (major, minor)) for major, minor in offered],
-            value=cc,
-            description="capability",
-            tooltip="Compute capability: 8.0 is an A100, 9.0 an H100. Keyboard: arrow keys",
-            layout={"width": "170px"},
-        )
-        self.language = kit.ToggleButtons(
-            options=["SASS", "PTX"],
-            tooltips=["The machine code", "What the machine code is made from"],
-            style={"button_width": "64px"},
-        )
-        self.only = kit.Dropdown(
-            options=self._kinds(), description="show", layout={"width": "200px"}, tooltip="Only one kind"
-        )
+        self.language = _choice(["SASS", "PTX"], ["The machine code", "What the machine code is made from"])
+        capabilities = [(f"{major}.{minor}", (major, minor)) for major, minor in offered]
+        names = [f"Compute capability {name}" for name, _ in capabilities]
+        self.cc = _choice(capabilities, names, value=cc)
+        self.only = _choice(self._kinds(), [])
         self.whole = kit.Checkbox(
             value=False, description="every instruction", indent=False, layout={"width": "150px"}
         )
@@ -98,11 +88,12 @@ class KernelCode(Live):
         self.language.observe(lambda _: self._other(), names="value")
         for control in (self.only, self.whole):
             control.observe(lambda _: self._draw(), names="value")
-        row = kit.HBox(
-            [self.language, self.cc, self.only, self.whole],
-            layout={"flex_flow": "row wrap", "align_items": "center"},
-        )
-        self.widget = kit.VBox([row, self.picture])
+        row = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "0 14px"}
+        controls = [
+            kit.HBox([self.language, self.cc, self.whole], layout=row),
+            kit.HBox([self.only], layout=row),
+        ]
+        self.widget = kit.VBox([*controls, self.picture])
 
     @property
     def listing(self) -> Listing:
@@ -137,6 +128,11 @@ class KernelCode(Live):
 
     def _with_threads(self, listing: Listing) -> Listing:
         return listing if self._threads is None else replace(listing, threads=self._threads)
+
+
+def _choice(options: list[Any], tips: list[str], **more: Any) -> Any:
+    """Return buttons of which one is pressed. (Lab takes the keys that a list to unfold would need.)"""
+    return widgets().ToggleButtons(options=options, tooltips=tips, style={"button_width": "auto"}, **more)
 
 
 # -- where a listing comes from ----------------------------------------------------------------------------

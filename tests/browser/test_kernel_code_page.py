@@ -95,12 +95,12 @@ def test_the_choices_are_made_by_keyboard_in_the_notebook(lab, page, pictures):
     shown.get_by_role("button", name="PTX").focus()
     page.keyboard.press("Enter")
     shown.get_by_text("fma.rn.f32").first.wait_for()
-    shown.get_by_label("show").focus()
-    page.keyboard.press("b")  # barrier
-    shown.get_by_text("bar.sync 0").first.wait_for()
-    assert figure.get_by_text("fma.rn.f32").count() == 0
-    shown.get_by_label("capability").focus()
-    page.keyboard.press("ArrowUp")
+    shown.get_by_role("button", name="barrier").focus()
+    page.keyboard.press("Enter")
+    figure.get_by_text("fma.rn.f32").first.wait_for(state="detached")
+    assert figure.get_by_text("bar.sync 0").count() == 2
+    shown.get_by_role("button", name="8.0").focus()
+    page.keyboard.press("Space")
     shown.locator("[role=figure][aria-label*='capability 8.0']").wait_for()
     shown.screenshot(path=pictures / "code_in_lab.png")
     assert shown.locator(".jp-OutputArea-output").evaluate_all(
