@@ -77,7 +77,8 @@ TASK = Task(
     ),
     lookalikes=(
         Lookalike(
-            "One number for each thread is done. There are more numbers than threads: each goes on to others.",
+            "One number for each thread is done. There are more numbers than threads: each goes on to "
+            "others.",
             fits=lambda got, alpha, x, y, out: len(x) > GRID and bool(np.isnan(got[GRID:]).all()),
         ),
         Lookalike("alpha multiplies y too; it belongs to x alone.", lambda a, x, y, out: a * (x + y)),

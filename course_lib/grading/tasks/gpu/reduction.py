@@ -94,7 +94,8 @@ TASK = Task(
     ),
     lookalikes=(
         Lookalike(
-            "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
+            "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
+            "the "
             "sum of the block, once.",
             fits=lambda got, x, sums: bool(np.isnan(got).all()),
         ),
