@@ -24,15 +24,14 @@ TWICE = "Some numbers are looked at twice, which changes no maximum, and it stay
 PERMUTED = "Index -1 is the last number: all are still there once, in another order."
 OWN_MAXIMUM = "A lane that asks itself, or asks a second time, learns nothing new of the maximum."
 
-OF_A = "a[r, c] = A[i, k0 + c] if i < A.shape[0] and k0 + c < A.shape[1] else float32(0)"
-OF_B = "b[r, c] = B[k0 + r, j] if k0 + r < B.shape[0] and j < B.shape[1] else float32(0)"
-OF_A_TWICE = "a[r + s, c] = A[i + s, k0 + c] if i + s < A.shape[0] and k0 + c < A.shape[1] else float32(0)"
-OF_B_TWICE = "b[r + s, c] = B[k0 + r + s, j] if k0 + r + s < B.shape[0] and j < B.shape[1] else float32(0)"
+OF_A = "a[r, c] = A[i, k0 + c] if i < M and k0 + c < K else float32(0)"
+OF_B = "b[r, c] = B[k0 + r, j] if k0 + r < K and j < N else float32(0)"
+OF_A_TWICE = "a[r + s, c] = A[i + s, k0 + c] if i + s < M and k0 + c < K else float32(0)"
+OF_B_TWICE = "b[r + s, c] = B[k0 + r + s, j] if k0 + r + s < K and j < N else float32(0)"
 TILE = "cuda.shared.array((16, 16), float32)"
 PLACE = "i, j = (cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c)"
-STEPS = "for k0 in range(0, A.shape[1], 16):"
-INSIDE = "if i < C.shape[0] and j < C.shape[1]:"
-INSIDE_TOO = "if i + 8 < C.shape[0] and j < C.shape[1]:"
+STEPS = "for k0 in range(0, K, 16):"
+SIZES = "M, K, N = (A.shape[0], A.shape[1], B.shape[1])"
 OF_LANE = "for j in range(lane, X.shape[1], 32):"
 OF_ROW = "for k in range(1, X.shape[1]):"
 ROWS = "for r in range(y, 32, 8):"
@@ -76,32 +75,16 @@ def _last_axis(task: str, line: str, *arrays: str) -> Equivalent:
 
 _PRODUCTS = tuple(
     entry
-    for task in ("matmul", "register")
+    for task, lines in (("matmul", (OF_A, OF_B)), ("register", (OF_A_TWICE, OF_B_TWICE)))
     for entry in (
         _rounded(task, "for k in range(16):", "16"),
         *(_of(task, "constant", MORE_ROOM, f"{name} = {TILE}", ("(16,", "(17,")) for name in "ab"),
-        _last_axis(task, STEPS, "A"),
         _of(task, "constant", FROM_THE_END, PLACE, ("y * 16", "y * -16"), ("x * 16", "x * -16")),
-        _last_axis(task, INSIDE, "C"),
-        _of(task, "name", SAME_SHAPE, INSIDE, ("C.shape[0]", "A.shape[0]"), ("C.shape[1]", "B.shape[1]")),
+        _last_axis(task, SIZES, "A", "B"),
+        _of(task, "name", SAME_SHAPE, SIZES, ("A.shape[0]", "C.shape[0]"), ("B.shape[1]", "C.shape[1]")),
         *(
-            changed
-            for line, name, size, other in (
-                (OF_A if task == "matmul" else OF_A_TWICE, "A", "A.shape[0]", "C.shape[0]"),
-                (OF_B if task == "matmul" else OF_B_TWICE, "B", "B.shape[1]", "C.shape[1]"),
-            )
-            for changed in (
-                _of(
-                    task,
-                    "constant",
-                    ONE_ZERO,
-                    line,
-                    ("float32(0)", "float32(1)"),
-                    ("float32(0)", "float32(-1)"),
-                ),
-                _last_axis(task, line, name),
-                _of(task, "name", SAME_SHAPE, line, (size, other)),
-            )
+            _of(task, "constant", ONE_ZERO, line, ("float32(0)", "float32(1)"), ("float32(0)", "float32(-1)"))
+            for line in lines
         ),
     )
 )
@@ -223,7 +206,7 @@ ENTRIES: tuple[Equivalent, ...] = (
         "bounds",
         "A step behind the end of k brings two tiles of zeros and reads nothing.",
         STEPS,
-        ("A.shape[1]", "A.shape[1] + 1"),
+        ("K", "K + 1"),
     ),
     Equivalent(
         ("06.register",),
@@ -234,10 +217,6 @@ ENTRIES: tuple[Equivalent, ...] = (
     _of("register", "bounds", "s is 0 and 8 either way.", "for s in range(0, 16, 8):", ("16", "16 - 1")),
     _of("register", "constant", "s is 0 and 8 either way.", "for s in range(0, 16, 8):", ("16", "15")),
     _rounded("register", "for s in range(0, 16, 8):", "16"),
-    _last_axis("register", INSIDE_TOO, "C"),
-    _of(
-        "register", "name", SAME_SHAPE, INSIDE_TOO, ("C.shape[0]", "A.shape[0]"), ("C.shape[1]", "B.shape[1]")
-    ),
     *(
         _of(
             "register",

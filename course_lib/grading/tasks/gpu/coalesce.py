@@ -14,6 +14,7 @@ from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, PER_SECTOR, kernel, numbers, pieces, unwritten
 
 BLOCKS, THREADS = 2, 64
+GRID = BLOCKS * THREADS
 
 BANDS = source("""
     @cuda.jit
@@ -75,6 +76,11 @@ TASK = Task(
         limits=LIMITS,
     ),
     lookalikes=(
+        Lookalike(
+            "One number for each thread is done. There are more numbers than threads: each goes on to "
+            "others.",
+            fits=lambda got, alpha, x, y, out: len(x) > GRID and bool(np.isnan(got[GRID:]).all()),
+        ),
         Lookalike("alpha multiplies y too; it belongs to x alone.", lambda a, x, y, out: a * (x + y)),
         Lookalike("x and y have changed places.", lambda a, x, y, out: a * y + x),
     ),
@@ -106,7 +112,7 @@ TASK = Task(
             ("every sector of x, y and out once",),
         ),
         Mutant(
-            "one turn only", _walk("range(cuda.grid(1), min(cuda.gridsize(1), len(x)))"), ("No thread wrote",)
+            "one turn only", _walk("range(cuda.grid(1), min(cuda.gridsize(1), len(x)))"), ("each goes on",)
         ),
         Mutant(
             "a number too far",

@@ -94,6 +94,12 @@ TASK = Task(
     ),
     lookalikes=(
         Lookalike(
+            "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
+            "the "
+            "sum of the block, once.",
+            fits=lambda got, x, sums: bool(np.isnan(got).all()),
+        ),
+        Lookalike(
             "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.",
             lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None,
         ),
@@ -205,7 +211,7 @@ if t == 0:
         Mutant(
             "atomics in global memory",
             _answer(fill="if k < len(x):", tree="    cuda.atomic.add(sums, cuda.blockIdx.x, x[k])", store=""),
-            ("No thread wrote",),
+            ("NaN plus anything is NaN",),
         ),
         Mutant("every thread stores", _answer(store="sums[cuda.blockIdx.x] = part[0]"), ("Data race",)),
     ),
