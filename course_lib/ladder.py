@@ -24,6 +24,7 @@ from course_lib.measure.store import Store
 
 if TYPE_CHECKING:
     from course_lib.circles.front_door import Matmul
+    from course_lib.measure.recordings import Recording
     from course_lib.measure.timing import Comparison
 
 FLOATS = ("float32", "float64")
@@ -332,13 +333,45 @@ def record(comparison: Comparison, errors: dict[str, float | None] | None = None
 
     `errors` gives each rung's error; rows that name no rung are left out. Returns what was added.
     """
-    added = _results_of(comparison, errors or {})
+    return _added(_results_of(comparison, errors or {}))
+
+
+def record_gpu(recording: Recording) -> list[Result]:
+    """Add what `course_lib.commands.record.measured` found on this machine's GPU to the learner's results.
+
+    There the operands lay in the GPU's memory. Rows of other rungs are left out. Returns what was added.
+    """
+    from course_lib.measure import machine
+
+    known, here = {entry.id for entry in LADDER}, machine.key()
+    return _added(
+        [
+            Result(
+                rung=row.rung,
+                shape=row.shape,
+                dtype="float32",
+                threads=1,
+                seconds=row.seconds,
+                spread_s=row.spread_s,
+                gflops=1e3 * row.tflops,
+                max_error=row.error,
+                when=recording.when,
+                machine=here,
+            )
+            for row in recording.rows
+            if row.rung in known
+        ]
+    )
+
+
+def _added(results: list[Result]) -> list[Result]:
+    """Write results to the learner's file, each in place of an older one of its kind, and return them."""
 
     def change(values: dict[str, Any]) -> None:
-        values.update({_key(result): asdict(result) for result in added})
+        values.update({_key(result): asdict(result) for result in results})
 
     _store().update(change)
-    return added
+    return results
 
 
 def results(everywhere: bool = False) -> list[Result]:

@@ -12,6 +12,7 @@ Not yet run on a GPU: everything here that calls the driver.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -29,7 +30,8 @@ DeviceArray = Any  # a contiguous torch tensor on the GPU, or Numba's array of i
 Start = Callable[[DeviceArray, DeviceArray, DeviceArray], None]
 
 MOST_BLOCKS_DOWN = 65_535  # of a grid, in its second direction
-OUT_OF_RESOURCES, UNSUPPORTED_PTX, INVALID_VALUE = 701, 222, 1  # CUresult, cuda.h
+_DRIVER_ERROR = re.compile(r"CUDA_ERROR_\w+")  # CUresult's names, cuda.h
+_FEW_BLOCKS = r"Grid size \d+ will likely result in GPU under-utilization"  # numba/cuda/dispatcher.py
 
 
 class DoesNotFit(RuntimeError):
@@ -98,23 +100,40 @@ def _launch(
     kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], *arrays: DeviceArray
 ) -> None:
     import torch
-    from numba.cuda.cudadrv.driver import CudaAPIError
 
     stream = torch.cuda.current_stream().cuda_stream  # so that torch's work and ours keep their order
     try:
         _configured(kernel, grid, block, stream)(*arrays)
-    except CudaAPIError as problem:
-        if problem.code in (OUT_OF_RESOURCES, INVALID_VALUE):
-            raise DoesNotFit(
-                f"A block of {kernel.__name__} does not fit on this GPU ({problem.msg}): "
-                "take a smaller tile or fewer threads."
-            ) from problem
-        if problem.code == UNSUPPORTED_PTX:
-            raise RungUnavailable(
-                "The NVIDIA driver is older than the compiler that numba-cuda uses: update the driver, or "
-                f"install the tested compiler with {machine.INSTALL_CUDA}."
-            ) from problem
+    except Exception as problem:
+        if known := _in_a_sentence(kernel, problem):
+            raise known from problem
         raise
+
+
+def _in_a_sentence(kernel: Callable, problem: Exception) -> Exception | None:
+    """Return what to raise for an error of the driver that is not the caller's; None for any other.
+
+    Two libraries call the driver, Numba and (for launches, in numba-cuda 0.30) cuda.core, each with a
+    class of errors of its own; what they share is the driver's name for it, in the text.
+    """
+    found = _DRIVER_ERROR.search(str(problem))
+    name = found[0] if found else ""
+    if name in ("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "CUDA_ERROR_INVALID_VALUE"):
+        return DoesNotFit(
+            f"A block of {kernel.__name__} does not fit on this GPU ({name}): "
+            "take a smaller tile or fewer threads."
+        )
+    if name == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION":
+        return RungUnavailable(
+            "The NVIDIA driver is older than the compiler that numba-cuda uses: update the driver, or "
+            f"install the tested compiler with {machine.INSTALL_CUDA}."
+        )
+    if name == "CUDA_ERROR_OUT_OF_MEMORY":
+        return MemoryError(
+            f"The GPU has too little memory left to load {kernel.__name__}: free tensors of torch first "
+            "(torch.cuda.empty_cache())."
+        )
+    return None
 
 
 @functools.lru_cache(maxsize=256)  # a launch costs less when Numba has nothing to work out
@@ -122,10 +141,9 @@ def _configured(
     kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], stream: int
 ) -> Callable:
     from numba import cuda
-    from numba.core.errors import NumbaPerformanceWarning
 
     with warnings.catch_warnings():  # "few blocks": true of every small matrix, and chapter 06 says so
-        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        warnings.filterwarnings("ignore", message=_FEW_BLOCKS)  # its class is Numba's or numba-cuda's own
         return kernel[grid, block, cuda.external_stream(stream) if stream else 0]
 
 

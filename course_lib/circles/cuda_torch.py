@@ -29,12 +29,23 @@ def matmul(A: GpuArray, B: GpuArray) -> GpuArray:
 
 @contextlib.contextmanager
 def _in_float32() -> Iterator[None]:
-    """Switch TF32 off for a moment, whatever the learner has chosen."""
+    """Switch TF32 off for a moment, whatever the learner has chosen.
+
+    torch has an older setting for all devices, and newer ones for each that the older one sets too. Where
+    they say different things it refuses to multiply, and to tell the older one.
+    """
     import torch
 
-    before = torch.get_float32_matmul_precision()
+    each = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+    newer = [one.fp32_precision for one in each]
+    try:
+        older = torch.get_float32_matmul_precision()
+    except RuntimeError:  # a newer one was changed by itself
+        older = "highest"
     torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(older)
+        for one, before in zip(each, newer, strict=True):
+            one.fp32_precision = before

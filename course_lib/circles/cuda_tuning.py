@@ -11,6 +11,7 @@ Not yet run on a GPU: how the times are taken.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -94,13 +95,18 @@ def size_class(shape: tuple[int, int, int]) -> tuple[int, ...]:
 
 
 def _key(rung: str, tiles: Sequence[Tile], shape: tuple[int, int, int]) -> str:
-    import numba.cuda
     import torch
 
-    compiler = getattr(numba.cuda, "__version__", numba.__version__)
-    table = hashlib.sha256(repr(tuple(tiles)).encode()).hexdigest()[:8]
     M, K, N = size_class(shape)
-    return f"{torch.cuda.get_device_name()}|{rung}|{M}x{K}x{N}|numba-cuda {compiler}|{table}"
+    return f"{torch.cuda.get_device_name()}|{rung}|{M}x{K}x{N}|{_compiler_and_table(tuple(tiles))}"
+
+
+@functools.cache  # asked at every launch, which takes a few microseconds in all
+def _compiler_and_table(tiles: tuple[Tile, ...]) -> str:
+    import numba.cuda
+
+    compiler = getattr(numba.cuda, "__version__", numba.__version__)
+    return f"numba-cuda {compiler}|{hashlib.sha256(repr(tiles).encode()).hexdigest()[:8]}"
 
 
 def _restore(saved: Any, tiles: Sequence[Tile]) -> Tile | None:

@@ -9,6 +9,9 @@ Adds to `cuda-2d`: four numbers a load. Three things make it possible.
 * From and to global memory `cuda_wide` moves four at a time (LDG.E.128), where the rows of A, B and C begin
   at multiples of 16 bytes: K and N multiples of 4. For other shapes the same kernel is compiled with
   wide=False.
+
+Bank conflicts remain. To write A transposed, the BK / 4 lanes that fetched one row of it write to one bank;
+and the columns of B that the lanes of a warp read are still TN apart.
 """
 
 from __future__ import annotations

@@ -3,17 +3,28 @@
 Adds to `cuda-vectorised`: a level between the block and the thread. Each warp owns a WM x WN piece of the
 block's tile, and its 32 lanes lie in it as 4 x 8, each with four neighbouring rows and columns at a time:
 
-       columns ->  lane  0 | lane  1 | ... | lane  7 |   and again, WN / 2 further right
+       columns ->  lane  0 | lane  2 | ... | lane 14 |   and again, WN / 2 further right
        4 rows          ----+---------+-----+---------+
-                   lane  8 | lane  9 | ... | lane 15 |   So for one k the eight lanes of a row read 128
+                   lane  1 | lane  3 | ... | lane 15 |   So for one k the eight lanes of a row read 128
                        ----+---------+-----+---------+   consecutive bytes of B, and no two want different
                    lane 16 | ...                         words of one bank. A thread's tile is TM / 4 by
                                                          TN / 4 such pieces of 4 x 4.
 
+The lanes go down in pairs before they go right. A load of 16 bytes fetches 512 bytes for a warp, which takes
+four turns at the banks' 128 bytes; but two turns where lanes n and n + 1, or n and n + 2, want the same
+numbers (G. Smith of NVIDIA, forums.developer.nvidia.com/t/77228). With pairs that is true of A and of B;
+row by row it would be true of A alone. CUTLASS lays its lanes out in the same way.
+
 There are two buffers for the tiles. While the block computes from one, the numbers of the next tiles are on
 their way into registers; then they are written into the other buffer. So global memory has the time of a
-whole tile to answer, and one barrier a tile is enough. The rows of the transposed tile of A are 4 numbers
-longer than needed (PAD): a column of it then lies in different banks when it is written.
+whole tile to answer, and one barrier a tile is enough.
+
+The tile of A is written transposed. A warp fetches 8 numbers of 16 rows, so it writes 2 x 16 numbers at a
+time, into two rows 4 apart; those rows are 4 numbers longer than needed (PAD), so they begin 16 banks apart.
+
+Eight steps along k are written out, as twice four, as twice two. The compiler leaves a loop over so much code
+as it is; then a step is 89 instructions for 64 FFMAs, and written out it is 70 at most (numba-cuda 0.30.4,
+compute capability 9.0, 8 x 8 a thread).
 """
 
 from __future__ import annotations
@@ -29,7 +40,6 @@ from course_lib.circles.cuda_tuning import Tile, fastest
 from course_lib.circles.cuda_wide import elements, put_elements
 
 TILES = (
-    Tile(BM=128, BN=128, BK=16, TM=8, TN=8, blocks=2),
     Tile(BM=128, BN=128, BK=8, TM=8, TN=8, blocks=2),
     Tile(BM=128, BN=128, BK=16, TM=16, TN=8),
     Tile(BM=256, BN=128, BK=8, TM=16, TN=8),
@@ -48,8 +58,8 @@ def kernel(tile: Tile, wide: bool = True) -> Callable:
     THREADS = tile.threads
     DOWN, ACROSS = 4 * LANES[0], 4 * LANES[1]  # rows and columns that a warp covers with pieces of 4 x 4
     WM, WN = TM * LANES[0], TN * LANES[1]
-    A_STEP, B_STEP = THREADS // (BK // 4), THREADS // (BN // 4)  # rows that all threads fetch at a time
-    A_FETCHES, B_FETCHES = BM // A_STEP, BK // B_STEP
+    A_STEP, B_STEP = THREADS // 2, THREADS // (BN // 4)  # rows that all threads fetch at a time
+    A_FETCHES, B_FETCHES = BM * BK // 8 // A_STEP, BK // B_STEP
     A_WIDTH = BM + PAD
 
     @cuda.jit(device=True)
@@ -67,6 +77,22 @@ def kernel(tile: Tile, wide: bool = True) -> Callable:
             for j in range(TN):
                 sums[i, j] += of_a[i] * of_b[j]
 
+    @cuda.jit(device=True)
+    def add_two(sums, a, b, buffer, k, row, column):
+        add_products(sums, a, b, buffer, k, row, column)
+        add_products(sums, a, b, buffer, k + 1, row, column)
+
+    @cuda.jit(device=True)
+    def add_four(sums, a, b, buffer, k, row, column):
+        add_two(sums, a, b, buffer, k, row, column)
+        add_two(sums, a, b, buffer, k + 2, row, column)
+
+    @cuda.jit(device=True)
+    def add_eight(sums, a, b, buffer, k, row, column):
+        """Add the products of eight steps along k."""
+        add_four(sums, a, b, buffer, k, row, column)
+        add_four(sums, a, b, buffer, k + 4, row, column)
+
     @cuda.jit(launch_bounds=(THREADS, tile.blocks))
     def cuda_warptiled(A, B, C):
         a = cuda.shared.array((2, BK, A_WIDTH), float32, alignment=16)  # transposed
@@ -76,11 +102,12 @@ def kernel(tile: Tile, wide: bool = True) -> Callable:
         next_b = cuda.local.array((B_FETCHES, 4), float32)
         t = uint32(cuda.threadIdx.x)
         warp, lane = t // 32, t % 32
-        row = warp // (BN // WN) * WM + lane // LANES[1] * 4
-        column = warp % (BN // WN) * WN + lane % LANES[1] * 4
+        row = warp // (BN // WN) * WM + (lane // 16 * 2 + lane % 2) * 4
+        column = warp % (BN // WN) * WN + lane // 2 % LANES[1] * 4
         i0 = uint32(cuda.blockIdx.y) * BM
         j0 = uint32(cuda.blockIdx.x) * BN
-        a_row, a_column = t // (BK // 4), t % (BK // 4) * 4  # what this thread fetches
+        a_row = t // 2 % BM  # what this thread fetches
+        a_column = t // 2 // BM * 8 + t % 2 * 4
         b_row, b_column = t // (BN // 4), t % (BN // 4) * 4
         for i in range(TM):
             for j in range(TN):
@@ -89,21 +116,22 @@ def kernel(tile: Tile, wide: bool = True) -> Callable:
         k0 = 0
         while k0 < A.shape[1] + BK:  # one turn more than there are tiles: fetch k0, compute k0 - BK
             for f in range(A_FETCHES):
-                x0, x1, x2, x3 = elements(A, i0 + a_row + f * A_STEP, k0 + a_column, wide)
+                down, right = f * A_STEP % BM, f * A_STEP // BM * 8
+                x0, x1, x2, x3 = elements(A, i0 + a_row + down, k0 + a_column + right, wide)
                 next_a[f, 0], next_a[f, 1], next_a[f, 2], next_a[f, 3] = x0, x1, x2, x3
             for f in range(B_FETCHES):
                 x0, x1, x2, x3 = elements(B, k0 + b_row + f * B_STEP, j0 + b_column, wide)
                 next_b[f, 0], next_b[f, 1], next_b[f, 2], next_b[f, 3] = x0, x1, x2, x3
             if k0 > 0:
                 k = 0
-                while k < BK:  # two steps a turn
-                    add_products(sums, a, b, buffer, k, row, column)
-                    add_products(sums, a, b, buffer, k + 1, row, column)
-                    k += 2
+                while k < BK:
+                    add_eight(sums, a, b, buffer, k, row, column)
+                    k += 8
             buffer = uint32(1 - buffer)
             for f in range(A_FETCHES):
+                down, right = f * A_STEP % BM, f * A_STEP // BM * 8
                 for n in range(4):
-                    a[buffer, a_column + n, a_row + f * A_STEP] = next_a[f, n]
+                    a[buffer, a_column + right + n, a_row + down] = next_a[f, n]
             for f in range(B_FETCHES):
                 for n in range(4):
                     b[buffer, b_row + f * B_STEP, b_column + n] = next_b[f, n]

@@ -122,6 +122,8 @@ def _able(rungs: list[ladder.Rung], dtype: str) -> list[ladder.Rung]:
 
 
 def _why_not(entry: ladder.Rung, dtype: str) -> str | None:
+    if "cuda" in entry.requires:
+        return "`python -m course_lib record --gpu` measures these, with the operands in the GPU's memory."
     if dtype in entry.dtypes:
         return None
     return f"This multiplies {' and '.join(entry.dtypes)} but not {dtype} (see --dtype)."

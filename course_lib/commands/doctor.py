@@ -16,10 +16,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "nine-circles-of-matmul"
 INSTALL = 'pip install -c constraints.txt -e ".[lab,dev]"'
+EXTRAS = ("", "lab", "dev")
 TESTED_PYTHONS = ((3, 11), (3, 12), (3, 13))
 NBGRADER_EXTENSIONS = (
     "nbgrader.server_extensions.formgrader",
@@ -120,9 +125,10 @@ def _packages() -> Line:
     from packaging.requirements import Requirement
 
     try:
-        wanted = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
+        every = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
         return Line("problem", "packages", "the course itself is not installed in this Python", INSTALL)
+    wanted = [requirement for requirement in every if _is_wanted(requirement)]
     lacking, strange, other = [], [], []
     tested = tested_versions()
     for requirement in wanted:
@@ -136,6 +142,12 @@ def _packages() -> Line:
         elif tested and version.partition("+")[0] != tested.get(_plain(requirement.name)):
             other.append(f"{requirement.name} {version}")
     return _about_packages(len(wanted), lacking, strange, other)
+
+
+def _is_wanted(requirement: Requirement) -> bool:
+    """Say whether the course needs a package on this system; some extras are for GPUs only."""
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in EXTRAS)
 
 
 def _about_packages(count: int, lacking: list, strange: list[str], other: list[str]) -> Line:

@@ -1,4 +1,6 @@
-"""`python -m course_lib record --gpu`: measure the GPU rungs where there is a GPU, for those who have none.
+"""`python -m course_lib record`: for those who lack it, what a GPU measures or a compiler for GPUs makes.
+
+--gpu measures the GPU rungs (here); --code compiles them (`record_code`).
 
 All rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a small JSON
 file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
@@ -19,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib import ladder
+from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import gpu_state, recordings
 from course_lib.measure.recordings import Recording, Row
+from course_lib.measure.sizes import in_bytes
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -29,6 +33,7 @@ METHOD = (
     "sample is a batch of launches between two CUDA events, all queued before the first begins; caches as "
     "the launch before left them; TF32 off; error against the product in float64."
 )
+CHAINS = (1, 2, 4)  # independent sums a thread, for the curve of latency hiding
 WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, below a tenth of what TF32 does
 
 
@@ -39,35 +44,48 @@ class Wrong(RuntimeError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
     parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
+    parser.add_argument("--code", action="store_true", help="record what the GPU rungs are compiled to")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="N of N x N")
     parser.add_argument("--rounds", type=int, default=15, metavar="R", help="samples of each (default: 15)")
     parser.add_argument(
         "--budget", type=float, default=20.0, metavar="S", help="seconds for a size (default: 20)"
     )
-    parser.add_argument("--folder", type=Path, default=recordings.FOLDER, help="where the file goes")
+    parser.add_argument("--folder", type=Path, help="where the files go (default: into the course)")
     parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table for each size and write the recording; return the exit code."""
-    from course_lib.measure import machine
-
+    """Measure or compile, print tables and write the files; return the exit code."""
     try:
         commit = _checked(args)
     except ValueError as problem:
         print(f"record: {problem}")
         return 2
+    if args.code:
+        from course_lib.commands import record_code
+
+        return record_code.run(args.folder, commit)
+    return _run_on_gpu(args, commit)
+
+
+def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
+    from course_lib.measure import machine
+
+    folder = args.folder or recordings.FOLDER
     if sentence := machine.missing("cuda"):
         print(f"record: {sentence}")
         return 2
     try:
-        recording = _record(args, commit)
-        path = recordings.write(recording, args.folder)
+        recording = measured(args.sizes, args.rounds, args.budget, commit)
+        path = recordings.write(recording, folder)
     except Wrong as problem:
         print(f"record: {problem}")
         return 1
+    except (MemoryError, RungUnavailable) as problem:
+        print(f"record: {problem}")
+        return 2
     except OSError as problem:
-        print(f"record: the file cannot be written to {args.folder} ({problem.strerror}): see --folder.")
+        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
         return 1
     for size in recording.sizes:
         print(f"\n{recording.table(size)}")
@@ -77,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace) -> str:
     """Return the commit; raises ValueError for options that make no sense."""
-    if not args.gpu:
-        raise ValueError("there is nothing to record: say --gpu.")
+    if args.gpu == args.code:
+        raise ValueError("there is one thing to record at a time: say --gpu or --code.")
     if wrong := [size for size in args.sizes if size < 1]:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
     if args.rounds < 3:
@@ -107,19 +125,28 @@ def _commit() -> str:
         return ""
 
 
-def _record(args: argparse.Namespace, commit: str) -> Recording:
+def measured(
+    sizes: Sequence[int] = SIZES, rounds: int = 15, budget_s: float = 20.0, commit: str = ""
+) -> Recording:
+    """Return what the GPU of this machine does, for size x size matrices; `budget_s` seconds for a size.
+
+    Raises Wrong if a rung computes something else than the product.
+    """
     import torch
 
-    from course_lib.measure import machine
+    from course_lib.measure import latency_hiding, machine
     from course_lib.measure.gpu_timing import samples
 
     here = machine.gpu()
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
     rows: list[Row] = []
+    free, _ = torch.cuda.mem_get_info()
+    check_memory(sizes, len(rungs), free)
     with gpu_state.Watch() as watch:
-        for size in args.sizes:
+        for size in dict.fromkeys(sizes):
             print(f"{size} x {size} x {size} …", flush=True)
-            rows += measure(rungs, size, lambda f: samples(f, args.rounds, args.budget), "cuda")
+            rows += measure(rungs, size, lambda f: samples(f, rounds, budget_s), "cuda")
+        points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
     properties = torch.cuda.get_device_properties(0)
     power_limit_w, highest_sm_mhz = gpu_state.limits()
     return Recording(
@@ -136,7 +163,19 @@ def _record(args: argparse.Namespace, commit: str) -> Recording:
         highest_sm_mhz=highest_sm_mhz,
         method=METHOD,
         rows=tuple(rows),
+        latency_hiding=tuple(points),
     )
+
+
+def check_memory(sizes: Sequence[int], rungs: int, free: int) -> None:
+    """Raise MemoryError unless the largest size fits: better now than after all the others were measured."""
+    numbers = 4 * (2 + rungs) + 8 * 5  # bytes: A, B, a C for each; both in float64, the product, two errors
+    needed = max(sizes) ** 2 * numbers
+    if needed > free:
+        raise MemoryError(
+            f"the GPU has {in_bytes(free)} of memory free, but {max(sizes)} x {max(sizes)} needs about "
+            f"{in_bytes(needed)}: give smaller --sizes."
+        )
 
 
 def measure(

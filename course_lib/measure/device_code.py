@@ -120,10 +120,12 @@ def _intermediate(
     """Return the kernel as PTX or as code for link-time optimisation, and which of the two it is."""
     from numba import cuda
     from numba.core.errors import NumbaError
-    from numba.cuda.cudadrv.error import CCSupportError
+    from numba.cuda.cudadrv.error import CCSupportError, NvvmSupportError
 
     is_lto = bool(options.get("lto"))
     kept = {name: options[name] for name in ("fastmath", "launch_bounds") if options.get(name)}
+    if options.get("opt") is False:
+        kept["opt"] = False
     try:
         code, _ = cuda.compile(
             function,
@@ -139,6 +141,10 @@ def _intermediate(
         raise CannotCompile(
             f"{function.__name__} cannot be compiled for {_in_words(cc)}: {problem}."
         ) from problem
+    except NvvmSupportError:
+        raise CannotCompile(
+            f"NVVM, the compiler behind Numba, cannot be loaded: install it with {machine.INSTALL_CUDA}."
+        ) from None
     except NumbaError as problem:
         why = next(line.strip() for line in str(problem).splitlines() if line.strip())
         raise CannotCompile(f"Numba cannot compile {function.__name__}: {why.rstrip('.:')}.") from problem

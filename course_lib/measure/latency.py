@@ -260,7 +260,7 @@ def measure(pages: str = "system", sizes: Sequence[int] | None = None, seed: int
     caches = hardware.caches()
     line = max([cache.line_bytes for cache in caches], default=64)
     sizes = _checked_sizes(default_sizes(caches) if sizes is None else sizes, line)
-    memory, notes = _memory(sizes[-1], pages)
+    memory, notes = allocate(sizes[-1], pages)
     rng = np.random.default_rng(seed)
     found = [_latency(memory[: size // WORD], line, rng) for size in sizes]
     return Curve(tuple(sizes), tuple(found), caches, pages, notes)
@@ -317,7 +317,7 @@ def _timed(memory: np.ndarray, place: int, steps: int) -> tuple[np.uint64, float
     return np.uint64(place), time.perf_counter() - start
 
 
-def _memory(size: int, pages: str) -> tuple[np.ndarray, tuple[str, ...]]:
+def allocate(size: int, pages: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return uint64 memory that begins at a multiple of 2 MiB, and what there is to say about its pages."""
     if pages not in PAGES:
         raise ValueError(f"pages is {pages!r}, but it must be one of {', '.join(PAGES)}.")

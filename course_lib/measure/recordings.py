@@ -4,6 +4,7 @@
     recordings.newest("H200")      of a device whose name contains that
     recording.origin               "recorded on an NVIDIA H200 (driver …) on …": to be shown with every figure
     recording.table(4096)          all rungs at one size, beside cuBLAS
+    recording.hiding()             the share of the peak against warps per scheduler
 
 A recording is a JSON file in the folder of this package. A file in which something is missing or does not
 make sense is refused with a sentence: a figure whose origin is not known is worth nothing.
@@ -24,6 +25,11 @@ from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
 KIND, FORMAT = "gpu", 1
+#: What is said where there is none.
+NONE = (
+    "No GPU has been recorded yet: `python -m course_lib record --gpu` on a machine with one writes a file "
+    "that is shown here."
+)
 BASELINE = "torch"
 #: What must be known of the software, and what may be of the GPU while it measured.
 VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
@@ -58,6 +64,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class HidingPoint:
+    """FMAs per second of the whole GPU with so many independent sums a thread and warps a scheduler."""
+
+    chains: int
+    warps: float  # per scheduler
+    fma_per_s: float
+
+
+@dataclass(frozen=True)
 class Recording:
     """One run on one GPU: everything was measured in turns with everything else of the same size."""
 
@@ -74,11 +89,13 @@ class Recording:
     highest_sm_mhz: float | None
     method: str  # how it was measured, in words
     rows: tuple[Row, ...]
+    latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
 
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        return f"recorded on an {self.device} (driver {self.driver}) on {self.when[:10]}"
+        article = "an" if self.device[0] in "AEIOU" or self.device.startswith("NVIDIA") else "a"
+        return f"recorded on {article} {self.device} (driver {self.driver}) on {self.when[:10]}"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,6 +110,15 @@ class Recording:
         """Return the rung's speed as a part of cuBLAS's at that size; None if one was not measured."""
         ours, theirs = self.row(rung, size), self.row(BASELINE, size)
         return theirs.seconds / ours.seconds if ours and theirs else None
+
+    def hiding(self) -> dict[str, dict[float, float]]:
+        """Return, for each number of sums a thread, the share of the highest rate by warps per scheduler."""
+        highest = max((point.fma_per_s for point in self.latency_hiding), default=math.nan)
+        found: dict[str, dict[float, float]] = {}
+        for point in self.latency_hiding:
+            sums = f"{point.chains} sum{'s' * (point.chains > 1)} of FMAs a thread, {self.origin}"
+            found.setdefault(sums, {})[point.warps] = point.fma_per_s / highest
+        return found
 
     def table(self, size: int) -> Table:
         """Return all rungs at one size; raises ValueError if that size was not measured."""
@@ -189,17 +215,21 @@ def _restored(content: Any) -> Recording:
         when=_value(content, "when", str),
         commit=_value(content, "commit", str),
         **{name: _text(content, name) for name in ("device", "compute_capability", "driver", "method")},
-        **{name: int(_number(content, name)) for name in ("memory_bytes", "multiprocessors")},
+        **{name: _whole(content, name) for name in ("memory_bytes", "multiprocessors")},
         versions={name: _text(_value(content, "versions", dict), name) for name in VERSIONS},
         state={name: _perhaps(_range, _value(content, "state", dict), name) for name in STATES},
         power_limit_w=_perhaps(_number, content, "power_limit_w"),
         highest_sm_mhz=_perhaps(_number, content, "highest_sm_mhz"),
         rows=tuple(_row(row, place) for place, row in enumerate(rows)),
+        latency_hiding=tuple(map(_hiding, _value(content, "latency_hiding", list))),
     )
     if _moment(recording.when) is None:
         raise _Wrong(f"'when' is {recording.when!r}, which is no date and time with a time zone")
     if not is_commit(recording.commit):
         raise _Wrong(f"'commit' is {recording.commit!r}, which is no full git commit")
+    seen = [(row.rung, row.shape) for row in recording.rows]
+    if twice := next((one for one in seen if seen.count(one) > 1), None):
+        raise _Wrong(f"'{twice[0]}' stands there twice for {' x '.join(map(str, twice[1]))}")
     return recording
 
 
@@ -215,13 +245,20 @@ def _row(content: Any, place: int) -> Row:
             shape=tuple(shape),
             seconds=_number(content, "seconds"),
             spread_s=_number(content, "spread_s", least=0),
-            samples=int(_number(content, "samples")),
+            samples=_whole(content, "samples"),
             launch_s=_number(content, "launch_s"),
             error=_number(content, "error", least=0),
             tile=_value(content, "tile", str),
         )
     except _Wrong as problem:
         raise _Wrong(f"in row {place + 1}, {problem}") from None
+
+
+def _hiding(content: Any) -> HidingPoint:
+    if not isinstance(content, dict):
+        raise _Wrong(f"'latency_hiding' has {content!r}, which is no object")
+    chains, warps, rate = (_number(content, name) for name in ("chains", "warps", "fma_per_s"))
+    return HidingPoint(int(chains), warps, rate)
 
 
 def _value(content: dict, name: str, kind: type) -> Any:
@@ -250,6 +287,13 @@ def _number(content: dict, name: str, least: float | None = None) -> float:
         raise _Wrong(f"'{name}' is {number!r}, not a number")
     if number < least if least is not None else number <= 0:
         raise _Wrong(f"'{name}' is {number!r}, which cannot be")
+    return number
+
+
+def _whole(content: dict, name: str) -> int:
+    number = _number(content, name)
+    if not isinstance(number, int):
+        raise _Wrong(f"'{name}' is {number!r}, not a whole number")
     return number
 
 

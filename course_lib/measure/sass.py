@@ -22,18 +22,21 @@ _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
 _PREDICATE = re.compile(r"^@!?U?P\w+\s+")
 _TARGET = re.compile(r"`\((\.L\w+)\)")
+_REMARK = re.compile(r"\s*\(\*.*\*\)$")  # (*"SpillRefill"*), what a newer nvdisasm adds
+_COPY = re.compile(r"^HFMA2\S* R\d+, -RZ, RZ, ")  # 0 * 0 + a constant: how the compiler loads some constants
 
 #: What an operation does, by the first part of its name (CUDA Binary Utilities, "Hopper Instruction Set").
 KINDS = {
-    **dict.fromkeys(("LDG", "LD"), "global load"),
+    **dict.fromkeys(("LDG", "LD", "LDGSTS"), "global load"),  # LDGSTS: straight into shared memory
     **dict.fromkeys(("STG", "ST"), "global store"),
     **dict.fromkeys(("LDS", "LDSM"), "shared load"),
     "STS": "shared store",
     **dict.fromkeys(("LDL", "STL"), "local memory"),  # a spill, or a local array that is not in registers
     **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"), "atomic"),
-    **dict.fromkeys(("FFMA", "DFMA", "HFMA2"), "FMA"),
+    **dict.fromkeys(("FFMA", "FFMA2", "DFMA", "HFMA2"), "FMA"),
     **dict.fromkeys(("FADD", "FMUL", "DADD", "DMUL", "HADD2", "HMUL2", "MUFU", "FMNMX"), "arithmetic"),
-    "BAR": "barrier",
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA", "HGMMA", "QGMMA", "IGMMA"), "matrix product"),  # tensor cores
+    **dict.fromkeys(("BAR", "SYNCS"), "barrier"),
     "SHFL": "shuffle",
     **dict.fromkeys(("BRA", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "CALL", "RET", "BRX"), "control"),
 }
@@ -64,7 +67,7 @@ class Instruction:
     @property
     def kind(self) -> str:
         """What it does, in words: one of KINDS' values, or OTHER."""
-        return KINDS.get(self.name, OTHER)
+        return OTHER if _COPY.match(self.text) else KINDS.get(self.name, OTHER)
 
     @property
     def bytes_per_lane(self) -> int:
@@ -157,7 +160,7 @@ def parse(text: str) -> Sass:
             file, line = origin["file"], int(origin["line"])
         elif found := _INSTRUCTION.match(row):
             predicate = _PREDICATE.match(found["text"])
-            rest = found["text"][predicate.end() :] if predicate else found["text"]
+            rest = _REMARK.sub("", found["text"][predicate.end() :] if predicate else found["text"])
             before = predicate[0].strip() if predicate else ""
             instructions.append(Instruction(int(found["address"], 16), rest, before, file, line))
     return Sass(tuple(instructions), labels)

@@ -30,12 +30,17 @@ _HOME = {
     "error_levels": "strassen_curves",
     "false_sharing": "coherence_figure",
     "gantt": "gantt_figure",
+    "gpu_code": "kernel_code",
+    "gpu_ladder": "gpu_ladder_figure",
+    "gpu_sizes": "gpu_ladder_figure",
     "gpu_steps": "kernel_steps",
+    "in_flight": "warp_figure",
     "innermost_loop": "interpreter",
     "interleaving": "interleaving_steps",
     "kernel_loops": "five_loops",
     "ladder_plot": "ladder_figure",
     "latency": "latency_figure",
+    "latency_hiding": "warp_figure",
     "line_states": "coherence_figure",
     "loop_costs": "machine_code",
     "memory": "boxes",
@@ -51,6 +56,7 @@ _HOME = {
     "time_ratios": "strassen_curves",
     "verdict": "guess_line",
     "walk": "loop_orders",
+    "warps": "warp_figure",
 }
 __all__ = ["same", *_HOME]
 

@@ -156,7 +156,7 @@ def _of_global(step: Step) -> str:
 def _of_shared(step: Step) -> str:
     worst = conflict(step)
     if worst > 1:
-        return f"a {worst}-way bank conflict"
+        return f"{'an' if worst in (8, 11, 18) else 'a'} {worst}-way bank conflict"
     if len(lanes_by_place(step)) == 1 and active(step) > 1:
         return _ALL_WANT_ONE[step.kind]
     if bank_span(step) > 1 and step.cost > 1:

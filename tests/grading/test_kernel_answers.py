@@ -206,6 +206,13 @@ def test_dynamic_shared_memory_comes_with_the_launch(judged):
     assert "`trace(scaled, (1,), (128,), x, y, shared_bytes=512).report()` shows it" in report.notes[-1]
 
 
+def test_without_a_sandbox_it_is_judged_alike():
+    open_air = Sandbox(limits=LIMITS, unsafe=True)
+    assert boxed(TURN, TURNED, open_air).passed
+    wrong = TURN.mutants[0].source
+    assert str(boxed(TURN, wrong, open_air)) == str(noted(TURN, wrong))
+
+
 # --- where a line is ----------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,7 @@ def test_nearly_every_fault_of_a_right_kernel_is_caught_and_the_rest_is_none(tas
     code = needed(RIGHT[task.id], task.entry)
     known = survey.faults_of(task, code)
     assert len(known) > 30
+    assert not {one.operator for one in known} & {"result", "input", "kept", "precision"}
     assert judging.caught_by(judging.Job(task.id, code.text, (9, 10))) == ("", "")
     survivors = [one for one in known if "" in judging.caught_by(judging.Job(task.id, one.source, (9,)))]
     unexplained = [str(one) for one in survivors if not any(words in one.change for words in EQUAL)]

@@ -157,6 +157,22 @@ def test_doctor_judges_packages(monkeypatch, versions, status, fragment):
     assert line.status == status and fragment in line.found
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("numpy>=2", True),
+        ("nbgrader; extra == 'lab'", True),
+        ("pytest; extra == 'dev'", True),
+        ("numba-cuda; extra == 'cubin'", False),
+        ("pywin32; sys_platform == 'nowhere'", False),
+    ],
+)
+def test_doctor_asks_for_what_the_course_needs_here(text, expected):
+    from packaging.requirements import Requirement
+
+    assert doctor._is_wanted(Requirement(text)) is expected
+
+
 def test_doctor_sees_that_results_cannot_be_kept(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path / "file" / "folder"))

@@ -142,3 +142,12 @@ def test_a_goal_is_reached_only_if_median_and_lowest_are(ratios, outcome):
 def test_asking_for_a_size_or_a_rung_leaves_the_summit_out(capsys):
     run("--sizes", "16", "--rungs", "numpy", "--budget", "0.1", "--no-save")
     assert "summit" not in capsys.readouterr().out
+
+
+def test_gpu_rungs_are_left_to_the_recording_even_where_there_is_a_gpu(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+    assert (
+        run("--rungs", "cuda-naive", "numpy", "--sizes", "16", "--budget", "0.1", "--dtype", "float32") == 0
+    )
+    assert "cuda-naive: left out. `python -m course_lib record --gpu` measures" in capsys.readouterr().out
+    assert [result.rung for result in ladder.results()] == ["numpy"]

@@ -2,13 +2,14 @@
 
 import contextlib
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from course_lib import ladder
-from course_lib.circles import cuda_launch, cuda_tuning
+from course_lib.circles import cuda_launch, cuda_torch, cuda_tuning
 from course_lib.circles.cuda_tuning import Tile, fastest, size_class
 from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import cuda_software, gpu_timing, machine
@@ -207,6 +208,113 @@ def test_a_grid_that_would_be_too_long_is_started_in_bands(monkeypatch):
         assert a.ctypes.data == A[first:].ctypes.data
 
 
+@pytest.fixture
+def failing(monkeypatch):
+    """Return a function that launches a kernel which fails as the driver lets it fail."""
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+
+    def launch(problem):
+        def fails(*arrays):
+            raise problem
+
+        monkeypatch.setattr(cuda_launch, "_configured", lambda *how: fails)
+        cuda_launch._launch(SimpleNamespace(__name__="tiled"), (1, 1), 64)
+
+    return launch
+
+
+class OfCudaCore(Exception):
+    """What cuda.core raises has a class of its own, and the driver's name for the error in its text."""
+
+
+class OfNumba(Exception):
+    def __str__(self):
+        return "[701] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+
+
+@pytest.mark.parametrize(
+    ("problem", "wanted", "words"),
+    [
+        (OfNumba(), cuda_launch.DoesNotFit, "A block of tiled does not fit .*LAUNCH_OUT_OF_RESOURCES"),
+        (
+            OfCudaCore("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: This indicates that a launch\ndid not occur."),
+            cuda_launch.DoesNotFit,
+            "take a smaller tile",
+        ),
+        (OfCudaCore("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ..."), RungUnavailable, "driver is older"),
+        (OfCudaCore("CUDA_ERROR_OUT_OF_MEMORY: ..."), MemoryError, "too little memory left to load tiled"),
+    ],
+)
+def test_an_error_of_the_driver_is_a_sentence_whoever_called_it(failing, problem, wanted, words):
+    with pytest.raises(wanted, match=words) as caught:
+        failing(problem)
+    assert is_a_sentence(str(caught.value)) and caught.value.__cause__ is problem
+
+
+@pytest.mark.parametrize("problem", [OfCudaCore("CUDA_ERROR_ILLEGAL_ADDRESS: ..."), KeyError("other")])
+def test_any_other_error_stays_what_it_is(failing, problem):
+    with pytest.raises(type(problem)) as caught:
+        failing(problem)
+    assert caught.value is problem
+
+
+class FewBlocksWarning(Warning):
+    """As numba-cuda has it: no class of Numba's."""
+
+
+@pytest.mark.filterwarnings("error")
+def test_numba_does_not_warn_of_few_blocks():
+    class Kernel:
+        def __getitem__(self, how):
+            said = "Grid size 4 will likely result in GPU under-utilization due to low occupancy."
+            warnings.warn(FewBlocksWarning(said), stacklevel=2)
+            return how
+
+    assert cuda_launch._configured(Kernel(), (2, 2), 64, 0) == ((2, 2), 64, 0)
+
+
+def matmul_settings():
+    """What torch says of TF32: both of its settings, and what it refuses to tell."""
+
+    def said(ask):
+        try:
+            return ask()
+        except RuntimeError:
+            return "refused"
+
+    cublas, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    older = (said(torch.get_float32_matmul_precision), said(lambda: cublas.allow_tf32))
+    return (*older, cublas.fp32_precision, mkldnn.fp32_precision)
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda: None,
+        lambda: torch.set_float32_matmul_precision("high"),
+        lambda: torch.set_float32_matmul_precision("medium"),
+        lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
+        lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    ],
+    ids=["nothing", "high", "medium", "allow_tf32", "fp32_precision"],
+)
+def test_the_baseline_multiplies_in_float32_whatever_was_chosen(choose, monkeypatch):
+    seen = []
+    monkeypatch.setattr(torch, "matmul", lambda A, B, out: seen.append(matmul_settings()))
+    try:
+        choose()
+        before = matmul_settings()
+        cuda_torch.start(None, None, None)
+        assert seen == [
+            ("highest", False, "ieee", "ieee")
+        ]  # both settings say so: otherwise torch would refuse
+        assert matmul_settings() == before
+    finally:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cuda.matmul.fp32_precision = "none"
+        torch.backends.mkldnn.matmul.fp32_precision = "none"
+
+
 def test_rows_are_wide_if_each_begins_at_sixteen_bytes():
     def array(columns, address):
         return SimpleNamespace(shape=(3, columns), __cuda_array_interface__={"data": (address, False)})
@@ -254,7 +362,15 @@ def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "saved", [None, "64x64", {}, {"tile": {"BM": 1}}, {"tile": {**vars(TILES[1]), "BM": 4096}}, {"tile": {**vars(TILES[1]), "BK": 32}}]
+    "saved",
+    [
+        None,
+        "64x64",
+        {},
+        {"tile": {"BM": 1}},
+        {"tile": {**vars(TILES[1]), "BM": 4096}},
+        {"tile": {**vars(TILES[1]), "BK": 32}},
+    ],
 )
 def test_a_saved_tile_that_is_none_of_the_list_is_measured_anew(tuner, saved):
     key = cuda_tuning._key("cuda-x", TILES, (100, 50, 700))

@@ -751,9 +751,24 @@ def with_nothing_assigned(x):
     x[0] = y
 
 
+@cuda.jit
+def with_too_much_shared_memory(x):
+    a = cuda.shared.array((64, 96), float32)
+    b = cuda.shared.array((64, 97), float32)
+    a[0, 0] = b[0, 0] = x[0]
+
+
+@cuda.jit
+def with_too_much_local_memory(x):
+    a = cuda.local.array(2**17 + 1, float32)
+    a[0] = x[0]
+
+
 @pytest.mark.parametrize(
     ("kernel", "count", "words"),
     [
+        (with_too_much_shared_memory, 1, "with b a block declares 49,408 bytes of shared memory"),
+        (with_too_much_local_memory, 1, "a has 524,292 bytes"),
         (with_a_list, 1, "a list is not supported"),
         (with_try, 1, "try is not supported"),
         (with_a_slice, 1, "a slice is assigned to"),
@@ -867,6 +882,18 @@ def test_the_steps_of_one_warp_are_kept():
             trace(tiled, (2, 2), (32, 32), A, A, C, record=record)
     with pytest.raises(ValueError, match="not among the blocks"):
         trace(tiled, (2, 2), (32, 32), A, A, C, record=(3, 0), blocks=[0])
+
+
+def test_a_refusal_is_said_from_the_door_and_names_the_line():
+    @cuda.jit
+    def sliced(A):
+        A[1:3] = 0
+
+    with pytest.raises(NotTraceable) as caught:
+        trace(sliced, 1, 32, np.zeros(32, np.float32))
+    assert len(caught.traceback) == 2 and caught.value.__suppress_context__
+    assert str(caught.value).startswith(f"{__file__}:{caught.value.line}: ")
+    assert str(NotTraceable("No.", "/tmp/ipykernel_7/8.py", 3)) == "line 3: No."
 
 
 def test_the_report_says_what_each_line_costs_and_what_is_wrong():

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from course_lib import ladder
+from course_lib.circles.front_door import RungUnavailable
 from course_lib.commands import record
 from course_lib.measure import gpu_state, hardware, machine, recordings
 from course_lib.measure.gpu_timing import Taken
-from course_lib.measure.recordings import MalformedRecording, Recording, Row
+from course_lib.measure.recordings import HidingPoint, MalformedRecording, Recording, Row
 
 #: No measurement: figures made up for these tests, of a device that does not exist.
 ROWS = (
@@ -39,6 +40,7 @@ RECORDING = Recording(
     highest_sm_mhz=2000.0,
     method="Made up.",
     rows=ROWS,
+    latency_hiding=(HidingPoint(1, 1.0, 2e12), HidingPoint(1, 4.0, 8e12), HidingPoint(4, 1.0, 1e13)),
 )
 
 
@@ -118,8 +120,12 @@ BAD = {
     "seconds nan": (changed(rows=[{**ROW, "seconds": math.nan}]), "in row 1, 'seconds' is nan"),
     "seconds true": (changed(rows=[ROW, {**ROW, "seconds": True}]), "in row 2, 'seconds' is True"),
     "error negative": (changed(rows=[{**ROW, "error": -1}]), "'error' is -1"),
+    "hiding as text": (changed(latency_hiding=["fast"]), "'latency_hiding' has 'fast'"),
+    "hiding without warps": (changed(latency_hiding=[{"chains": 1, "fma_per_s": 1}]), "'warps' is missing"),
     "shape of two": (changed(rows=[{**ROW, "shape": [2, 2]}]), "not three positive whole numbers"),
     "shape of halves": (changed(rows=[{**ROW, "shape": [2, 2, 0.5]}]), "not three positive whole numbers"),
+    "samples broken": (changed(rows=[{**ROW, "samples": 2.5}]), "'samples' is 2.5, not a whole number"),
+    "a row twice": (changed(rows=[ROW, ROW]), "'cuda-naive' stands there twice for 256 x 256 x 256"),
     "rung missing": (changed(rows=[{k: v for k, v in ROW.items() if k != "rung"}]), "'rung' is missing"),
 }
 
@@ -134,6 +140,13 @@ def test_a_malformed_file_is_refused_in_a_sentence(case, tmp_path):
     message = str(caught.value)
     assert message.startswith("odd.json is no recording: ") and words in message
     assert "\n" not in message and message.endswith(".")
+
+
+def test_latency_hiding_is_given_as_shares_of_the_highest_rate():
+    found = RECORDING.hiding()
+    assert list(found.values()) == [{1.0: 0.2, 4.0: 0.8}, {1.0: 1.0}]
+    one, four = found
+    assert one.startswith("1 sum of FMAs") and "4 sums" in four and "recorded on an NVIDIA Test 9" in four
 
 
 def test_what_is_not_json_is_refused_in_a_sentence(tmp_path):
@@ -230,23 +243,45 @@ def test_a_wrong_product_is_not_recorded(multiply):
 
 def test_the_whole_way_from_measuring_to_the_file(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(machine, "missing", lambda need: None)
-    monkeypatch.setattr(record, "_record", lambda args, commit: RECORDING)
+    monkeypatch.setattr(record, "measured", lambda *options: RECORDING)
     assert command("--gpu", "--folder", str(tmp_path), *COMMIT) == 0
     assert recordings.newest(folder=tmp_path) == RECORDING
     said = capsys.readouterr().out
     assert "x cuBLAS" in said and "Written to" in said
 
-    def wrong(args, commit):
+    def wrong(*options):
         raise record.Wrong("'cuda-1d' is wrong.")
 
-    monkeypatch.setattr(record, "_record", wrong)
+    monkeypatch.setattr(record, "measured", wrong)
     assert command("--gpu", "--folder", str(tmp_path), *COMMIT) == 1
     assert capsys.readouterr().out == "record: 'cuda-1d' is wrong.\n"
 
 
+@pytest.mark.parametrize("problem", [MemoryError("too little."), RungUnavailable("an old driver.")])
+def test_what_the_gpu_lacks_is_one_sentence(monkeypatch, capsys, problem):
+    def lacking(*options):
+        raise problem
+
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+    monkeypatch.setattr(record, "measured", lacking)
+    assert command("--gpu", *COMMIT) == 2
+    assert capsys.readouterr().out == f"record: {problem}\n"
+
+
+def test_memory_for_the_largest_size_is_asked_before_the_first():
+    record.check_memory((256, 8192), rungs=8, free=80 * 8192**2)
+    with pytest.raises(MemoryError, match=r"has 5 GiB .* 8192 x 8192 needs about 5 GiB: give smaller"):
+        record.check_memory((8192, 256), rungs=8, free=80 * 8192**2 - 1)
+
+
+def test_a_device_gets_its_article():
+    said = [recordings.restore(changed(device=name)).origin for name in ("NVIDIA T4", "Tesla T4", "A100")]
+    assert [origin.split()[2:4] for origin in said] == [["an", "NVIDIA"], ["a", "Tesla"], ["an", "A100"]]
+
+
 def test_a_folder_that_cannot_be_written_is_said(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(machine, "missing", lambda need: None)
-    monkeypatch.setattr(record, "_record", lambda args, commit: RECORDING)
+    monkeypatch.setattr(record, "measured", lambda *options: RECORDING)
     (tmp_path / "file").write_text("")
     assert command("--gpu", "--folder", str(tmp_path / "file"), *COMMIT) == 1
     assert "see --folder" in capsys.readouterr().out

@@ -75,5 +75,24 @@ def test_the_annotated_loop_names_kinds_and_lines(code):
     assert lines[-1].split() == ["control", "line", "49", "@P0", "BRA", "`(.L_x_1)"]
 
 
+def test_a_constant_made_by_a_multiply_add_is_a_copy_and_remarks_are_no_operands():
+    text = """
+        /*0000*/                   HFMA2.MMA R5, -RZ, RZ, 0, 0 ;
+        /*0010*/                   HFMA2 R5, R6, R7, R8 ;
+        /*0020*/                   LDL.LU R10, [R1+0xc]                 (*"SpillRefill"*)          ;
+        /*0030*/                   LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64] ;
+        /*0040*/                   HGMMA.64x128x16.F32 R24, gdesc[UR8], R24 ;
+"""
+    code = sass.parse(text)
+    assert [one.kind for one in code.instructions] == [
+        "index",
+        "FMA",
+        "local memory",
+        "global load",
+        "matrix product",
+    ]
+    assert code.instructions[2].text == "LDL.LU R10, [R1+0xc]"
+
+
 def test_a_kernel_without_loops_has_no_hot_one():
     assert sass.parse("        /*0000*/                   EXIT ;\n").hot is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.recorder import Recorder
+from course_lib.simulators.gpu.refusal import NotTraceable
 from course_lib.simulators.gpu.result import Launch, Trace
 from course_lib.simulators.gpu.rewrite import Program
 from course_lib.simulators.gpu.tally import Tally
@@ -54,6 +56,24 @@ def trace(
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int) or shared_bytes < 0:
         raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
     chosen = _chosen_blocks(blocks, grid)
+    try:
+        return _traced(kernel, grid, block, args, chosen, shared_bytes, races, record, progress)
+    except NotTraceable as refusal:  # said from here, not from thirty calls further down
+        raise NotTraceable(refusal.sentence, refusal.file, refusal.line) from None
+
+
+def _traced(
+    kernel: Any,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: tuple,
+    chosen: np.ndarray,
+    shared_bytes: int,
+    races: bool,
+    record: tuple[Any, int] | None,
+    progress: bool | None,
+) -> Trace:
+    threads = math.prod(block)
     program = Program(kernel)
     arguments, memory = _arguments(program, args)
     tally = Tally()

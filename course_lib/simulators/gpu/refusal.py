@@ -8,4 +8,6 @@ class NotTraceable(Exception):
 
     def __init__(self, sentence: str, file: str = "", line: int = 0) -> None:
         self.sentence, self.file, self.line = sentence, file, line
-        super().__init__(f"{file}:{line}: {sentence}" if line else sentence)
+        is_cell = "ipykernel_" in file or file.startswith("<")  # a notebook's cell has no file to look into
+        place = f"line {line}: " if is_cell else f"{file}:{line}: "
+        super().__init__(f"{place}{sentence}" if line else sentence)

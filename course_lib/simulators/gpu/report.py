@@ -115,8 +115,8 @@ class Report:
         summary = "".join(f"<div>{html.escape(sentence)}</div>" for sentence in self.summary())
         rows = "".join(self._html_row(number, text) for number, text in self._trace.source.items())
         head = "".join(
-            f'<th scope="col" style="{_CELL};text-align:left">{name}</th>'
-            for name in ("line", "active of 32", "source", "what it costs")
+            f'<th scope="col" style="{_CELL};text-align:{side}">{name}</th>'
+            for name, side in (("line", "right"), ("active of 32", "right"), ("source and cost", "left"))
         )
         return (
             f'{summary}<div style="overflow-x:auto"><table style="border-collapse:collapse">'
@@ -124,14 +124,18 @@ class Report:
         )
 
     def _html_row(self, number: int, text: str) -> str:
+        """Return a line of the source; what it costs stands below, so that neither pushes the other away."""
         notes = self.notes(number)
-        said = "<br>".join(_html_note(note) for note in notes)
         wrong = any(note.is_wrong for note in notes)
         edge = f"border-left:4px solid {PINK if wrong else 'transparent'}"
-        code = f'<code style="white-space:pre">{html.escape(text)}</code>'
-        cells = (str(number), self.active(number), code, said)
-        first = f'<td style="{_CELL};{edge}">{cells[0]}</td>'
-        return f"<tr>{first}" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells[1:]) + "</tr>"
+        indent = f"padding-left:{_indent(text)}ch;white-space:normal;font-size:92%"
+        said = "".join(f'<div style="{indent}">{_html_note(note)}</div>' for note in notes)
+        code = f'<code style="white-space:pre;background:none;padding:0">{html.escape(text)}</code>'
+        return (
+            f'<tr><td style="{_CELL};{edge};text-align:right">{number}</td>'
+            f'<td style="{_CELL};text-align:right">{self.active(number)}</td>'
+            f'<td style="{_CELL};text-align:left">{code}{said}</td></tr>'
+        )
 
 
 def _html_note(note: Note) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from kernel_examples import SCALE, SCALED, TURN, TURNED
 
 from course_lib.grading.counts import MOST_HAZARDS, MOST_ROWS, NoCounts, counts_of, plain_counts
 from course_lib.grading.judge import judge
-from course_lib.grading.kernel import tracer, wire
+from course_lib.grading.kernel import outside, tracer, wire
 from course_lib.grading.kernel.outside import Sandboxed
 from course_lib.grading.kernel.process import GraderFault, Stopped
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
@@ -165,6 +166,21 @@ def test_the_second_process_compiles_nothing(monkeypatch):
         made.append(runner.kernel_seconds)
     assert any(name.endswith(".nbc") for name in kept)
     assert made[1] < made[0] / 2
+
+
+def test_the_time_for_it_is_given_back(monkeypatch):
+    real = outside.make_ready
+
+    def slowly(*process, **how):
+        time.sleep(1.5)
+        real(*process, **how)
+
+    monkeypatch.setattr(outside, "make_ready", slowly)
+    code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
+    with Sandboxed(code, SAFE) as runner:
+        end = runner._deadline
+        judge(SCALE, runner, code.text, 9)
+        assert runner._deadline >= end + 1.5
 
 
 def test_a_tracer_that_does_not_start_is_nobodys_fault():

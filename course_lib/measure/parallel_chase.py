@@ -1,0 +1,127 @@
+"""How many reads from far away one core keeps in flight: several pointer chases at once.
+
+    found = measure()
+    found.most, found.table()
+
+One chase (`measure.latency`) waits for every read. Several that know nothing of each other wait together:
+while one number is on its way, the core asks for that of the next chase. By Little's law (Little 1961) reads
+in flight = reads per second x latency. A core has a fixed number of places for reads that have missed L1
+(line fill buffers, or MSHRs); once they are taken more chases do not help.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from course_lib.measure import hardware, latency
+from course_lib.measure.clocks import HAS_THREAD_CLOCK
+from course_lib.measure.jit import compiled
+from course_lib.measure.table import Table, digits
+
+CHASES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32)
+BEYOND_L2 = 16  # times the size of L2, the last cache that a core has for itself
+SMALLEST, LARGEST = 2**24, 2**26  # bytes of the working set
+PASSES = 4
+WARM_UPS = 64  # passes before, of all chases at once: only then does the last cache keep what comes again
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """Nanoseconds a read, the shortest of several samples, against the number of chases at once."""
+
+    chases: tuple[int, ...]
+    nanoseconds: tuple[float, ...]
+    size_bytes: int  # of the working set
+
+    @property
+    def latency_ns(self) -> float:
+        """Nanoseconds a read takes: the least that a chase needed for a step, whatever ran beside it."""
+        return min(count * ns for count, ns in zip(self.chases, self.nanoseconds, strict=True))
+
+    @property
+    def in_flight(self) -> tuple[float, ...]:
+        """Reads in flight for each number of chases, by Little's law."""
+        return tuple(self.latency_ns / ns for ns in self.nanoseconds)
+
+    @property
+    def most(self) -> float:
+        """The most reads that were in flight."""
+        return max(self.in_flight)
+
+    @property
+    def gbps(self) -> tuple[float, ...]:
+        """GB/s for each number of chases, counting a line of 64 bytes a read."""
+        return tuple(64 / ns for ns in self.nanoseconds)
+
+    def table(self) -> Table:
+        """Return a row for each number of chases."""
+        rows = tuple(
+            (str(count), digits(ns), digits(flying), digits(gbps))
+            for count, ns, flying, gbps in zip(
+                self.chases, self.nanoseconds, self.in_flight, self.gbps, strict=True
+            )
+        )
+        columns = ("chases at once", "ns a read", "reads in flight", "GB/s of lines")
+        return Table(columns, rows, f"One core keeps up to {digits(self.most, 2)} reads in flight")
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:
+    """Return what one core of this machine keeps in flight: about a second.
+
+    `chases`: rising numbers that begin with 1. They share one random cycle through
+    the cache lines of a working set beyond L2, from starts that lie evenly along it: in a pass every line is
+    read once, whatever the number of chases. Raises ValueError for other numbers.
+    """
+    counts = [int(count) for count in chases]
+    if not counts or counts[0] != 1 or counts != sorted(set(counts)):
+        raise ValueError(f"chases is {chases!r}, but it must be rising whole numbers that begin with 1.")
+    caches = hardware.caches()
+    size = working_set(caches)
+    line = max([cache.line_bytes for cache in caches], default=64)
+    memory, _ = latency.allocate(size, "system")
+    stride, lines = line // latency.WORD, size // line
+    order = np.random.default_rng(seed).permutation(lines).astype(np.uint64) * np.uint64(stride)
+    memory[order] = np.roll(order, -1)  # one cycle, in this order
+    for _ in range(WARM_UPS):
+        _pass_s(memory, order, counts[-1])
+    return InFlight(tuple(counts), tuple(_nanoseconds(memory, order, count) for count in counts), size)
+
+
+def working_set(caches: Sequence[hardware.CacheLevel]) -> int:
+    """Return the bytes of the working set: beyond L2, and not so large that building it takes long."""
+    l2 = next((cache.size_bytes for cache in caches if cache.level == 2), 0)
+    return min(max(BEYOND_L2 * l2, SMALLEST), LARGEST)
+
+
+@compiled
+def walk(memory, places, steps):
+    """Move every place (uint64) `steps` steps through memory; chase by chase, so none waits for another."""
+    for _ in range(steps):
+        for chase in range(len(places)):
+            places[chase] = memory[places[chase]]
+
+
+def _nanoseconds(memory: np.ndarray, order: np.ndarray, count: int) -> float:
+    """Return nanoseconds a read: the shortest pass, as whatever else happens only makes it longer."""
+    return 1e9 * min(_pass_s(memory, order, count) for _ in range(PASSES)) / len(order)
+
+
+def _pass_s(memory: np.ndarray, order: np.ndarray, count: int) -> float:
+    """Return the seconds in which `count` chases together read every line once (a few are left over)."""
+    places = order[np.arange(count) * len(order) // count]
+    clock = time.thread_time if HAS_THREAD_CLOCK else time.perf_counter  # a core that waits for memory runs
+    start = clock()
+    walk(memory, places, len(order) // count)
+    return clock() - start

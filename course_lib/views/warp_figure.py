@@ -1,0 +1,234 @@
+"""What a warp scheduler does with its warps: who waits when, and how many warps hide a latency."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_lib import theme
+from course_lib.measure.bars import value_of
+from course_lib.measure.table import digits
+from course_lib.simulators.gpu.warp_result import POLICIES, STATES
+from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.measure.parallel_chase import InFlight
+    from course_lib.simulators.gpu.warp_result import Result
+    from course_lib.simulators.gpu.warp_scheduler import Curve
+
+#: Colour, height and hatch of each state ("finished" is left empty); heights tell them apart without colour.
+LOOKS = {
+    "selected": (PINK, 0.86, ""),
+    "not selected": ("#ffc2df", 0.6, ""),
+    "wait": ("#c9b6dd", 0.34, ""),
+    "short scoreboard": ("#b583e0", 0.34, "////"),
+    "long scoreboard": (VIOLET, 0.16, ""),
+}
+SHOWN = 600  # cycles that a picture can hold
+
+
+def warps(results: Result | Mapping[str, Result], cycles: int = 160, title: str | None = None) -> Picture:
+    """Draw what each warp does in each of the first `cycles` cycles, a row per warp.
+
+    results: what `warp_scheduler.simulate` returned, or several by name, drawn below each other. Raises
+    ValueError for none, or for more cycles than a picture holds.
+    """
+    named = dict(results) if isinstance(results, Mapping) else {"": results}
+    if not named:
+        raise ValueError("There is nothing to draw: give what warp_scheduler.simulate returned.")
+    if not 1 <= cycles <= SHOWN:
+        raise ValueError(f"cycles is {cycles}, but a picture holds 1 to {SHOWN}.")
+    said = title or _finding(named)
+    rows = sum(result.warps for result in named.values())
+    with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
+        heights = [result.warps + 1 for result in named.values()]
+        every = fig.subplots(
+            len(named), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for axes, (name, result) in zip(every[:, 0], named.items(), strict=True):
+            _draw(axes, result, cycles)
+            axes.set_title(_subtitle(name, result), fontsize=10.5)
+        every[-1, 0].set_xlabel("cycle")
+        every[0, 0].set_xlim(0, cycles)
+        _legend(fig, named.values(), cycles)
+        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        return Picture.of(fig, _alt(said, named, cycles))
+
+
+def _draw(axes: Axes, result: Result, cycles: int) -> None:
+    for warp, states in enumerate(result.timeline[:, :cycles]):
+        edges = np.flatnonzero(np.diff(states)) + 1
+        for start, stop in zip([0, *edges], [*edges, len(states)], strict=True):
+            look = LOOKS.get(STATES[states[start]])
+            if look is None:
+                continue
+            colour, height, hatch = look
+            axes.broken_barh(
+                [(start, stop - start)],
+                (warp - height / 2, height),
+                facecolors=colour,
+                hatch=hatch,
+                edgecolor=PAPER,
+                linewidth=0.3,
+            )
+    axes.set_ylim(result.warps - 0.4, -0.6)
+    axes.set_yticks(range(result.warps), [f"warp {n}" for n in range(result.warps)], fontsize=8.5)
+    axes.grid(visible=False)
+
+
+def _legend(fig: Any, results: Any, cycles: int) -> None:
+    from matplotlib.patches import Patch
+
+    seen = {STATES[state] for result in results for state in np.unique(result.timeline[:, :cycles])}
+    words = {
+        "selected": "issues an instruction",
+        "not selected": "could, another was taken",
+        "wait": "waits for arithmetic",
+        "short scoreboard": "waits for shared memory",
+        "long scoreboard": "waits for global memory",
+    }
+    patches = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=PAPER, label=words[state])
+        for state, (colour, _, hatch) in LOOKS.items()
+        if state in seen
+    ]
+    fig.legend(handles=patches, loc="outside lower center", ncols=3, fontsize=9)
+
+
+def _subtitle(name: str, result: Result) -> str:
+    used = f"{result.warps} warp{'s' * (result.warps > 1)}: {digits(100 * result.utilisation, 2)} % of the "
+    return f"{name}{': ' if name else ''}{used}issue slots used"
+
+
+def _finding(named: Mapping[str, Result]) -> str:
+    used = [100 * result.utilisation for result in named.values()]
+    if len(used) == 1:
+        return f"The scheduler issues an instruction in {digits(used[0], 2)} % of the cycles"
+    return (
+        f"From {digits(min(used), 2)} to {digits(max(used), 2)} % of the issue slots, with the same latencies"
+    )
+
+
+def _alt(said: str, named: Mapping[str, Result], cycles: int) -> str:
+    parts = []
+    for name, result in named.items():
+        shares = ", ".join(
+            f"{state} {100 * result.share(state):.0f} %" for state in STATES if result.share(state) > 0
+        )
+        parts.append(f"{_subtitle(name, result)} ({shares})")
+    return f"The states of warps in the first {cycles} cycles, a row per warp. {said}. {'; '.join(parts)}."
+
+
+# -- against the number of warps ---------------------------------------------------------------------------
+
+
+def latency_hiding(
+    curves: Curve | Mapping[str, Curve],
+    measured: Mapping[str, Mapping[float, float]] | None = None,
+    guess: Any = None,
+    title: str | None = None,
+) -> Picture:
+    """Draw simulated issue-slot utilisation against warps per scheduler, with the bounds of Little's law.
+
+    curves: what `warp_scheduler.occupancy_curve` returned, one or several by name. measured: for a name the
+    measured utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed
+    number of warps (a number, an object with a `.value`, or None). Raises ValueError for no curve.
+    """
+    named = dict(curves) if isinstance(curves, Mapping) else {"simulated": curves}
+    if not named:
+        raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
+    first = next(iter(named.values()))
+    said = title or _hidden(first)
+    with theme.figure(8.2, 4.6) as fig:
+        axes = fig.subplots()
+        for number, (name, curve) in enumerate(named.items()):
+            colour, marker, _ = SERIES[number % len(SERIES)]
+            axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
+            label = f"{name}, {POLICIES[curve.policy]}"
+            axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=label)
+        axes.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="at most, by Little's law")
+        _measured(axes, measured or {}, len(named))
+        guessed = value_of(guess)
+        if guessed is not None:
+            axes.axvline(guessed, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
+            axes.annotate(
+                f"your guess: {guessed:g}",
+                (guessed, 3),
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=9.5,
+            )
+        most = max(max(curve.warps) for curve in named.values())
+        axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used")
+        axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+        axes.set_title(textwrap.fill(said, 68))
+        return Picture.of(fig, _curve_alt(said, named, measured or {}))
+
+
+def _hidden(curve: Curve) -> str:
+    if curve.knee <= max(curve.warps):
+        return f"From {digits(curve.knee, 2)} warps on the latency is hidden"
+    used = digits(100 * curve.simulated[-1], 2)
+    return f"{curve.warps[-1]} warps use {used} % of the issue slots: {digits(curve.knee, 2)} would be needed"
+
+
+def _measured(axes: Axes, measured: Mapping[str, Mapping[float, float]], used: int) -> None:
+    for number, (name, points) in enumerate(measured.items(), used):
+        colour, marker, _ = SERIES[number % len(SERIES)]
+        axes.plot(
+            list(points),
+            _percent(points.values()),
+            marker,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            markeredgewidth=1.6,
+            markersize=8,
+            label=name,
+        )
+
+
+def _percent(shares: Any) -> list[float]:
+    return [100 * share for share in shares]
+
+
+def _curve_alt(said: str, named: Mapping[str, Curve], measured: Mapping[str, Mapping[float, float]]) -> str:
+    parts = [
+        f"{name}: "
+        + ", ".join(
+            f"{warps} {100 * share:.0f} %" for warps, share in zip(curve.warps, curve.simulated, strict=True)
+        )
+        + f", knee at {digits(curve.knee, 2)}"
+        for name, curve in named.items()
+    ]
+    parts += [
+        f"{name}: " + ", ".join(f"{warps:g} {100 * share:.0f} %" for warps, share in points.items())
+        for name, points in measured.items()
+    ]
+    return f"Issue-slot utilisation against warps per scheduler. {said}. {'; '.join(parts)}."
+
+
+# -- the same law on a CPU ---------------------------------------------------------------------------------
+
+
+def in_flight(found: InFlight, title: str | None = None) -> Picture:
+    """Draw how many reads a CPU core keeps in flight, against the number of independent chases."""
+    said = title or f"One core keeps up to {digits(found.most, 2)} reads in flight, then more chases wait"
+    with theme.figure(8.0, 4.2) as fig:
+        axes = fig.subplots()
+        axes.plot(found.chases, found.chases, color=GREY, linestyle=":", label="every chase has one")
+        axes.plot(found.chases, found.in_flight, "o-", color=PINK, markersize=6, label="measured")
+        top = max(found.most, 4)
+        axes.set(xlabel="independent chases at once", ylabel="reads in flight (rate x latency)")
+        axes.set(xlim=(0, found.chases[-1] * 1.03), ylim=(0, 1.35 * top))
+        axes.legend(loc="lower right")
+        axes.set_title(textwrap.fill(said, 68))
+        points = ", ".join(
+            f"{count}: {digits(flying)}" for count, flying in zip(found.chases, found.in_flight, strict=True)
+        )
+        return Picture.of(fig, f"Reads in flight against independent pointer chases. {said}. {points}.")

@@ -1,0 +1,264 @@
+"""What the CUDA rungs are compiled to, as it is shipped: of the present text, and what the compiler says."""
+
+import copy
+import importlib.util
+import json
+from argparse import ArgumentParser
+from dataclasses import replace
+
+import pytest
+
+from course_lib.circles import cuda_1d, cuda_tiled, cuda_vectorised
+from course_lib.commands import record, record_code
+from course_lib.measure import code_listing, machine, ptx
+from course_lib.measure.code_listing import Line, MalformedListing
+from course_lib.measure.kernel_fingerprint import fingerprint
+
+SUBJECTS = list(record_code.subjects())
+CASES = [
+    pytest.param(subject, cc, id=f"{subject.rung} cc {cc[0]}.{cc[1]}")
+    for subject in SUBJECTS
+    for cc in record_code.ARCHITECTURES
+]
+needs_cubin = pytest.mark.skipif(bool(machine.missing("cubin")), reason=machine.missing("cubin") or "")
+
+
+def test_every_cuda_rung_is_a_subject():
+    assert [subject.rung for subject in SUBJECTS] == [
+        "cuda-naive",
+        "cuda-coalesced",
+        "cuda-tiled",
+        "cuda-1d",
+        "cuda-2d",
+        "cuda-vectorised",
+        "cuda-warptiled",
+    ]
+    assert [subject.threads for subject in SUBJECTS] == [1024, 1024, 1024, 512, 256, 256, 256]
+
+
+@pytest.mark.parametrize(("subject", "cc"), CASES)
+def test_a_listing_of_the_present_text_is_shipped(subject, cc):
+    found = code_listing.find(subject.kernel, cc)
+    assert found, f"{subject.rung} was changed: run `python -m course_lib record --code` with .[cubin]"
+    assert (found.rung, found.tile, found.threads) == (subject.rung, subject.tile, subject.threads)
+    assert found.spilled_bytes == found.stack_bytes == 0 and 16 <= found.registers <= 128
+    assert found.kinds["FMA"] >= 4 and sum(line.kind == "FMA" for line in found.ptx) >= 4
+    assert "not here" in found.origin and found.versions["nvidia-nvvm"] in found.origin
+
+
+def test_no_file_is_left_over():
+    assert len(code_listing.shipped()) == len(CASES)
+
+
+@needs_cubin
+@pytest.mark.parametrize(("subject", "cc"), CASES)
+def test_the_same_compiler_makes_the_same(subject, cc):
+    shipped = code_listing.find(subject.kernel, cc)
+    fresh = record_code.compiled(subject, cc)
+    if fresh.versions != shipped.versions:
+        pytest.skip(f"compiled with {dict(shipped.versions)}, here is {dict(fresh.versions)}")
+    assert replace(fresh, when=shipped.when, commit=shipped.commit) == shipped
+
+
+def test_instructions_stand_at_their_lines():
+    listing = code_listing.find(cuda_tiled.tiled, (9, 0))
+    import inspect
+
+    lines = inspect.getsource(cuda_tiled.tiled.py_func).splitlines()
+    at = {
+        kind: {lines[line.source].strip() for line in listing.loop if line.kind == kind}
+        for kind in listing.kinds
+    }
+    assert at["FMA"] == at["shared load"] == {"total += a[row, k] * b[k, column]"}
+    assert {text.partition("  #")[0] for text in at["barrier"]} == {"cuda.syncthreads()"}
+    assert all(" = element(" in text for text in at["global load"])
+    assert listing.kinds == {
+        **dict.fromkeys(("global load", "shared store", "barrier"), 2),
+        "FMA": 32,
+        "shared load": 40,  # 32 of b, and 8 of four numbers each of a
+        "index": listing.kinds["index"],
+        "control": listing.kinds["control"],
+    }
+    assert listing.fma_share == 32 / len(listing.loop)
+
+
+# -- the fingerprint ---------------------------------------------------------------------------------------
+
+MODULE = """
+from numba import cuda, float32
+
+SIDE = 32
+
+
+@cuda.jit(device=True)
+def twice(x):
+    return 2 * x
+
+
+@cuda.jit
+def scale(X):
+    i = cuda.threadIdx.x
+    if i < SIDE:
+        X[i] = twice(X[i])
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_another"),
+    [
+        ("", "", False),
+        ("SIDE = 32", "SIDE = 64", True),
+        ("return 2 * x", "return 3 * x", True),
+        ("i < SIDE", "i <= SIDE", True),
+        ("@cuda.jit\n", "@cuda.jit(fastmath=True)\n", True),
+        ("\nSIDE", "\n\n# further down\nSIDE", False),
+    ],
+    ids=["the same", "a constant", "what it calls", "its text", "an option", "another place"],
+)
+def test_what_a_kernel_is_made_of_is_in_its_fingerprint(old, new, is_another, tmp_path):
+    made = []
+    for name, text in (("before", MODULE), ("after", MODULE.replace(old, new))):
+        file = tmp_path / f"{name}.py"
+        file.write_text(text)
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        made.append(fingerprint(module.scale))
+    assert (made[0] != made[1]) == is_another
+
+
+def test_another_tile_and_narrow_rows_are_other_kernels():
+    first, second = cuda_1d.TILES[:2]
+    assert fingerprint(cuda_1d.kernel(first)) != fingerprint(cuda_1d.kernel(second))
+    tile = cuda_vectorised.TILES[0]
+    assert fingerprint(cuda_vectorised.kernel(tile)) != fingerprint(cuda_vectorised.kernel(tile, wide=False))
+    assert code_listing.find(cuda_1d.kernel(second), (9, 0)) is None
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def content():
+    (one, _) = code_listing.read(code_listing.FOLDER / "cuda-naive.json")
+    return {"kind": "code", "format": 1, "listings": [copy.deepcopy(one.data())]}
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    listings = code_listing.read(code_listing.FOLDER / "cuda-2d.json")
+    assert code_listing.read(code_listing.write(listings, tmp_path / "new")) == listings
+    assert (tmp_path / "new/cuda-2d.json").read_text() == (code_listing.FOLDER / "cuda-2d.json").read_text()
+
+
+def test_files_are_small():
+    assert sum(path.stat().st_size for path in code_listing.FOLDER.glob("*.json")) < 300_000
+
+
+BAD = {
+    "another kind": (lambda c: c.update(kind="gpu"), "does not say 'kind': 'code'"),
+    "no listings": (lambda c: c.pop("listings"), "'listings' is missing"),
+    "no registers": (lambda c: c["listings"][0].pop("registers"), "'registers' is missing"),
+    "half a register": (lambda c: c["listings"][0].update(registers=0.5), "'registers' is 0.5"),
+    "no commit": (lambda c: c["listings"][0].update(commit="main"), "no full git commit"),
+    "no loop": (lambda c: c["listings"][0].update(loop=[]), "'loop' or 'when' is empty"),
+    "a broken line": (lambda c: c["listings"][0].update(loop=["x\tFFMA R1, R2, R3, R4"]), "'x'"),
+    "versions missing": (lambda c: c["listings"][0].update(versions={}), "'numba-cuda' is missing"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_malformed_file_is_refused_in_a_sentence(case, tmp_path):
+    spoil, words = BAD[case]
+    given = content()
+    spoil(given)
+    (tmp_path / "odd.json").write_text(json.dumps(given))
+    with pytest.raises(MalformedListing) as caught:
+        code_listing.shipped(tmp_path)
+    message = str(caught.value)
+    assert message.startswith("odd.json is no listing: ") and words in message
+    assert "\n" not in message and message.endswith(".")
+
+
+def test_what_is_not_json_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "half.json").write_text("{")
+    with pytest.raises(MalformedListing, match=r"half\.json is no listing: it is not JSON"):
+        code_listing.shipped(tmp_path)
+
+
+# -- PTX ---------------------------------------------------------------------------------------------------
+
+PTX = """
+.visible .entry kernel(
+	.param .u64 kernel_param_0
+)
+{
+	.reg .pred 	%p<7>;
+	.loc	1 30 1
+	mov.u32 	%r1, %tid.x;
+$L__BB0_1:
+	.loc	1 33 1
+	bar.sync 	0;
+
+$L__BB0_2:
+	.loc	1 34 1
+	ld.shared.v4.f32 	{%f1, %f2, %f3, %f4}, [%rd1];
+	@%p2 bra 	$L__BB0_3;
+	fma.rn.f32 	%f5, %f1, %f2, %f5;
+$L__BB0_3:
+	.loc	1 35 9
+	add.s64 	%rd1, %rd1, 16;
+	@%p1 bra 	$L__BB0_2;
+	@!%p3 bra.uni 	$L__BB0_1;
+$L__BB0_4:
+	st.local.f32 	[%rd4], %f5;
+	@%p1 bra 	$L__BB0_4;
+	ret;
+}
+"""
+
+
+def test_the_loop_of_ptx_is_the_innermost_one_that_computes():
+    found = ptx.hot_loop(PTX)
+    assert found == [
+        (34, "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]"),
+        (34, "@%p2 bra $L__BB0_3"),
+        (34, "fma.rn.f32 %f5, %f1, %f2, %f5"),
+        (35, "add.s64 %rd1, %rd1, 16"),
+        (35, "@%p1 bra $L__BB0_2"),
+    ]
+    assert [ptx.kind(text) for _, text in found] == ["shared load", "control", "FMA", "index", "control"]
+    assert ptx.kind("@%p1 st.local.f32 [%rd4], %f5") == "local memory"
+    assert ptx.hot_loop(PTX.replace("fma.rn", "add.rn")) == []
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def command(*options):
+    parser = ArgumentParser()
+    record.add_arguments(parser)
+    return record.run(parser.parse_args([*options, "--commit", "0" * 40]))
+
+
+def test_without_the_compiler_it_is_one_sentence(capsys, monkeypatch):
+    monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
+    assert command("--code") == 2
+    assert capsys.readouterr().out == "record: No cubin here.\n"
+
+
+def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+    monkeypatch.setattr(record_code, "compiled", lambda subject, cc: code_listing.find(subject.kernel, cc))
+    assert command("--code", "--folder", str(tmp_path)) == 0
+    written = code_listing.shipped(tmp_path)
+    assert len(written) == len(CASES) and {one.commit for one in written} == {"0" * 40}
+    assert "cuda-naive" in capsys.readouterr().out
+    (tmp_path / "file").write_text("")
+    assert command("--code", "--folder", str(tmp_path / "file")) == 1
+    assert "see --folder" in capsys.readouterr().out
+
+
+def test_kinds_of_a_file_are_those_of_the_text_not_of_the_file():
+    (one,) = code_listing.restore(
+        {**content(), "listings": [{**content()["listings"][0], "loop": ["3\t@P1 STL [R1], R4"]}]}
+    )
+    assert one.loop == (Line("@P1 STL [R1], R4", "local memory", 3),)

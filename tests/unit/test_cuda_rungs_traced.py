@@ -1,0 +1,231 @@
+"""Every CUDA rung of the ladder in the tracer: right for any shape, no hazard, and the counts it claims.
+
+The counts are derived here from the tile, never from a run. A warp's request for 32 numbers that lie side by
+side is 4 sectors of 32 bytes, or one wavefront of the 32 banks of shared memory. The tracer counts accesses
+as the source has them: four numbers a thread are four requests, which a GPU joins into one of 16 bytes.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from course_lib import ladder
+from course_lib.circles.cuda_tuning import Tile
+from course_lib.simulators.gpu import trace
+
+SQUARE = Tile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
+ONE_KERNEL = {"cuda-naive": "naive", "cuda-coalesced": "coalesced", "cuda-tiled": "tiled"}
+WIDE = ("cuda-vectorised", "cuda-warptiled")  # these are compiled twice, for rows of 16 bytes and for others
+RUNGS = [entry.id for entry in ladder.LADDER if entry.id.startswith("cuda-")]
+GUARD = 64  # numbers before and after C that nobody may write
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A kernel with the tile it was made for."""
+
+    rung: str
+    kernel: Any
+    tile: Tile
+    wide: bool | None = None  # None: the rung makes no difference
+
+    def __str__(self) -> str:
+        width = {None: "", True: " wide", False: " narrow"}[self.wide]
+        return f"{self.rung} {self.tile}{width}"
+
+
+def kernels():
+    for id in RUNGS:
+        module = ladder.rung(id).module()
+        if id in ONE_KERNEL:
+            yield Launched(id, getattr(module, ONE_KERNEL[id]), SQUARE)
+        for tile in getattr(module, "TILES", ()):
+            for wide in (True, False) if id in WIDE else (None,):
+                options = {} if wide is None else {"wide": wide}
+                yield Launched(id, module.kernel(tile, **options), tile, wide)
+
+
+KERNELS = list(kernels())
+OF_RUNG = {id: [one for one in KERNELS if one.rung == id] for id in RUNGS}
+
+
+def traced(one, M, K, N, seed=0, **options):
+    """Return the trace, C with its surroundings, and A and B as they were before."""
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((M, K)).astype(np.float32)
+    B = random.standard_normal((K, N)).astype(np.float32)
+    memory = np.full(GUARD + M * N + GUARD, np.nan, np.float32)
+    C = memory[GUARD : GUARD + M * N].reshape(M, N)
+    grid = (-(-N // one.tile.BN), -(-M // one.tile.BM))
+    block = (32, 32) if one.tile is SQUARE else one.tile.threads
+    A_given, B_given = A.copy(), B.copy()
+    seen = trace(one.kernel, grid, block, A_given, B_given, C, progress=False, **options)
+    assert np.array_equal(A, A_given) and np.array_equal(B, B_given), "an operand was written"
+    return seen, memory, C, A, B
+
+
+def assert_right(memory, C, A, B):
+    """|C - exact| <= 2 K u |A||B|, twice the bound of a float32 sum of K products (Higham 2002, 3.5)."""
+    exact = A.astype(np.float64) @ B
+    bound = 2 * A.shape[1] * 2.0**-24 * (np.abs(A).astype(np.float64) @ np.abs(B))
+    assert (np.abs(C - exact) <= bound).all()  # NaN, where nothing was written, is not below anything
+    assert np.isnan(memory[:GUARD]).all() and np.isnan(memory[-GUARD:]).all(), "written outside of C"
+
+
+def shapes(one):
+    """Return shapes for a kernel: one element, within a tile, primes, whole tiles, tiles that stick out."""
+    t = one.tile
+    if one.wide:  # K and N multiples of four
+        return [(1, 4, 4), (3, 8, 12), (31, 20, 36), (t.BM, 2 * t.BK, t.BN), (t.BM + 5, t.BK + 4, t.BN + 4)]
+    return [(1, 1, 1), (3, 5, 7), (31, 19, 37), (t.BM, 2 * t.BK, t.BN), (t.BM + 5, t.BK + 3, t.BN + 1)]
+
+
+def test_every_cuda_rung_is_here_with_two_tiles_or_its_only_kernel():
+    assert len(RUNGS) == 7
+    for id, launched in OF_RUNG.items():
+        assert len(launched) == 1 if id in ONE_KERNEL else len({one.tile for one in launched}) >= 2
+        assert {one.wide for one in launched} == ({True, False} if id in WIDE else {None})
+
+
+@pytest.mark.parametrize("one", KERNELS, ids=str)
+def test_right_for_any_shape_and_without_a_hazard(one):
+    for M, K, N in shapes(one):
+        seen, *result = traced(one, M, K, N)
+        assert_right(*result)
+        assert seen.hazards == []
+
+
+# -- counts ------------------------------------------------------------------------------------------------
+
+
+def counts(seen):
+    """Return {(array, kind): (requests, sectors or wavefronts)} over all lines."""
+    total = defaultdict(lambda: [0, 0])
+    for row in seen.global_accesses:
+        total[row.array, row.kind][0] += row.requests
+        total[row.array, row.kind][1] += row.sectors
+    for row in seen.shared_accesses:
+        total[row.array, row.kind][0] += row.requests
+        total[row.array, row.kind][1] += row.wavefronts
+    return {key: tuple(value) for key, value in total.items()}
+
+
+def per_request(expected):
+    """Return expected {key: (requests, cost of each)} with the cost of all."""
+    return {key: (requests, requests * each) for key, (requests, each) in expected.items()}
+
+
+def whole(one):
+    """Return a shape of four whole tiles, M and N, and two steps along k."""
+    return 2 * one.tile.BM, 2 * one.tile.BK, 2 * one.tile.BN
+
+
+def without_tiles(M, K, N, a, b, c):
+    """Every thread walks along k: sectors that a request of A, B, C takes."""
+    warps = M * N // 32
+    return {("A", "load"): (warps * K, a), ("B", "load"): (warps * K, b), ("C", "store"): (warps, c)}
+
+
+def by_tiles(one, shape, fetch, store_c, a, b, **stores):
+    """What every tiled rung does: (requests, cost of each) from the tile and the costs of one request.
+
+    `fetch`: sectors of a request of A and B; `a`, `b`: wavefronts of a read; `store_a`, `store_b`: of a
+    write; `turns`: steps along k that write to shared memory, if not K / BK.
+    """
+    t, (M, K, N) = one.tile, shape
+    steps, blocks, warps = K // t.BK, (M // t.BM) * (N // t.BN), t.threads // 32
+    turns = stores.get("turns", steps)
+    return {
+        ("A", "load"): (blocks * steps * t.BM * t.BK // 32, fetch),
+        ("B", "load"): (blocks * steps * t.BK * t.BN // 32, fetch),
+        ("C", "store"): (M * N // 32, store_c),
+        ("a", "store"): (blocks * turns * t.BM * t.BK // 32, stores.get("store_a", 1)),
+        ("b", "store"): (blocks * turns * t.BK * t.BN // 32, stores.get("store_b", 1)),
+        ("a", "load"): (blocks * warps * K * t.TM, a),
+        ("b", "load"): (blocks * warps * K * t.TN, b),
+    }
+
+
+def expected(one, shape):
+    """Return what the rung's docstring claims, as numbers."""
+    t = one.tile
+    if one.rung == "cuda-naive":  # lanes: 32 rows of A and C, each in another sector; one number of B
+        return without_tiles(*shape, a=32, b=1, c=32)
+    if one.rung == "cuda-coalesced":
+        return without_tiles(*shape, a=1, b=4, c=4)
+    if one.rung == "cuda-tiled":  # a row of 32 lanes reads one number of a, and a row of b
+        return by_tiles(one, shape, fetch=4, store_c=4, a=1, b=1)
+    if one.rung == "cuda-1d":  # BK = 8: four rows of A, a sector each; BK = 16: two rows, two sectors each
+        return by_tiles(one, shape, fetch=4, store_c=4, a=1, b=1)
+    lanes = t.BN // t.TN  # that lie side by side in C
+    columns = min(32, lanes) * t.TN // 32  # numbers of b that lie in one bank, of those that a warp wants
+    apart = 32 // max(1, 8 // t.TN)  # sectors of C: TN numbers from a lane to the next, 8 to a sector
+    if one.rung == "cuda-2d":  # the 32 / lanes rows of a lie TM * BK numbers apart: all in one bank
+        return by_tiles(one, shape, fetch=4, store_c=apart, a=32 // lanes, b=columns)
+    if one.rung == "cuda-vectorised":
+        # Lanes fetch four numbers 16 bytes apart: two lanes a sector. A is written transposed: BK / 4 lanes
+        # of a row write to rows of a that lie BM numbers apart, in one bank. b: 32 lanes, 4 numbers apart.
+        return by_tiles(one, shape, fetch=16, store_c=apart, a=1, b=columns, store_a=t.BK // 4, store_b=4)
+    # cuda-warptiled: 8 columns of lanes, 4 numbers apart, 4 rows; one turn more writes (zeros) than computes
+    turns = shape[1] // t.BK + 1
+    return by_tiles(one, shape, fetch=16, store_c=16, a=1, b=1, store_a=1, store_b=4, turns=turns)
+
+
+@pytest.mark.parametrize("one", KERNELS, ids=str)
+def test_the_counts_are_those_of_the_docstring(one):
+    shape = whole(one)
+    seen, *_ = traced(one, *shape, races=False)
+    assert counts(seen) == per_request(expected(one, shape))
+    M, K, N = shape
+    assert seen.flops == 2 * M * K * N
+
+
+def reads_per_fma(one):
+    seen, *_ = traced(one, *whole(one), races=False)
+    loads = sum(row.accesses for row in seen.shared_accesses if row.kind == "load")
+    return loads / (seen.flops / 2)
+
+
+def test_reads_of_shared_memory_for_an_fma():
+    """Two in cuda-tiled, 9 for 8 FMAs in cuda-1d, 16 for 64 from cuda-2d on."""
+    first = {id: OF_RUNG[id][0] for id in RUNGS}
+    assert reads_per_fma(first["cuda-tiled"]) == 2
+    assert reads_per_fma(first["cuda-1d"]) == 9 / 8
+    for id in ("cuda-2d", "cuda-vectorised", "cuda-warptiled"):
+        assert reads_per_fma(first[id]) == 16 / 64
+
+
+def test_tiled_reads_two_numbers_from_global_memory_for_32_fmas():
+    for id, each in (("cuda-coalesced", 2), ("cuda-tiled", 2 / 32)):
+        seen, *_ = traced(OF_RUNG[id][0], 64, 64, 64, races=False)
+        loads = sum(row.accesses for row in seen.global_accesses if row.kind == "load")
+        assert loads / (seen.flops / 2) == each
+
+
+@pytest.mark.parametrize("one", OF_RUNG["cuda-warptiled"], ids=str)
+def test_lanes_of_a_pair_want_the_same_numbers(one):
+    """What halves the turns of a 16-byte load: all lanes n and n ^ 1, or all n and n ^ 2, agree."""
+    t = one.tile
+    warps = t.threads // 32
+    seen, *_ = traced(one, t.BM, t.BK, t.BN, races=False, record=((0, 0), warps - 1))
+    reads = [step for step in seen.steps if step.kind == "load" and step.space == "shared"]
+    assert not seen.steps_cut and len(reads) == t.BK * (t.TM + t.TN)
+    for step in reads:
+        apart = {"a": 2, "b": 1}[step.array]
+        assert all(step.places[lane] == step.places[lane ^ apart] for lane in range(32))
+        assert len(set(step.places)) == {"a": 4, "b": 8}[step.array]
+
+
+def test_no_lane_beyond_the_edge_reads_or_writes():
+    """A product of one element takes one number of A, of B and of C, however large the tile is."""
+    for one in KERNELS:
+        seen, *_ = traced(one, 1, 4, 4)
+        taken = {(row.array, row.kind): 0 for row in seen.global_accesses}
+        for row in seen.global_accesses:
+            taken[row.array, row.kind] += row.accesses
+        of_threads = 4 * 4 if one.rung in ("cuda-naive", "cuda-coalesced") else None
+        loads = {"A": of_threads or 4, "B": of_threads or 16}
+        assert taken == {("A", "load"): loads["A"], ("B", "load"): loads["B"], ("C", "store"): 4}
