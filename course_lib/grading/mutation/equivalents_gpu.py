@@ -176,7 +176,7 @@ ENTRIES: tuple[Equivalent, ...] = (
     _of(
         "banks",
         "name",
-        "e and t differ by a multiple of 64, which has no remainder modulo 4.",
+        "The numbers e and t differ by a multiple of 64, which has no remainder modulo 4.",
         "tile[e + e // 32] = X[first + e // 4, e % 4]",
         ("e % 4", "t % 4"),
     ),
@@ -214,8 +214,8 @@ ENTRIES: tuple[Equivalent, ...] = (
         ("low, high = (float32(0), float32(0)) -> high, low = (float32(0), float32(0))",),
         "Both are 0.",
     ),
-    _of("register", "bounds", "s is 0 and 8 either way.", "for s in range(0, 16, 8):", ("16", "16 - 1")),
-    _of("register", "constant", "s is 0 and 8 either way.", "for s in range(0, 16, 8):", ("16", "15")),
+    _of("register", "bounds", "Either way s is 0 and 8.", "for s in range(0, 16, 8):", ("16", "16 - 1")),
+    _of("register", "constant", "Either way s is 0 and 8.", "for s in range(0, 16, 8):", ("16", "15")),
     _rounded("register", "for s in range(0, 16, 8):", "16"),
     *(
         _of(
