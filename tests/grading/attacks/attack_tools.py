@@ -54,14 +54,14 @@ class Attack:
 
     `answers` go into the answer cells, `before` and `after` are cells of its own, `edit` is the last change
     to the notebook and may give bytes, `place` puts them into the class's folder. `earns` are the points of
-    each task (0 for those not named); `flagged` says whether somebody has to look at it.
+    each task (0 for those not named); `flagged` says whether somebody has to look at it (None: chance decides).
     """
 
     name: str
     tries: str
     answers: dict[str, str] = field(default_factory=dict)
     earns: dict[str, float] = field(default_factory=dict)
-    flagged: bool = False
+    flagged: bool | None = False
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     edit: Callable[[Notebook], Notebook | bytes] | None = None

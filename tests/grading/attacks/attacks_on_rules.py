@@ -211,14 +211,17 @@ STASH = text("""
 
 
 #: Which sign pattern the judge's first call has follows from the seed; one of each pair gets past that call,
-#: and the "stash" that does keeps the point for being right.
+#: and the "stash" that does keeps the point for being right. It is slow: after the few calls that the time
+#: allows, its input may be looked at only when nothing is hidden there, one run in a hundred. It gains nothing.
 TRICKS = tuple(
-    Attack(f"{name}-{parity}", tries, {"01.faster": code.replace("PARITY", str(parity))}, earns, flagged=True)
-    for name, tries, code, parity, earns in (
-        ("lazy", "leaves out every other timed call", LAZY + FAST, 0, DOT),
-        ("lazy", "leaves out every other timed call", LAZY + FAST, 1, DOT),
-        ("stash", "keeps its last result inside its own input", STASH, 0, {"01.faster": 1}),
-        ("stash", "keeps its last result inside its own input", STASH, 1, {}),
+    Attack(
+        f"{name}-{parity}", tries, {"01.faster": code.replace("PARITY", str(parity))}, earns, flagged=flagged
+    )
+    for name, tries, code, parity, earns, flagged in (
+        ("lazy", "leaves out every other timed call", LAZY + FAST, 0, DOT, True),
+        ("lazy", "leaves out every other timed call", LAZY + FAST, 1, DOT, True),
+        ("stash", "keeps its last result inside its own input", STASH, 0, {"01.faster": 1}, None),
+        ("stash", "keeps its last result inside its own input", STASH, 1, {}, True),
     )
 )
 
