@@ -54,7 +54,7 @@ class Attack:
 
     `answers` go into the answer cells, `before` and `after` are cells of its own, `edit` is the last change
     to the notebook and may give bytes, `place` puts them into the class's folder. `earns` are the points of
-    each task (0 for those not named); `flagged` says whether somebody has to look at it (None: chance decides).
+    each task (0 for those not named); `flagged`: somebody has to look at it (None: chance decides).
     """
 
     name: str

@@ -212,7 +212,7 @@ STASH = text("""
 
 #: Which sign pattern the judge's first call has follows from the seed; one of each pair gets past that call,
 #: and the "stash" that does keeps the point for being right. It is slow: after the few calls that the time
-#: allows, its input may be looked at only when nothing is hidden there, one run in a hundred. It gains nothing.
+#: allows, its input may be looked at only when nothing is hidden there. It gains nothing either way.
 TRICKS = tuple(
     Attack(
         f"{name}-{parity}", tries, {"01.faster": code.replace("PARITY", str(parity))}, earns, flagged=flagged
