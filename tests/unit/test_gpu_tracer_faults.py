@@ -1,5 +1,6 @@
 """Kernels that are written to break the GPU tracer: each was once run wrong, counted wrong or not refused."""
 
+import importlib.util
 import inspect
 
 import numpy as np
@@ -545,3 +546,30 @@ def adds_atomically(x):
 def test_atomics_on_what_has_none_are_refused(dtype):
     with pytest.raises(NotTraceable, match="does not work on numbers of type"):
         trace(adds_atomically, 1, 32, np.zeros(1, dtype))
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [
+        "Z = Y",
+        "Z = True and Y",
+        "Z = False or Y",
+        "Z = cuda.selp(True, Y, X)",
+        "Z = Y if n > 0 else X",
+        "Z, W = Y, X",
+        "Z = same(True and Y)",
+    ],
+)
+def test_an_array_by_another_name_is_watched_too(alias, tmp_path):
+    file = tmp_path / "aliased.py"
+    file.write_text(
+        "from numba import cuda\n\n@cuda.jit(device=True)\ndef same(A):\n    return A\n\n"
+        f"@cuda.jit\ndef kernel(X, Y, n):\n    i = cuda.grid(1)\n    {alias}\n"
+        "    Z[i] = X[i]\n    X[i] = Z[n - 1 - i]\n"
+    )
+    spec = importlib.util.spec_from_file_location("aliased", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    X, Y = (np.zeros(64, np.float32) for _ in range(2))
+    found = trace(module.kernel, 1, 64, X, Y, 64, progress=False).hazards
+    assert {(one.kind, one.line) for one in found} == {("race", 12)}

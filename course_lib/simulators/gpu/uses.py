@@ -33,8 +33,10 @@ class Roots:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._note(target, node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
                 self._note(node.target, node.value)
+            elif isinstance(node, ast.For):
+                self._note(node.target, node.iter)
 
     def _note(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -53,13 +55,11 @@ class Roots:
             return found
         if isinstance(node, ast.Subscript):
             return self.of(node.value, seen)
-        if isinstance(node, ast.IfExp):
-            return self.of(node.body, seen) | self.of(node.orelse, seen)
-        if isinstance(node, ast.Tuple):
-            return set().union(*(self.of(element, seen) for element in node.elts))
         if isinstance(node, ast.Call) and not self._is_own(node.func):
             return {ANY}
-        return set()
+        # `X or Y`, `selp(c, X, Y)` and whatever else may be an array: one of those that stand in it
+        parts = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr | ast.keyword))
+        return set().union(*(self.of(part, seen) for part in parts))
 
 
 def of_parameters(functions: dict[str, Uses], entry: str) -> dict[str, set[str]]:
