@@ -42,9 +42,9 @@ class Published:
         """FLOP per byte of memory from which on arithmetic is the limit, not memory."""
         return self.peak_flops / self.bytes_per_s
 
-    def bytes_in_flight(self, latency_cycles: float) -> float:
+    def bytes_in_flight(self, latency_s: float) -> float:
         """Return the bytes that must be on their way all the time to use the whole bandwidth (Little)."""
-        return self.bytes_per_s * latency_cycles / self.clock_hz
+        return self.bytes_per_s * latency_s
 
 
 PUBLISHED = {
@@ -101,8 +101,10 @@ PUBLISHED = {
 def specifications(*names: str) -> Table:
     """Return published figures of these GPUs (None given: all), a column each.
 
-    Raises KeyError for a name that is not in PUBLISHED.
+    Raises ValueError for a name that is not in PUBLISHED.
     """
+    if unknown := [name for name in names if name not in PUBLISHED]:
+        raise ValueError(f"There is nothing about {unknown[0]!r}: known are {', '.join(PUBLISHED)}.")
     gpus = [PUBLISHED[name] for name in names or PUBLISHED]
     lines = {
         "multiprocessors (SMs)": [f"{gpu.sms}" for gpu in gpus],

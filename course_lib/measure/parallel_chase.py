@@ -1,4 +1,4 @@
-"""How many reads from far away one core keeps in flight: several pointer chases at once.
+"""How many reads that miss its caches one core keeps in flight: several pointer chases at once.
 
     found = measure()
     found.most, found.table()
@@ -20,22 +20,25 @@ import numpy as np
 from course_lib.measure import hardware, latency
 from course_lib.measure.clocks import HAS_THREAD_CLOCK
 from course_lib.measure.jit import compiled
+from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
 
 CHASES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32)
 BEYOND_L2 = 16  # times the size of L2, the last cache that a core has for itself
 SMALLEST, LARGEST = 2**24, 2**26  # bytes of the working set
-PASSES = 4
+ROUNDS = 5
 WARM_UPS = 64  # passes before, of all chases at once: only then does the last cache keep what comes again
 
 
 @dataclass(frozen=True)
 class InFlight:
-    """Nanoseconds a read, the shortest of several samples, against the number of chases at once."""
+    """Nanoseconds a read, the shortest of several passes, against the number of chases at once."""
 
     chases: tuple[int, ...]
     nanoseconds: tuple[float, ...]
     size_bytes: int  # of the working set
+    line_bytes: int = 64
+    level: str = "memory"  # what answers: the smallest cache that holds the working set
 
     @property
     def latency_ns(self) -> float:
@@ -43,30 +46,29 @@ class InFlight:
         return min(count * ns for count, ns in zip(self.chases, self.nanoseconds, strict=True))
 
     @property
-    def in_flight(self) -> tuple[float, ...]:
-        """Reads in flight for each number of chases, by Little's law."""
-        return tuple(self.latency_ns / ns for ns in self.nanoseconds)
-
-    @property
     def most(self) -> float:
-        """The most reads that were in flight."""
-        return max(self.in_flight)
+        """The most reads in flight, by Little's law: the highest rate x the latency."""
+        return self.latency_ns / min(self.nanoseconds)
 
     @property
     def gbps(self) -> tuple[float, ...]:
-        """GB/s for each number of chases, counting a line of 64 bytes a read."""
-        return tuple(64 / ns for ns in self.nanoseconds)
+        """GB/s for each number of chases, counting a line for a read."""
+        return tuple(self.line_bytes / ns for ns in self.nanoseconds)
 
     def table(self) -> Table:
         """Return a row for each number of chases."""
         rows = tuple(
-            (str(count), digits(ns), digits(flying), digits(gbps))
-            for count, ns, flying, gbps in zip(
-                self.chases, self.nanoseconds, self.in_flight, self.gbps, strict=True
-            )
+            (str(count), digits(ns), digits(count * ns), digits(gbps))
+            for count, ns, gbps in zip(self.chases, self.nanoseconds, self.gbps, strict=True)
         )
-        columns = ("chases at once", "ns a read", "reads in flight", "GB/s of lines")
-        return Table(columns, rows, f"One core keeps up to {digits(self.most, 2)} reads in flight")
+        columns = ("chases at once", "ns a read", "ns a chase waits", "GB/s of lines")
+        caption = f"One core keeps up to {digits(self.most, 2)} reads in flight ({self.where})"
+        return Table(columns, rows, caption)
+
+    @property
+    def where(self) -> str:
+        """What was read, in a few words."""
+        return f"{in_bytes(self.size_bytes)}, answered by {self.level}"
 
     def __str__(self) -> str:
         return str(self.table())
@@ -80,9 +82,9 @@ class InFlight:
 def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:
     """Return what one core of this machine keeps in flight: about a second.
 
-    `chases`: rising numbers that begin with 1. They share one random cycle through
-    the cache lines of a working set beyond L2, from starts that lie evenly along it: in a pass every line is
-    read once, whatever the number of chases. Raises ValueError for other numbers.
+    `chases`: rising numbers that begin with 1. They share one random cycle through the cache lines of a
+    working set beyond L2, from starts that lie evenly along it: in a pass every line is read once, whatever
+    the number of chases. All numbers take turns, in shuffled order. Raises ValueError for other numbers.
     """
     counts = [int(count) for count in chases]
     if not counts or counts[0] != 1 or counts != sorted(set(counts)):
@@ -91,12 +93,17 @@ def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:
     size = working_set(caches)
     line = max([cache.line_bytes for cache in caches], default=64)
     memory, _ = latency.allocate(size, "system")
-    stride, lines = line // latency.WORD, size // line
-    order = np.random.default_rng(seed).permutation(lines).astype(np.uint64) * np.uint64(stride)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(size // line).astype(np.uint64) * np.uint64(line // latency.WORD)
     memory[order] = np.roll(order, -1)  # one cycle, in this order
     for _ in range(WARM_UPS):
         _pass_s(memory, order, counts[-1])
-    return InFlight(tuple(counts), tuple(_nanoseconds(memory, order, count) for count in counts), size)
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(ROUNDS):
+        for count in rng.permutation(counts):
+            seconds[int(count)].append(_pass_s(memory, order, int(count)))
+    shortest = (1e9 * min(seconds[count]) / len(order) for count in counts)
+    return InFlight(tuple(counts), tuple(shortest), size, line, _level(caches, size))
 
 
 def working_set(caches: Sequence[hardware.CacheLevel]) -> int:
@@ -105,17 +112,17 @@ def working_set(caches: Sequence[hardware.CacheLevel]) -> int:
     return min(max(BEYOND_L2 * l2, SMALLEST), LARGEST)
 
 
+def _level(caches: Sequence[hardware.CacheLevel], size: int) -> str:
+    holding = [cache for cache in caches if cache.size_bytes >= size]
+    return f"L{min(holding, key=lambda cache: cache.size_bytes).level}" if holding else "memory"
+
+
 @compiled
 def walk(memory, places, steps):
-    """Move every place (uint64) `steps` steps through memory; chase by chase, so none waits for another."""
+    """Move every place (uint64) `steps` steps through memory, chase by chase: none waits for another."""
     for _ in range(steps):
         for chase in range(len(places)):
             places[chase] = memory[places[chase]]
-
-
-def _nanoseconds(memory: np.ndarray, order: np.ndarray, count: int) -> float:
-    """Return nanoseconds a read: the shortest pass, as whatever else happens only makes it longer."""
-    return 1e9 * min(_pass_s(memory, order, count) for _ in range(PASSES)) / len(order)
 
 
 def _pass_s(memory: np.ndarray, order: np.ndarray, count: int) -> float:

@@ -16,7 +16,7 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -113,12 +113,7 @@ class Recording:
 
     def hiding(self) -> dict[str, dict[float, float]]:
         """Return, for each number of sums a thread, the share of the highest rate by warps per scheduler."""
-        highest = max((point.fma_per_s for point in self.latency_hiding), default=math.nan)
-        found: dict[str, dict[float, float]] = {}
-        for point in self.latency_hiding:
-            sums = f"{point.chains} sum{'s' * (point.chains > 1)} of FMAs a thread, {self.origin}"
-            found.setdefault(sums, {})[point.warps] = point.fma_per_s / highest
-        return found
+        return shares(self.latency_hiding, self.origin)
 
     def table(self, size: int) -> Table:
         """Return all rungs at one size; raises ValueError if that size was not measured."""
@@ -150,6 +145,16 @@ class Recording:
     def data(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
         return {"kind": KIND, "format": FORMAT, **asdict(self)}
+
+
+def shares(points: Sequence[HidingPoint], origin: str) -> dict[str, dict[float, float]]:
+    """Return, for each number of sums a thread, the share of the highest rate by warps per scheduler."""
+    highest = max((point.fma_per_s for point in points), default=math.nan)
+    found: dict[str, dict[float, float]] = {}
+    for point in points:
+        sums = f"{point.chains} sum{'s' * (point.chains > 1)} of FMAs a thread, {origin}"
+        found.setdefault(sums, {})[point.warps] = point.fma_per_s / highest
+    return found
 
 
 def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:

@@ -142,14 +142,14 @@ def latency_hiding(
     named = dict(curves) if isinstance(curves, Mapping) else {"simulated": curves}
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
-    first = next(iter(named.values()))
-    said = title or _hidden(first)
+    name, first = next(iter(named.items()))
+    said = title or f"{name}: {_hidden(first)}"
     with theme.figure(8.2, 4.6) as fig:
         axes = fig.subplots()
         for number, (name, curve) in enumerate(named.items()):
             colour, marker, _ = SERIES[number % len(SERIES)]
             axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
-            label = f"{name}, {POLICIES[curve.policy]}"
+            label = name if curve.policy == "gto" else f"{name}, {POLICIES[curve.policy]}"
             axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=label)
         axes.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="at most, by Little's law")
         _measured(axes, measured or {}, len(named))
@@ -173,9 +173,9 @@ def latency_hiding(
 
 def _hidden(curve: Curve) -> str:
     if curve.knee <= max(curve.warps):
-        return f"From {digits(curve.knee, 2)} warps on the latency is hidden"
+        return f"from {curve.knee:.3g} warps on the latency is hidden"
     used = digits(100 * curve.simulated[-1], 2)
-    return f"{curve.warps[-1]} warps use {used} % of the issue slots: {digits(curve.knee, 2)} would be needed"
+    return f"{curve.warps[-1]} warps use {used} % of the issue slots, {curve.knee:.3g} would be needed"
 
 
 def _measured(axes: Axes, measured: Mapping[str, Mapping[float, float]], used: int) -> None:
@@ -217,18 +217,26 @@ def _curve_alt(said: str, named: Mapping[str, Curve], measured: Mapping[str, Map
 
 
 def in_flight(found: InFlight, title: str | None = None) -> Picture:
-    """Draw how many reads a CPU core keeps in flight, against the number of independent chases."""
-    said = title or f"One core keeps up to {digits(found.most, 2)} reads in flight, then more chases wait"
+    """Draw what a read costs a CPU core against the number of independent pointer chases."""
+    said = title or f"One core keeps about {digits(found.most, 2)} reads in flight: more chases do not help"
     with theme.figure(8.0, 4.2) as fig:
         axes = fig.subplots()
-        axes.plot(found.chases, found.chases, color=GREY, linestyle=":", label="every chase has one")
-        axes.plot(found.chases, found.in_flight, "o-", color=PINK, markersize=6, label="measured")
-        top = max(found.most, 4)
-        axes.set(xlabel="independent chases at once", ylabel="reads in flight (rate x latency)")
-        axes.set(xlim=(0, found.chases[-1] * 1.03), ylim=(0, 1.35 * top))
-        axes.legend(loc="lower right")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        alone = [found.latency_ns / count for count in found.chases]
+        axes.plot(
+            found.chases, alone, color=GREY, linestyle=":", label="latency / chases: nobody waits for room"
+        )
+        axes.plot(found.chases, found.nanoseconds, "o-", color=PINK, markersize=6, label="measured")
+        axes.axvline(found.most, color=VIOLET, linewidth=1.2, linestyle="--")
+        axes.set_xticks(found.chases, [str(count) for count in found.chases])
+        ticks = [2**n for n in range(-3, 12) if alone[-1] / 1.5 < 2**n < 1.5 * max(found.nanoseconds)]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        axes.set(xlabel="independent chases at once", ylabel=f"ns for one read ({found.where})")
+        axes.legend(loc="upper right")
         axes.set_title(textwrap.fill(said, 68))
         points = ", ".join(
-            f"{count}: {digits(flying)}" for count, flying in zip(found.chases, found.in_flight, strict=True)
+            f"{count}: {digits(ns)}" for count, ns in zip(found.chases, found.nanoseconds, strict=True)
         )
-        return Picture.of(fig, f"Reads in flight against independent pointer chases. {said}. {points}.")
+        return Picture.of(fig, f"Nanoseconds for a read against independent chases. {said}. {points}.")
