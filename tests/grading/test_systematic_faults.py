@@ -309,10 +309,14 @@ def test_an_explained_fault_that_some_seed_shows_is_a_survivor_all_the_same():
     assert (len(found.equivalent), len(found.survived), found.caught.total()) == (1, 1, 1)
 
 
-def test_reasons_are_sentences_and_belong_to_faults_that_exist():
+@pytest.mark.slow
+def test_reasons_belong_to_faults_that_exist():
     for task in registry.tasks():
         keys = {one.key for one in survey.faults_of(task, survey.solution(task))}
         assert set(equivalents.reasons(task.id)) <= keys
+
+
+def test_reasons_are_sentences():
     for entry in equivalents.EQUIVALENTS:
         assert entry.reason[0].isupper() or entry.reason.startswith("a * b")
         assert entry.reason.endswith(".")

@@ -80,7 +80,9 @@ def test_a_tile_writes_nothing_beside_itself(dtype):
             assert np.all(C == 7.0)
 
 
-@pytest.mark.parametrize(("bits", "cpu"), [(128, "nehalem"), (256, "haswell")])
+@pytest.mark.parametrize(
+    ("bits", "cpu"), [pytest.param(128, "nehalem", marks=pytest.mark.slow), (256, "haswell")]
+)
 def test_narrower_tiles_are_right_too(bits, cpu):
     """As on an older CPU: LLVM is told to know no wider registers (16 of them), and no FMA on the oldest."""
     if bits > hardware.simd()[1] or "sse2" not in hardware.cpu_features():
