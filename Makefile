@@ -37,10 +37,9 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
-# One worker more than there are cores, as many tests wait for a process; each has whole files, so that what a file
-# sets up once stays set up once, and in the order of their names: the long ones do not all come last.
-WORKERS = $(shell $(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) + 1))")
-PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# How many workers, tests/conftest.py says. Each has whole files, so that what a file sets up once stays set up once,
+# and in the order of their names: the long ones do not all come last.
+PARALLEL = -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
