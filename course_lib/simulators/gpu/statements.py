@@ -200,7 +200,9 @@ class Writer(Calls):
             self.refuse(node, "while … else is not supported in a traced kernel.")
         loop = self.fresh("loop")
         self.put(f"{loop} = L.while_loop({self.branch(node)}, m)")
+        self.loops.append(loop)  # the condition is part of every turn
         self.put(f"while {loop}.test(lambda m: {self.expression(node.test)}):")
+        self.loops.pop()
         self.indent += 1
         self.put(f"m = {loop}.m")
         self.loop_body(node, loop, lambda: None)

@@ -1,0 +1,51 @@
+"""How the tracer tells what it found: races in their order, remarks, counts in words."""
+
+import inspect
+
+import numpy as np
+from numba import cuda, float32
+
+from course_lib.simulators.gpu import trace
+
+
+def line_of(kernel, marker):
+    """Return the line of a kernel's text that ends with a comment."""
+    lines, first = inspect.getsourcelines(kernel.py_func)
+    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
+    return found
+
+
+@cuda.jit
+def no_second_barrier(out):
+    a = cuda.shared.array(64, float32)
+    i, total = cuda.threadIdx.x, float32(0)
+    for k in range(3):
+        a[i] = k  # writes
+        cuda.syncthreads()
+        total += a[63 - i]  # reads
+    out[i] = total
+
+
+@cuda.jit
+def load_below_its_store(a):
+    for _ in range(1):
+        a[cuda.threadIdx.x] = (  # store
+            a[63 - cuda.threadIdx.x]  # load
+        )
+
+
+def test_a_race_of_a_later_turn_is_told_in_the_order_in_which_it_happened():
+    (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
+    reads, writes = line_of(no_second_barrier, "reads"), line_of(no_second_barrier, "writes")
+    assert (hazard.line, hazard.other_line) == (writes, reads)
+    assert f"reads a in line {reads}, thread" in hazard.what
+    assert (
+        "writes the same element here afterwards, in a later turn of the loop, and no barrier is between"
+        in (hazard.what)
+    )
+    assert hazard.what.endswith(f"on the way from line {reads} back to line {writes}")
+
+
+def test_a_line_further_down_alone_makes_no_later_turn():
+    (hazard,) = trace(load_below_its_store, 1, 64, np.zeros(64, np.float32)).hazards
+    assert hazard.other_line == hazard.line + 1 and "later turn" not in hazard.what
