@@ -49,3 +49,26 @@ def test_a_race_of_a_later_turn_is_told_in_the_order_in_which_it_happened():
 def test_a_line_further_down_alone_makes_no_later_turn():
     (hazard,) = trace(load_below_its_store, 1, 64, np.zeros(64, np.float32)).hazards
     assert hazard.other_line == hazard.line + 1 and "later turn" not in hazard.what
+
+
+@cuda.jit
+def wraps(x, out):
+    i = cuda.grid(1)
+    out[i] = x[i - 1] + x[-1]
+
+
+@cuda.jit
+def wraps_nowhere(x, out):
+    i = cuda.grid(1)
+    if i > 0:
+        out[i] = x[i - 1]
+
+
+def test_a_negative_index_is_worth_a_look():
+    x, out = np.arange(32.0), np.zeros(32)
+    seen = trace(wraps, 1, 32, x, out)
+    (remark,) = seen.remarks
+    assert not seen.hazards and out[0] == 62
+    assert remark.what.startswith("x[-1] has a negative index") and remark.times == 33
+    assert "Worth a look: line" in str(seen.report())
+    assert not trace(wraps_nowhere, 1, 32, x, out).remarks

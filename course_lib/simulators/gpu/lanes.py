@@ -190,6 +190,10 @@ class Lanes:
         block, thread = self.block_of(lane), self.thread_of(lane)
         self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
 
+    def remark(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
+        """Note what a lane does that is worth a look and no hazard."""
+        self.tally.remark(Hazard(kind, line, self.block_of(lane), (self.thread_of(lane),), what, **more))
+
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
         """Return the turns of `for … in range(*bounds)`."""
         bounds = tuple(numbers.plain(bound) for bound in bounds)

@@ -115,7 +115,7 @@ class Tally:
         self._keep(self.hazards, hazard)
 
     def remark(self, hazard: Hazard) -> None:
-        """Keep what is suspicious but does no harm: threads that write the same value."""
+        """Keep what is worth a look but no hazard, such as threads that write the same value."""
         self._keep(self.remarks, hazard)
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:
