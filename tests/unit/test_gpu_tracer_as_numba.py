@@ -141,3 +141,40 @@ def test_functions_of_numpy_that_numba_compiles_are_taken():
     x = np.array([2.0, 1.0])
     trace(what_numba_takes_of_numpy, 1, 1, x)
     assert x.tolist() == [math.log(2) + math.atan2(1, 1) + 1, math.pi]
+
+
+@cuda.jit
+def over_tuples(out):
+    i = cuda.threadIdx.x
+    for n in (16, 8, 4, 2, 1):
+        if n == 2 and i > 0:
+            break
+        out[i] += n
+    for size in SHAPE:
+        if i == 1:
+            continue
+        out[i] += 100 * size
+
+
+@cuda.jit
+def over_two_types(out):
+    for n in (1, 2.0):
+        out[0] += n
+
+
+@cuda.jit
+def over_an_array(out):
+    for n in out:
+        out[0] += n
+
+
+def test_a_loop_over_a_tuple_of_numbers_turns_once_for_each():
+    out = np.zeros(3, np.int64)
+    trace(over_tuples, 1, 3, out)
+    assert out.tolist() == [31 + 3300, 28, 28 + 3300]
+
+
+@pytest.mark.parametrize("kernel", [over_two_types, over_an_array])
+def test_a_loop_over_something_else_is_refused(kernel):
+    with pytest.raises(NotTraceable, match="a for loop"):
+        trace(kernel, 1, 1, np.zeros(3))

@@ -209,6 +209,18 @@ class Lanes:
             self.refuse("range() was given a step of 0")
         return SharedLoop(self, m, range(int(start), int(stop), int(step)))
 
+    def loop_over(self, m: Mask, values: Any) -> SharedLoop:
+        """Return the turns of `for … in values`: a tuple of numbers of one kind, as Numba wants it."""
+        if (
+            not isinstance(values, tuple)
+            or not values
+            or any(isinstance(v, (*OBJECTS, tuple)) for v in values)
+        ):
+            self.refuse("a for loop must go over range(…) or a tuple of one or more numbers")
+        if len({(numbers.kind(value), numbers.is_vector(value)) for value in values}) > 1:
+            self.refuse("a for loop goes over a tuple of different types, which Numba does not compile")
+        return SharedLoop(self, m, values)
+
     def while_loop(self, branch: Branch, m: Mask) -> WhileLoop:
         """Return the turns of a while loop."""
         return WhileLoop(self, branch, m)
