@@ -72,3 +72,21 @@ def test_a_negative_index_is_worth_a_look():
     assert remark.what.startswith("x[-1] has a negative index") and remark.times == 33
     assert "Worth a look: line" in str(seen.report())
     assert not trace(wraps_nowhere, 1, 32, x, out).remarks
+
+
+@cuda.jit
+def prints_and_asserts(out):
+    i = cuda.threadIdx.x
+    assert i < 2, "too far"
+    print("here", i)
+    out[i] = i
+
+
+def test_what_is_left_out_is_said(capsys):
+    seen = trace(prints_and_asserts, 1, 4, np.zeros(4))
+    assert [remark.what.split(":")[0] for remark in seen.remarks] == [
+        "assert is left out here",
+        "print is left out here",
+    ]
+    assert not seen.hazards and capsys.readouterr().out == ""
+    assert str(seen.report()).count("Worth a look: line") == 2

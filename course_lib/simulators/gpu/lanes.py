@@ -28,6 +28,7 @@ class _Undefined:
 
 
 UNDEFINED = _Undefined()
+_ASSERT = "nothing is checked, as on a GPU without @cuda.jit(debug=True)"
 
 
 class Partly:
@@ -193,6 +194,13 @@ class Lanes:
     def remark(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
         """Note what a lane does that is worth a look and no hazard."""
         self.tally.remark(Hazard(kind, line, self.block_of(lane), (self.thread_of(lane),), what, **more))
+
+    def left_out(self, m: Mask, statement: str) -> None:
+        """Note that a line does nothing here."""
+        if m:
+            why = {"print": "a traced kernel prints nothing", "assert": _ASSERT}[statement]
+            what = f"{statement} is left out here: {why}"
+            self.remark("left-out", self.line, int(np.argmax(m.lanes)), what, times=m.count)
 
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
         """Return the turns of `for … in range(*bounds)`."""

@@ -79,7 +79,8 @@ class Writer(Calls):
         self.put(self.expression(node.value))
 
     def do_Assert(self, node: ast.Assert) -> None:
-        """Assertions are left out, as in a kernel compiled without debug=True."""
+        """Assertions are left out, as in a kernel compiled without debug=True, which is said."""
+        self.put("L.left_out(m, 'assert')")
 
     def do_Assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
