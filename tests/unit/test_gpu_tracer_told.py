@@ -1,6 +1,7 @@
 """How the tracer tells what it found: races in their order, remarks, counts in words."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 from numba import cuda, float32
@@ -90,3 +91,25 @@ def test_what_is_left_out_is_said(capsys):
     ]
     assert not seen.hazards and capsys.readouterr().out == ""
     assert str(seen.report()).count("Worth a look: line") == 2
+
+
+@cuda.jit
+def one_of_each(x):
+    s = cuda.shared.array(1, float32)
+    s[0] = x[0]
+    cuda.syncthreads()
+    cuda.atomic.add(x, 0, s[0])
+
+
+def test_the_report_counts_one_of_a_thing_in_the_singular():
+    text = str(trace(one_of_each, 1, 1, np.ones(1, np.float32)).report())
+    for said in ("1 block.", "x load: 1 sector for 1 request", "s store: 1 wavefront for 1 request"):
+        assert said in text, text
+    for said in ("2 wavefronts for 2 requests.", "barrier of 1 warp\n", "take 1 turn for each atomic"):
+        assert said in text, text
+
+
+def test_a_hazard_says_how_often_it_was_seen():
+    (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
+    assert hazard.times > 1 and str(hazard).endswith(f" ({hazard.times} times in all).")
+    assert "times" not in str(replace(hazard, times=1))

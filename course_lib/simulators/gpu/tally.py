@@ -31,7 +31,8 @@ class Hazard:
     other_block: Point | None = None
 
     def __str__(self) -> str:
-        return f"line {self.line}, block {self.block}: {self.what}."
+        times = f" ({self.times:,} times in all)" if self.times > 1 else ""
+        return f"line {self.line}, block {self.block}: {self.what}{times}."
 
 
 @dataclass
