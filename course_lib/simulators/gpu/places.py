@@ -15,7 +15,7 @@ ONE = np.zeros(1, np.int64)  # stands for an index that all lanes share
 class Site:
     """A place in the source that reads or writes an array, and what is known of its last access.
 
-    Places of a function are numbered in the order in which one turn comes to them; `loops` names those around.
+    Places of a function are numbered in the order in which they are come to; `loops` names the loops around.
     """
 
     __slots__ = ("kind", "line", "loops", "number", "place", "rows")

@@ -128,8 +128,8 @@ class Watched(Lanes):
         else:
             whose, order = "of another warp", "no barrier is between them"
         if other_block == block and other_site.number > site.number:  # the later one stands above
-            what = f"thread {other_thread} {did} {name} in line {other_site.line}, thread {thread} {whose} {does} "
-            what += "the same element here afterwards"
+            what = f"thread {other_thread} {did} {name} in line {other_site.line}, thread {thread} {whose} "
+            what += f"{does} the same element here afterwards"
             if set(site.loops) & set(other_site.loops):
                 what += ", in a later turn of the loop"
                 order += f" on the way from line {other_site.line} back to line {site.line}"
