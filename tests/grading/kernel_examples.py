@@ -21,11 +21,11 @@ TURNED = source("""
     from numba import cuda, float32
 
     TILE = 32
-
+    SHAPE = (TILE, TILE + 1)
 
     @cuda.jit
     def turned(A, out):                        # A (M, N) -> out (N, M)
-        tile = cuda.shared.array((TILE, TILE + 1), float32)
+        tile = cuda.shared.array(SHAPE, float32)
         i, j = cuda.grid(2)
         if i < A.shape[1] and j < A.shape[0]:
             tile[cuda.threadIdx.y, cuda.threadIdx.x] = A[j, i]

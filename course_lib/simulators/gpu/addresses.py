@@ -100,16 +100,22 @@ class Addressed(Watched):
         An unsigned index that has wrapped below zero is no negative one to Numba.
         """
         wrapped, outside = [], np.zeros(self.lanes, np.bool_)
+        below = outside.copy()
         for i, size in zip(index, array.shape, strict=True):
             is_signed = numbers.kind(i) != "u"
             i = self.integers(numbers.vector(i, self.lanes))
-            i = np.where(i < 0, i + size, i) if is_signed else i
+            if is_signed:
+                below |= i < 0
+                i = np.where(i < 0, i + size, i)
             outside |= (i < 0) | (i >= size)
             wrapped.append(i)
         outside &= m.lanes
+        below &= m.lanes & ~outside
+        if below.any():
+            self._remark_on_wrap(site, array, index, below)
         if outside.any():
             lane = int(np.argmax(outside))
-            at = ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
+            at = self._named(index, lane)
             shape = " x ".join(map(str, array.shape))
             self.report(
                 "out-of-bounds",
@@ -122,6 +128,22 @@ class Addressed(Watched):
             m = Mask.of(m.lanes & ~outside)
         vectors = [np.where(outside, 0, i) for i in wrapped]
         return m, self._remember(site, m, array, vectors), 0
+
+    def _remark_on_wrap(self, site: Site, array: DeviceArray, index: tuple, below: np.ndarray) -> None:
+        lane = int(np.argmax(below))
+        self.remark(
+            "negative-index",
+            site.line,
+            lane,
+            f"{array.name}[{self._named(index, lane)}] has a negative index, which counts from the end: "
+            "it wraps",
+            array=array.name,
+            times=int(below.sum()),
+        )
+
+    def _named(self, index: tuple, lane: int) -> str:
+        """Return a lane's index as it would be written."""
+        return ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
 
     def count_access(self, site: Site, kind: str, place: Place, shift: int) -> None:
         """Count requests and sectors (global) or wavefronts (shared) of one access."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from course_lib.simulators.gpu import functions, intrinsics, numbers
 from course_lib.simulators.gpu.expressions import Expressions
+from course_lib.simulators.gpu.shapes import unfit_part
 from course_lib.simulators.gpu.source import NOTHING, Source, called_by_name, dtype_of, is_device_function
 
 
@@ -25,7 +26,7 @@ class Calls(Expressions):
         if target is NOTHING:
             self.refuse(node, f"{ast.unparse(node.func)}() is not a function that a traced kernel can call.")
         if target is print:
-            return "None"  # what a traced kernel prints would come block after block
+            return "L.left_out(m, 'print')"  # what a traced kernel prints would come block after block
         if is_device_function(target):
             return self.device_call(node, target)
         dtype = dtype_of(target)
@@ -42,6 +43,11 @@ class Calls(Expressions):
             return (
                 f"{name} is a plain Python function: give it @cuda.jit(device=True) to call it in a kernel."
             )
+        instead = (
+            functions.NUMPY_REFUSED.get(getattr(target, "__name__", "")) if _is_of_numpy(target) else None
+        )
+        if instead:
+            return f"Numba does not compile {name}() in a kernel: write {instead} instead."
         return f"{name}() is not supported in a traced kernel."
 
     def arguments(self, node: ast.Call) -> list[str]:
@@ -86,6 +92,14 @@ class Calls(Expressions):
             return self.expression(node.args[0])
         if set(given) - {"alignment"} != {"shape", "dtype"}:
             self.refuse(node, f"cuda.{path} takes a shape and a dtype.")
+        unfit = unfit_part(given["shape"], self.source, self.is_kernel, self.static)
+        if unfit is not None:
+            self.refuse(
+                node,
+                f"the shape of cuda.{path} has {ast.unparse(unfit)}, but Numba takes only whole numbers "
+                "written here and names of Python integers (or tuples of them) set outside of the kernel: "
+                f"compute it there, as in WIDTH = {_example(unfit)}, and write WIDTH here.",
+            )
         dtype = dtype_of(self.static(given["dtype"]))
         element = f"L.dtype_of({self.expression(given['dtype'])})" if dtype is None else self.constant(dtype)
         place = self.constant((self.name, node.lineno, node.col_offset))
@@ -114,6 +128,17 @@ class Calls(Expressions):
         return f"L.back({self.source.file!r}, {node.lineno}, {call})"
 
 
+def _example(part: ast.expr) -> str:
+    """Return a number that can be computed outside of a kernel and is like what stands in the shape."""
+    names = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
+    is_plain = isinstance(part, ast.BinOp) and all(name.isupper() for name in names)
+    return ast.unparse(part) if is_plain else "16"
+
+
+def _is_of_numpy(target: Any) -> bool:
+    return isinstance(target, np.ufunc) or (getattr(target, "__module__", "") or "").startswith("numpy")
+
+
 def _function_of(target: Any) -> Callable | None:
     """Return what a function of math, NumPy or Python does to lanes."""
     try:
@@ -124,6 +149,6 @@ def _function_of(target: Any) -> Callable | None:
     name = getattr(target, "__name__", "")
     if getattr(target, "__module__", "") == "math":
         return functions.MATH.get(name)
-    if isinstance(target, np.ufunc) or getattr(target, "__module__", "").startswith("numpy"):
-        return functions.NUMPY.get(name) or functions.MATH.get(name.replace("arc", "a"))
+    if _is_of_numpy(target):
+        return functions.NUMPY.get(name.replace("arc", "a"))
     return None

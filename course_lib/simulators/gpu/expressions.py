@@ -98,7 +98,8 @@ class Expressions:
     def access(self, node: ast.AST, array: ast.expr, kind: str) -> str:
         """Note an access to an array; return the name of its place."""
         self.uses.direct |= {(root, kind) for root in self.roots.of(array)}
-        return self.program.site(node.lineno, kind)
+        loops = tuple(self.loops) if self.is_kernel else ()  # of a function's, who knows which call it was
+        return self.program.site(node.lineno, kind, loops)
 
     # -- writing -------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class _Undefined:
 
 
 UNDEFINED = _Undefined()
+_ASSERT = "nothing is checked, as on a GPU without @cuda.jit(debug=True)"
 
 
 class Partly:
@@ -190,6 +191,17 @@ class Lanes:
         block, thread = self.block_of(lane), self.thread_of(lane)
         self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
 
+    def remark(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
+        """Note what a lane does that is worth a look and no hazard."""
+        self.tally.remark(Hazard(kind, line, self.block_of(lane), (self.thread_of(lane),), what, **more))
+
+    def left_out(self, m: Mask, statement: str) -> None:
+        """Note that a line does nothing here."""
+        if m:
+            why = {"print": "a traced kernel prints nothing", "assert": _ASSERT}[statement]
+            what = f"{statement} is left out here: {why}"
+            self.remark("left-out", self.line, int(np.argmax(m.lanes)), what, times=m.count)
+
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
         """Return the turns of `for … in range(*bounds)`."""
         bounds = tuple(numbers.plain(bound) for bound in bounds)
@@ -204,6 +216,18 @@ class Lanes:
         if not step:
             self.refuse("range() was given a step of 0")
         return SharedLoop(self, m, range(int(start), int(stop), int(step)))
+
+    def loop_over(self, m: Mask, values: Any) -> SharedLoop:
+        """Return the turns of `for … in values`: a tuple of numbers of one kind, as Numba wants it."""
+        if (
+            not isinstance(values, tuple)
+            or not values
+            or any(isinstance(v, (*OBJECTS, tuple)) for v in values)
+        ):
+            self.refuse("a for loop must go over range(…) or a tuple of one or more numbers")
+        if len({(numbers.kind(value), numbers.is_vector(value)) for value in values}) > 1:
+            self.refuse("a for loop goes over a tuple of different types, which Numba does not compile")
+        return SharedLoop(self, m, values)
 
     def while_loop(self, branch: Branch, m: Mask) -> WhileLoop:
         """Return the turns of a while loop."""

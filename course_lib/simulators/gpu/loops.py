@@ -18,9 +18,9 @@ LONGEST_LOOP = 10_000_000  # turns
 
 
 class SharedLoop:
-    """A for loop whose bounds are the same for all lanes."""
+    """A for loop whose turns are the same for all lanes: a range, or a tuple of values."""
 
-    def __init__(self, machine: Lanes, m: Mask, turns: range) -> None:
+    def __init__(self, machine: Lanes, m: Mask, turns: range | tuple) -> None:
         self.machine, self.m, self._entered = machine, m, m
         self._turns, self.k = iter(turns), 0
         if len(turns) > LONGEST_LOOP:

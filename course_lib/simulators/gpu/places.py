@@ -13,12 +13,15 @@ ONE = np.zeros(1, np.int64)  # stands for an index that all lanes share
 
 
 class Site:
-    """A place in the source that reads or writes an array, and what is known of its last access."""
+    """A place in the source that reads or writes an array, and what is known of its last access.
 
-    __slots__ = ("kind", "line", "number", "place", "rows")
+    Places of a function are numbered in the order in which they are come to; `loops` names the loops around.
+    """
 
-    def __init__(self, line: int, kind: str, number: int) -> None:
-        self.line, self.kind, self.number = line, kind, number
+    __slots__ = ("kind", "line", "loops", "number", "place", "rows")
+
+    def __init__(self, line: int, kind: str, number: int, loops: tuple[str, ...] = ()) -> None:
+        self.line, self.kind, self.number, self.loops = line, kind, number, loops
         self.place: Place | None = None
         self.rows: dict[tuple[str, str], Any] = {}
 

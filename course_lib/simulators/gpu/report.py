@@ -41,7 +41,7 @@ class Report:
         trace, launch = self._trace, self._trace.launch
         shape = f"grid {_by(launch.grid)} of blocks {_by(launch.block)}"
         part = "" if launch.blocks_run == launch.blocks else f"; {launch.blocks_run:,} of them traced"
-        said = [f"{launch.kernel}: {shape}, {launch.blocks:,} blocks{part}."]
+        said = [f"{launch.kernel}: {shape}, {_many(launch.blocks, 'block')}{part}."]
         asked = sum(row.bytes for row in trace.global_accesses)
         if trace.global_bytes:
             flops = (
@@ -53,8 +53,8 @@ class Report:
         if shared:
             wavefronts, requests = sum(r.wavefronts for r in shared), sum(r.requests for r in shared)
             said.append(
-                f"Shared memory: {_size(trace.shared_bytes)} a block, {wavefronts:,} wavefronts for "
-                f"{requests:,} requests."
+                f"Shared memory: {_size(trace.shared_bytes)} a block, {_many(wavefronts, 'wavefront')} for "
+                f"{_many(requests, 'request')}."
             )
         count = len(trace.hazards)
         said.append("No hazards." if not count else "1 hazard:" if count == 1 else f"{count} hazards:")
@@ -81,19 +81,20 @@ class Report:
                     if (row.line, row.array, row.kind) == (line, array, "atomic")
                 )
                 each = rounds / requests if requests else 0.0
-                yield Note(f"{array}: lanes take {each:.3g} turns for each atomic", each > 1)
+                yield Note(f"{array}: lanes take {_mean(each, 'turn')} for each atomic", each > 1)
 
     def _flow(self, line: int) -> Iterator[Note]:
         row = self._warps.get(line)
         if row and row.divided:
             yield Note(f"{row.divided:,} of {row.decisions:,} times a warp goes both ways", True)
         if line in self._trace.barriers:
-            yield Note(f"barrier of {self._trace.barriers[line]:,} warps")
+            yield Note(f"barrier of {_many(self._trace.barriers[line], 'warp')}")
 
     def _wrong(self, line: int) -> Iterator[Note]:
         for hazard in self._trace.hazards:
             if hazard.line == line:
-                yield Note(f"{hazard.kind}, {hazard.times:,} times: {hazard.what}", is_wrong=True)
+                times = f", {hazard.times:,} times" if hazard.times > 1 else ""
+                yield Note(f"{hazard.kind}{times}: {hazard.what}", is_wrong=True)
 
     def active(self, line: int) -> str:
         """Return how many of a warp's 32 threads a line had on average, '' if it never ran."""
@@ -149,9 +150,7 @@ def _html_note(note: Note) -> str:
 
 def _global_note(row: GlobalAccess) -> Note:
     least = _fewest_sectors(row)
-    text = (
-        f"{row.array} {row.kind}: {row.sectors_per_request:.3g} sectors for each of {row.requests:,} requests"
-    )
+    text = f"{row.array} {row.kind}: {_mean(row.sectors_per_request, 'sector')} for {_requests(row)}"
     is_bad = row.sectors_per_request > 1.5 * least
     return Note(f"{text} (together they would be {least:.3g})" if is_bad else text, is_bad)
 
@@ -164,10 +163,21 @@ def _fewest_sectors(row: GlobalAccess) -> float:
 
 def _shared_note(row: SharedAccess) -> Note:
     words = max(1, row.bytes // max(1, row.accesses) // 4)
-    text = f"{row.array} {row.kind}: {row.wavefronts_per_request:.3g} wavefronts for each of "
-    text += f"{row.requests:,} requests"
+    text = f"{row.array} {row.kind}: {_mean(row.wavefronts_per_request, 'wavefront')} for {_requests(row)}"
     is_bad = row.wavefronts_per_request > words
     return Note(f"{text} (bank conflicts)" if is_bad else text, is_bad)
+
+
+def _requests(row: GlobalAccess | SharedAccess) -> str:
+    return "1 request" if row.requests == 1 else f"each of {row.requests:,} requests"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _mean(mean: float, what: str) -> str:
+    return f"{mean:.3g} {what}" if f"{mean:.3g}" == "1" else f"{mean:.3g} {what}s"
 
 
 def _indent(text: str) -> int:

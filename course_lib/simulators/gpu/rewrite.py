@@ -42,7 +42,7 @@ class Program:
         self.makers[name] = maker
         return name
 
-    def site(self, line: int, kind: str) -> str:
+    def site(self, line: int, kind: str, loops: tuple[str, ...] = ()) -> str:
         """Return the name of a new place of access."""
         self.site_count += 1
         number = self.site_count
@@ -51,7 +51,7 @@ class Program:
             sites = machine.tally.sites
             sites.extend([None] * (number + 1 - len(sites)))
             if sites[number] is None:
-                sites[number] = Site(line, kind, number)
+                sites[number] = Site(line, kind, number, loops)
             sites[number].place = None
             return sites[number]
 

@@ -79,7 +79,8 @@ class Writer(Calls):
         self.put(self.expression(node.value))
 
     def do_Assert(self, node: ast.Assert) -> None:
-        """Assertions are left out, as in a kernel compiled without debug=True."""
+        """Assertions are left out, as in a kernel compiled without debug=True, which is said."""
+        self.put("L.left_out(m, 'assert')")
 
     def do_Assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
@@ -175,22 +176,29 @@ class Writer(Calls):
     def do_For(self, node: ast.For) -> None:
         if node.orelse:
             self.refuse(node, "for … else is not supported in a traced kernel.")
-        call = node.iter
-        if not (isinstance(call, ast.Call) and self.static(call.func) is range):
-            self.refuse(node, "a for loop must go over range(…) in a traced kernel.")
-        if call.keywords or not 1 <= len(call.args) <= 3:
-            self.refuse(node, "range() takes one to three numbers.")
         if not isinstance(node.target, ast.Name):
-            self.refuse(node, "a for loop over range() has one variable.")
-        bounds = ", ".join(self.expression(bound) for bound in call.args)
+            self.refuse(node, "a for loop has one variable in a traced kernel.")
+        turns = self.turns(node)
         loop = self.fresh("loop")
-        self.put(f"{loop} = L.loop({self.branch(node)}, m, {bounds})")
+        self.put(f"{loop} = {turns}")
         self.put(f"while {loop}.step():")
         self.indent += 1
         self.put(f"m = {loop}.m")
         self.loop_body(node, loop, lambda: self.assign_loop_variable(node, loop))
         self.indent -= 1
         self.put(f"m = {loop}.out()")
+
+    def turns(self, node: ast.For) -> str:
+        """Return the text that makes the turns of a for loop: over range(…), or over a tuple of numbers."""
+        over = node.iter
+        if isinstance(over, ast.Call) and self.static(over.func) is range:
+            if over.keywords or not 1 <= len(over.args) <= 3:
+                self.refuse(node, "range() takes one to three numbers.")
+            bounds = ", ".join(self.expression(bound) for bound in over.args)
+            return f"L.loop({self.branch(node)}, m, {bounds})"
+        if isinstance(over, ast.Tuple | ast.Name | ast.Attribute):
+            return f"L.loop_over(m, {self.expression(over)})"
+        return self.refuse(node, "a for loop must go over range(…) or a tuple of numbers in a traced kernel.")
 
     def assign_loop_variable(self, node: ast.For, loop: str) -> None:
         self.assign_name(node.target.id, f"{loop}.k")
@@ -200,7 +208,9 @@ class Writer(Calls):
             self.refuse(node, "while … else is not supported in a traced kernel.")
         loop = self.fresh("loop")
         self.put(f"{loop} = L.while_loop({self.branch(node)}, m)")
+        self.loops.append(loop)  # the condition is part of every turn
         self.put(f"while {loop}.test(lambda m: {self.expression(node.test)}):")
+        self.loops.pop()
         self.indent += 1
         self.put(f"m = {loop}.m")
         self.loop_body(node, loop, lambda: None)

@@ -31,7 +31,8 @@ class Hazard:
     other_block: Point | None = None
 
     def __str__(self) -> str:
-        return f"line {self.line}, block {self.block}: {self.what}."
+        times = f" ({self.times:,} times in all)" if self.times > 1 else ""
+        return f"line {self.line}, block {self.block}: {self.what}{times}."
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Tally:
         self._keep(self.hazards, hazard)
 
     def remark(self, hazard: Hazard) -> None:
-        """Keep what is suspicious but does no harm: threads that write the same value."""
+        """Keep what is worth a look but no hazard, such as threads that write the same value."""
         self._keep(self.remarks, hazard)
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:

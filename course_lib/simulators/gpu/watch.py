@@ -127,8 +127,18 @@ class Watched(Lanes):
             whose, order = "of the same warp", "no syncwarp is between them"
         else:
             whose, order = "of another warp", "no barrier is between them"
-        what = f"thread {thread} {does} {name} here, thread {other_thread} {whose} {did} the same element in "
-        what += f"line {other_site.line}, and {order}"
+        if other_block == block and other_site.number > site.number:  # the later one stands above
+            what = f"thread {other_thread} {did} {name} in line {other_site.line}, thread {thread} {whose} "
+            what += f"{does} the same element here afterwards"
+            if set(site.loops) & set(other_site.loops):
+                what += ", in a later turn of the loop"
+                order += f" on the way from line {other_site.line} back to line {site.line}"
+            what += f", and {order}"
+        else:
+            what = (
+                f"thread {thread} {does} {name} here, thread {other_thread} {whose} {did} the same element "
+            )
+            what += f"in line {other_site.line}, and {order}"
         if same_value:
             what += "; both write the same value"
         hazard = Hazard(

@@ -1,0 +1,115 @@
+"""How the tracer tells what it found: races in their order, remarks, counts in words."""
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+from numba import cuda, float32
+
+from course_lib.simulators.gpu import trace
+
+
+def line_of(kernel, marker):
+    """Return the line of a kernel's text that ends with a comment."""
+    lines, first = inspect.getsourcelines(kernel.py_func)
+    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
+    return found
+
+
+@cuda.jit
+def no_second_barrier(out):
+    a = cuda.shared.array(64, float32)
+    i, total = cuda.threadIdx.x, float32(0)
+    for k in range(3):
+        a[i] = k  # writes
+        cuda.syncthreads()
+        total += a[63 - i]  # reads
+    out[i] = total
+
+
+@cuda.jit
+def load_below_its_store(a):
+    for _ in range(1):
+        a[cuda.threadIdx.x] = (  # store
+            a[63 - cuda.threadIdx.x]  # load
+        )
+
+
+def test_a_race_of_a_later_turn_is_told_in_the_order_in_which_it_happened():
+    (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
+    reads, writes = line_of(no_second_barrier, "reads"), line_of(no_second_barrier, "writes")
+    assert (hazard.line, hazard.other_line) == (writes, reads)
+    assert f"reads a in line {reads}, thread" in hazard.what
+    assert (
+        "writes the same element here afterwards, in a later turn of the loop, and no barrier is between"
+        in (hazard.what)
+    )
+    assert hazard.what.endswith(f"on the way from line {reads} back to line {writes}")
+
+
+def test_a_line_further_down_alone_makes_no_later_turn():
+    (hazard,) = trace(load_below_its_store, 1, 64, np.zeros(64, np.float32)).hazards
+    assert hazard.other_line == hazard.line + 1 and "later turn" not in hazard.what
+
+
+@cuda.jit
+def wraps(x, out):
+    i = cuda.grid(1)
+    out[i] = x[i - 1] + x[-1]
+
+
+@cuda.jit
+def wraps_nowhere(x, out):
+    i = cuda.grid(1)
+    if i > 0:
+        out[i] = x[i - 1]
+
+
+def test_a_negative_index_is_worth_a_look():
+    x, out = np.arange(32.0), np.zeros(32)
+    seen = trace(wraps, 1, 32, x, out)
+    (remark,) = seen.remarks
+    assert not seen.hazards and out[0] == 62
+    assert remark.what.startswith("x[-1] has a negative index") and remark.times == 33
+    assert "Worth a look: line" in str(seen.report())
+    assert not trace(wraps_nowhere, 1, 32, x, out).remarks
+
+
+@cuda.jit
+def prints_and_asserts(out):
+    i = cuda.threadIdx.x
+    assert i < 2, "too far"
+    print("here", i)
+    out[i] = i
+
+
+def test_what_is_left_out_is_said(capsys):
+    seen = trace(prints_and_asserts, 1, 4, np.zeros(4))
+    assert [remark.what.split(":")[0] for remark in seen.remarks] == [
+        "assert is left out here",
+        "print is left out here",
+    ]
+    assert not seen.hazards and capsys.readouterr().out == ""
+    assert str(seen.report()).count("Worth a look: line") == 2
+
+
+@cuda.jit
+def one_of_each(x):
+    s = cuda.shared.array(1, float32)
+    s[0] = x[0]
+    cuda.syncthreads()
+    cuda.atomic.add(x, 0, s[0])
+
+
+def test_the_report_counts_one_of_a_thing_in_the_singular():
+    text = str(trace(one_of_each, 1, 1, np.ones(1, np.float32)).report())
+    for said in ("1 block.", "x load: 1 sector for 1 request", "s store: 1 wavefront for 1 request"):
+        assert said in text, text
+    for said in ("2 wavefronts for 2 requests.", "barrier of 1 warp\n", "take 1 turn for each atomic"):
+        assert said in text, text
+
+
+def test_a_hazard_says_how_often_it_was_seen():
+    (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
+    assert hazard.times > 1 and str(hazard).endswith(f" ({hazard.times} times in all).")
+    assert "times" not in str(replace(hazard, times=1))
