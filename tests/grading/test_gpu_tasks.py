@@ -455,6 +455,119 @@ OTHERS = {
                 C[i, j] = total
         """,
     ),
+    "powers kept in Y": (
+        "06.softmax",
+        """
+        @cuda.jit
+        def softmax(X, Y):
+            lane, i = cuda.threadIdx.x, cuda.blockIdx.x * 4 + cuda.threadIdx.y
+            if i >= X.shape[0]:
+                return
+            largest = float32(-math.inf)
+            for j in range(lane, X.shape[1], 32):
+                largest = max(largest, X[i, j])
+            for n in range(5):
+                largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
+            total = float32(0)
+            for j in range(lane, X.shape[1], 32):
+                power = math.exp(X[i, j] - largest)
+                Y[i, j] = power
+                total += power
+            for n in range(5):
+                total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
+            for j in range(lane, X.shape[1], 32):
+                Y[i, j] /= total
+        """,
+    ),
+    "weights in shared memory": (
+        "06.banks",
+        """
+        @cuda.jit
+        def brightness(X, w, y):
+            tile = cuda.shared.array((4, 72), float32)
+            weights = cuda.shared.array(4, float32)
+            t = cuda.threadIdx.x
+            first = cuda.blockIdx.x * 64
+            if t < 4:
+                weights[t] = w[t]
+            for s in range(4):
+                e = t + 64 * s
+                if first + e // 4 < len(y):
+                    tile[e % 4, e // 4] = X[first + e // 4, e % 4]
+            cuda.syncthreads()
+            if first + t < len(y):
+                total = float32(0)
+                for c in range(4):
+                    total += weights[c] * tile[c, t]
+                y[first + t] = total
+        """,
+    ),
+    "lanes give each other their channels": (
+        "06.banks",
+        """
+        @cuda.jit
+        def brightness(X, w, y):
+            t = cuda.threadIdx.x
+            first = cuda.blockIdx.x * 64
+            mine = w[t % 4]
+            for s in range(4):
+                e = t + 64 * s
+                value = float32(0)
+                if first + e // 4 < len(y):
+                    value = mine * X[first + e // 4, e % 4]
+                value += cuda.shfl_down_sync(0xFFFFFFFF, value, 2)
+                value += cuda.shfl_down_sync(0xFFFFFFFF, value, 1)
+                if t % 4 == 0 and first + e // 4 < len(y):
+                    y[first + e // 4] = value
+        """,
+    ),
+    "fewer lanes at every level": (
+        "06.reduction",
+        """
+        @cuda.jit
+        def block_sums(x, sums):
+            part = cuda.shared.array(8, float32)
+            t, k = cuda.threadIdx.x, cuda.grid(1)
+            mine = x[k] if k < len(x) else float32(0)
+            for n in range(5):
+                mine += cuda.shfl_down_sync(0xFFFFFFFF, mine, 16 >> n)
+            if t % 32 == 0:
+                part[t // 32] = mine
+            cuda.syncthreads()
+            if t < 8:
+                mine = part[t]
+                mine += cuda.shfl_down_sync(0xFF, mine, 4)
+                mine += cuda.shfl_down_sync(0xFF, mine, 2)
+                mine += cuda.shfl_down_sync(0xFF, mine, 1)
+                if t == 0:
+                    sums[cuda.blockIdx.x] = mine
+        """,
+    ),
+    "zeros first": (
+        "06.matmul",
+        """
+        @cuda.jit
+        def tiled(A, B, C):
+            a = cuda.shared.array((16, 16), float32)
+            b = cuda.shared.array((16, 16), float32)
+            r, c = cuda.threadIdx.y, cuda.threadIdx.x
+            j, i = cuda.grid(2)
+            total = float32(0)
+            for k0 in range(0, A.shape[1], 16):
+                a[r, c] = 0
+                b[r, c] = 0
+                if i < A.shape[0] and k0 + c < A.shape[1]:
+                    a[r, c] = A[i, k0 + c]
+                if k0 + r < B.shape[0] and j < B.shape[1]:
+                    b[r, c] = B[k0 + r, j]
+                cuda.syncthreads()
+                for k in range(16):
+                    total += a[r, k] * b[k, c]
+                cuda.syncthreads()
+            if i < C.shape[0] and j < C.shape[1]:
+                C[i, j] = total
+        """,
+    ),
     "sums in a local array": (
         "06.register",
         """

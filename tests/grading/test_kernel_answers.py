@@ -15,7 +15,7 @@ from course_lib.grading.kernel import tracer
 from course_lib.grading.kernel.outside import Sandboxed
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import TotalSectors, WavefrontsPerRequest
+from course_lib.grading.limits import TotalSectors
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, WRONG
 from course_lib.grading.rules_gpu import KernelOnly
@@ -191,19 +191,13 @@ def test_a_kernel_task_needs_the_rule_and_has_no_speed():
 
 
 @both
-def test_dynamic_shared_memory_comes_with_the_launch(judged):
+def test_dynamic_shared_memory_is_not_part_of_a_launch(judged):
     text = scaled(
         "i = cuda.grid(1)\nt = cuda.shared.array(0, float32)\nif i < x.size:\n"
         "    t[cuda.threadIdx.x] = x[i]\n    y[i] = 3 * t[cuda.threadIdx.x]"
     )
     text = text.replace("import cuda", "import cuda, float32")
     assert "dynamic shared memory" in judged(SCALE, text).lines[0]
-    roomy = replace(
-        SCALE, launch=replace(SCALE.launch, shared_bytes=512, limits=(WavefrontsPerRequest(0.5),))
-    )
-    report = judged(roomy, text)
-    assert "takes 1 wavefronts" in report.lines[1], str(report)
-    assert "`trace(scaled, (1,), (128,), x, y, shared_bytes=512).report()` shows it" in report.notes[-1]
 
 
 def test_without_a_sandbox_it_is_judged_alike():

@@ -83,6 +83,7 @@ class Tally:
     remarks: dict[tuple, Hazard] = field(default_factory=dict)
     times: Counter = field(default_factory=Counter)
     barrier_lines: Counter = field(default_factory=Counter)
+    shuffle_lines: Counter = field(default_factory=Counter)
     atomic_rounds: Counter = field(default_factory=Counter)
     flops: int = 0
     shared_bytes: int = 0
@@ -110,12 +111,17 @@ class Tally:
         """Count warps at a barrier."""
         self.barrier_lines[line] += m.warps
 
+    def shuffles(self, line: int, m: Mask) -> None:
+        """Count warps at a shuffle."""
+        self.shuffle_lines[line] += m.warps
+
     def hazard(self, hazard: Hazard) -> None:
         """Keep the first hazard of its kind at its place, and count the others."""
         self._keep(self.hazards, hazard)
 
     def remark(self, hazard: Hazard) -> None:
-        """Keep what is suspicious but does no harm: threads that write the same value."""
+        """Keep what is suspicious but may do no harm: threads that write the same value, a lane that asks one
+        which has none to give ('undefined-value')."""
         self._keep(self.remarks, hazard)
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:

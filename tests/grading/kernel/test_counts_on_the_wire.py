@@ -96,7 +96,15 @@ def verdict(reply: dict):
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
 
-NONE = {"global_rows": [], "shared_rows": [], "divergence": [], "hazards": [], "barriers": []}
+NONE = {
+    "global_rows": [],
+    "shared_rows": [],
+    "divergence": [],
+    "hazards": [],
+    "undefined": [],
+    "barriers": [],
+    "shuffles": [],
+}
 NONE |= {"flops": 0, "shared_bytes": 0}
 REPLIES = {
     "empty": {},
