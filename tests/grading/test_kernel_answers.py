@@ -165,7 +165,7 @@ def test_a_missed_limit_shows_which_lines_cost_what(judged):
 def test_limits_hold_whatever_the_learner_calls_the_arguments(judged):
     text = scaled("i = cuda.grid(1)\nj = i * 7 % 64 if i < 64 else i\nif j < b.size:\n    a[j] = 3 * b[j]")
     report = judged(SCALE, text.replace("def scaled(x, y)", "def scaled(b, a)"))
-    assert "Reading b in line 9" in report.lines[1], str(report)
+    assert "Writing a in line 9" in report.lines[1], str(report)
     assert "load of b, " in report.lines[2]
 
 
@@ -173,9 +173,9 @@ def test_limits_are_judged_in_order_and_get_the_arguments():
     def none(x, y):
         return 0 if x.size > 100 else 100
 
-    limits = (TotalSectors(none, "none at all", "y"), TotalSectors(lambda x, y: -1, "less than none"))
+    limits = (TotalSectors(none, "none at all", "store"), TotalSectors(lambda x, y: -1, "less than none"))
     task = replace(SCALE, launch=replace(SCALE.launch, limits=limits))
-    assert "sectors of y" not in str(noted(task, SCALED))
+    assert "sectors to write" not in str(noted(task, SCALED))
     first = replace(task, launch=replace(task.launch, limits=limits[:1]))
     report = noted(first, SCALED)
     assert report.lines[1].endswith("needs 16 sectors of y, and 0 are enough: none at all.")

@@ -5,8 +5,9 @@ CUDA leaves what happens undefined otherwise ("CUDA C++ Programming Guide", warp
 functions), so it is a hazard here: a barrier that not every thread reaches.
 
 A lane that does not come, or that the mask leaves out, has no value to give: whoever asks it gets an
-undefined value. That is no fault as long as nobody uses it (the upper half of `v += shfl_down_sync(0xFF, v, 4)`). So it
-is a remark, and the value is NaN here, or a number that nobody means: a result made of it is wrong.
+undefined value. That is no fault as long as nobody uses it, as the upper half of the eight lanes that do
+`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is NaN
+here, or a number that nobody means: a result made of it is wrong.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ READS = TotalSectors(
     kind="load",
 )
 #: In each step each of the eight warps stores twice to fill the tiles, or four times if it writes zeros
-#: first, and loads two numbers for each of 16 k: 8 * (4 + 32). A thread that multiplies for others takes far more.
+#: first, and loads two numbers for each of 16 k: 8 * (4 + 32). A thread that multiplies for others
+#: takes far more.
 MOST_REQUESTS = SIDE * SIDE // WARP * (2 * 2 + 2 * SIDE)
 LIMITS = (
     SectorsPerRequest(REQUEST),

@@ -16,7 +16,7 @@ from course_lib.grading.tasks.gpu.shared import ANYWHERE, WARP, kernel, pieces, 
 ROWS = 4  # of a block: one for each of its warps
 PASSES = 5
 #: Of a warp: shuffles and requests to shared memory. The exchange needs 10 shuffles; 2 stores and 64 loads
-#: do if every lane reads what all 32 found. A lane that adds up N numbers of shared memory takes 2 N and more.
+#: do if every lane reads what all 32 found. A lane that adds up N numbers alone takes 2 N loads and more.
 MOST_EXCHANGES = 80
 
 SOLUTION = kernel("""
@@ -89,7 +89,8 @@ def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
 
 
 #: A row of X is read three times (for the largest, the sum, the result) and one of Y written once, 32
-#: neighbours at a time. With the powers kept in Y it is twice X, and Y is written, read, and written: five passes.
+#: neighbours at a time. With the powers kept in Y it is twice X, and Y is written, read, and written:
+#: five passes.
 LIMITS = (
     SectorsPerRequest(ANYWHERE),
     TotalSectors(
