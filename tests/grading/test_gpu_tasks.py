@@ -11,6 +11,7 @@ from numba import cuda, float32
 from course_lib.grading import checkpoints, registry
 from course_lib.grading.judge import generator, judge
 from course_lib.grading.launched import NOT_KEPT
+from course_lib.grading.limits import SharedRequests
 from course_lib.grading.runner import InProcess, clone
 from course_lib.grading.sources import load
 from course_lib.grading.tasks.gpu import (
@@ -195,6 +196,26 @@ def test_the_figures_of_the_register_tile(cells):
     assert requests(traced(task, mutant(task, "no register"), args)[0]) == 272
     assert register.most_requests(*args) == 224
     assert "224" in cells["06-register-launch"] and "272" in cells["06-register-launch"]
+
+
+#: What the tasks say that the solutions need, in requests to shared memory and shuffles: of the first case.
+NEEDED = {
+    "banks": (16, "16 will do"),
+    "matmul": (272, "at most 288 requests"),
+    "softmax": (40, "ten shuffles do it"),  # four warps
+}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_figures_of_the_limits_on_exchanges(name, cells):
+    task = registry.task(f"06.{name}")
+    args = cases(task)[0].args
+    found, _ = traced(task, answer(task, cells), args)
+    (limit,) = (one for one in task.launch.limits if isinstance(one, SharedRequests))
+    needs, said = NEEDED[name]
+    assert requests(found) + sum(found.shuffles.values()) == needs <= limit.formula(*args)
+    assert said in cells[f"06-{name}-launch"]
+    assert {"banks": 32, "matmul": 288, "softmax": 4 * 80}[name] == limit.formula(*args)
 
 
 def test_the_bounds_of_rows_are_reached_by_no_aligned_row_and_by_every_other_at_most():

@@ -166,7 +166,7 @@ def test_limits_hold_whatever_the_learner_calls_the_arguments(judged):
     text = scaled("i = cuda.grid(1)\nj = i * 7 % 64 if i < 64 else i\nif j < b.size:\n    a[j] = 3 * b[j]")
     report = judged(SCALE, text.replace("def scaled(x, y)", "def scaled(b, a)"))
     assert "Writing a in line 9" in report.lines[1], str(report)
-    assert "load of b, " in report.lines[2]
+    assert any("load of b, " in line for line in report.lines)
 
 
 def test_limits_are_judged_in_order_and_get_the_arguments():
@@ -178,7 +178,7 @@ def test_limits_are_judged_in_order_and_get_the_arguments():
     assert "sectors to write" not in str(noted(task, SCALED))
     first = replace(task, launch=replace(task.launch, limits=limits[:1]))
     report = noted(first, SCALED)
-    assert report.lines[1].endswith("needs 16 sectors of y, and 0 are enough: none at all.")
+    assert report.lines[1].endswith("needs 16 sectors to write, and 0 are enough: none at all.")
 
 
 def test_a_kernel_task_needs_the_rule_and_has_no_speed():
