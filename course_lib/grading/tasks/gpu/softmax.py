@@ -14,7 +14,7 @@ from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import ANYWHERE, WARP, kernel, pieces, row_sectors, unwritten
 
 ROWS = 4  # of a block: one for each of its warps
-PASSES = 5
+LOADS, STORES = 3, 2  # passes over the rows
 #: Of a warp: shuffles and requests to shared memory. The exchange needs 10 shuffles; 2 stores and 64 loads
 #: do if every lane reads what all 32 found. A lane that adds up N numbers alone takes 2 N loads and more.
 MOST_EXCHANGES = 80
@@ -89,13 +89,18 @@ def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
 
 
 #: A row of X is read three times (for the largest, the sum, the result) and one of Y written once, 32
-#: neighbours at a time. With the powers kept in Y it is twice X, and Y is written, read, and written:
-#: five passes.
+#: neighbours at a time. With the powers kept in Y: X read twice, Y written, read, and written.
 LIMITS = (
     SectorsPerRequest(ANYWHERE),
     TotalSectors(
-        lambda X, Y: PASSES * row_sectors(*X.shape),
-        "five passes over the rows of X and Y together, 5 sectors for 32 neighbours; four will do",
+        lambda X, Y: LOADS * row_sectors(*X.shape),
+        "three passes to read the rows, 5 sectors for 32 neighbours",
+        kind="load",
+    ),
+    TotalSectors(
+        lambda X, Y: STORES * row_sectors(*X.shape),
+        "two passes to write the rows, and one will do",
+        kind="store",
     ),
     SharedRequests(
         lambda X, Y: MOST_EXCHANGES * ROWS * pieces(len(X), ROWS),
@@ -190,7 +195,7 @@ TASK = Task(
                         for j in range(X.shape[1]):
                             Y[i, j] = math.exp(X[i, j] - largest) / total
             """),
-            ("five passes over the rows",),
+            ("three passes to read",),
         ),
         Mutant(
             "lane 0 alone on Y",
@@ -214,7 +219,7 @@ TASK = Task(
                         for j in range(X.shape[1]):
                             Y[i, j] = math.exp(Y[i, j] - largest) / total
             """),
-            ("five passes over the rows",),
+            ("three passes to read",),
         ),
         Mutant(
             "lane 0 alone in shared memory",
