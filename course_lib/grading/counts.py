@@ -13,6 +13,7 @@ from typing import Any
 
 KINDS = ("load", "store", "atomic")
 HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
+UNDEFINED = "undefined-value"  # what a lane gets from one that gives nothing: a fault if it is used
 MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
 MOST_HAZARDS = 50
 LONGEST_WORDS = 600
@@ -106,7 +107,16 @@ class BarrierRow:
     code: str = ""
 
 
-Row = GlobalRow | SharedRow | LineRow | HazardRow | BarrierRow
+@dataclass(frozen=True)
+class ShuffleRow:
+    """A line where lanes of a warp give each other values, and how many warps did so."""
+
+    line: int
+    warps: int
+    code: str = ""
+
+
+Row = GlobalRow | SharedRow | LineRow | HazardRow | BarrierRow | ShuffleRow
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,9 @@ class Counts:
     shared_rows: tuple[SharedRow, ...] = ()
     divergence: tuple[LineRow, ...] = ()
     hazards: tuple[HazardRow, ...] = ()
+    undefined: tuple[HazardRow, ...] = ()
     barriers: tuple[BarrierRow, ...] = ()
+    shuffles: tuple[ShuffleRow, ...] = ()
     flops: int = 0
     shared_bytes: int = 0  # of a block
 
@@ -206,21 +218,20 @@ def plain_counts(trace: Any) -> dict[str, Any]:
         "divergence": [
             [row.line, row.warps, row.threads, row.divided, row.decisions] for row in trace.divergence
         ],
-        "hazards": [
-            [
-                one.kind,
-                one.line,
-                one.what[:LONGEST_WORDS],
-                int(one.times),
-                [int(n) for n in one.block],
-                one.array,
-            ]
-            for one in trace.hazards[:MOST_HAZARDS]
-        ],
+        "hazards": _plain_hazards(trace.hazards),
+        "undefined": _plain_hazards([one for one in trace.remarks if one.kind == UNDEFINED]),
         "barriers": [[line, warps] for line, warps in trace.barriers.items()],
+        "shuffles": [[line, warps] for line, warps in trace.shuffles.items()],
         "flops": int(trace.flops),
         "shared_bytes": int(trace.shared_bytes),
     }
+
+
+def _plain_hazards(hazards: Sequence[Any]) -> list[list]:
+    return [
+        [one.kind, one.line, one.what[:LONGEST_WORDS], int(one.times), [int(n) for n in one.block], one.array]
+        for one in hazards[:MOST_HAZARDS]
+    ]
 
 
 def counts_of(plain: Any) -> Counts:
@@ -230,8 +241,10 @@ def counts_of(plain: Any) -> Counts:
             tuple(GlobalRow(*_access(row)) for row in _rows(plain["global_rows"], 7)),
             tuple(SharedRow(*_access(row)) for row in _rows(plain["shared_rows"], 7)),
             tuple(LineRow(*map(_count, row)) for row in _rows(plain["divergence"], 5)),
-            tuple(_hazard(row) for row in _rows(plain["hazards"], 6, MOST_HAZARDS)),
+            tuple(_hazard(row, HAZARDS) for row in _rows(plain["hazards"], 6, MOST_HAZARDS)),
+            tuple(_hazard(row, (UNDEFINED,)) for row in _rows(plain["undefined"], 6, MOST_HAZARDS)),
             tuple(BarrierRow(*map(_count, row)) for row in _rows(plain["barriers"], 2)),
+            tuple(ShuffleRow(*map(_count, row)) for row in _rows(plain["shuffles"], 2)),
             _count(plain["flops"]),
             _count(plain["shared_bytes"]),
         )
@@ -251,12 +264,12 @@ def _access(row: list) -> tuple:
     return _words(array), _count(line), _one_of(kind, KINDS), *map(_count, counts)
 
 
-def _hazard(row: list) -> HazardRow:
+def _hazard(row: list, kinds: Sequence[str]) -> HazardRow:
     kind, line, what, times, block, array = row
     if not isinstance(block, list) or len(block) != 3:
         raise NoCounts("a hazard has no block")
     place = tuple(map(_count, block))
-    return HazardRow(_one_of(kind, HAZARDS), _count(line), _words(what), _count(times), place, _words(array))
+    return HazardRow(_one_of(kind, kinds), _count(line), _words(what), _count(times), place, _words(array))
 
 
 def _count(number: Any) -> int:

@@ -52,6 +52,7 @@ def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str], jud
     found = judged(task, replace(case, must_not_change=False), Outcome(after[place]))
     if found:
         said = launched.never_written(before[place], after[place], own[place])
+        said += launched.hazard_lines(traced.counts.undefined)
         return replace(found, lines=(*said, *found.lines))
     counts = traced.counts.called(own, names)
     costly = (launched.limit_lines(limit, counts, case.args) for limit in task.launch.limits)

@@ -32,8 +32,6 @@ class Shape:
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    shared_bytes: int = 0
-    races: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,7 @@ class Launch:
     block: Callable[..., tuple[int, ...]]
     result: int
     limits: tuple[CountLimit, ...] = ()
-    shared_bytes: int = 0
-    races: bool = True
 
     def shape(self, args: tuple) -> Shape:
         """Return the launch for these arguments."""
-        return Shape(tuple(self.grid(*args)), tuple(self.block(*args)), self.shared_bytes, self.races)
+        return Shape(tuple(self.grid(*args)), tuple(self.block(*args)))

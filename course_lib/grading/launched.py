@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, HazardRow, LineRow, Row, SharedRow
+from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, HazardRow, Row, SharedRow, ShuffleRow
 from course_lib.grading.launch import CountLimit, Shape
 from course_lib.grading.program import Program
 from course_lib.grading.runner import Fault
@@ -27,6 +27,7 @@ HAZARD = {
     "uninitialised": "Read before anything was written",
     "out-of-bounds": "Outside of the array",
     "divergent-barrier": "A barrier that not every thread reaches",
+    "undefined-value": "A value of a lane that has none to give",
 }
 
 
@@ -79,7 +80,6 @@ def _point(point: tuple[int, ...]) -> str:
 def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:
     """Return the note that says how to see every line of the kernel with its cost."""
     given = [entry, str(shape.grid), str(shape.block), *names]
-    given += [f"shared_bytes={shape.shared_bytes}"] if shape.shared_bytes else []
     call = f"trace({', '.join(given)}).report()"
     return (f"`{call}` shows it line by line (`from course_lib.simulators.gpu import trace`).",)
 
@@ -101,7 +101,7 @@ def _cost(row: Row) -> float:
         return row.sectors
     if isinstance(row, SharedRow):
         return row.wavefronts
-    return row.divided if isinstance(row, LineRow) else getattr(row, "warps", 0)
+    return getattr(row, "warps", 0)
 
 
 def _row(row: Row) -> str:
@@ -115,8 +115,8 @@ def _row(row: Row) -> str:
             f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {cost:,} {unit} "
             f"({row.each:.3g} each)"
         )
-    if isinstance(row, LineRow):
-        return f"{place}{row.divided:,} of {row.decisions:,} times a warp goes both ways"
+    if isinstance(row, ShuffleRow):
+        return f"{place}{_number(row.warps, 'shuffle')}"
     return f"{place}{_number(row.warps, 'warp')} at the barrier" if isinstance(row, BarrierRow) else place
 
 

@@ -1,6 +1,6 @@
 """Limits on what a kernel's launch may cost, judged on the traced counts. Each has one idea.
 
-A formula gets the case's arguments. `when` says of which cases a limit holds; without it, of all.
+A formula gets the case's arguments.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, LineRow, SharedRow
+from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
 
 Formula = Callable[..., float]
 
@@ -17,26 +17,24 @@ Formula = Callable[..., float]
 class SectorsPerRequest:
     """No line's requests to global memory touch more than `most` sectors each, on average over the launch.
 
-    4 are the least for a warp that reads 32 floats; `array` and `kind` leave out all others.
+    4 are the least for a warp that reads 32 floats. A mean says nothing of a request with one lane, nor of a
+    dear access among cheap ones in its line: it goes with `TotalSectors`.
     """
 
     most: float
-    array: str | None = None
-    kind: str | None = None
-    when: Callable[..., bool] | None = None
 
     @property
     def wanted(self) -> str:
-        return f"at most {self.most:g} sectors for each request{_to(self.array, self.kind)}"
+        return f"at most {self.most:g} sectors for each request"
 
     def rows(self, counts: Counts) -> tuple[GlobalRow, ...]:
         """Return the rows that it looks at."""
-        return counts.of(self.array, self.kind)
+        return counts.global_rows
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence about the line with the most sectors for a request."""
         worst = max(self.rows(counts), key=lambda row: row.each, default=None)
-        if not _holds(self.when, args) or worst is None or worst.each <= self.most:
+        if worst is None or worst.each <= self.most:
             return None
         return (
             f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and "
@@ -49,8 +47,6 @@ class WavefrontsPerRequest:
     """No line's requests to shared memory take more than `most` wavefronts each: 1 is free of conflicts."""
 
     most: float
-    array: str | None = None
-    when: Callable[..., bool] | None = None
 
     @property
     def wanted(self) -> str:
@@ -59,12 +55,12 @@ class WavefrontsPerRequest:
 
     def rows(self, counts: Counts) -> tuple[SharedRow, ...]:
         """Return the rows that it looks at."""
-        return counts.shared_of(self.array)
+        return counts.shared_rows
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence about the line with the most wavefronts for a request."""
         worst = max(self.rows(counts), key=lambda row: row.each, default=None)
-        if not _holds(self.when, args) or worst is None or worst.each <= self.most:
+        if worst is None or worst.each <= self.most:
             return None
         return (
             f"{_place(worst)} takes {worst.each:.3g} wavefronts for each request of a warp, and "
@@ -74,40 +70,47 @@ class WavefrontsPerRequest:
 
 @dataclass(frozen=True)
 class TotalSectors:
-    """All requests to global memory together touch at most `formula(*args)` sectors; `wanted` says it."""
+    """All requests to global memory together touch at most `formula(*args)` sectors; `wanted` says it.
+
+    `kind` leaves out the others: "load" counts what is read.
+    """
 
     formula: Formula
     wanted: str
-    array: str | None = None
     kind: str | None = None
 
     def rows(self, counts: Counts) -> tuple[GlobalRow, ...]:
         """Return the rows that it looks at."""
-        return counts.of(self.array, self.kind)
+        return counts.of(kind=self.kind)
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total = sum(row.sectors for row in self.rows(counts))
-        return _too_many(f"sectors{_for(self.array, self.kind)}", total, self.formula(*args), self.wanted)
+        return _too_many(f"sectors{_for(self.kind)}", total, self.formula(*args), self.wanted)
 
 
 @dataclass(frozen=True)
 class SharedRequests:
-    """All requests to shared memory together are at most `formula(*args)`."""
+    """All requests to shared memory and all shuffles together are at most `formula(*args)`.
+
+    A shuffle costs what a load from shared memory without conflicts costs: a multiprocessor serves 32 lanes
+    in a clock cycle with either (CUDA C++ Programming Guide, "Arithmetic Instructions" and "Shared Memory").
+    So it is no way around a limit on the loads.
+    """
 
     formula: Formula
     wanted: str
-    array: str | None = None
-    kind: str | None = None
 
-    def rows(self, counts: Counts) -> tuple[SharedRow, ...]:
+    def rows(self, counts: Counts) -> tuple[SharedRow | ShuffleRow, ...]:
         """Return the rows that it looks at."""
-        return counts.shared_of(self.array, self.kind)
+        return (*counts.shared_rows, *counts.shuffles)
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
-        total = sum(row.requests for row in self.rows(counts))
-        return _too_many("requests to shared memory", total, self.formula(*args), self.wanted)
+        shuffles = sum(row.warps for row in counts.shuffles)
+        total = sum(row.requests for row in counts.shared_rows) + shuffles
+        what = "requests to shared memory" + (" and shuffles" if shuffles else "")
+        return _too_many(what, total, self.formula(*args), self.wanted)
 
 
 @dataclass(frozen=True)
@@ -133,37 +136,15 @@ class Atomics:
 
     formula: Formula
     wanted: str
-    array: str | None = None
 
     def rows(self, counts: Counts) -> tuple[GlobalRow | SharedRow, ...]:
         """Return the rows of atomic operations."""
-        return tuple(row for row in counts.atomics if self.array in (None, row.array))
+        return counts.atomics
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total = sum(row.requests for row in self.rows(counts))
         return _too_many("atomic requests", total, self.formula(*args), self.wanted)
-
-
-@dataclass(frozen=True)
-class FullWarps:
-    """A warp goes both ways at a branch at most `formula(*args)` times in the whole launch."""
-
-    formula: Formula
-    wanted: str
-
-    def rows(self, counts: Counts) -> tuple[LineRow, ...]:
-        """Return the lines where a warp went both ways."""
-        return tuple(row for row in counts.divergence if row.divided)
-
-    def judge(self, counts: Counts, args: tuple) -> str | None:
-        """Return a sentence if there are more."""
-        total = sum(row.divided for row in counts.divergence)
-        return _too_many("times that a warp goes both ways", total, self.formula(*args), self.wanted)
-
-
-def _holds(when: Callable[..., bool] | None, args: tuple) -> bool:
-    return when is None or when(*args)
 
 
 def _too_many(what: str, total: float, most: float, wanted: str) -> str | None:
@@ -172,18 +153,8 @@ def _too_many(what: str, total: float, most: float, wanted: str) -> str | None:
     return f"On this input your kernel needs {total:,} {what}, and {most:,.10g} are enough: {wanted}."
 
 
-def _to(array: str | None, kind: str | None) -> str:
-    verb = {"load": " that reads", "store": " that writes", "atomic": " that updates"}
-    if kind:
-        return f"{verb[kind]} {array or 'global memory'}"
-    return f" to {array}" if array else ""
-
-
-def _for(array: str | None, kind: str | None) -> str:
-    verb = {"load": " to read", "store": " to write", "atomic": " to update"}
-    if kind:
-        return f"{verb[kind]} {array or 'global memory'}"
-    return f" of {array}" if array else ""
+def _for(kind: str | None) -> str:
+    return {None: "", "load": " to read", "store": " to write", "atomic": " to update"}[kind]
 
 
 def _place(row: GlobalRow | SharedRow) -> str:

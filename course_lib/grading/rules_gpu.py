@@ -27,8 +27,15 @@ FROM_CUDA = words("""
     match_all_sync
 """)
 FROM_MATH = frozenset(name for name in dir(math) if not name.startswith("_"))
-FROM_NUMPY = NUMBER_TYPES | words("pi e inf nan")
-IMPORTED = {"numba": FROM_NUMBA, "numba.cuda": FROM_CUDA, "math": FROM_MATH, "numpy": FROM_NUMPY}
+NUMBERS = words("pi e tau inf nan")  # of math and numpy
+FROM_NUMPY = NUMBER_TYPES | NUMBERS
+IMPORTED = {
+    "numba": FROM_NUMBA,
+    "numba.types": NUMBER_TYPES | words("void"),
+    "numba.cuda": FROM_CUDA,
+    "math": FROM_MATH,
+    "numpy": FROM_NUMPY,
+}
 #: Settings of cuda.jit that change how fast or how exact a kernel is, not what runs.
 SETTINGS = words("device fastmath lineinfo max_registers opt inline")
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
@@ -134,7 +141,13 @@ class _Reading:
             yield from self._bind(statement, one.asname or one.name, f"{module}.{one.name}")
 
     def _constant(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> Found:
-        if not isinstance(target, ast.Name):
+        if isinstance(target, ast.Tuple | ast.List):
+            values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            if len(values) != len(target.elts):
+                yield statement, "names for a tuple that is not written beside them, number by number"
+            for one, its_value in zip(target.elts, values, strict=False):
+                yield from self._constant(statement, one, its_value)
+        elif not isinstance(target, ast.Name):
             yield statement, "an assignment to something else than a name"
         elif self._is_type(value):
             yield from self._bind(statement, target.id, self._dotted(value), again=False)
@@ -144,11 +157,17 @@ class _Reading:
             yield from self._bind(statement, target.id, "a number")
 
     def _is_number(self, node: ast.expr) -> bool:
-        """Whether this is a number, a tuple of numbers, or arithmetic of numbers and names of numbers."""
+        """Whether this is a number, a tuple of numbers, or arithmetic of numbers and names of numbers; also
+        math.inf and the like, and float32(0), which is one of Numba's or NumPy's types called on a number."""
         if isinstance(node, ast.Constant):
             return isinstance(node.value, bool | int | float)
-        if isinstance(node, ast.Name):
-            return self._meaning.get(node.id) == "a number"
+        if isinstance(node, ast.Name | ast.Attribute):
+            module, _, name = self._dotted(node).rpartition(".")
+            known = name in NUMBERS and module in ("math", "numpy")
+            return known or (isinstance(node, ast.Name) and self._meaning.get(node.id) == "a number")
+        if isinstance(node, ast.Call):
+            one = node.args[0] if len(node.args) == 1 and not node.keywords else None
+            return one is not None and self._is_type(node.func) and self._is_one_number(one)
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.UAdd | ast.USub) and self._is_number(node.operand)
         if isinstance(node, ast.BinOp):
@@ -156,6 +175,9 @@ class _Reading:
                 isinstance(node.op, ARITHMETIC) and self._is_number(node.left) and self._is_number(node.right)
             )
         return isinstance(node, ast.Tuple) and all(map(self._is_number, node.elts))
+
+    def _is_one_number(self, node: ast.expr) -> bool:
+        return not isinstance(node, ast.Tuple) and self._is_number(node)
 
     def _is_type(self, node: ast.expr) -> bool:
         module, _, name = self._dotted(node).rpartition(".")

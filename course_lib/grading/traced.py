@@ -56,8 +56,6 @@ def traced(
                     shape.grid,
                     shape.block,
                     *args,
-                    shared_bytes=shape.shared_bytes,
-                    races=shape.races,
                     progress=False,
                 )
         except KeyboardInterrupt:

@@ -102,7 +102,7 @@ def test_a_transposed_tensor_is_its_values(entry):
 
 
 @by_rung
-def test_tensors_are_read_where_they_are(entry, monkeypatch):
+def test_tensors_are_read_where_they_are(entry):
     seen = []
     real = entry.module().start
 

@@ -138,7 +138,7 @@ SCALE = Task(
         grid=lambda x, y: (-(-x.size // BLOCK),),
         block=lambda x, y: (BLOCK,),
         result=1,
-        limits=(SectorsPerRequest(4, "x", "load"), SectorsPerRequest(4, "y", "store")),
+        limits=(SectorsPerRequest(4),),
     ),
 )
 RIGHT = {TURN.id: TURNED, SCALE.id: SCALED}

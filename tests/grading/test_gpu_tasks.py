@@ -11,6 +11,7 @@ from numba import cuda, float32
 from course_lib.grading import checkpoints, registry
 from course_lib.grading.judge import generator, judge
 from course_lib.grading.launched import NOT_KEPT
+from course_lib.grading.limits import SharedRequests
 from course_lib.grading.runner import InProcess, clone
 from course_lib.grading.sources import load
 from course_lib.grading.tasks.gpu import (
@@ -195,6 +196,26 @@ def test_the_figures_of_the_register_tile(cells):
     assert requests(traced(task, mutant(task, "no register"), args)[0]) == 272
     assert register.most_requests(*args) == 224
     assert "224" in cells["06-register-launch"] and "272" in cells["06-register-launch"]
+
+
+#: What the tasks say that the solutions need, in requests to shared memory and shuffles: of the first case.
+NEEDED = {
+    "banks": (16, "16 will do"),
+    "matmul": (272, "at most 288 requests"),
+    "softmax": (40, "ten shuffles do it"),  # four warps
+}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_figures_of_the_limits_on_exchanges(name, cells):
+    task = registry.task(f"06.{name}")
+    args = cases(task)[0].args
+    found, _ = traced(task, answer(task, cells), args)
+    (limit,) = (one for one in task.launch.limits if isinstance(one, SharedRequests))
+    needs, said = NEEDED[name]
+    assert requests(found) + sum(found.shuffles.values()) == needs <= limit.formula(*args)
+    assert said in cells[f"06-{name}-launch"]
+    assert {"banks": 32, "matmul": 288, "softmax": 4 * 80}[name] == limit.formula(*args)
 
 
 def test_the_bounds_of_rows_are_reached_by_no_aligned_row_and_by_every_other_at_most():
@@ -452,6 +473,119 @@ OTHERS = {
                 for k in range(min(T, A.shape[1] - step * T)):
                     total = cuda.fma(a[r, k], b[k, c], total)
             if i < A.shape[0] and j < B.shape[1]:
+                C[i, j] = total
+        """,
+    ),
+    "powers kept in Y": (
+        "06.softmax",
+        """
+        @cuda.jit
+        def softmax(X, Y):
+            lane, i = cuda.threadIdx.x, cuda.blockIdx.x * 4 + cuda.threadIdx.y
+            if i >= X.shape[0]:
+                return
+            largest = float32(-math.inf)
+            for j in range(lane, X.shape[1], 32):
+                largest = max(largest, X[i, j])
+            for n in range(5):
+                largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
+            total = float32(0)
+            for j in range(lane, X.shape[1], 32):
+                power = math.exp(X[i, j] - largest)
+                Y[i, j] = power
+                total += power
+            for n in range(5):
+                total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
+            for j in range(lane, X.shape[1], 32):
+                Y[i, j] /= total
+        """,
+    ),
+    "weights in shared memory": (
+        "06.banks",
+        """
+        @cuda.jit
+        def brightness(X, w, y):
+            tile = cuda.shared.array((4, 72), float32)
+            weights = cuda.shared.array(4, float32)
+            t = cuda.threadIdx.x
+            first = cuda.blockIdx.x * 64
+            if t < 4:
+                weights[t] = w[t]
+            for s in range(4):
+                e = t + 64 * s
+                if first + e // 4 < len(y):
+                    tile[e % 4, e // 4] = X[first + e // 4, e % 4]
+            cuda.syncthreads()
+            if first + t < len(y):
+                total = float32(0)
+                for c in range(4):
+                    total += weights[c] * tile[c, t]
+                y[first + t] = total
+        """,
+    ),
+    "lanes give each other their channels": (
+        "06.banks",
+        """
+        @cuda.jit
+        def brightness(X, w, y):
+            t = cuda.threadIdx.x
+            first = cuda.blockIdx.x * 64
+            mine = w[t % 4]
+            for s in range(4):
+                e = t + 64 * s
+                value = float32(0)
+                if first + e // 4 < len(y):
+                    value = mine * X[first + e // 4, e % 4]
+                value += cuda.shfl_down_sync(0xFFFFFFFF, value, 2)
+                value += cuda.shfl_down_sync(0xFFFFFFFF, value, 1)
+                if t % 4 == 0 and first + e // 4 < len(y):
+                    y[first + e // 4] = value
+        """,
+    ),
+    "fewer lanes at every level": (
+        "06.reduction",
+        """
+        @cuda.jit
+        def block_sums(x, sums):
+            part = cuda.shared.array(8, float32)
+            t, k = cuda.threadIdx.x, cuda.grid(1)
+            mine = x[k] if k < len(x) else float32(0)
+            for n in range(5):
+                mine += cuda.shfl_down_sync(0xFFFFFFFF, mine, 16 >> n)
+            if t % 32 == 0:
+                part[t // 32] = mine
+            cuda.syncthreads()
+            if t < 8:
+                mine = part[t]
+                mine += cuda.shfl_down_sync(0xFF, mine, 4)
+                mine += cuda.shfl_down_sync(0xFF, mine, 2)
+                mine += cuda.shfl_down_sync(0xFF, mine, 1)
+                if t == 0:
+                    sums[cuda.blockIdx.x] = mine
+        """,
+    ),
+    "zeros first": (
+        "06.matmul",
+        """
+        @cuda.jit
+        def tiled(A, B, C):
+            a = cuda.shared.array((16, 16), float32)
+            b = cuda.shared.array((16, 16), float32)
+            r, c = cuda.threadIdx.y, cuda.threadIdx.x
+            j, i = cuda.grid(2)
+            total = float32(0)
+            for k0 in range(0, A.shape[1], 16):
+                a[r, c] = 0
+                b[r, c] = 0
+                if i < A.shape[0] and k0 + c < A.shape[1]:
+                    a[r, c] = A[i, k0 + c]
+                if k0 + r < B.shape[0] and j < B.shape[1]:
+                    b[r, c] = B[k0 + r, j]
+                cuda.syncthreads()
+                for k in range(16):
+                    total += a[r, k] * b[k, c]
+                cuda.syncthreads()
+            if i < C.shape[0] and j < C.shape[1]:
                 C[i, j] = total
         """,
     ),

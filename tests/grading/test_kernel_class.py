@@ -72,6 +72,21 @@ def task_of(verdict: dict, id: str) -> dict:
     return next(one for one in verdict["tasks"] if one["id"] == id)
 
 
+def test_a_constant_is_the_one_of_the_answers_own_cell():
+    """TILE = 16 for a later task changes nothing of an answer that was written with 32."""
+    later = "TILE = 16", "@cuda.jit\ndef other(A):\n    A[0] = TILE"
+    for first in (NOTEBOOK, (*NOTEBOOK[:1], "TILE = 8", *NOTEBOOK[1:])):
+        text = answer_slice(cells(*first, *later), "turned").text
+        assert "TILE = 32" in text and "TILE = 16" not in text and "TILE = 8" not in text
+    assert "TILE = 16" in answer_slice(cells(*NOTEBOOK, *later), "other").text
+    behind = tuple(one for one in NOTEBOOK if "TILE = 32" not in one)
+    assert "TILE = 32" in answer_slice(cells(*behind, "TILE = 32"), "turned").text
+
+
+def test_an_answer_keeps_its_points_when_a_later_task_has_another_constant():
+    assert task_of(graded(TURNED, "TILE = 16"), TURN.id)["points"] == TURN.points
+
+
 def test_a_slice_keeps_what_the_kernel_needs_and_nothing_else():
     found = answer_slice(cells(*NOTEBOOK), "turned")
     assert found.problem == ""

@@ -2,11 +2,10 @@
 
 import pytest
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, LineRow, SharedRow
+from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, LineRow, SharedRow, ShuffleRow
 from course_lib.grading.limits import (
     Atomics,
     Barriers,
-    FullWarps,
     SectorsPerRequest,
     SharedRequests,
     TotalSectors,
@@ -27,6 +26,7 @@ COUNTS = Counts(
     ),
     divergence=(LineRow(3, 10, 320, 0, 0), LineRow(5, 10, 160, 7, 10, "if i % 2:")),
     barriers=(BarrierRow(4, 8), BarrierRow(9, 4)),
+    shuffles=(ShuffleRow(10, 5, "x = shfl_sync(-1, x, 0)"),),
 )
 ARGS = (100,)
 
@@ -39,18 +39,12 @@ def at_most(number):
     ("limit", "words"),
     [
         (SectorsPerRequest(4), "Reading a in line 5, `y = a[32 * i]`, needs 20 sectors"),
-        (SectorsPerRequest(4, "C"), "Writing c in line 6, `c[i] = x`, needs 5 sectors"),
-        (SectorsPerRequest(0.5, "C", "atomic"), "Updating c in line 7"),
         (WavefrontsPerRequest(1), "Reading tile in line 8, `x = tile[32 * i]`, takes 32 wavefronts"),
         (TotalSectors(at_most(133), "few"), "needs 134 sectors, and 133 are enough: few."),
-        (TotalSectors(at_most(79), "few", "A"), "needs 80 sectors of A, and 79 are enough"),
-        (TotalSectors(at_most(49), "few", "C", "store"), "needs 50 sectors to write C"),
-        (SharedRequests(at_most(22), "few"), "needs 23 requests to shared memory, and 22"),
-        (SharedRequests(at_most(9), "few", "tile", "load"), "needs 10 requests to shared memory"),
+        (TotalSectors(at_most(49), "few", "store"), "needs 50 sectors to write"),
+        (SharedRequests(at_most(27), "few"), "needs 28 requests to shared memory and shuffles, and 27"),
         (Barriers(at_most(11), "few"), "needs 12 warps at barriers, and 11"),
         (Atomics(at_most(6), "few"), "needs 7 atomic requests, and 6"),
-        (Atomics(at_most(3), "few", "C"), "needs 4 atomic requests, and 3"),
-        (FullWarps(at_most(6), "few"), "needs 7 times that a warp goes both ways, and 6"),
     ],
 )
 def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
@@ -63,18 +57,12 @@ def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
     "limit",
     [
         SectorsPerRequest(20),
-        SectorsPerRequest(5, "C"),
-        SectorsPerRequest(1, "C", "atomic"),
-        SectorsPerRequest(1, "B"),
-        SectorsPerRequest(1, when=lambda n: n > 100),
         WavefrontsPerRequest(32),
-        WavefrontsPerRequest(1, "bins"),
-        WavefrontsPerRequest(1, when=lambda n: n < 100),
+        TotalSectors(at_most(80), "few", "load"),
         TotalSectors(lambda n: n + 34, "few"),
-        SharedRequests(at_most(23), "few"),
+        SharedRequests(at_most(28), "few"),
         Barriers(at_most(12), "few"),
         Atomics(at_most(7), "few"),
-        FullWarps(at_most(7), "few"),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -83,11 +71,12 @@ def test_a_limit_that_is_just_kept_says_nothing(limit):
 
 
 def test_every_limit_is_kept_by_a_kernel_that_does_nothing():
-    nothing = [SectorsPerRequest(0), WavefrontsPerRequest(0), FullWarps(at_most(0), "none")]
-    assert [one.judge(Counts(), ARGS) for one in nothing] == [None] * 3
+    nothing = [SectorsPerRequest(0), WavefrontsPerRequest(0)]
+    assert [one.judge(Counts(), ARGS) for one in nothing] == [None] * 2
 
 
 def test_the_worst_line_counts_and_not_the_average():
     """A cheap access that is made often must not pay for a dear one."""
-    total = sum(row.sectors for row in COUNTS.of("A")) / sum(row.requests for row in COUNTS.of("A"))
-    assert total < 7 and SectorsPerRequest(7, "A").judge(COUNTS, ARGS)
+    rows = COUNTS.of("A")
+    mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
+    assert mean < 7 and SectorsPerRequest(7).judge(Counts(rows), ARGS)

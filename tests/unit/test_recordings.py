@@ -50,11 +50,30 @@ def changed(**fields):
     return content
 
 
-def test_the_recordings_of_the_package_can_be_read():
-    files = list(recordings.FOLDER.glob("*.json"))
-    read = [recordings.read(path) for path in files]
-    assert (recordings.newest() is None) == (read == [])
-    assert all("Test" not in recording.device for recording in read)
+def faults_of(folder) -> list[str]:
+    """Return what is wrong with the files of a folder of recordings, a sentence for each."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix != ".json":
+            continue
+        try:
+            recording = recordings.read(path)
+        except MalformedRecording as problem:
+            found.append(f"{path.name}: {problem}")
+        else:
+            found += [f"{path.name} is made up"] if "Test" in recording.device else []
+    return found
+
+
+def test_the_folder_of_the_package_has_true_recordings_only(tmp_path):
+    assert (recordings.FOLDER / "README.md").is_file()  # it is the folder
+    assert faults_of(recordings.FOLDER) == []
+    real = recordings.restore(changed(device="NVIDIA Other"))
+    path = recordings.write(real, tmp_path)
+    assert faults_of(tmp_path) == [] and recordings.newest(folder=tmp_path) == real
+    recordings.write(RECORDING, tmp_path)
+    path.write_text(path.read_text().replace('"driver"', '"drover"'))
+    assert len(faults_of(tmp_path)) == 2
 
 
 def test_what_is_written_can_be_read(tmp_path):

@@ -9,7 +9,7 @@ import sys
 import warnings
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from course_lib.grading.classroom.statements import (
     FUNCTIONS,
@@ -50,6 +50,7 @@ class Statement:
     line: int  # the number of its first line in its cell
     names: Names
     effects: Effects
+    cell: int = 0  # which of the cells it stands in
 
 
 @dataclass
@@ -83,7 +84,7 @@ def read_code(cells: tuple[Cell, ...]) -> Notebook:
         raise Trouble(
             f"The notebook has more than {LARGEST:,} characters of code: that is too much to be read."
         )
-    for cell in cells:
+    for number, cell in enumerate(cells):
         if not counts(cell) or not cell.text.strip():
             continue
         text, work = plain(cell.text, work)
@@ -104,7 +105,7 @@ def read_code(cells: tuple[Cell, ...]) -> Notebook:
             notebook.broken.append((cell.text, said))
         else:
             if not _only_checks(found):
-                notebook.statements += found
+                notebook.statements += [replace(one, cell=number) for one in found]
     _describe(notebook)
     return notebook
 

@@ -10,6 +10,9 @@ A use needs the statements that bind or change the name before its moment, back 
 anew, whatever it was. They keep their order. A definition that is still a handed-out stub counts only if
 there is no other.
 
+A function that Numba compiles keeps the constants of its first call. So what it reads, and what is a number
+at the end of the answer's cell, is used at that moment: TILE = 16 in a later task is none of its business.
+
 A call made for its effect, such as `fill(table)`, changes what the function is seen to change. Calls of
 functions that the entry itself uses are taken for tries, unless they change an argument. What was imported
 is changed by stores such as `np.dot = …` only, never by calls such as `np.random.seed(0)`.
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
 import warnings
 from bisect import bisect_left
@@ -39,6 +43,7 @@ from course_lib.grading.classroom.notebook_code import (
 from course_lib.grading.classroom.statements import CHANGING, Change
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.program import is_stub
+from course_lib.grading.vocabulary import NUMBER_TYPES
 
 MOST_STEPS = 2_000_000  # of following names: a few thousand are usual
 FUTURES = frozenset({"annotations", "division", "print_function", "generator_stop"})
@@ -286,7 +291,30 @@ class _Cut:
         self._kept.add(place)
         names = self._statements[place].names
         eager = names.eager | names.hints if self._evaluated else names.eager
-        return [*((name, place) for name in eager), *((name, self._end) for name in names.lazy)]
+        moment = self._moment_of_constants if _is_compiled(self._statements[place].node) else None
+        return [
+            *((name, place) for name in eager),
+            *((name, self._moment(name, moment)) for name in names.lazy),
+        ]
+
+    @functools.cached_property
+    def _moment_of_constants(self) -> int | None:
+        """The place behind the cell that defines the entry for the last time; None if no statement does."""
+        last = max(
+            (n for n in self._makers.get(self._entry, ()) if self._entry in self._statements[n].names.full),
+            default=None,
+        )
+        if last is None:
+            return None
+        cell = self._statements[last].cell
+        return next((n for n in range(last, self._end) if self._statements[n].cell != cell), self._end)
+
+    def _moment(self, name: str, moment: int | None) -> int:
+        """Return when a function uses a name: at the end, or at that moment if it was a number then."""
+        makers = self._makers.get(name, [])
+        before = makers[: bisect_left(makers, moment)] if moment is not None else []
+        is_number = bool(before) and all(_is_number(self._statements[n].node) for n in makers)
+        return moment if is_number else self._end
 
     def _unresolved(self) -> list[str]:
         known = {"__name__", "__file__", "get_ipython", "__annotations__"}
@@ -416,6 +444,29 @@ def _future(node: ast.stmt) -> bool:
     """Whether this is a `from __future__` import that all Python versions here know."""
     known = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return known and all(one.name in FUTURES for one in node.names)
+
+
+def _is_compiled(node: ast.stmt) -> bool:
+    """Whether this is a function that Numba compiles: @cuda.jit, @njit(…)."""
+    for one in getattr(node, "decorator_list", ()):
+        function = one.func if isinstance(one, ast.Call) else one
+        if (getattr(function, "attr", "") or getattr(function, "id", "")) in ("jit", "njit"):
+            return True
+    return False
+
+
+def _is_number(node: ast.stmt) -> bool:
+    """Whether a statement gives names numbers, or what is made of numbers: TILE = 16, N = 2 * TILE."""
+    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    plain = (ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.BinOp, ast.Tuple)
+    plain += (ast.operator, ast.unaryop, ast.expr_context)
+    return value is not None and all(isinstance(one, plain) or _makes_number(one) for one in ast.walk(value))
+
+
+def _makes_number(node: ast.AST) -> bool:
+    """Whether this is a call such as float32(0)."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return (getattr(function, "attr", "") or getattr(function, "id", "")) in NUMBER_TYPES
 
 
 def _raise_unless_it_compiles(text: str) -> None:

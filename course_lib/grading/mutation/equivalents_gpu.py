@@ -30,7 +30,6 @@ OF_A_TWICE = "a[r + s, c] = A[i + s, k0 + c] if i + s < M and k0 + c < K else fl
 OF_B_TWICE = "b[r + s, c] = B[k0 + r + s, j] if k0 + r + s < K and j < N else float32(0)"
 TILE = "cuda.shared.array((16, 16), float32)"
 PLACE = "i, j = (cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c)"
-STEPS = "for k0 in range(0, K, 16):"
 SIZES = "M, K, N = (A.shape[0], A.shape[1], B.shape[1])"
 OF_LANE = "for j in range(lane, X.shape[1], 32):"
 OF_ROW = "for k in range(1, X.shape[1]):"
@@ -135,15 +134,6 @@ ENTRIES: tuple[Equivalent, ...] = (
         ("len(x)", "len(y)"),
         ("len(x)", "len(out)"),
     ),
-    Equivalent(
-        ("06.banks",),
-        "loop twice",
-        (
-            "after tile[e + e // 32] = X[first + e // 4, e % 4] -> for s in range(4):; e = t + 64 * s; "
-            "if first + e // 4 < X.shape[0]:; tile[e + e // 32] = X[first + e // 4, e % 4]",
-        ),
-        "A second copy of the same numbers; what may be read from global memory in all is no limit here.",
-    ),
     _rounded("banks", "for s in range(4):", "4"),
     _rounded("banks", "for c in range(4):", "4"),
     _of(
@@ -201,13 +191,6 @@ ENTRIES: tuple[Equivalent, ...] = (
     _last_axis("transpose", READ, "A"),
     _last_axis("transpose", WRITTEN, "B"),
     *_PRODUCTS,
-    _of(
-        "matmul",
-        "bounds",
-        "A step behind the end of k brings two tiles of zeros and reads nothing.",
-        STEPS,
-        ("K", "K + 1"),
-    ),
     Equivalent(
         ("06.register",),
         "unpacking",

@@ -105,6 +105,7 @@ class Trace:
         self.hazards = _with_times(tally, tally.hazards)
         self.remarks = _with_times(tally, tally.remarks)
         self.barriers = dict(sorted(tally.barrier_lines.items()))
+        self.shuffles = dict(sorted(tally.shuffle_lines.items()))
         self.atomic_rounds = dict(tally.atomic_rounds)
         self.steps = recorder.steps if recorder else []
         self.steps_cut = bool(recorder and recorder.is_cut)

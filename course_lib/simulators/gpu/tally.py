@@ -84,6 +84,7 @@ class Tally:
     remarks: dict[tuple, Hazard] = field(default_factory=dict)
     times: Counter = field(default_factory=Counter)
     barrier_lines: Counter = field(default_factory=Counter)
+    shuffle_lines: Counter = field(default_factory=Counter)
     atomic_rounds: Counter = field(default_factory=Counter)
     flops: int = 0
     shared_bytes: int = 0
@@ -111,12 +112,17 @@ class Tally:
         """Count warps at a barrier."""
         self.barrier_lines[line] += m.warps
 
+    def shuffles(self, line: int, m: Mask) -> None:
+        """Count warps at a shuffle."""
+        self.shuffle_lines[line] += m.warps
+
     def hazard(self, hazard: Hazard) -> None:
         """Keep the first hazard of its kind at its place, and count the others."""
         self._keep(self.hazards, hazard)
 
     def remark(self, hazard: Hazard) -> None:
-        """Keep what is worth a look but no hazard, such as threads that write the same value."""
+        """Keep what is worth a look but no hazard: threads that write the same value, a lane that asks one which
+        has none to give ('undefined-value'), an index that wraps."""
         self._keep(self.remarks, hazard)
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:

@@ -1,9 +1,13 @@
 """What the lanes of a warp tell each other: shuffles and votes.
 
-The lanes that a mask names must come to the same call, or have left the kernel, and a lane must name itself;
-a lane that does not come has no value to give. CUDA leaves the result undefined otherwise ("CUDA C++
-Programming Guide", warp vote and warp shuffle functions), so it is a hazard here: a barrier that not every
-thread reaches.
+The lanes that a mask names must come to the same call, or have left the kernel, and a lane must name itself.
+CUDA leaves what happens undefined otherwise ("CUDA C++ Programming Guide", warp vote and warp shuffle
+functions), so it is a hazard here: a barrier that not every thread reaches.
+
+A lane that does not come, or that the mask leaves out, has no value to give: whoever asks it gets an
+undefined value. That is no fault as long as nobody uses it, as the upper half of the eight lanes that do
+`v += shfl_down_sync(0xFF, v, 4)`. So it is a remark, and the value is NaN
+here, or a number that nobody means: a result made of it is wrong.
 """
 
 from __future__ import annotations
@@ -20,19 +24,39 @@ from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.tally import Hazard
 
 EVERY_LANE = 0xFFFFFFFF
+#: What an undefined whole number is here: large, odd, and the same in every run.
+UNDEFINED = 0x5EADBEEF
 
 
-def _exchange(machine: Machine, m: Mask, value: Value, source: np.ndarray) -> Value:
+def _exchange(machine: Machine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
+    _meet(machine, m, mask)
+    machine.tally.shuffles(machine.line, m)
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
     source = np.arange(machine.lanes) - own + source
-    if m.count != m.warps * WARP:
-        _hazard(
-            machine, m.lanes & ~m.lanes[source], source, "asks {} for its value, which does not come here"
-        )
-    value = numbers.plain(value)
-    return value[source] if type(value) is np.ndarray else value
+    value, given = numbers.plain(value), _giving(machine, m, mask)
+    silent = m.lanes & ~given[source]
+    if not silent.any():
+        return value[source] if type(value) is np.ndarray else value
+    words = "asks {} for its value, which does not give one here: what it gets is undefined"
+    _note(machine, machine.tally.remark, "undefined-value", silent, source, words)
+    found = np.array(numbers.vector(value, machine.lanes)[source])
+    found[silent] = _undefined(found.dtype)
+    return found
+
+
+def _giving(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+    """Return which lanes have a value to give: they come, and a mask of a lane of their warp names them."""
+    if type(mask) is int and mask & EVERY_LANE == EVERY_LANE:
+        return m.lanes
+    return m.lanes & _named(machine, m, mask)
+
+
+def _undefined(dtype: np.dtype) -> float | int | bool:
+    if dtype.kind in "fc":
+        return np.nan
+    return UNDEFINED if dtype.itemsize >= 4 else True
 
 
 def _meet(machine: Machine, m: Mask, mask: Value) -> None:
@@ -40,26 +64,38 @@ def _meet(machine: Machine, m: Mask, mask: Value) -> None:
     own, lanes = machine.lane_index, np.arange(machine.lanes)
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
         return
-    bits = np.where(m.lanes, numbers.vector(mask, machine.lanes).astype(np.int64) & EVERY_LANE, 0)
+    bits = _bits(machine, m, mask)
     _hazard(machine, m.lanes & (bits >> own & 1 == 0), lanes, "gives a mask that leaves out {}, itself")
-    named = np.repeat(np.bitwise_or.reduce(bits.reshape(-1, WARP), axis=1), WARP) >> own & 1 == 1
-    missing = (named & machine.alive.lanes & ~m.lanes).reshape(-1, WARP)
+    missing = (_named(machine, m, mask) & machine.alive.lanes & ~m.lanes).reshape(-1, WARP)
     first = np.repeat(missing.argmax(axis=1), WARP) + lanes - own
     waiting = m.lanes & np.repeat(missing.any(axis=1), WARP)
     _hazard(machine, waiting, first, "waits for {}, which its mask names and which does not come here")
 
 
+def _bits(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+    """Return the mask of each lane that comes, 0 for the others."""
+    return np.where(m.lanes, numbers.vector(mask, machine.lanes).astype(np.int64) & EVERY_LANE, 0)
+
+
+def _named(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+    """Return which lanes are named by the mask of a lane of their warp that comes."""
+    of_warp = np.bitwise_or.reduce(_bits(machine, m, mask).reshape(-1, WARP), axis=1)
+    return np.repeat(of_warp, WARP) >> machine.lane_index & 1 == 1
+
+
 def _hazard(machine: Machine, where: np.ndarray, other: np.ndarray, what: str) -> None:
-    """Report the first of some lanes, with the lane that it is about."""
-    if not where.any():
-        return
+    """Report the first of some lanes that keep others waiting, with the lane that it is about."""
+    if where.any():
+        _note(machine, machine.tally.hazard, "divergent-barrier", where, other, what)
+
+
+def _note(
+    machine: Machine, tell: Callable, kind: str, where: np.ndarray, other: np.ndarray, what: str
+) -> None:
     lane = int(np.argmax(where))
     here, there = machine.thread_of(lane), machine.thread_of(int(other[lane]))
     said = f"thread {here} of a warp {what.format(f'thread {there}')}"
-    found = Hazard(
-        "divergent-barrier", machine.line, machine.block_of(lane), (here, there), said, times=int(where.sum())
-    )
-    machine.tally.hazard(found)
+    tell(Hazard(kind, machine.line, machine.block_of(lane), (here, there), said, times=int(where.sum())))
 
 
 def _lane(machine: Machine, number: Value) -> np.ndarray:
@@ -68,26 +104,22 @@ def _lane(machine: Machine, number: Value) -> np.ndarray:
 
 def shfl_sync(machine: Machine, m: Mask, mask: Value, value: Value, source: Value) -> Value:
     """Return the value of lane `source`."""
-    _meet(machine, m, mask)
-    return _exchange(machine, m, value, _lane(machine, source) % WARP)
+    return _exchange(machine, m, mask, value, _lane(machine, source) % WARP)
 
 
 def shfl_up_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` below."""
-    _meet(machine, m, mask)
-    return _exchange(machine, m, value, machine.lane_index - _lane(machine, delta))
+    return _exchange(machine, m, mask, value, machine.lane_index - _lane(machine, delta))
 
 
 def shfl_down_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` above."""
-    _meet(machine, m, mask)
-    return _exchange(machine, m, value, machine.lane_index + _lane(machine, delta))
+    return _exchange(machine, m, mask, value, machine.lane_index + _lane(machine, delta))
 
 
 def shfl_xor_sync(machine: Machine, m: Mask, mask: Value, value: Value, lane_mask: Value) -> Value:
     """Return the value of the lane whose number differs in the bits of `lane_mask`."""
-    _meet(machine, m, mask)
-    return _exchange(machine, m, value, machine.lane_index ^ _lane(machine, lane_mask))
+    return _exchange(machine, m, mask, value, machine.lane_index ^ _lane(machine, lane_mask))
 
 
 def _warps(machine: Machine, m: Mask, predicate: Value) -> np.ndarray:

@@ -63,6 +63,8 @@ LIES = {
     "a name that is none": {"global_rows": [[None, 1, "load", 1, 0, 0, 0]]},
     "a long name": {"global_rows": [["A" * 700, 1, "load", 1, 0, 0, 0]]},
     "an unknown hazard": {"hazards": [["fine", *HAZARD[1:]]]},
+    "a hazard among undefined values": {"undefined": [HAZARD]},
+    "shuffles that are none": {"shuffles": [[3, -1]]},
     "a hazard nowhere": {"hazards": [[*HAZARD[:4], "(0, 0, 0)", "A"]]},
     "a hazard that says nothing": {"hazards": [["race", 7, None, 3, [0, 0, 0], "A"]]},
     "too many hazards": {"hazards": [HAZARD] * (MOST_HAZARDS + 1)},
@@ -96,7 +98,15 @@ def verdict(reply: dict):
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
 
-NONE = {"global_rows": [], "shared_rows": [], "divergence": [], "hazards": [], "barriers": []}
+NONE = {
+    "global_rows": [],
+    "shared_rows": [],
+    "divergence": [],
+    "hazards": [],
+    "undefined": [],
+    "barriers": [],
+    "shuffles": [],
+}
 NONE |= {"flops": 0, "shared_bytes": 0}
 REPLIES = {
     "empty": {},

@@ -8,10 +8,19 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
+from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, kernel, numbers, pieces, unwritten
+from course_lib.grading.tasks.gpu.shared import (
+    ALIGNED,
+    HEAD,
+    PER_SECTOR,
+    WARP,
+    kernel,
+    numbers,
+    pieces,
+    unwritten,
+)
 
 THREADS, CHANNELS = 64, 4
 
@@ -57,8 +66,33 @@ def _with(words: str, write: str, read: str) -> str:
     return HEAD + text.replace("tile[e]", f"tile[{write}]").replace("tile[4 * t + c]", f"tile[{read}]")
 
 
+WARPS = THREADS // WARP
+#: Of a block: two warps store four times and load four times, 16. Weights that are kept in shared memory take
+#: 1 + 8 more. Conflicts that are dodged (eight lanes at a time, so four times as many loads) take 40.
+MOST_REQUESTS = 32
+
+
+def most_sectors(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> int:
+    """Return the sectors of X and y, each once, and one for each weight that a warp reads."""
+    return (
+        pieces(X.size, PER_SECTOR) + pieces(len(y), PER_SECTOR) + CHANNELS * WARPS * pieces(len(X), THREADS)
+    )
+
+
 #: 32 banks, one word of each in a wavefront. From global memory 32 floats that begin with a sector.
-LIMITS = (WavefrontsPerRequest(1), SectorsPerRequest(ALIGNED))
+LIMITS = (
+    WavefrontsPerRequest(1),
+    SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        most_sectors,
+        "every sector of X and y once, and for each warp four of w: 32 lanes at a time read neighbouring "
+        "words of X, and what belongs together meets in shared memory",
+    ),
+    SharedRequests(
+        lambda X, w, y: MOST_REQUESTS * pieces(len(X), THREADS),
+        "32 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
+    ),
+)
 
 TASK = Task(
     id="06.banks",
@@ -113,6 +147,76 @@ TASK = Task(
                         y[p] = total
             """),
             ("16 sectors",),
+        ),
+        Mutant(
+            "thread 0 does all pixels",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    first = cuda.blockIdx.x * 64
+                    if cuda.threadIdx.x == 0:
+                        for p in range(first, min(first + 64, len(y))):
+                            total = float32(0)
+                            for c in range(4):
+                                total += w[c] * X[p, c]
+                            y[p] = total
+            """),
+            ("every sector of X and y once",),
+        ),
+        Mutant(
+            "eight lanes at a time from global memory",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    p = cuda.grid(1)
+                    for turn in range(4):
+                        if p < len(y) and cuda.threadIdx.x % 32 // 8 == turn:
+                            total = float32(0)
+                            for c in range(4):
+                                total += w[c] * X[p, c]
+                            y[p] = total
+            """),
+            ("every sector of X and y once",),
+        ),
+        Mutant(
+            "a mean of sectors made small",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    p, first = cuda.grid(1), cuda.blockIdx.x * 64
+                    if p < len(y):
+                        total = float32(0)
+                        for c in range(4):
+                            x = X[p, c], X[first, 0], X[first, 1], X[first, 2], X[first, 3]
+                            total += w[c] * x[0]
+                        y[p] = total
+            """),
+            ("every sector of X and y once",),
+        ),
+        Mutant(
+            "eight lanes at a time from shared memory",
+            _with("256", "e", "4 * t + c").replace(
+                "        for c in range(4):\n            total += w[c] * tile[4 * t + c]\n",
+                "        for c in range(4):\n            for turn in range(4):\n"
+                "                if t % 32 // 8 == turn:\n"
+                "                    total += w[c] * tile[4 * t + c]\n",
+            ),
+            ("sectors", "enough"),
+        ),
+        Mutant(
+            "eight lanes at a time, the weights read before",
+            _with("256", "e", "4 * t + c")
+            .replace(
+                "        total = float32(0)\n",
+                "        total = float32(0)\n        u = w[0], w[1], w[2], w[3]\n",
+            )
+            .replace(
+                "        for c in range(4):\n            total += w[c] * tile[4 * t + c]\n",
+                "        for c in range(4):\n            for turn in range(4):\n"
+                "                if t % 32 // 8 == turn:\n"
+                "                    total += u[c] * tile[4 * t + c]\n",
+            ),
+            ("16 will do, if all 32 lanes",),
         ),
         Mutant("padded where it is written alone", _with("264", "e + e // 32", "4 * t + c"), ("Input",)),
         Mutant(

@@ -78,13 +78,14 @@ def _with(after_write: str = "pass", at_end: str = "pass") -> str:
 
 _SYNC = "cuda.syncthreads()"
 
-#: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more.
+#: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
+#: written once: three times the sectors of the rows. Y as a notepad for what all threads read costs N more.
 LIMITS = (
     Barriers(lambda X, Y: 2 * WARPS * X.shape[0], "two barriers for each row, and every warp comes to both"),
     TotalSectors(
-        lambda X, Y: 2 * row_sectors(*X.shape),
-        "the block reads its row of X from global memory once; the other reads go to shared memory",
-        array="X",
+        lambda X, Y: 3 * row_sectors(*X.shape),
+        "the block reads its row of X from global memory once or twice and writes that of Y once; the other "
+        "reads go to shared memory",
     ),
 )
 
@@ -173,6 +174,38 @@ TASK = Task(
                     for k in range(1, X.shape[1]):
                         largest = max(largest, X[i, k])
                     Y[i, j] = X[i, j] - largest
+            """),
+            ("from global memory once",),
+        ),
+        Mutant(
+            "Y as a notepad",
+            _body(f"""
+                if j < X.shape[1]:
+                    Y[i, j] = X[i, j]
+                {_SYNC}
+                if j < X.shape[1]:
+                    largest = Y[i, 0]
+                    for k in range(1, X.shape[1]):
+                        largest = max(largest, Y[i, k])
+                {_SYNC}
+                if j < X.shape[1]:
+                    Y[i, j] = X[i, j] - largest
+            """),
+            ("from global memory once",),
+        ),
+        Mutant(
+            "one lane alone on Y",
+            _body("""
+                for k in range(j, X.shape[1], 32):
+                    if j < 32:
+                        Y[i, k] = X[i, k]
+                cuda.syncwarp()
+                if j == 0:
+                    largest = Y[i, 0]
+                    for k in range(1, X.shape[1]):
+                        largest = max(largest, Y[i, k])
+                    for k in range(X.shape[1]):
+                        Y[i, k] -= largest
             """),
             ("from global memory once",),
         ),

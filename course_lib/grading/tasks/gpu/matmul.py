@@ -8,10 +8,10 @@ import numpy as np
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, TotalSectors, WavefrontsPerRequest
+from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import kernel, numbers, pieces, unwritten
+from course_lib.grading.tasks.gpu.shared import WARP, kernel, numbers, pieces, unwritten
 
 SIDE = 16
 #: Sectors of 16 float32 side by side: two, or three if they do not begin with a sector. A warp is two rows.
@@ -77,7 +77,19 @@ READS = TotalSectors(
     "a block reads each number of its tiles once, and all its threads use it from shared memory",
     kind="load",
 )
-LIMITS = (SectorsPerRequest(REQUEST), READS, WavefrontsPerRequest(1))
+#: In each step each of the eight warps stores twice to fill the tiles, or four times if it writes zeros
+#: first, and loads two numbers for each of 16 k: 8 * (4 + 32). A thread that multiplies for others
+#: takes far more.
+MOST_REQUESTS = SIDE * SIDE // WARP * (2 * 2 + 2 * SIDE)
+LIMITS = (
+    SectorsPerRequest(REQUEST),
+    READS,
+    WavefrontsPerRequest(1),
+    SharedRequests(
+        lambda A, B, C: MOST_REQUESTS * steps(A, B, C),
+        f"{MOST_REQUESTS} for each step of a block, if every thread adds up its own element of C",
+    ),
+)
 
 SLIPS = (
     Lookalike(
@@ -159,6 +171,27 @@ TASK = Task(
                         C[i, j] = total
             """),
             ("a block reads each number of its tiles once",),
+        ),
+        Mutant(
+            "thread (0, 0) multiplies",
+            SOLUTION.replace(
+                "    total = float32(0)\n",
+                "    sums = cuda.local.array((16, 16), float32)\n"
+                "    for n in range(256):\n        sums[n // 16, n % 16] = 0\n",
+            )
+            .replace(
+                "        for k in range(16):\n            total += a[r, k] * b[k, c]\n",
+                "        if r == 0 and c == 0:\n            for n in range(256):\n"
+                "                for k in range(16):\n"
+                "                    sums[n // 16, n % 16] += a[n // 16, k] * b[k, n % 16]\n",
+            )
+            .replace(
+                "    if i < C.shape[0] and j < C.shape[1]:\n        C[i, j] = total\n",
+                "    if r == 0 and c == 0:\n        for n in range(256):\n"
+                "            if i + n // 16 < C.shape[0] and j + n % 16 < C.shape[1]:\n"
+                "                C[i + n // 16, j + n % 16] = sums[n // 16, n % 16]\n",
+            ),
+            ("every thread adds up its own element",),
         ),
         Mutant("first barrier missing", _without_barrier(0), ("Data race", "b[k, c]")),
         Mutant("second barrier missing", _without_barrier(1), ("Data race", "a[r, c] = A[i, k0 + c]")),

@@ -8,13 +8,19 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import Atomics, SectorsPerRequest, SharedRequests, WavefrontsPerRequest
+from course_lib.grading.limits import (
+    Atomics,
+    SectorsPerRequest,
+    SharedRequests,
+    TotalSectors,
+    WavefrontsPerRequest,
+)
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import ALIGNED, kernel, numbers, pieces, unwritten
+from course_lib.grading.tasks.gpu.shared import ALIGNED, PER_SECTOR, kernel, numbers, pieces, unwritten
 
 THREADS = 256
-MOST_REQUESTS = 64  # of a block to shared memory
+MOST_REQUESTS = 64  # of a block to shared memory, with its shuffles
 
 
 def block_sums(x: np.ndarray, sums: np.ndarray) -> np.ndarray:
@@ -66,8 +72,15 @@ def _answer(fill: str = _FILL, tree: str = _TREE, store: str = _STORE) -> str:
 #: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
 #: of the filling and the last load these are 45 requests; 64 leave room for other trees. The one that asks
 #: for t % (2 * s) == 0 needs 150, as nearly every warp has some thread that adds; a thread alone needs 264.
+#: With shuffles: 5 for each of 8 warps, 8 stores, a load and 3 or 5 shuffles more, at most 54. And x is read
+#: once, 32 numbers at a time: a thread that adds alone from global memory touches each sector eight times.
 LIMITS = (
     SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        lambda x, sums: pieces(len(x), PER_SECTOR) + 2 * len(sums),
+        "every sector of x once, 32 neighbours at a time, and two for each block's sum; the adding happens "
+        "in shared memory, or between the lanes of a warp",
+    ),
     WavefrontsPerRequest(1),
     Atomics(lambda x, sums: len(sums), "one for a block at most, the tree does the rest"),
     SharedRequests(
@@ -198,6 +211,43 @@ if t == 0:
     sums[cuda.blockIdx.x] = total""",
             ),
             ("if the threads that add are neighbours",),
+        ),
+        Mutant(
+            "one thread adds from global memory",
+            _answer(
+                fill="first = cuda.blockIdx.x * 256",
+                tree="total = float32(0)",
+                store="""\
+if t == 0:
+    for n in range(first, min(first + 256, len(x))):
+        total += x[n]
+    sums[cuda.blockIdx.x] = total""",
+            ),
+            ("every sector of x once",),
+        ),
+        Mutant(
+            "all threads add everything",
+            _answer(
+                fill="first = cuda.blockIdx.x * 256",
+                tree="total = float32(0)\nfor n in range(first, min(first + 256, len(x))):\n"
+                "    total += x[n]",
+                store="sums[cuda.blockIdx.x] = total",
+            ),
+            ("every sector of x once",),
+        ),
+        Mutant(
+            "lane after lane",
+            _answer(
+                fill="mine, total = float32(0), float32(0)\nif k < len(x):\n    mine = x[k]",
+                tree="for n in range(32):\n    total += cuda.shfl_sync(0xFFFFFFFF, mine, n)\n"
+                "if t % 32 == 0:\n    part[t // 32] = total\ncuda.syncthreads()",
+                store="""\
+if t == 0:
+    for n in range(1, 8):
+        total += part[n]
+    sums[cuda.blockIdx.x] = total""",
+            ),
+            ("if the threads that add are neighbours", "and shuffles"),
         ),
         Mutant(
             "atomics in shared memory",

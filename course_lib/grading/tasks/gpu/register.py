@@ -51,7 +51,8 @@ def most_requests(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
 
     In each step a warp (of four) stores 2 + 2 times to fill the tiles, or twice as often if it writes zeros
     first, and then loads, for each of 16 k, one number of B and two of A: 4 * (8 + 16 * 3) = 224 for 4 * 32
-    FMA instructions. Without the register it loads four numbers for two FMAs: 272 and more.
+    FMA instructions. Without the register it loads four numbers for two FMAs: 272 and more. A number that
+    comes from another lane by a shuffle counts as one that is loaded.
     """
     return WARPS * (2 * 2 * SIDE // ROWS + SIDE * 3) * steps(A, B, C)
 
@@ -62,7 +63,7 @@ LIMITS = (
     WavefrontsPerRequest(1),
     SharedRequests(
         most_requests,
-        "for two FMAs three loads, two of A's tile and one of B's",
+        "for two FMAs three loads (or shuffles), two of A's tile and one of B's",
     ),
 )
 _LOOP = """\
@@ -104,7 +105,7 @@ TASK = Task(
     points=2,
     difficulty=4,
     minutes=15,
-    good_for="raising FMAs per load once more, the step that makes the largest difference on the ladder",
+    good_for="raising FMAs per load once more, the step that each kernel higher up the ladder repeats",
     entry="two_rows",
     cases=shapes,
     reference=product,
@@ -143,6 +144,16 @@ TASK = Task(
                 "            high += a[r + 8, k] * b[k, c]\n",
             ),
             ("for two FMAs three loads",),
+        ),
+        Mutant(
+            "A by shuffles, B twice",
+            SOLUTION.replace(
+                "        for k in range(16):\n" + _LOOP,
+                "        low_a, high_a = a[r, c], a[r + 8, c]\n        for k in range(16):\n"
+                "            low += cuda.shfl_sync(0xFFFFFFFF, low_a, r % 2 * 16 + k) * b[k, c]\n"
+                "            high += cuda.shfl_sync(0xFFFFFFFF, high_a, r % 2 * 16 + k) * b[k, c]\n",
+            ),
+            ("for two FMAs three loads", "and shuffles"),
         ),
         Mutant("twice the same row", SOLUTION.replace("high += a[r + 8, k]", "high += a[r, k]"), ("wrong",)),
         Mutant(

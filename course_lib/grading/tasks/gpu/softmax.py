@@ -8,13 +8,16 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, TotalSectors
+from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import ANYWHERE, WARP, kernel, pieces, row_sectors, unwritten
 
 ROWS = 4  # of a block: one for each of its warps
-PASSES = 3
+LOADS, STORES = 3, 2  # passes over the rows
+#: Of a warp: shuffles and requests to shared memory. The exchange needs 10 shuffles; 2 stores and 64 loads
+#: do if every lane reads what all 32 found. A lane that adds up N numbers alone takes 2 N loads and more.
+MOST_EXCHANGES = 80
 
 SOLUTION = kernel("""
     @cuda.jit
@@ -85,13 +88,24 @@ def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
     return wide / sums[:, np.arange(X.shape[1]) % WARP]
 
 
-#: A row is read three times (for the largest, the sum, the result), 32 neighbours at once.
+#: A row of X is read three times (for the largest, the sum, the result) and one of Y written once, 32
+#: neighbours at a time. With the powers kept in Y: X read twice, Y written, read, and written.
 LIMITS = (
     SectorsPerRequest(ANYWHERE),
     TotalSectors(
-        lambda X, Y: PASSES * row_sectors(*X.shape),
-        "three passes over each row, 5 sectors for 32 neighbours",
-        array="X",
+        lambda X, Y: LOADS * row_sectors(*X.shape),
+        "three passes to read the rows, 5 sectors for 32 neighbours",
+        kind="load",
+    ),
+    TotalSectors(
+        lambda X, Y: STORES * row_sectors(*X.shape),
+        "two passes to write the rows, and one will do",
+        kind="store",
+    ),
+    SharedRequests(
+        lambda X, Y: MOST_EXCHANGES * ROWS * pieces(len(X), ROWS),
+        f"{MOST_EXCHANGES} for each warp; each lane puts its own numbers together first, then 32 lanes "
+        "exchange one number each",
     ),
 )
 _MAX = "        largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))\n"
@@ -181,12 +195,65 @@ TASK = Task(
                         for j in range(X.shape[1]):
                             Y[i, j] = math.exp(X[i, j] - largest) / total
             """),
-            ("three passes over each row",),
+            ("three passes to read",),
+        ),
+        Mutant(
+            "lane 0 alone on Y",
+            kernel("""
+                @cuda.jit
+                def softmax(X, Y):
+                    lane = cuda.threadIdx.x
+                    i = cuda.blockIdx.x * 4 + cuda.threadIdx.y
+                    if i >= X.shape[0]:
+                        return
+                    for j in range(lane, X.shape[1], 32):
+                        Y[i, j] = X[i, j]
+                    cuda.syncwarp()
+                    if lane == 0:
+                        largest = Y[i, 0]
+                        for j in range(X.shape[1]):
+                            largest = max(largest, Y[i, j])
+                        total = float32(0)
+                        for j in range(X.shape[1]):
+                            total += math.exp(Y[i, j] - largest)
+                        for j in range(X.shape[1]):
+                            Y[i, j] = math.exp(Y[i, j] - largest) / total
+            """),
+            ("three passes to read",),
+        ),
+        Mutant(
+            "lane 0 alone in shared memory",
+            kernel("""
+                @cuda.jit
+                def softmax(X, Y):
+                    row = cuda.shared.array((4, 256), float32)
+                    lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
+                    i = cuda.blockIdx.x * 4 + warp
+                    if i >= X.shape[0]:
+                        return
+                    for j in range(lane, X.shape[1], 32):
+                        row[warp, j] = X[i, j]
+                    cuda.syncwarp()
+                    if lane == 0:
+                        largest = row[warp, 0]
+                        for j in range(X.shape[1]):
+                            largest = max(largest, row[warp, j])
+                        total = float32(0)
+                        for j in range(X.shape[1]):
+                            row[warp, j] = math.exp(row[warp, j] - largest)
+                            total += row[warp, j]
+                        for j in range(X.shape[1]):
+                            row[warp, j] /= total
+                    cuda.syncwarp()
+                    for j in range(lane, X.shape[1], 32):
+                        Y[i, j] = row[warp, j]
+            """),
+            ("then 32 lanes exchange one number each",),
         ),
         Mutant(
             "lanes without a number leave",
             SOLUTION.replace("if i >= X.shape[0]:", "if i >= X.shape[0] or lane >= X.shape[1]:"),
-            ("A barrier that not every thread reaches", "asks thread"),
+            ("A value of a lane that has none to give", "asks thread"),
         ),
     ),
 )
