@@ -121,8 +121,10 @@ class Tally:
         self._keep(self.hazards, hazard)
 
     def remark(self, hazard: Hazard) -> None:
-        """Keep what is worth a look but no hazard: threads that write the same value, a lane that asks one which
-        has none to give ('undefined-value'), an index that wraps."""
+        """Keep what is worth a look but no hazard.
+
+        Threads that write the same value, a lane that asks one which has none to give, an index that wraps.
+        """
         self._keep(self.remarks, hazard)
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:
