@@ -37,9 +37,9 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
-# How many workers, tests/conftest.py says. Each has whole files, so that what a file sets up once stays set up once,
-# and in the order of their names: the long ones do not all come last.
-PARALLEL = -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# A worker a core, each with whole files: what a file sets up once stays set up once. (A worker more, and files in the
+# order of their names, took longer.)
+PARALLEL = -n logical --maxprocesses 8 --dist loadfile
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv

@@ -29,13 +29,15 @@ SEED = 4711
 NOTEBOOK = (
     "import numpy as np\nfrom numba import cuda, float32\nfrom course_lib.grading import check\n"
     "import matplotlib.pyplot as plt\nrng = np.random.default_rng(1)",
-    "TILE = 32\nOTHER = 5",
+    "TILE = 32\nSHAPE = (TILE, TILE + 1)\nOTHER = 5",
     "@cuda.jit(device=True)\ndef inside(i, j, A):\n    return i < A.shape[1] and j < A.shape[0]",
     "from course_lib.simulators.gpu import trace\nA = np.ones((4, 4), np.float32)\nB = A.copy()",
     "@cuda.jit\ndef other(A):\n    A[0] = OTHER",
     "@cuda.jit\ndef turned(A, out):\n    pass",
     "# my answer\n\n"
-    + TURNED.partition("TILE = 32\n\n\n")[2].replace("i < A.shape[1] and j < A.shape[0]", "inside(i, j, A)"),
+    + TURNED.partition("SHAPE = (TILE, TILE + 1)\n\n")[2].replace(
+        "i < A.shape[1] and j < A.shape[0]", "inside(i, j, A)"
+    ),
     'trace(turned, 1, (32, 32), A, B)\ncheck("99.turned", turned)',
 )
 
