@@ -81,7 +81,7 @@ def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ..
     """Return the note that says how to see every line of the kernel with its cost."""
     given = [entry, str(shape.grid), str(shape.block), *names]
     call = f"trace({', '.join(given)}).report()"
-    return (f"`{call}` shows it line by line (`from course_lib.simulators.gpu import trace`).",)
+    return (f"`{call}`, with values of your own for {', '.join(names)}, shows it line by line.",)
 
 
 def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:

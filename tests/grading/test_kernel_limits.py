@@ -80,3 +80,14 @@ def test_the_worst_line_counts_and_not_the_average():
     rows = COUNTS.of("A")
     mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
     assert mean < 7 and SectorsPerRequest(7).judge(Counts(rows), ARGS)
+
+
+def test_the_way_to_look_closer_names_what_the_learner_must_bring():
+    from course_lib.grading.launch import Shape
+    from course_lib.grading.launched import look_closer
+
+    (said,) = look_closer("turned", Shape((2, 5), (32, 8)), ["A", "out"])
+    assert said == (
+        "`trace(turned, (2, 5), (32, 8), A, out).report()`, with values of your own for A, out, "
+        "shows it line by line."
+    )
