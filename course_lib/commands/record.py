@@ -207,7 +207,7 @@ def measure(
             seconds=taken[entry.id].median_s,
             spread_s=taken[entry.id].spread_s,
             samples=len(taken[entry.id].seconds),
-            launch_s=taken[entry.id].median_launch_s,
+            call_s=taken[entry.id].median_call_s,
             error=errors[entry.id],
             tile=_tile(entry, A, B, results[entry.id]),
         )

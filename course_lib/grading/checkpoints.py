@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.grading.questions import QUESTIONS
-from course_lib.grading.questions.question import Question, is_number
+from course_lib.grading.questions.question import Question, number_of
 from course_lib.grading.registry import unknown
 from course_lib.grading.report import card, code_html
 from course_lib.theme import GREY, PINK, VIOLET
@@ -71,14 +71,13 @@ def _what_is_wrong(question: Question, answer: Any) -> str:
     for one, says in question.wrong:
         if question.matches(answer, one):
             return says
-    if question.options and str(answer).strip().lower() not in [
-        option.lower() for option in question.options
-    ]:
+    if question.options and not any(question.matches(answer, option) for option in question.options):
         return f"{answer!r} is not among the options. {_how_to(question)}"
-    if not question.options and not is_number(answer):
+    number = number_of(answer)
+    if not question.options and number is None:
         return f"{answer!r} is not a number. {_how_to(question)}"
     for low, high, says in question.between:
-        if low < float(answer) <= high:
+        if number is not None and low < number <= high:
             return says
     return "That is not the number. Write it as a formula first, then put the numbers in."
 

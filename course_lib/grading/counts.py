@@ -14,6 +14,7 @@ from typing import Any
 KINDS = ("load", "store", "atomic")
 HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
 UNDEFINED = "undefined-value"  # what a lane gets from one that gives nothing: a fault if it is used
+NUMBERS = ("flops", "shared_bytes", "busiest_warp")
 MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
 MOST_HAZARDS = 50
 LONGEST_WORDS = 600
@@ -68,24 +69,6 @@ class SharedRow:
 
 
 @dataclass(frozen=True)
-class LineRow:
-    """How a line was executed: by so many warps, with so many active threads; `divided` of `decisions` of
-    the warps went both ways."""
-
-    line: int
-    warps: int
-    threads: int
-    divided: int
-    decisions: int
-    code: str = ""
-
-    @property
-    def active(self) -> float:
-        """The mean number of active threads of a warp, 32 at best."""
-        return self.threads / self.warps if self.warps else 0.0
-
-
-@dataclass(frozen=True)
 class HazardRow:
     """Something that a right kernel must not do: where it was seen first, and `times` in all."""
 
@@ -116,7 +99,7 @@ class ShuffleRow:
     code: str = ""
 
 
-Row = GlobalRow | SharedRow | LineRow | HazardRow | BarrierRow | ShuffleRow
+Row = GlobalRow | SharedRow | HazardRow | BarrierRow | ShuffleRow
 
 
 @dataclass(frozen=True)
@@ -125,30 +108,22 @@ class Counts:
 
     global_rows: tuple[GlobalRow, ...] = ()
     shared_rows: tuple[SharedRow, ...] = ()
-    divergence: tuple[LineRow, ...] = ()
     hazards: tuple[HazardRow, ...] = ()
     undefined: tuple[HazardRow, ...] = ()
     barriers: tuple[BarrierRow, ...] = ()
     shuffles: tuple[ShuffleRow, ...] = ()
     flops: int = 0
     shared_bytes: int = 0  # of a block
+    busiest_warp: int = 0  # the most requests that one warp made, in both memories
 
-    def of(self, array: str | None = None, kind: str | None = None) -> tuple[GlobalRow, ...]:
-        """Return the rows of global memory of an array and a kind of access; None: of all."""
-        return tuple(
-            row for row in self.global_rows if array in (None, row.array) and kind in (None, row.kind)
-        )
-
-    def shared_of(self, array: str | None = None, kind: str | None = None) -> tuple[SharedRow, ...]:
-        """Return the rows of shared memory of an array and a kind of access; None: of all."""
-        return tuple(
-            row for row in self.shared_rows if array in (None, row.array) and kind in (None, row.kind)
-        )
+    def of(self, kind: str | None = None) -> tuple[GlobalRow, ...]:
+        """Return the rows of global memory of a kind of access; None: of all."""
+        return tuple(row for row in self.global_rows if kind in (None, row.kind))
 
     @property
     def atomics(self) -> tuple[GlobalRow | SharedRow, ...]:
         """The rows of atomic operations in both memories."""
-        return (*self.of(kind="atomic"), *self.shared_of(kind="atomic"))
+        return tuple(row for row in (*self.global_rows, *self.shared_rows) if row.kind == "atomic")
 
     def placed(self, text: str, lines: Sequence[int]) -> Counts:
         """Return the counts with the lines of the learner's cell: line n of `text` is lines[n - 1] there.
@@ -159,7 +134,7 @@ class Counts:
         moved = {
             one.name: tuple(place.row(row) for row in getattr(self, one.name))
             for one in fields(self)
-            if one.name not in ("flops", "shared_bytes")
+            if one.name not in NUMBERS
         }
         return replace(self, **moved)
 
@@ -215,15 +190,11 @@ def plain_counts(trace: Any) -> dict[str, Any]:
     return {
         "global_rows": accesses[:split],
         "shared_rows": accesses[split:],
-        "divergence": [
-            [row.line, row.warps, row.threads, row.divided, row.decisions] for row in trace.divergence
-        ],
         "hazards": _plain_hazards(trace.hazards),
         "undefined": _plain_hazards([one for one in trace.remarks if one.kind == UNDEFINED]),
         "barriers": [[line, warps] for line, warps in trace.barriers.items()],
         "shuffles": [[line, warps] for line, warps in trace.shuffles.items()],
-        "flops": int(trace.flops),
-        "shared_bytes": int(trace.shared_bytes),
+        **{name: int(getattr(trace, name)) for name in NUMBERS},
     }
 
 
@@ -240,13 +211,11 @@ def counts_of(plain: Any) -> Counts:
         return Counts(
             tuple(GlobalRow(*_access(row)) for row in _rows(plain["global_rows"], 7)),
             tuple(SharedRow(*_access(row)) for row in _rows(plain["shared_rows"], 7)),
-            tuple(LineRow(*map(_count, row)) for row in _rows(plain["divergence"], 5)),
             tuple(_hazard(row, HAZARDS) for row in _rows(plain["hazards"], 6, MOST_HAZARDS)),
             tuple(_hazard(row, (UNDEFINED,)) for row in _rows(plain["undefined"], 6, MOST_HAZARDS)),
             tuple(BarrierRow(*map(_count, row)) for row in _rows(plain["barriers"], 2)),
             tuple(ShuffleRow(*map(_count, row)) for row in _rows(plain["shuffles"], 2)),
-            _count(plain["flops"]),
-            _count(plain["shared_bytes"]),
+            *(_count(plain[name]) for name in NUMBERS),
         )
     except (KeyError, TypeError) as problem:
         raise NoCounts(f"these are no counts ({type(problem).__name__})") from None

@@ -51,7 +51,7 @@ def _fault_of_launch(task: Task, case: Case, traced: Traced, own: list[str], jud
             return reported(task, 0.0, WRONG, [launched.written(own[n], argument(n))], on(task, case))
     found = judged(task, replace(case, must_not_change=False), Outcome(after[place]))
     if found:
-        said = launched.never_written(before[place], after[place], own[place])
+        said = launched.never_written(before[place], after[place], own[place], traced.counts.global_rows)
         said += launched.hazard_lines(traced.counts.undefined)
         return replace(found, lines=(*said, *found.lines))
     counts = traced.counts.called(own, names)

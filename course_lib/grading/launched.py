@@ -124,8 +124,12 @@ def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def never_written(before: Any, after: Any, name: str) -> list[str]:
-    """Say how many entries of the result hold the NaN that stood there before the launch, if any do."""
+def never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
+    """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
+
+    A NaN goes through sums and products as it is: where a line of `rows` reads the result, it may have been
+    written again.
+    """
     alike = isinstance(before, np.ndarray) and isinstance(after, np.ndarray) and before.shape == after.shape
     if not alike or before.dtype.kind != "f" or not np.isnan(before).any():
         return []
@@ -134,12 +138,15 @@ def never_written(before: Any, after: Any, name: str) -> list[str]:
     left = int((np.isnan(before) & same).sum())
     if not left:
         return []
-    what = (
-        "No thread wrote"
-        if left == before.size
-        else f"No thread wrote {left:,} of the {before.size:,} entries of"
-    )
-    return [f"{what} {name}: NaN stood there before the launch."]
+    reads = next((row for row in rows if row.array == name and row.kind != "store"), None)
+    part = f"{left:,} of the {before.size:,} entries of {name}"
+    if reads:
+        return [
+            f"NaN from before the launch is left in {name if left == before.size else part}: no thread wrote "
+            f"there, or what it wrote was made from that NaN. Line {reads.line}, `{reads.code}`, reads "
+            f"{name}: begin a sum with 0, in a variable of the thread."
+        ]
+    return [f"No thread wrote {name if left == before.size else part}: NaN stood there before the launch."]
 
 
 def written(name: str, words: str) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
 
+SECTOR_BYTES = 32
+
 Formula = Callable[..., float]
 
 
@@ -38,7 +40,7 @@ class SectorsPerRequest:
             return None
         return (
             f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and "
-            f"{self.most:g} are enough: let neighbouring threads (threadIdx.x) take neighbouring elements."
+            f"{self.most:g} are enough: {_cure(worst)}."
         )
 
 
@@ -131,6 +133,27 @@ class Barriers:
 
 
 @dataclass(frozen=True)
+class BusiestWarp:
+    """No warp makes more than `formula(*args)` requests, in both memories: the work is shared by all of them.
+
+    A launch lasts as long as its busiest warp. Limits on sums cannot see one that does everything alone.
+    """
+
+    formula: Formula
+    wanted: str
+
+    def judge(self, counts: Counts, args: tuple) -> str | None:
+        """Return a sentence if one warp makes more."""
+        most = self.formula(*args)
+        if counts.busiest_warp <= most:
+            return None
+        return (
+            f"One warp makes {counts.busiest_warp:,} requests to memory, and no warp needs more than "
+            f"{most:,.10g}: {self.wanted}. A launch lasts as long as its busiest warp."
+        )
+
+
+@dataclass(frozen=True)
 class Atomics:
     """The requests of atomic operations, in both memories, are at most `formula(*args)`."""
 
@@ -145,6 +168,16 @@ class Atomics:
         """Return a sentence if there are more."""
         total = sum(row.requests for row in self.rows(counts))
         return _too_many("atomic requests", total, self.formula(*args), self.wanted)
+
+
+def _cure(row: GlobalRow) -> str:
+    """Say what makes requests cheaper: neighbours that begin elsewhere need one sector more, not several."""
+    if row.each <= row.bytes / row.requests / SECTOR_BYTES + 1:
+        return (
+            "its threads take neighbouring elements, but the first of a warp does not begin a sector; give "
+            "each warp a number that a sector begins with (0, 8, 16 … in an array of 4-byte elements)"
+        )
+    return "let neighbouring threads (threadIdx.x) take neighbouring elements"
 
 
 def _too_many(what: str, total: float, most: float, wanted: str) -> str | None:

@@ -26,10 +26,10 @@ LONGEST_WAIT_S = 0.2
 
 @dataclass
 class Taken:
-    """What one function took: seconds on the GPU and seconds of the CPU for each launch, a sample each."""
+    """What one function took: seconds on the GPU and, until the work is queued, of the CPU, a sample each."""
 
     seconds: list[float] = field(default_factory=list)
-    launch_s: list[float] = field(default_factory=list)
+    call_s: list[float] = field(default_factory=list)
 
     @property
     def median_s(self) -> float:
@@ -37,9 +37,9 @@ class Taken:
         return float(np.median(self.seconds))
 
     @property
-    def median_launch_s(self) -> float:
-        """Seconds of the CPU for a launch, the median of the samples."""
-        return float(np.median(self.launch_s))
+    def median_call_s(self) -> float:
+        """Seconds of the CPU for a call: its Python and the launch. The median of the samples."""
+        return float(np.median(self.call_s))
 
     @property
     def spread_s(self) -> float:
@@ -71,9 +71,9 @@ def samples(
             break
         for place in random.permutation(len(names)):
             name = names[place]
-            seconds, launch_s = _sample(functions[name], launches[name])
+            seconds, call_s = _sample(functions[name], launches[name])
             taken[name].seconds.append(seconds)
-            taken[name].launch_s.append(launch_s)
+            taken[name].call_s.append(call_s)
     return taken
 
 
@@ -84,7 +84,7 @@ def _launches(function: Callable[[], None]) -> int:
 
 
 def _sample(function: Callable[[], None], launches: int) -> tuple[float, float]:
-    """Return the seconds a launch takes on the GPU and on the CPU, the mean of a batch."""
+    """Return the seconds a call takes on the GPU and on the CPU, the mean of a batch."""
     import torch
 
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -98,7 +98,7 @@ def _sample(function: Callable[[], None], launches: int) -> tuple[float, float]:
     start = time.perf_counter()
     for _ in range(launches):
         function()
-    launch_s = (time.perf_counter() - start) / launches
+    call_s = (time.perf_counter() - start) / launches
     after.record()
     torch.cuda.synchronize()
-    return before.elapsed_time(after) / 1e3 / launches, launch_s
+    return before.elapsed_time(after) / 1e3 / launches, call_s

@@ -53,7 +53,7 @@ class Row:
     seconds: float  # on the GPU, the median of `samples`
     spread_s: float  # half the distance between the quartiles
     samples: int
-    launch_s: float  # of the CPU, to start one product: the median
+    call_s: float  # of the CPU until a product is queued, with checks and dispatch in Python: the median
     error: float  # max|C - exact| / max|exact|
     tile: str = ""  # the tile shape that was chosen, for rungs that have a choice
 
@@ -121,12 +121,13 @@ class Recording:
         if not rows:
             raise ValueError(f"Size {size} was not recorded; {', '.join(map(str, self.sizes))} were.")
         return Table(
-            columns=("", "us", "TFLOP/s", "x cuBLAS", "max error", "launch us"),
+            columns=("", "us", "TFLOP/s", "x cuBLAS", "max error", "call us"),
             rows=tuple(self._cells(row) for row in rows),
             caption=f"{size} x {size} x {size}, float32, {self.origin}",
             marked=BASELINE,
             notes=(
-                "us: median on the GPU ± half the middle 50 %; launch: CPU time to start one product. "
+                "us: median on the GPU ± half the middle 50 %; call: CPU time from the call in Python until "
+                "the product is queued, the launch and what checks and dispatches before it. "
                 f"{self.method}",
             ),
         )
@@ -139,7 +140,7 @@ class Recording:
             digits(row.tflops),
             f"{share:.3f}" if share else "–",
             f"{row.error:.1e}",
-            digits(row.launch_s * 1e6),
+            digits(row.call_s * 1e6),
         )
 
     def data(self) -> dict[str, Any]:
@@ -251,7 +252,7 @@ def _row(content: Any, place: int) -> Row:
             seconds=_number(content, "seconds"),
             spread_s=_number(content, "spread_s", least=0),
             samples=_whole(content, "samples"),
-            launch_s=_number(content, "launch_s"),
+            call_s=_number(content, "call_s"),
             error=_number(content, "error", least=0),
             tile=_value(content, "tile", str),
         )

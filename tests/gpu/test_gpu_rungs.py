@@ -269,7 +269,7 @@ def test_time_on_the_gpu_is_that_of_the_work():
     small, large = (torch.randn(n, n, device="cuda") for n in (2048, 4096))
     taken = samples({"small": lambda: small @ small, "large": lambda: large @ large}, rounds=5)
     assert 5 < taken["large"].median_s / taken["small"].median_s < 12
-    assert all(one.launch_s and min(one.launch_s) > 0 for one in taken.values())
+    assert all(one.call_s and min(one.call_s) > 0 for one in taken.values())
 
 
 def test_a_recording_can_be_made_and_read(tmp_path):

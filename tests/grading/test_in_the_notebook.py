@@ -139,6 +139,11 @@ def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
         ("02.intensity", 2 / (3 * 8)),
         ("02.intensity", 0.083),
         ("02.intensity", 0.08),
+        ("02.lanes", "16"),
+        ("00.flops", "524,288,000"),
+        ("06.register_tile", "8x8"),
+        ("06.register_tile", " 8 × 8"),
+        ("06.register_tile", "8 X 8"),
     ],
 )
 def test_the_answers_are_what_arithmetic_says(id, answer):
@@ -155,6 +160,8 @@ def test_the_answers_are_what_arithmetic_says(id, answer):
         ("01.doubling", 7.9, "may have measured that; the count says more"),
         ("01.doubling", 8.5, "may have measured that; the count says less"),
         ("02.lanes", 17, "Write it as a formula"),
+        ("02.lanes", "17", "Write it as a formula"),
+        ("06.register_tile", "64x1", "64 + 1 loads"),
     ],
 )
 def test_what_learners_answered_is_explained(id, answer, words):
@@ -166,7 +173,9 @@ def test_what_learners_answered_is_explained(id, answer, words):
 def test_odd_answers_get_a_sentence():
     assert checkpoint("01.doubling", math.nan).right is False
     assert "is not a number" in str(checkpoint("01.doubling", True))
+    assert "is not a number" in str(checkpoint("01.doubling", "1,5"))  # a comma may be thousands' or a point
     assert "is not among the options" in str(checkpoint("02.innermost", 3))
+    assert "is not among the options" in str(checkpoint("06.register_tile", "88"))
     with pytest.raises(KeyError, match=r"01\.doubling"):
         checkpoint("01.dubling")
 

@@ -93,6 +93,15 @@ def test_entries_that_no_thread_wrote_are_counted(judged):
 
 
 @both
+def test_a_result_that_is_added_to_is_not_said_to_be_unwritten(judged):
+    """NaN plus a number has the NaN's own bits on many a processor."""
+    report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] += 3 * x[i]"))
+    said = "or what it wrote was made from that NaN. Line 8, `y[i] += 3 * x[i]`, reads y: begin a sum with 0"
+    assert any(said in line for line in report.lines)
+    assert not any("No thread wrote" in line for line in report.lines)
+
+
+@both
 def test_an_input_must_not_be_written(judged):
     report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] = 3 * x[i]\n    x[i] = 0.0"))
     assert report.lines == (

@@ -2,10 +2,11 @@
 
 import pytest
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, LineRow, SharedRow, ShuffleRow
+from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
 from course_lib.grading.limits import (
     Atomics,
     Barriers,
+    BusiestWarp,
     SectorsPerRequest,
     SharedRequests,
     TotalSectors,
@@ -24,9 +25,9 @@ COUNTS = Counts(
         SharedRow("tile", 8, "load", 10, 320, 320, 1280, "tile", "x = tile[32 * i]"),
         SharedRow("bins", 9, "atomic", 3, 3, 96, 384, "bins", "add(bins, 0, 1)"),
     ),
-    divergence=(LineRow(3, 10, 320, 0, 0), LineRow(5, 10, 160, 7, 10, "if i % 2:")),
     barriers=(BarrierRow(4, 8), BarrierRow(9, 4)),
     shuffles=(ShuffleRow(10, 5, "x = shfl_sync(-1, x, 0)"),),
+    busiest_warp=30,
 )
 ARGS = (100,)
 
@@ -45,12 +46,30 @@ def at_most(number):
         (SharedRequests(at_most(27), "few"), "needs 28 requests to shared memory and shuffles, and 27"),
         (Barriers(at_most(11), "few"), "needs 12 warps at barriers, and 11"),
         (Atomics(at_most(6), "few"), "needs 7 atomic requests, and 6"),
+        (
+            BusiestWarp(at_most(29), "few"),
+            "One warp makes 30 requests to memory, and no warp needs more than 29",
+        ),
     ],
 )
 def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
     assert words in limit.judge(COUNTS, ARGS)
     assert limit.wanted
-    assert limit.rows(COUNTS)
+    assert isinstance(limit, BusiestWarp) or limit.rows(COUNTS)  # it is no matter of a line
+
+
+@pytest.mark.parametrize(
+    ("sectors", "lanes", "words"),
+    [
+        (50, 320, "the first of a warp does not begin a sector"),
+        (20, 80, "the first of a warp does not begin a sector"),  # eight lanes, in two sectors
+        (51, 320, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
+        (80, 80, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
+    ],
+)
+def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neighbours(sectors, lanes, words):
+    row = GlobalRow("A", 3, "load", 10, sectors, lanes, 4 * lanes, "a", "x = a[i + 1]")
+    assert words in SectorsPerRequest(1).judge(Counts((row,)), ARGS)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +82,7 @@ def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
         SharedRequests(at_most(28), "few"),
         Barriers(at_most(12), "few"),
         Atomics(at_most(7), "few"),
+        BusiestWarp(at_most(30), "few"),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -77,7 +97,7 @@ def test_every_limit_is_kept_by_a_kernel_that_does_nothing():
 
 def test_the_worst_line_counts_and_not_the_average():
     """A cheap access that is made often must not pay for a dear one."""
-    rows = COUNTS.of("A")
+    rows = COUNTS.global_rows[:2]
     mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
     assert mean < 7 and SectorsPerRequest(7).judge(Counts(rows), ARGS)
 

@@ -186,6 +186,7 @@ def test_every_other_reason_to_remake(made, tmp_path):
     assert state.examine(made.venv) is None
 
 
+@pytest.mark.slow
 def test_an_environment_made_by_hand_gives_way(project):
     """`python -m venv .venv` without make: remade once; kept, should that fail."""
     subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", project.venv], check=True)
@@ -216,12 +217,14 @@ def test_another_python_is_a_reason_only_when_asked_for(made):
 # -- it fails, and nothing half-made is left ---------------------------------------------------------------
 
 
+@pytest.mark.slow  # its sentence is tested below, without an installation
 def test_package_not_to_be_had(project):
     project.need("no-such-package")
     assert_one_sentence(project.make("venv"), "found no build of no-such-package", "network", ".venv.log")
     assert_nothing_left(project)
 
 
+@pytest.mark.slow  # its sentence is tested below, without an installation
 def test_no_network(project):
     project.need("no-such-package")
     nowhere = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}

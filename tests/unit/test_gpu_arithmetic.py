@@ -136,8 +136,17 @@ FUNCTIONS = [
     rounded,
     widened,
 ]
-DTYPES = (np.float32, np.float64, np.int32, np.int64, np.uint8)
-MIXED = ((np.float32, np.int32), (np.int64, np.float32), (np.float32, np.int16), (np.uint8, np.float32))
+PAIRS = (
+    (np.float32, np.float32),
+    (np.int32, np.int32),
+    (np.float32, np.int32),
+    (np.float64, np.float64),
+    (np.int64, np.int64),
+    (np.uint8, np.uint8),
+    (np.int64, np.float32),
+    (np.float32, np.int16),
+    (np.uint8, np.float32),
+)
 
 
 def kernel_of(function):
@@ -163,11 +172,14 @@ def loop_of(function):
     return loop
 
 
+@pytest.mark.parametrize(
+    "pairs", [PAIRS[:3], pytest.param(PAIRS[3:], marks=pytest.mark.slow)], ids=["some types", "others"]
+)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_the_same_text_compiled_by_numba_gives_the_same_numbers(function):
+def test_the_same_text_compiled_by_numba_gives_the_same_numbers(function, pairs):
     random = np.random.default_rng(1)
     kernel, loop = kernel_of(function), loop_of(function)
-    for one, two in [*((dtype, dtype) for dtype in DTYPES), *MIXED]:
+    for one, two in pairs:
         a, b = random.uniform(0, 99, (2, 70))
         if np.dtype(one).kind == "f":
             a -= 50

@@ -414,7 +414,7 @@ def test_functions_take_turns_and_every_round_has_all(monkeypatch):
     turns = ["".join(order[place : place + 3]) for place in range(6, len(order), 3)]
     assert all(sorted(turn) == ["a", "b", "c"] for turn in turns) and len(set(turns)) > 1
     assert calls[3:] == [5] * 15  # 5 ms of launches of 1 ms
-    assert taken["a"].median_s == 1e-3 and taken["a"].spread_s == 0 and taken["a"].median_launch_s == 1e-5
+    assert taken["a"].median_s == 1e-3 and taken["a"].spread_s == 0 and taken["a"].median_call_s == 1e-5
 
 
 def test_a_budget_that_is_over_still_leaves_three_rounds(monkeypatch):

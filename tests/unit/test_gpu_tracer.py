@@ -192,6 +192,26 @@ def test_matmul_of_any_shape(kernel, shape):
     assert seen.hazards == [] and seen.remarks == []
 
 
+@cuda.jit
+def unequal(x, turns, out):
+    warp = cuda.grid(1) // 32
+    for n in range(turns[warp]):
+        out[cuda.grid(1)] += x[n]  # three requests
+
+
+def test_the_busiest_warp_is_that_with_most_requests_wherever_it_is():
+    warps = 2000  # more lanes than are run at a time
+    for busiest in (0, 777, warps - 1):
+        turns = np.ones(warps, np.int64)
+        turns[busiest] = 5
+        seen = trace(unequal, warps // 8, 256, np.ones(5), turns, np.zeros(32 * warps))
+        assert seen.busiest_warp == 3 * 5 + 1 and seen.requests == 4 * warps + 3 * 4
+        assert seen.imbalance == pytest.approx(16 / (4 + 12 / warps))
+        assert "the busiest warp makes 16 requests to memory, a warp on average 4.01;" in str(seen.report())
+    even = trace(unequal, warps // 8, 256, np.ones(5), np.ones(warps, np.int64), np.zeros(32 * warps))
+    assert even.imbalance == 1 and "busiest" not in str(even.report())
+
+
 def test_what_matmul_moves():
     seen, _, _ = product(naive, 64, 64, 64)
     assert seen.row("A").sectors_per_request == 1  # a warp is a row of C: all lanes read one element of A

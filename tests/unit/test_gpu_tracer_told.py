@@ -109,6 +109,19 @@ def test_the_report_counts_one_of_a_thing_in_the_singular():
         assert said in text, text
 
 
+@cuda.jit
+def differing_now_and_then(x):
+    for n in range(6):
+        x[0] = 7 if n < 4 else cuda.threadIdx.x  # the same value four times, then different ones
+
+
+def test_a_hazard_and_a_remark_at_one_place_are_counted_apart():
+    seen = trace(differing_now_and_then, 1, 64, np.zeros(1, np.int64))
+    (hazard,), (remark,) = seen.hazards, [one for one in seen.remarks if one.kind == "race"]
+    assert hazard.line == remark.line
+    assert (hazard.times, remark.times) == (2 * 64, 4 * 64 - 1)  # all but the first write of all
+
+
 def test_a_hazard_says_how_often_it_was_seen():
     (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
     assert hazard.times > 1 and str(hazard).endswith(f" ({hazard.times} times in all).")

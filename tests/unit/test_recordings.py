@@ -235,7 +235,7 @@ def test_every_rung_gets_a_row_of_medians():
     assert [row.rung for row in rows] == ["cuda-a", "torch"]
     for row in rows:
         assert (row.seconds, row.spread_s, row.samples) == (0.2, pytest.approx(0.05), 3)
-        assert (row.launch_s, row.shape, row.tile) == (0.02, (40, 40, 40), "")
+        assert (row.call_s, row.shape, row.tile) == (0.02, (40, 40, 40), "")
         assert 0 < row.error < 1e-6
 
 

@@ -23,6 +23,7 @@ from course_lib.grading.kernel.sandbox import Sandbox
 AHEAD = 2  # jobs handed out for each worker, so that none waits for the next
 DIED = "Judging it ended the grader's own process twice; it has no points until somebody has looked at it."
 FAILED = "Judging it failed ({problem}); it has no points until somebody has looked at it."
+PATIENCE = "5s"  # for a scheduler to answer
 PR_SET_PDEATHSIG = 1
 
 
@@ -127,7 +128,7 @@ def cluster(jobs: Iterable[Job], address: str, sandbox: Sandbox) -> Iterator[Ver
 
 def _connected(connect: Callable, address: str) -> Any:
     try:
-        return connect(address, timeout="5s")
+        return connect(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as problem:
         raise SchedulerError(
             f"There is no Dask scheduler at {address} ({_in_words(problem)}): start `dask scheduler`, and "

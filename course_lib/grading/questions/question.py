@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +39,21 @@ class Question:
     def matches(self, given: Any, wanted: float | str) -> bool:
         """Whether what was given counts as `wanted`."""
         if isinstance(wanted, str):
-            name = given.strip().lower().removeprefix("aten::") if isinstance(given, str) else None
-            return name == wanted.lower()
-        return is_number(given) and math.isclose(float(given), wanted, rel_tol=self.tolerance)
+            return isinstance(given, str) and _plain(given) == _plain(wanted)
+        number = number_of(given)
+        return number is not None and math.isclose(number, wanted, rel_tol=self.tolerance)
 
 
-def is_number(answer: Any) -> bool:
-    """Whether an answer is a number; True and False are not."""
-    return not isinstance(answer, bool | str) and hasattr(answer, "__float__")
+def number_of(answer: Any) -> float | None:
+    """Return an answer as a number, also one that is written as text ("24"); None for anything else."""
+    if isinstance(answer, str):
+        try:
+            return float(re.sub(r"(?<=\d)[,_](?=\d{3}\b)", "", answer))
+        except ValueError:
+            return None
+    return float(answer) if not isinstance(answer, bool) and hasattr(answer, "__float__") else None
+
+
+def _plain(name: str) -> str:
+    """Return an option without what people write in different ways: case, spaces, the sign between sizes."""
+    return re.sub(r"\s+", "", name.lower().replace("×", "x").replace("*", "x")).removeprefix("aten::")

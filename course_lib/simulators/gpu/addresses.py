@@ -24,6 +24,7 @@ class Addressed(Watched):
     def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
         super().__init__(*launch, recorder=recorder)
         self.scratch = counting.scratch()
+        self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp
         self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
 
     def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
@@ -158,12 +159,18 @@ class Addressed(Watched):
         row = site.rows.get(array.key)
         if row is None:
             row = site.rows[array.key] = self.tally.row(array, site.line, kind)
+        self.requests += m.by_warp
         row.requests += cost[0]
         row.cost += cost[1]
         row.accesses += m.count
         row.bytes += m.count * array.item_bytes
         if self.recorded is not None:
             self._record(site, kind, place, shift)
+
+    def finish(self) -> None:
+        """Compare what is left in the logs; see how the requests were spread over the warps."""
+        super().finish()
+        self.tally.busiest_warp = max(self.tally.busiest_warp, int(self.requests.max()))
 
     def _record(self, site: Site, kind: str, place: Place, shift: int) -> None:
         """Keep what the recorded warp does here."""

@@ -11,10 +11,11 @@ from course_lib.simulators.gpu.numbers import Value
 class Mask:
     """Active lanes (bool vector), how many they are and how many warps have one."""
 
-    __slots__ = ("count", "lanes", "warps")
+    __slots__ = ("_by_warp", "count", "lanes", "warps")
 
     def __init__(self, lanes: np.ndarray, count: int, warps: int) -> None:
         self.lanes, self.count, self.warps = lanes, count, warps
+        self._by_warp: np.ndarray | None = None
 
     def __bool__(self) -> bool:
         return self.count > 0
@@ -23,6 +24,13 @@ class Mask:
     def of(cls, lanes: np.ndarray) -> Mask:
         """Return the mask of some lanes."""
         return cls(lanes, *counting.count(lanes))
+
+    @property
+    def by_warp(self) -> np.ndarray:
+        """Whether each warp has an active lane."""
+        if self._by_warp is None:
+            self._by_warp = self.lanes.reshape(-1, counting.WARP).any(axis=1)
+        return self._by_warp
 
     def without(self, other: Mask) -> Mask:
         """Return this mask less another."""

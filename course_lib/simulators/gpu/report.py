@@ -17,6 +17,8 @@ from course_lib.theme import PINK, VIOLET
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import GlobalAccess, SharedAccess, Trace
 
+UNEVEN = 2.0  # times the mean: from here on the report speaks of it
+
 _CELL = "padding:.1em .6em;border:0;border-bottom:1px solid #8a849430;vertical-align:top"
 
 
@@ -55,6 +57,11 @@ class Report:
             said.append(
                 f"Shared memory: {_size(trace.shared_bytes)} a block, {_many(wavefronts, 'wavefront')} for "
                 f"{_many(requests, 'request')}."
+            )
+        if trace.imbalance >= UNEVEN:
+            said.append(
+                f"Work: the busiest warp makes {_many(trace.busiest_warp, 'request')} to memory, a warp on "
+                f"average {trace.busiest_warp / trace.imbalance:.3g}; the launch waits for the busiest."
             )
         count = len(trace.hazards)
         said.append("No hazards." if not count else "1 hazard:" if count == 1 else f"{count} hazards:")

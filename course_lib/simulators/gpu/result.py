@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from course_lib.measure.table import Table
-from course_lib.simulators.gpu.counting import SECTOR_BYTES
+from course_lib.simulators.gpu.counting import SECTOR_BYTES, WARP
 from course_lib.simulators.gpu.recorder import Recorder
 from course_lib.simulators.gpu.report import Report
 from course_lib.simulators.gpu.tally import AccessRow, BranchRow, Hazard, LineRow, Tally
@@ -110,6 +111,7 @@ class Trace:
         self.steps = recorder.steps if recorder else []
         self.steps_cut = bool(recorder and recorder.is_cut)
         self.recorded = (recorder.block, recorder.warp) if recorder else None  # block counted over the grid
+        self.busiest_warp = tally.busiest_warp  # requests, in both memories
         self.flops = tally.flops
         self.shared_bytes = tally.shared_bytes
 
@@ -117,6 +119,20 @@ class Trace:
     def accesses(self) -> int:
         """Return how many elements all threads together read and wrote, in global and shared memory."""
         return sum(row.accesses for row in (*self.global_accesses, *self.shared_accesses))
+
+    @property
+    def requests(self) -> int:
+        """Return how many requests all warps together made, in global and shared memory."""
+        return sum(row.requests for row in (*self.global_accesses, *self.shared_accesses))
+
+    @property
+    def imbalance(self) -> float:
+        """Return the requests of the busiest warp over those of a warp on average: 1 if all have the same.
+
+        A launch ends when its last warp does. 0.0 if there was no request.
+        """
+        warps = self.launch.blocks_run * -(-math.prod(self.launch.block) // WARP)
+        return self.busiest_warp * warps / self.requests if self.requests else 0.0
 
     @property
     def global_bytes(self) -> int:
@@ -185,7 +201,5 @@ def _divergence(line: LineRow, branch: BranchRow | None) -> Divergence:
 
 
 def _with_times(tally: Tally, kept: dict[tuple, Hazard]) -> list[Hazard]:
-    from dataclasses import replace
-
-    found = [replace(hazard, times=tally.times[key]) for key, hazard in kept.items()]
+    found = [replace(hazard, times=tally.times[id(hazard)]) for hazard in kept.values()]
     return sorted(found, key=lambda hazard: (hazard.line, hazard.kind))

@@ -82,12 +82,13 @@ class Tally:
     lines: dict[int, LineRow] = field(default_factory=dict)
     hazards: dict[tuple, Hazard] = field(default_factory=dict)
     remarks: dict[tuple, Hazard] = field(default_factory=dict)
-    times: Counter = field(default_factory=Counter)
+    times: Counter = field(default_factory=Counter)  # of each hazard and each remark, by its first one
     barrier_lines: Counter = field(default_factory=Counter)
     shuffle_lines: Counter = field(default_factory=Counter)
     atomic_rounds: Counter = field(default_factory=Counter)
     flops: int = 0
     shared_bytes: int = 0
+    busiest_warp: int = 0  # the most requests that one warp made
 
     def row(self, array: DeviceArray, line: int, kind: str) -> AccessRow:
         """Return the row of one line's accesses of one kind to one array."""
@@ -129,5 +130,4 @@ class Tally:
 
     def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:
         key = (hazard.kind, hazard.line, hazard.array, hazard.other_line)
-        kept.setdefault(key, hazard)
-        self.times[key] += hazard.times
+        self.times[id(kept.setdefault(key, hazard))] += hazard.times

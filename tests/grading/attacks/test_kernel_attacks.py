@@ -96,6 +96,23 @@ ATTACKS = {
     "a guarded lie": above("if True:\n    FACTOR = 3", COSTLY.replace("3 *", "FACTOR *")),
 }  # fmt: skip
 
+#: Near relations of others, each some seconds: `make proof` has them.
+RELATED = (
+    "reads the judge's file",
+    "a linked file",
+    "the base of an array",
+    "the memory of an array",
+    "a mask by its name",
+    "a site by its name",
+    "a huge local array",
+    "a huge tuple",
+    "deep blocks",
+    "a loop over all numbers",
+    "many rows",
+    "writes far beyond",
+)
+EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in RELATED else name for name in ATTACKS]
+
 #: Attacks that a person should look at.
 FLAGGED = ("deep arithmetic",)
 
@@ -120,10 +137,10 @@ def test_the_honest_answers_get_their_points():
 
 
 def test_there_are_enough_attacks():
-    assert len(ATTACKS) >= 12
+    assert len(EVERY) - len(RELATED) >= 12 and set(RELATED) < set(ATTACKS)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_attack_gains_nothing_and_costs_no_other_answer(name):
     text = ATTACKS[name]
     attacked, honest = (TURN, SCALE) if "def turned" in text else (SCALE, TURN)

@@ -350,8 +350,9 @@ def test_a_cluster_gives_the_same_grades(course, graded, tmp_path, scheduler):
     assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(6)
 
 
-def test_a_cluster_that_is_not_there_is_one_sentence(course, graded, tmp_path):
+def test_a_cluster_that_is_not_there_is_one_sentence(course, graded, tmp_path, monkeypatch):
     submissions, _ = graded
+    monkeypatch.setattr(team, "PATIENCE", "1s")
     with pytest.raises(team.SchedulerError, match=r"There is no Dask scheduler at tcp://127\.0\.0\.1:9"):
         grade(Order(submissions, tmp_path / "class", course, scheduler="tcp://127.0.0.1:9"))
 
@@ -374,7 +375,9 @@ def test_the_command_says_where_everything_is(course, graded):
     [
         (("--assignment", "long"), "There is no assignment 'long'"),
         (("--workers", "-1"), "--workers is -1"),
-        (("--scheduler", "tcp://127.0.0.1:9"), "There is no Dask scheduler"),
+        pytest.param(  # as long as a real scheduler may take to answer
+            ("--scheduler", "tcp://127.0.0.1:9"), "There is no Dask scheduler", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_command_refuses_with_one_sentence(course, graded, more, says):

@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from kernel_examples import SCALE, SCALED, TURN, TURNED
 
-from course_lib.grading.counts import MOST_HAZARDS, MOST_ROWS, NoCounts, counts_of, plain_counts
+from course_lib.grading.counts import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.judge import judge
 from course_lib.grading.kernel import outside, tracer, wire
 from course_lib.grading.kernel.outside import Sandboxed
@@ -40,7 +40,7 @@ def shipped(value):
 def test_counts_come_over_the_wire_as_they_were():
     counts = counts_of(shipped(plain()))
     assert counts == counts_of(plain())
-    (load_of_a,) = counts.of("A", "load")
+    (load_of_a,) = counts.of("load")
     assert (load_of_a.requests, load_of_a.sectors, load_of_a.each) == (8, 8, 1.0)
     assert counts.hazards[0].kind == "race" and counts.shared_bytes == 32 * 33 * 4
     assert sum(row.warps for row in counts_of(plain(TURNED)).barriers) == 32
@@ -58,6 +58,7 @@ LIES = {
     "a truth": {"global_rows": [["A", 1, "load", True, 0, 0, 0]]},
     "an array": {"global_rows": [["A", 1, "load", np.ones(3), 0, 0, 0]]},
     "a NumPy number": {"flops": np.int64(3)},
+    "a busy warp that is none": {"busiest_warp": None},
     "a huge number": {"flops": 10**400},
     "an unknown kind": {"global_rows": [["A", 1, "peek", 1, 0, 0, 0]]},
     "a name that is none": {"global_rows": [[None, 1, "load", 1, 0, 0, 0]]},
@@ -101,13 +102,12 @@ def verdict(reply: dict):
 NONE = {
     "global_rows": [],
     "shared_rows": [],
-    "divergence": [],
     "hazards": [],
     "undefined": [],
     "barriers": [],
     "shuffles": [],
 }
-NONE |= {"flops": 0, "shared_bytes": 0}
+NONE |= dict.fromkeys(NUMBERS, 0)
 REPLIES = {
     "empty": {},
     "no counts": {"counts": None, "args_after": (1, 2)},

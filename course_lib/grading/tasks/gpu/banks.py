@@ -8,7 +8,13 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors, WavefrontsPerRequest
+from course_lib.grading.limits import (
+    BusiestWarp,
+    SectorsPerRequest,
+    SharedRequests,
+    TotalSectors,
+    WavefrontsPerRequest,
+)
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.gpu.shared import (
@@ -92,6 +98,7 @@ LIMITS = (
         lambda X, w, y: MOST_REQUESTS * pieces(len(X), THREADS),
         "32 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
     ),
+    BusiestWarp(lambda X, w, y: 25, "17 do, if both warps of a block share its pixels"),
 )
 
 TASK = Task(
@@ -120,7 +127,9 @@ TASK = Task(
     hints=(
         "For c = 0 lane t reads word 4t. Which lanes meet in bank 0, and how far apart are their words?",
         "Lanes t, t + 8, t + 16 and t + 24 meet: their words are 32, 64 and 96 apart. Shift every stretch of "
-        "32 words by one more word than the stretch before, for writing and for reading alike. (Or keep a "
+        "32 words by one more word than the stretch before, for writing and for reading alike. (A tile of "
+        "64 x 5, one column of padding, cures the reading, as 5 is odd, and spoils the writing: 32 "
+        "neighbours of X then have seven gaps among them, and the first meet the last in a bank. Or keep a "
         "channel's numbers together, a number of words apart that suits both. Or let the four groups of "
         "lanes begin with different channels.)",
         "Word e moves to place e + e // 32, and e is 4 * t + c when you read; the tile needs 256 + 8 words.",
@@ -217,6 +226,28 @@ TASK = Task(
                 "                    total += u[c] * tile[4 * t + c]\n",
             ),
             ("16 will do, if all 32 lanes",),
+        ),
+        Mutant(
+            "one warp has all pixels of its block",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    tile = cuda.shared.array(264, float32)
+                    t, first = cuda.threadIdx.x, cuda.blockIdx.x * 64
+                    for s in range(8 if t < 32 else 0):
+                        e = t + 32 * s
+                        if first + e // 4 < X.shape[0]:
+                            tile[e + e // 32] = X[first + e // 4, e % 4]
+                    cuda.syncthreads()
+                    for p in range(t, 64 if t < 32 else 0, 32):
+                        if first + p < X.shape[0]:
+                            total = float32(0)
+                            for c in range(4):
+                                e = 4 * p + c
+                                total += w[c] * tile[e + e // 32]
+                            y[first + p] = total
+            """),
+            ("if both warps of a block share",),
         ),
         Mutant("padded where it is written alone", _with("264", "e + e // 32", "4 * t + c"), ("Input",)),
         Mutant(

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, TotalSectors
+from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, PER_SECTOR, kernel, numbers, pieces, unwritten
@@ -48,11 +48,15 @@ def _walk(numbers_of_thread: str) -> str:
 
 
 #: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
-#: sector of x, y and out once.
+#: sector of x, y and out once. In one turn the whole grid does 128 numbers.
 LIMITS = (
     SectorsPerRequest(ALIGNED),
     TotalSectors(
         lambda alpha, x, y, out: 3 * pieces(len(x), PER_SECTOR), "every sector of x, y and out once"
+    ),
+    BusiestWarp(
+        lambda alpha, x, y, out: 3 * pieces(len(x), GRID),
+        "the four warps of the grid share the numbers, three requests for 32 of them",
     ),
 )
 
@@ -110,6 +114,11 @@ TASK = Task(
             "every block does everything",
             _walk("range(cuda.threadIdx.x, len(x), cuda.blockDim.x)"),
             ("every sector of x, y and out once",),
+        ),
+        Mutant(
+            "the second block has nothing to do",
+            _walk("range(cuda.threadIdx.x if cuda.blockIdx.x == 0 else len(x), len(x), cuda.blockDim.x)"),
+            ("One warp makes", "the four warps of the grid share"),
         ),
         Mutant(
             "one turn only", _walk("range(cuda.grid(1), min(cuda.gridsize(1), len(x)))"), ("each goes on",)

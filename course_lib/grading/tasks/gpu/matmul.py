@@ -8,7 +8,13 @@ import numpy as np
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors, WavefrontsPerRequest
+from course_lib.grading.limits import (
+    BusiestWarp,
+    SectorsPerRequest,
+    SharedRequests,
+    TotalSectors,
+    WavefrontsPerRequest,
+)
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import WARP, kernel, numbers, pieces, unwritten
@@ -88,6 +94,10 @@ LIMITS = (
     SharedRequests(
         lambda A, B, C: MOST_REQUESTS * steps(A, B, C),
         f"{MOST_REQUESTS} for each step of a block, if every thread adds up its own element of C",
+    ),
+    BusiestWarp(
+        lambda A, B, C: 48 * pieces(A.shape[1], SIDE) + 4,
+        "36 for each step do, if all eight warps of a block fill the tiles and multiply",
     ),
 )
 
@@ -192,6 +202,35 @@ TASK = Task(
                 "                C[i + n // 16, j + n % 16] = sums[n // 16, n % 16]\n",
             ),
             ("every thread adds up its own element",),
+        ),
+        Mutant(
+            "half of the warps do the work of the others",
+            kernel("""
+                @cuda.jit
+                def tiled(A, B, C):
+                    a = cuda.shared.array((16, 16), float32)
+                    b = cuda.shared.array((16, 16), float32)
+                    r, c = cuda.threadIdx.y, cuda.threadIdx.x
+                    i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
+                    low, high = float32(0), float32(0)
+                    for k0 in range(0, A.shape[1], 16):
+                        for s in range(0, 16 if r < 8 else 0, 8):
+                            a[r + s, c], b[r + s, c] = float32(0), float32(0)
+                            if i + s < A.shape[0] and k0 + c < A.shape[1]:
+                                a[r + s, c] = A[i + s, k0 + c]
+                            if k0 + r + s < B.shape[0] and j < B.shape[1]:
+                                b[r + s, c] = B[k0 + r + s, j]
+                        cuda.syncthreads()
+                        for k in range(16 if r < 8 else 0):
+                            low += a[r, k] * b[k, c]
+                            high += a[r + 8, k] * b[k, c]
+                        cuda.syncthreads()
+                    if r < 8 and i < C.shape[0] and j < C.shape[1]:
+                        C[i, j] = low
+                    if r < 8 and i + 8 < C.shape[0] and j < C.shape[1]:
+                        C[i + 8, j] = high
+            """),
+            ("if all eight warps of a block",),
         ),
         Mutant("first barrier missing", _without_barrier(0), ("Data race", "b[k, c]")),
         Mutant("second barrier missing", _without_barrier(1), ("Data race", "a[r, c] = A[i, k0 + c]")),

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, SharedRequests, WavefrontsPerRequest
+from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, SharedRequests, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Mutant, Task
 from course_lib.grading.tasks.gpu import matmul
@@ -64,6 +64,10 @@ LIMITS = (
     SharedRequests(
         most_requests,
         "for two FMAs three loads (or shuffles), two of A's tile and one of B's",
+    ),
+    BusiestWarp(
+        lambda A, B, C: 72 * pieces(A.shape[1], SIDE) + 4,
+        "56 for each step do, if all four warps of a block fill the tiles and multiply",
     ),
 )
 _LOOP = """\
@@ -154,6 +158,38 @@ TASK = Task(
                 "            high += cuda.shfl_sync(0xFFFFFFFF, high_a, r % 2 * 16 + k) * b[k, c]\n",
             ),
             ("for two FMAs three loads", "and shuffles"),
+        ),
+        Mutant(
+            "half of the threads have four rows each",
+            kernel("""
+                @cuda.jit
+                def two_rows(A, B, C):
+                    a = cuda.shared.array((16, 16), float32)
+                    b = cuda.shared.array((16, 16), float32)
+                    sums = cuda.local.array(4, float32)
+                    r, c = cuda.threadIdx.y, cuda.threadIdx.x
+                    i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
+                    rows = 4 if r < 4 else 0
+                    for n in range(rows):
+                        sums[n] = 0
+                    for k0 in range(0, A.shape[1], 16):
+                        for n in range(rows):
+                            s = 4 * n
+                            in_a = i + s < A.shape[0] and k0 + c < A.shape[1]
+                            in_b = k0 + r + s < B.shape[0] and j < B.shape[1]
+                            a[r + s, c] = A[i + s, k0 + c] if in_a else float32(0)
+                            b[r + s, c] = B[k0 + r + s, j] if in_b else float32(0)
+                        cuda.syncthreads()
+                        for k in range(4 * rows):
+                            of_b = b[k, c]
+                            for n in range(4):
+                                sums[n] += a[r + 4 * n, k] * of_b
+                        cuda.syncthreads()
+                    for n in range(rows):
+                        if i + 4 * n < C.shape[0] and j < C.shape[1]:
+                            C[i + 4 * n, j] = sums[n]
+            """),
+            ("if all four warps of a block",),
         ),
         Mutant("twice the same row", SOLUTION.replace("high += a[r + 8, k]", "high += a[r, k]"), ("wrong",)),
         Mutant(

@@ -51,10 +51,10 @@ def softmax(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def _rows(rng: np.random.Generator) -> Iterator[Case]:
     for M, N, said in (
         (4, 32, "a number for each lane"),
-        (7, 100, "several for each lane, and the last block has no row for its last warp"),
-        (5, 33, "one lane has two"),
         (1, 1, "a single number"),
         (3, 5, "most lanes have none"),
+        (5, 33, "one lane has two"),
+        (7, 100, "several for each lane, and the last block has no row for its last warp"),
         (int(rng.integers(5, 12)), int(rng.integers(70, 150)), "any shape"),
     ):
         yield Case((_spread(rng, M, N), unwritten(M, N)), f"X {M} x {N}: {said}")
@@ -129,7 +129,8 @@ TASK = Task(
     ),
     lookalikes=(
         Lookalike(
-            "NaN comes from inf / inf or 0 / 0: is the row's largest number taken off before taking powers?",
+            "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
+            "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.",
             fits=lambda got, X, Y: bool(np.isnan(got).any()),
         ),
         Lookalike(

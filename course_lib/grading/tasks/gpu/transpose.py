@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, TotalSectors, WavefrontsPerRequest
+from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import ANYWHERE, exact_sectors, kernel, numbers, pieces, unwritten
@@ -59,6 +59,13 @@ def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
     return tiles.transpose((0, 3, 2, 1) if turn_tiles else (2, 1, 0, 3)).reshape(A.shape)
 
 
+def _rows_left_out(got: np.ndarray) -> bool:
+    """Return whether the first 8 of every 32 rows are there and all others are not."""
+    nobody = np.isnan(got)
+    late = np.arange(len(got)) % SIDE >= ROWS
+    return bool(late.any() and nobody[late].all() and not nobody[~late].any())
+
+
 #: Every row of A is read once and every row of B is written once, in pieces of 32: 4 or 5 sectors each.
 LIMITS = (
     SectorsPerRequest(ANYWHERE),
@@ -66,6 +73,11 @@ LIMITS = (
     TotalSectors(
         lambda A, B: exact_sectors(*A.shape) + exact_sectors(*B.shape),
         "every row of A and of B once, 32 neighbours at a time",
+    ),
+    BusiestWarp(
+        lambda A, B: 24,
+        "with the tile's 32 rows shared by eight warps, four reads and four writes in each memory do, 16 in "
+        "all",
     ),
 )
 
@@ -89,6 +101,11 @@ TASK = Task(
         limits=LIMITS,
     ),
     lookalikes=(
+        Lookalike(
+            "Only a part of each tile is there: a block has 32 x 8 threads and a tile 32 x 32 elements, so "
+            "each thread has four elements of each tile, 8 rows apart.",
+            fits=lambda got, A, B: _rows_left_out(got) or _rows_left_out(got.T),
+        ),
         Lookalike(
             "That is A itself: nothing is turned.", lambda A, B: A if A.shape[0] == A.shape[1] else None
         ),
@@ -138,6 +155,18 @@ TASK = Task(
             "no guard at the end",
             SOLUTION.replace("if j0 + r < B.shape[0] and i0 + x < B.shape[1]", "if True"),
             ("Outside of the array",),
+        ),
+        Mutant(
+            "half of the warps do it all",
+            SOLUTION.replace("range(y, 32, 8)", "range(y if y < 4 else 32, 32, 4)"),
+            ("One warp makes 32 requests",),
+        ),
+        Mutant(
+            "a quarter of the tile is turned",
+            SOLUTION.replace("range(y, 32, 8)", "range(y, y + 1, 8)")
+            .replace("tile[x, r]", "tile[r, x]")
+            .replace("B[j0 + r, i0 + x] = tile[r, x]", "B[j0 + x, i0 + r] = tile[r, x]"),
+            ("four elements of each tile",),
         ),
         Mutant("not turned inside", SOLUTION.replace("tile[x, r]", "tile[r, x]"), ("not turned inside",)),
         Mutant(
