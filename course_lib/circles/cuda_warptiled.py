@@ -3,12 +3,14 @@
 Adds to `cuda-vectorised`: a level between the block and the thread. Each warp owns a WM x WN piece of the
 block's tile, and its 32 lanes lie in it as 4 x 8, each with four neighbouring rows and columns at a time:
 
-       columns ->  lane  0 | lane  2 | ... | lane 14 |   and again, WN / 2 further right
-       4 rows          ----+---------+-----+---------+
-                   lane  1 | lane  3 | ... | lane 15 |   So for one k the eight lanes of a row read 128
-                       ----+---------+-----+---------+   consecutive bytes of B, and no two want different
-                   lane 16 | ...                         words of one bank. A thread's tile is TM / 4 by
-                                                         TN / 4 such pieces of 4 x 4.
+        columns ->   lane  0 | lane  2 | ... | lane 14 | ...
+        4 rows           ----+---------+-----+---------+
+                     lane  1 | lane  3 | ... | lane 15 | ...
+                         ----+---------+-----+---------+
+                     lane 16 | ...
+
+So for one k the eight lanes of a row read 128 consecutive bytes of B, and no two want different words of one
+bank. The same again lies WN / 2 further right: a thread's tile is TM / 4 by TN / 4 such pieces of 4 x 4.
 
 The lanes go down in pairs before they go right. A load of 16 bytes fetches 512 bytes for a warp, which takes
 four turns at the banks' 128 bytes; but two turns where lanes n and n + 1, or n and n + 2, want the same

@@ -103,7 +103,8 @@ class KernelCode(Live):
     def frame(self) -> str:
         """Return the picture of the present choice as HTML."""
         only = self.only.value
-        return page.drawn(self._kernel, self.listing, self.language.value, only, self.whole.value).body
+        body = page.drawn(self._kernel, self.listing, self.language.value, only, self.whole.value).body
+        return f'<div style="width:0;min-width:100%">{body}</div>'  # as wide as the cell, not as the code
 
     def static(self) -> Html:
         """Return SASS with its totals, and PTX behind a heading that opens."""

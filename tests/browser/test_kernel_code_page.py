@@ -103,6 +103,12 @@ def test_the_choices_are_made_by_keyboard_in_the_notebook(lab, page, pictures):
     page.keyboard.press("Space")
     shown.locator("[role=figure][aria-label*='capability 8.0']").wait_for()
     shown.screenshot(path=pictures / "code_in_lab.png")
-    assert shown.locator(".jp-OutputArea-output").evaluate_all(
-        "all => all.every(one => one.scrollWidth <= one.clientWidth + 8)"
-    )
+    for width in (1200, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(500)
+        shown.screenshot(path=pictures / f"code_in_lab_{width}.png")
+        assert shown.locator(".jp-OutputArea-output").evaluate_all(
+            "all => all.every(one => one.scrollWidth <= one.clientWidth + 8)"
+        )
+        end = shown.locator(".jp-OutputArea-output").last.evaluate(f"one => {BOX}(one).right")
+        assert figure.evaluate(f"one => {BOX}(one).right") <= min(end, width)
