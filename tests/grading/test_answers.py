@@ -52,7 +52,7 @@ def test_the_solution_gets_all_points(task, seed, solutions):
     assert "The visible tests pass" in str(report)
 
 
-@pytest.mark.parametrize(("task", "mutant"), mutants())
+@pytest.mark.parametrize(("task", "mutant"), list(mutants()))
 def test_a_wrong_answer_is_rejected_and_its_fault_named(task, mutant):
     speedup = 1.0 if mutant.name == SLOW_MUTANT else 100.0
     for seed in SEEDS if task.chapter == "01" else SEEDS[:1]:
