@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from course_lib.circles.front_door import RungUnavailable, is_on_gpu
 from course_lib.circles.memory import contiguous
-from course_lib.measure import machine
+from course_lib.measure import cuda_stream, machine
 from course_lib.measure.sizes import in_bytes
 
 GpuArray = Any  # a NumPy array, a torch tensor on the GPU, or another array with __cuda_array_interface__
@@ -31,7 +30,6 @@ Start = Callable[[DeviceArray, DeviceArray, DeviceArray], None]
 
 MOST_BLOCKS_DOWN = 65_535  # of a grid, in its second direction
 _DRIVER_ERROR = re.compile(r"CUDA_ERROR_\w+")  # CUresult's names, cuda.h
-_FEW_BLOCKS = r"Grid size \d+ will likely result in GPU under-utilization"  # numba/cuda/dispatcher.py
 
 
 class DoesNotFit(RuntimeError):
@@ -99,11 +97,8 @@ def rows_are_wide(*arrays: DeviceArray) -> bool:
 def _launch(
     kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], *arrays: DeviceArray
 ) -> None:
-    import torch
-
-    stream = torch.cuda.current_stream().cuda_stream  # so that torch's work and ours keep their order
     try:
-        _configured(kernel, grid, block, stream)(*arrays)
+        cuda_stream.on_torchs_stream(kernel, grid, block)(*arrays)
     except Exception as problem:
         if known := _in_a_sentence(kernel, problem):
             raise known from problem
@@ -134,17 +129,6 @@ def _in_a_sentence(kernel: Callable, problem: Exception) -> Exception | None:
             "(torch.cuda.empty_cache())."
         )
     return None
-
-
-@functools.lru_cache(maxsize=256)  # a launch costs less when Numba has nothing to work out
-def _configured(
-    kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], stream: int
-) -> Callable:
-    from numba import cuda
-
-    with warnings.catch_warnings():  # "few blocks": true of every small matrix, and chapter 06 says so
-        warnings.filterwarnings("ignore", message=_FEW_BLOCKS)  # its class is Numba's or numba-cuda's own
-        return kernel[grid, block, cuda.external_stream(stream) if stream else 0]
 
 
 @functools.cache  # a refusal is an exception and is not remembered: it is asked again

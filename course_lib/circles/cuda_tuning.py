@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -76,7 +77,7 @@ def fastest(
     comes from memory or from the learner's files. Raises RuntimeError if none of them runs.
     """
     (M, K), N = A.shape, B.shape[1]
-    key = _key(rung, tiles, (M, K, N))
+    key = _key(rung, tiles, (M, K, N), start)
     if key not in _known:
         store = Store("cuda-tiles")
         saved = _restore(store.read().get(key), tiles)
@@ -94,19 +95,21 @@ def size_class(shape: tuple[int, int, int]) -> tuple[int, ...]:
     return tuple(min(max(SMALLEST, 2 ** math.ceil(math.log2(size))), LARGEST) for size in shape)
 
 
-def _key(rung: str, tiles: Sequence[Tile], shape: tuple[int, int, int]) -> str:
+def _key(rung: str, tiles: Sequence[Tile], shape: tuple[int, int, int], start: Start) -> str:
     import torch
 
     M, K, N = size_class(shape)
-    return f"{torch.cuda.get_device_name()}|{rung}|{M}x{K}x{N}|{_compiler_and_table(tuple(tiles))}"
+    return f"{torch.cuda.get_device_name()}|{rung}|{M}x{K}x{N}|{_compiler_and_text(tuple(tiles), start)}"
 
 
 @functools.cache  # asked at every launch, which takes a few microseconds in all
-def _compiler_and_table(tiles: tuple[Tile, ...]) -> str:
+def _compiler_and_text(tiles: tuple[Tile, ...], start: Start) -> str:
+    """Return what the answer depends on besides GPU and size: compiler, tiles, and the rung's own file."""
     import numba.cuda
 
     compiler = getattr(numba.cuda, "__version__", numba.__version__)
-    return f"numba-cuda {compiler}|{hashlib.sha256(repr(tiles).encode()).hexdigest()[:8]}"
+    text = repr(tiles) + inspect.getsource(inspect.getmodule(start) or start)
+    return f"numba-cuda {compiler}|{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _restore(saved: Any, tiles: Sequence[Tile]) -> Tile | None:

@@ -142,11 +142,16 @@ def measured(
     rows: list[Row] = []
     free, _ = torch.cuda.mem_get_info()
     check_memory(sizes, len(rungs), free)
-    with gpu_state.Watch() as watch:
-        for size in dict.fromkeys(sizes):
-            print(f"{size} x {size} x {size} …", flush=True)
-            rows += measure(rungs, size, lambda f: samples(f, rounds, budget_s), "cuda")
-        points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
+    watch = gpu_state.Watch()
+
+    def sampler(starts: Mapping[str, Any]) -> Mapping:
+        with watch:  # not while tiles are chosen and results are checked
+            return samples(starts, rounds, budget_s)
+
+    for size in dict.fromkeys(sizes):
+        print(f"{size} x {size} x {size} …", flush=True)
+        rows += measure(rungs, size, sampler, "cuda")
+    points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
     properties = torch.cuda.get_device_properties(0)
     power_limit_w, highest_sm_mhz = gpu_state.limits()
     return Recording(

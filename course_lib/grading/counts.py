@@ -114,7 +114,7 @@ class Counts:
     shuffles: tuple[ShuffleRow, ...] = ()
     flops: int = 0
     shared_bytes: int = 0  # of a block
-    busiest_warp: int = 0  # the most requests that one warp made, in both memories
+    busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
 
     def of(self, kind: str | None = None) -> tuple[GlobalRow, ...]:
         """Return the rows of global memory of a kind of access; None: of all."""

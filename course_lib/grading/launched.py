@@ -21,7 +21,7 @@ BY_LUCK = (
     "Even where the result happens to be right, this is a fault: on a GPU it depends on which thread comes "
     "first."
 )
-NOT_KEPT = "The result is right, and no thread is in another's way, but it costs more than it may."
+NOT_KEPT = "The result is right and there are no hazards, but it costs more than it may."
 HAZARD = {
     "race": "Data race",
     "uninitialised": "Read before anything was written",
@@ -108,11 +108,11 @@ def _row(row: Row) -> str:
     """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
     if isinstance(row, GlobalRow | SharedRow):
-        unit = "sectors" if isinstance(row, GlobalRow) else "wavefronts"
+        unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
         cost = row.sectors if isinstance(row, GlobalRow) else row.wavefronts
         named = row.yours or row.array
         return (
-            f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {cost:,} {unit} "
+            f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {_number(cost, unit)} "
             f"({row.each:.3g} each)"
         )
     if isinstance(row, ShuffleRow):
@@ -127,7 +127,7 @@ def _number(count: int, what: str) -> str:
 def never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
     """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
 
-    A NaN goes through sums and products as it is: where a line of `rows` reads the result, it may have been
+    A NaN goes through sums and products as it is: where a line of `rows` adds to the result, it may have been
     written again.
     """
     alike = isinstance(before, np.ndarray) and isinstance(after, np.ndarray) and before.shape == after.shape
@@ -138,7 +138,7 @@ def never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow])
     left = int((np.isnan(before) & same).sum())
     if not left:
         return []
-    reads = next((row for row in rows if row.array == name and row.kind != "store"), None)
+    reads = next((row for row in rows if row.array == name and _is_added_to(row, rows)), None)
     part = f"{left:,} of the {before.size:,} entries of {name}"
     if reads:
         return [
@@ -147,6 +147,12 @@ def never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow])
             f"{name}: begin a sum with 0, in a variable of the thread."
         ]
     return [f"No thread wrote {name if left == before.size else part}: NaN stood there before the launch."]
+
+
+def _is_added_to(row: GlobalRow, rows: Sequence[GlobalRow]) -> bool:
+    """Whether the row's line reads an element and writes it, and no other line writes its array."""
+    stores = {one.line for one in rows if one.array == row.array and one.kind == "store"}
+    return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})
 
 
 def written(name: str, words: str) -> str:

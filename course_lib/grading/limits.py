@@ -6,7 +6,7 @@ A formula gets the case's arguments.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
 
@@ -117,10 +117,12 @@ class SharedRequests:
 
 @dataclass(frozen=True)
 class Barriers:
-    """The warps that come to a barrier, over the whole launch, are at most `formula(*args)`."""
+    """The warps that come to a barrier, over the whole launch, are at most `formula(*args)`, and at least
+    `least(*args)`."""
 
     formula: Formula
     wanted: str
+    least: Formula = field(default=lambda *args: 0)
 
     def rows(self, counts: Counts) -> tuple[BarrierRow, ...]:
         """Return the lines with barriers."""
@@ -128,13 +130,18 @@ class Barriers:
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
-        total = sum(row.warps for row in counts.barriers)
+        total, least = sum(row.warps for row in counts.barriers), self.least(*args)
+        if total < least:
+            return (
+                f"On this input {total:,} warps come to a barrier, and {least:,.10g} should: {self.wanted}."
+            )
         return _too_many("warps at barriers", total, self.formula(*args), self.wanted)
 
 
 @dataclass(frozen=True)
 class BusiestWarp:
-    """No warp makes more than `formula(*args)` requests, in both memories: the work is shared by all of them.
+    """No warp makes more than `formula(*args)` requests, in both memories and to other lanes (shuffles): the
+    work is shared by all of them.
 
     A launch lasts as long as its busiest warp. Limits on sums cannot see one that does everything alone.
     """
@@ -147,15 +154,19 @@ class BusiestWarp:
         most = self.formula(*args)
         if counts.busiest_warp <= most:
             return None
+        what = "requests to memory" + " and other lanes" * bool(counts.shuffles)
         return (
-            f"One warp makes {counts.busiest_warp:,} requests to memory, and no warp needs more than "
-            f"{most:,.10g}: {self.wanted}. A launch lasts as long as its busiest warp."
+            f"One warp makes {counts.busiest_warp:,} {what}, and no warp needs more than {most:,.10g}: "
+            f"{self.wanted}. A launch lasts as long as its busiest warp."
         )
 
 
 @dataclass(frozen=True)
 class Atomics:
-    """The requests of atomic operations, in both memories, are at most `formula(*args)`."""
+    """The atomic operations of single threads, in both memories, are at most `formula(*args)`.
+
+    Those of a warp's lanes on one address take turns, so each lane's counts.
+    """
 
     formula: Formula
     wanted: str
@@ -166,8 +177,8 @@ class Atomics:
 
     def judge(self, counts: Counts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
-        total = sum(row.requests for row in self.rows(counts))
-        return _too_many("atomic requests", total, self.formula(*args), self.wanted)
+        total = sum(row.accesses for row in self.rows(counts))
+        return _too_many("atomic operations", total, self.formula(*args), self.wanted)
 
 
 def _cure(row: GlobalRow) -> str:

@@ -158,7 +158,8 @@ class _Reading:
 
     def _is_number(self, node: ast.expr) -> bool:
         """Whether this is a number, a tuple of numbers, or arithmetic of numbers and names of numbers; also
-        math.inf and the like, and float32(0), which is one of Numba's or NumPy's types called on a number."""
+        math.inf and the like, float("inf"), and float32(0): one of Numba's or NumPy's types, or float, called
+        on a number."""
         if isinstance(node, ast.Constant):
             return isinstance(node.value, bool | int | float)
         if isinstance(node, ast.Name | ast.Attribute):
@@ -167,7 +168,9 @@ class _Reading:
             return known or (isinstance(node, ast.Name) and self._meaning.get(node.id) == "a number")
         if isinstance(node, ast.Call):
             one = node.args[0] if len(node.args) == 1 and not node.keywords else None
-            return one is not None and self._is_type(node.func) and self._is_one_number(one)
+            if one is None or not (self._is_type(node.func) or self._is_builtin_float(node.func)):
+                return False
+            return self._is_one_number(one) or _is_word_for_a_number(one)
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.UAdd | ast.USub) and self._is_number(node.operand)
         if isinstance(node, ast.BinOp):
@@ -178,6 +181,9 @@ class _Reading:
 
     def _is_one_number(self, node: ast.expr) -> bool:
         return not isinstance(node, ast.Tuple) and self._is_number(node)
+
+    def _is_builtin_float(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == "float" and "float" not in self._meaning
 
     def _is_type(self, node: ast.expr) -> bool:
         module, _, name = self._dotted(node).rpartition(".")
@@ -268,6 +274,11 @@ def _names(node: ast.AST) -> Iterable[str]:
         return [part for name in (node.name, node.asname or "") for part in name.split(".")]
     found = (getattr(node, field, None) for field in ("id", "attr", "arg", "name"))
     return [name for name in found if isinstance(name, str)]
+
+
+def _is_word_for_a_number(node: ast.expr) -> bool:
+    word = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(word, str) and word.strip().lower().lstrip("+-") in ("inf", "infinity", "nan")
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -20,6 +20,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from course_lib.grading.task import Code
+from course_lib.grading.vocabulary import NUMBER_TYPES
 
 _NUMBER = itertools.count(1)
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
@@ -112,6 +113,9 @@ class _Collector:
             self._line(f"import {value.__name__} as {name}")
         elif _is_constant(value):
             self._line(f"{name} = {value!r}")
+        elif lines := _lines_of_number(name, value):
+            for line in lines:
+                self._line(line)
         elif _belongs_to(value, user):
             if _is_function(value):
                 own_name = self.add_function(value, f"Your helper `{name}`")
@@ -203,7 +207,20 @@ def _is_constant(value: Any, depth: int = 0) -> bool:
         return _is_constant([*value, *value.values()], depth + 1)
     if isinstance(value, tuple | list | set | frozenset):
         return len(value) <= 1000 and all(_is_constant(item, depth + 1) for item in value)
-    return isinstance(value, PLAIN) and repr(value) not in ("nan", "inf", "-inf")
+    is_plain = isinstance(value, PLAIN) and type(value).__module__ != "numpy"  # whose float64 is a float
+    return is_plain and repr(value) not in ("nan", "inf", "-inf")
+
+
+def _lines_of_number(name: str, value: Any) -> tuple[str, ...]:
+    """Return lines that give `name` a number which has no literal: inf, nan, or one of a type of NumPy's."""
+    if type(value) is float:
+        return (f'{name} = float("{value!r}")',)
+    kind = type(value).__name__
+    if type(value).__module__ != "numpy" or kind not in NUMBER_TYPES:
+        return ()
+    number = value.item()
+    written = repr(number) if _is_constant(number) else f'float("{number!r}")'
+    return f"from numpy import {kind} as _numpy_{kind}", f"{name} = _numpy_{kind}({written})"
 
 
 def _is_function(value: Any) -> bool:

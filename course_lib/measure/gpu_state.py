@@ -18,14 +18,19 @@ PERIOD_S = 0.25
 
 
 class Watch:
-    """Asks nvidia-smi again and again while a `with` block runs; `ranges()` then tells what it said."""
+    """Asks nvidia-smi again and again while a `with` block runs; `ranges()` then tells what it said.
+
+    It may be entered several times, one after the other: what lies between is not looked at.
+    """
 
     def __init__(self) -> None:
         self._samples: list[list[str]] = []
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Watch:
+        self._over.clear()
+        self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
         return self
 

@@ -56,6 +56,7 @@ def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> l
     """
     import torch
 
+    from course_lib.measure.cuda_stream import on_torchs_stream
     from course_lib.measure.gpu_timing import samples
 
     if wrong := [count for count in warps if count % SCHEDULERS or not 0 < count <= WARP]:
@@ -65,7 +66,8 @@ def measure(chains: int = 1, warps: Sequence[int] = WARPS, rounds: int = 5) -> l
     function = kernel(chains)
 
     def started(count: int) -> Callable[[], None]:
-        return lambda: function[sms, count * WARP](TURNS, float32(0.5), out)
+        launched = on_torchs_stream(function, sms, count * WARP)
+        return lambda: launched(TURNS, float32(0.5), out)
 
     taken = samples({str(count): started(count) for count in warps}, rounds)
     work = sms * WARP * STEPS * TURNS * chains

@@ -142,6 +142,7 @@ def test_work_keeps_its_order_on_torchs_streams(entry):
     import torch
 
     A, B, exact = operands((512, 512, 512))
+    entry.matmul(A, B)  # compiles, and chooses its tile, which waits for the GPU
     late = torch.zeros_like(A)
     with torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())

@@ -11,18 +11,7 @@ from course_lib.grading.sources import load
 
 TASKS = registry.tasks()
 IDS = [task.id for task in TASKS]
-COMPILED = ("02", "03", "04", "05")  # chapters whose answers are compiled, some seconds each
-
-
-def mutants():
-    """Yield every typical wrong answer; every second of those that are compiled is left to `make proof`."""
-    for task in TASKS:
-        for number, mutant in enumerate(task.mutants):
-            later = task.chapter in COMPILED and number % 2
-            marks = pytest.mark.slow if later else ()
-            yield pytest.param(task, mutant, id=f"{task.id}-{mutant.name}", marks=marks)
-
-
+MUTANTS = [(task, mutant) for task in TASKS for mutant in task.mutants]
 SEEDS = (9, 2025)
 EACH_SEED = (9, pytest.param(2025, marks=pytest.mark.slow))
 SLOW_MUTANT = "the baseline itself"  # right, so what is wrong with it has to be measured
@@ -52,7 +41,7 @@ def test_the_solution_gets_all_points(task, seed, solutions):
     assert "The visible tests pass" in str(report)
 
 
-@pytest.mark.parametrize(("task", "mutant"), list(mutants()))
+@pytest.mark.parametrize(("task", "mutant"), MUTANTS, ids=[f"{task.id}-{m.name}" for task, m in MUTANTS])
 def test_a_wrong_answer_is_rejected_and_its_fault_named(task, mutant):
     speedup = 1.0 if mutant.name == SLOW_MUTANT else 100.0
     for seed in SEEDS if task.chapter == "01" else SEEDS[:1]:

@@ -5,6 +5,7 @@ import math
 import re
 import sys
 
+import numpy as np
 import pytest
 from grading_tools import execute, noise
 
@@ -173,7 +174,8 @@ def test_what_learners_answered_is_explained(id, answer, words):
 def test_odd_answers_get_a_sentence():
     assert checkpoint("01.doubling", math.nan).right is False
     assert "is not a number" in str(checkpoint("01.doubling", True))
-    assert "is not a number" in str(checkpoint("01.doubling", "1,5"))  # a comma may be thousands' or a point
+    for given in ("1,5", "8,000", "0,500", "08,000,000", [8.0], np.array([8.0])):  # it may be a point
+        assert "is not a number" in str(checkpoint("01.doubling", given))
     assert "is not among the options" in str(checkpoint("02.innermost", 3))
     assert "is not among the options" in str(checkpoint("06.register_tile", "88"))
     with pytest.raises(KeyError, match=r"01\.doubling"):

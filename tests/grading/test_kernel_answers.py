@@ -101,6 +101,24 @@ def test_a_result_that_is_added_to_is_not_said_to_be_unwritten(judged):
     assert not any("No thread wrote" in line for line in report.lines)
 
 
+NUMBERS = {
+    "from math": "from math import inf\nLIMIT = inf",
+    "a negative one": "import math\nLIMIT = -math.inf * -1",
+    "of float": "LIMIT = float('inf')",
+    "of NumPy": "import numpy as np\nLIMIT = np.float32(1e30)",
+    "of NumPy, inf": "import numpy as np\nLIMIT = np.float64('inf')",
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_constant_may_be_any_number(name):
+    """From the live kernel of a notebook, whose constants are found as values."""
+    text = SCALED.replace("@cuda.jit", NUMBERS[name] + "\n\n\n@cuda.jit", 1)
+    text = text.replace("x.shape[0]:", "x.shape[0] and x[i] < LIMIT:")
+    assert "LIMIT:" in text and noted(SCALE, text).passed
+    assert KernelOnly().judge(f"{CLOSED}\n{text}", SCALE.entry) is None  # as the class's grader reads it
+
+
 @both
 def test_an_input_must_not_be_written(judged):
     report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] = 3 * x[i]\n    x[i] = 0.0"))

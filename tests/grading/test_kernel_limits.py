@@ -45,10 +45,14 @@ def at_most(number):
         (TotalSectors(at_most(49), "few", "store"), "needs 50 sectors to write"),
         (SharedRequests(at_most(27), "few"), "needs 28 requests to shared memory and shuffles, and 27"),
         (Barriers(at_most(11), "few"), "needs 12 warps at barriers, and 11"),
-        (Atomics(at_most(6), "few"), "needs 7 atomic requests, and 6"),
+        (
+            Barriers(at_most(20), "some", least=at_most(13)),
+            "12 warps come to a barrier, and 13 should: some.",
+        ),
+        (Atomics(at_most(223), "few"), "needs 224 atomic operations, and 223"),
         (
             BusiestWarp(at_most(29), "few"),
-            "One warp makes 30 requests to memory, and no warp needs more than 29",
+            "One warp makes 30 requests to memory and other lanes, and no warp needs more than 29",
         ),
     ],
 )
@@ -80,8 +84,8 @@ def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neigh
         TotalSectors(at_most(80), "few", "load"),
         TotalSectors(lambda n: n + 34, "few"),
         SharedRequests(at_most(28), "few"),
-        Barriers(at_most(12), "few"),
-        Atomics(at_most(7), "few"),
+        Barriers(at_most(12), "few", least=at_most(12)),
+        Atomics(at_most(224), "few"),
         BusiestWarp(at_most(30), "few"),
     ],
     ids=lambda one: type(one).__name__,

@@ -23,6 +23,7 @@ HONEST = {
     "numbers of math": "import math\n" + IMPORT + "NEG = -math.inf\nTURN = 2 * math.pi\n" + KERNEL,
     "numbers of numpy": "import numpy as np\nfrom math import inf\n" + IMPORT
     + "NEG, BAD = -inf, np.nan\n" + KERNEL,
+    "numbers of float": IMPORT + "NEG, LOW = float('-inf'), -float('Infinity')\nX = float(3)\n" + KERNEL,
     "a number of a type": "import numpy as np\nfrom numba import cuda, float32\n"
     + "ZERO = float32(0)\nONE = np.float32(1)\nT = np.int64\nN = T(3) + 1\n" + KERNEL,
     "two numbers at once": IMPORT + "A, B = 1, 2\n(C, D) = [A, B]\n" + KERNEL,
@@ -57,6 +58,12 @@ def _decorated(decorator: str, head: str = "def k(A):") -> str:
 
 #: What is refused -> the answer, and what the sentence names.
 REFUSED = {
+    "float of a text": (IMPORT + "X = float('1' * 9)\n" + KERNEL, "something else than a number"),
+    "float of words": (IMPORT + "X = float('nine')\n" + KERNEL, "something else than a number"),
+    "another float": (
+        "from numba import cuda, cuda as float\nX = float('inf')\n" + KERNEL,
+        "something else than a number",
+    ),
     "a call": (WHOLE + "print(1)\n", "an expression"),
     "a call in a constant": (IMPORT + "N = int(32)\n" + KERNEL, "`N = …` with something else"),
     "an alias": (IMPORT + "jit = cuda.jit\n@jit\ndef k(A):\n    A[0] = 1\n", "`jit = …` with something else"),

@@ -10,7 +10,8 @@ from nbmake.nb_run import NotebookRun
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LONGEST_S = 180  # what a chapter may take beside other tests; each takes at most 50 s on 2 cores of its own
+LONGEST_S = 120  # what a chapter may take on 2 cores of its own; each takes at most 50 s
+LONGEST_BESIDE_OTHERS_S = 180
 
 
 def executed(path):
@@ -30,7 +31,13 @@ def test_runs_top_to_bottom(path):
     pictures = re.findall(r"<img[^>]*>", json.dumps([output for _, output in outputs]).replace('\\"', '"'))
     assert len(pictures) >= 2
     assert all(re.search(r'alt="[^"]{20,}"', picture) for picture in pictures)
-    assert seconds < LONGEST_S
+    assert seconds < LONGEST_BESIDE_OTHERS_S
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_takes_less_than_two_minutes(path):
+    assert executed(path)[1] < LONGEST_S
 
 
 def test_the_chapters_are_there():

@@ -12,7 +12,7 @@ from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_torch, cuda_tuning
 from course_lib.circles.cuda_tuning import Tile, fastest, size_class
 from course_lib.circles.front_door import RungUnavailable
-from course_lib.measure import cuda_software, gpu_timing, machine
+from course_lib.measure import cuda_software, cuda_stream, gpu_timing, machine
 from course_lib.measure.hardware import Gpu
 from course_lib.measure.store import Store
 
@@ -217,7 +217,7 @@ def failing(monkeypatch):
         def fails(*arrays):
             raise problem
 
-        monkeypatch.setattr(cuda_launch, "_configured", lambda *how: fails)
+        monkeypatch.setattr(cuda_stream, "on_torchs_stream", lambda *how: fails)
         cuda_launch._launch(SimpleNamespace(__name__="tiled"), (1, 1), 64)
 
     return launch
@@ -270,7 +270,7 @@ def test_numba_does_not_warn_of_few_blocks():
             warnings.warn(FewBlocksWarning(said), stacklevel=2)
             return how
 
-    assert cuda_launch._configured(Kernel(), (2, 2), 64, 0) == ((2, 2), 64, 0)
+    assert cuda_stream.configured(Kernel(), (2, 2), 64, 0) == ((2, 2), 64, 0)
 
 
 def matmul_settings():
@@ -326,6 +326,11 @@ def test_rows_are_wide_if_each_begins_at_sixteen_bytes():
 
 # -- which tile --------------------------------------------------------------------------------------------
 
+
+def nothing(A, B, C, tile=None):
+    """In the place of a rung's start."""
+
+
 TILES = (Tile(64, 64, 8, 8), Tile(32, 32, 16, 4), Tile(64, 32, 16, 8))
 A, B, C = np.zeros((100, 50)), np.zeros((50, 700)), np.zeros((100, 700))
 
@@ -351,13 +356,13 @@ def test_sizes_are_classes_of_powers_of_two():
 
 
 def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
-    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
-    assert fastest("cuda-x", TILES, None, A[:90], B, C[:90]) == TILES[1]  # the same class
+    assert fastest("cuda-x", TILES, nothing, A, B, C) == TILES[1]
+    assert fastest("cuda-x", TILES, nothing, A[:90], B, C[:90]) == TILES[1]  # the same class
     monkeypatch.setattr(cuda_tuning, "_known", {})  # the next session
-    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
+    assert fastest("cuda-x", TILES, nothing, A, B, C) == TILES[1]
     assert len(tuner) == 1
-    fastest("cuda-x", TILES, None, A[:3], B, C[:3])
-    fastest("cuda-y", TILES, None, A, B, C)
+    fastest("cuda-x", TILES, nothing, A[:3], B, C[:3])
+    fastest("cuda-y", TILES, nothing, A, B, C)
     assert len(tuner) == 3
 
 
@@ -373,9 +378,9 @@ def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
     ],
 )
 def test_a_saved_tile_that_is_none_of_the_list_is_measured_anew(tuner, saved):
-    key = cuda_tuning._key("cuda-x", TILES, (100, 50, 700))
+    key = cuda_tuning._key("cuda-x", TILES, (100, 50, 700), nothing)
     Store("cuda-tiles").update(lambda values: values.update({key: saved}))
-    assert fastest("cuda-x", TILES, None, A, B, C) == TILES[1]
+    assert fastest("cuda-x", TILES, nothing, A, B, C) == TILES[1]
     assert len(tuner) == 1
 
 

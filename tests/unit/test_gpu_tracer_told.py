@@ -4,9 +4,10 @@ import inspect
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numba import cuda, float32
 
-from course_lib.simulators.gpu import trace
+from course_lib.simulators.gpu import NotTraceable, trace
 
 
 def line_of(kernel, marker):
@@ -126,3 +127,61 @@ def test_a_hazard_says_how_often_it_was_seen():
     (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
     assert hazard.times > 1 and str(hazard).endswith(f" ({hazard.times} times in all).")
     assert "times" not in str(replace(hazard, times=1))
+
+
+@cuda.jit
+def a_row_as_a_number(A, out):
+    i = cuda.grid(1)
+    out[i] = 2 * A[i]
+
+
+@cuda.jit
+def two_numbers_at_once(A, out):
+    i = cuda.grid(1)
+    if (i, i) < A.shape:
+        out[i] = A[i, i]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (a_row_as_a_number, "a row of an array is used like a number here: give an index for each"),
+        (two_numbers_at_once, "test them one by one, with `and` and `or`"),
+    ],
+)
+def test_what_lockstep_cannot_do_is_said_without_its_own_words(kernel, words):
+    with pytest.raises(NotTraceable) as refusal:
+        trace(kernel, 1, 4, np.ones((4, 4)), np.zeros(4))
+    assert words in refusal.value.sentence and "Part" not in refusal.value.sentence
+
+
+@cuda.jit
+def one_warp_exchanges(x, out):
+    i = cuda.grid(1)
+    value = x[i]
+    if i < 32:
+        for _ in range(10):
+            value += cuda.shfl_xor_sync(0xFFFFFFFF, value, 1)
+    out[i] = value
+
+
+def test_shuffles_are_work_too():
+    seen = trace(one_warp_exchanges, 1, 64, np.ones(64), np.zeros(64))
+    assert seen.busiest_warp == 12 and seen.requests == 14 and seen.imbalance == 12 / 7
+    few = str(trace(one_warp_exchanges, 4, 64, np.ones(256), np.zeros(256)).report())
+    assert "the busiest warp makes 12 requests to memory and other lanes, a warp on average" in few
+
+
+@cuda.jit
+def read_by_two_warps(out):
+    shared = cuda.shared.array(64, float32)
+    t = cuda.threadIdx.x
+    shared[t] = t
+    for k in range(64):
+        out[t] += shared[k]  # races
+
+
+def test_a_race_of_two_warps_is_told_before_one_within_a_warp():
+    found = [one for one in trace(read_by_two_warps, 1, 64, np.zeros(64)).hazards if one.array == "shared"]
+    assert [one.line for one in found] == [line_of(read_by_two_warps, "races")]
+    assert "of another warp" in found[0].what and "no barrier is between them" in found[0].what

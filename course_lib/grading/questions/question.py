@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3}){2,}")  # with one comma it may be the point of "3,125"
+
 
 @dataclass(frozen=True)
 class Question:
@@ -48,10 +50,13 @@ def number_of(answer: Any) -> float | None:
     """Return an answer as a number, also one that is written as text ("24"); None for anything else."""
     if isinstance(answer, str):
         try:
-            return float(re.sub(r"(?<=\d)[,_](?=\d{3}\b)", "", answer))
+            return float(answer.replace(",", "") if _THOUSANDS.fullmatch(answer.strip()) else answer)
         except ValueError:
             return None
-    return float(answer) if not isinstance(answer, bool) and hasattr(answer, "__float__") else None
+    try:
+        return float(answer) if not isinstance(answer, bool) and hasattr(answer, "__float__") else None
+    except TypeError:  # an array of several numbers, or of one in brackets
+        return None
 
 
 def _plain(name: str) -> str:

@@ -24,7 +24,7 @@ class Addressed(Watched):
     def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
         super().__init__(*launch, recorder=recorder)
         self.scratch = counting.scratch()
-        self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp
+        self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp, with its shuffles
         self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
 
     def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:

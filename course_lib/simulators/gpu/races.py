@@ -19,8 +19,8 @@ WARP = 32
 WRITER, READERS, ATOMICS = 0, 3, 7  # columns of a shadow
 SITE_BITS = 16
 SYNCWARPS = (1 << 32) - 1  # of a time, the bits that count syncwarps
-#: what `check` reports: conflicts, and of the first one lane, other thread, other site; then the same for
-#: stores that wrote what was there already
+#: what `check` reports: conflicts, and of the first one (of two warps, if there is such a pair) lane, other
+#: thread, other site; then the same for stores that wrote what was there already
 FOUND = 8
 
 
@@ -106,8 +106,11 @@ def check(shadow, kind, lanes, base, shift, values, threads, now, met, block_lan
                 if _unordered(row[at], row[at + 1], thread, time, known, block_lanes):
                     other = row[at]
         if other:
-            if found[0] == 0:
-                found[1], found[2] = lane, (other >> SITE_BITS) - 1
+            before = (other >> SITE_BITS) - 1
+            if found[0] == 0 or (
+                threads[found[1]] // WARP == found[2] // WARP and thread // WARP != before // WARP
+            ):
+                found[1], found[2] = lane, before
                 found[3] = other & ((1 << SITE_BITS) - 1)
             found[0] += 1
         if kind == STORE:

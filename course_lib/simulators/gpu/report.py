@@ -17,6 +17,7 @@ from course_lib.theme import PINK, VIOLET
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import GlobalAccess, SharedAccess, Trace
 
+OFTEN = 0.5  # of the times that warps come to a branch: more could be better
 UNEVEN = 2.0  # times the mean: from here on the report speaks of it
 
 _CELL = "padding:.1em .6em;border:0;border-bottom:1px solid #8a849430;vertical-align:top"
@@ -59,8 +60,9 @@ class Report:
                 f"{_many(requests, 'request')}."
             )
         if trace.imbalance >= UNEVEN:
+            shuffles = " to memory and other lanes" if trace.shuffles else " to memory"
             said.append(
-                f"Work: the busiest warp makes {_many(trace.busiest_warp, 'request')} to memory, a warp on "
+                f"Work: the busiest warp makes {_many(trace.busiest_warp, 'request')}{shuffles}, a warp on "
                 f"average {trace.busiest_warp / trace.imbalance:.3g}; the launch waits for the busiest."
             )
         count = len(trace.hazards)
@@ -93,7 +95,8 @@ class Report:
     def _flow(self, line: int) -> Iterator[Note]:
         row = self._warps.get(line)
         if row and row.divided:
-            yield Note(f"{row.divided:,} of {row.decisions:,} times a warp goes both ways", True)
+            said = f"{row.divided:,} of {row.decisions:,} times a warp goes both ways"
+            yield Note(said, row.divided > OFTEN * row.decisions)  # at an edge there is no other way
         if line in self._trace.barriers:
             yield Note(f"barrier of {_many(self._trace.barriers[line], 'warp')}")
 

@@ -111,7 +111,7 @@ class Trace:
         self.steps = recorder.steps if recorder else []
         self.steps_cut = bool(recorder and recorder.is_cut)
         self.recorded = (recorder.block, recorder.warp) if recorder else None  # block counted over the grid
-        self.busiest_warp = tally.busiest_warp  # requests, in both memories
+        self.busiest_warp = tally.busiest_warp  # requests, in both memories, and shuffles
         self.flops = tally.flops
         self.shared_bytes = tally.shared_bytes
 
@@ -122,8 +122,12 @@ class Trace:
 
     @property
     def requests(self) -> int:
-        """Return how many requests all warps together made, in global and shared memory."""
-        return sum(row.requests for row in (*self.global_accesses, *self.shared_accesses))
+        """Return how many requests all warps together made, in global and shared memory, shuffles included.
+
+        A shuffle takes the place of a load from shared memory, and as long.
+        """
+        accesses = sum(row.requests for row in (*self.global_accesses, *self.shared_accesses))
+        return accesses + sum(self.shuffles.values())
 
     @property
     def imbalance(self) -> float:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from course_lib.simulators.gpu.arrays import Part
 from course_lib.simulators.gpu.lanes import UNDEFINED
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.places import Site
@@ -85,6 +86,18 @@ class Program:
         try:
             names[self.entry](machine.start, *arguments)
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
-            sentence = f"this line cannot be run in lockstep ({type(problem).__name__}: {problem})."
-            raise NotTraceable(sentence, machine.file, machine.line) from problem
+            raise NotTraceable(_in_a_sentence(problem), machine.file, machine.line) from problem
         machine.finish()
+
+
+def _in_a_sentence(problem: Exception) -> str:
+    """Say what is wrong with a line that the lanes' vectors cannot carry out."""
+    said = str(problem)
+    if Part.__name__ in said:
+        return "a row of an array is used like a number here: give an index for each of its dimensions."
+    if "truth value of an array" in said:
+        return (
+            "this line tests or compares several numbers of a thread at once, in a tuple: test them one by "
+            "one, with `and` and `or`."
+        )
+    return f"this line cannot be run in lockstep ({type(problem).__name__}: {problem})."

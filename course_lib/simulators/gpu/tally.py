@@ -88,7 +88,7 @@ class Tally:
     atomic_rounds: Counter = field(default_factory=Counter)
     flops: int = 0
     shared_bytes: int = 0
-    busiest_warp: int = 0  # the most requests that one warp made
+    busiest_warp: int = 0  # the most requests, to memory or to other lanes, that one warp made
 
     def row(self, array: DeviceArray, line: int, kind: str) -> AccessRow:
         """Return the row of one line's accesses of one kind to one array."""

@@ -32,6 +32,7 @@ def _exchange(machine: Machine, m: Mask, mask: Value, value: Value, source: np.n
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
     _meet(machine, m, mask)
     machine.tally.shuffles(machine.line, m)
+    machine.requests += m.by_warp
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
     source = np.arange(machine.lanes) - own + source

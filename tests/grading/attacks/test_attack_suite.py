@@ -37,14 +37,12 @@ HONEST = tuple(
 )
 ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_machine.ALL, *attacks_on_rules.ALL)
 EVERYBODY = (*ATTACKS, *HONEST)
-SOME = (*ATTACKS[::2], *HONEST)  # `make proof` has the others
 
 
 @dataclass(frozen=True)
 class Class:
-    """A graded class: its students, its folder, how long it took, and its verdicts by student."""
+    """A graded class: its folder, how long it took, and its verdicts by student."""
 
-    students: tuple[Attack, ...]
     folder: Path
     seconds: float
     verdicts: dict[str, dict]
@@ -70,20 +68,17 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     found = (
         json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")
     )
-    return Class(students, target, seconds, {one["student"]: one for one in found})
+    return Class(target, seconds, {one["student"]: one for one in found})
 
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory, request) -> Class:
-    """The attackers whose tests were chosen and the honest students, graded as one class."""
+    """All attackers and the honest students, graded as one class."""
     Sandbox().check()  # without bubblewrap: NoSandbox says what to install
     patch = pytest.MonkeyPatch()
     request.addfinalizer(patch.undo)
     patch.delenv(secret.VARIABLE, raising=False)
-    marks = (getattr(item, "callspec", None) for item in request.session.items)
-    chosen = {mark.params["attack"].student for mark in marks if mark and "attack" in mark.params}
-    students = tuple(one for one in EVERYBODY if one in HONEST or one.student in chosen)
-    return graded(tmp_path_factory.mktemp("attacked"), students)
+    return graded(tmp_path_factory.mktemp("attacked"), EVERYBODY)
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +118,7 @@ def is_flagged(verdict: dict) -> bool:
 
 # --- every grade -------------------------------------------------------------------------------------------
 
-each = pytest.mark.parametrize(
-    "attack",
-    [pytest.param(one, id=one.name, marks=() if one in SOME else pytest.mark.slow) for one in EVERYBODY],
-)
+each = pytest.mark.parametrize("attack", EVERYBODY, ids=[one.name for one in EVERYBODY])
 
 
 @each
@@ -166,12 +158,12 @@ def _said(verdict: dict) -> str:
 
 def test_there_are_enough_attacks_and_no_two_by_one_name():
     names = [one.student for one in EVERYBODY]
-    assert len(SOME) >= 45
+    assert len(ATTACKS) >= 45
     assert len(set(names)) == len(names)
 
 
 def test_everybody_is_graded_and_nobody_else(attacked, rows, book):
-    names = {one.student for one in attacked.students}
+    names = {one.student for one in EVERYBODY}
     assert set(attacked.verdicts) == set(rows) == set(book) == names
 
 

@@ -57,7 +57,7 @@ def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _pixels(rng: np.random.Generator) -> Iterator[Case]:
     for n in (64, 1, 33, 127, 192, int(rng.integers(200, 300))):
-        yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixels")
+        yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixel{'s' * (n > 1)}")
     X, w = numbers(rng, 40, 4), numbers(rng, 4)
     w[1], X[7, 1], X[9, 2] = 0, np.inf, -np.inf
     yield Case((X, w, unwritten(40)), "40 pixels, a weight of 0 and an inf in each of two pixels")
@@ -74,8 +74,9 @@ def _with(words: str, write: str, read: str) -> str:
 
 WARPS = THREADS // WARP
 #: Of a block: two warps store four times and load four times, 16. Weights that are kept in shared memory take
-#: 1 + 8 more. Conflicts that are dodged (eight lanes at a time, so four times as many loads) take 40.
-MOST_REQUESTS = 32
+#: 1 + 8 more, and zeros that are written first 8. Conflicts that are dodged (eight lanes at a time, so four
+#: times as many loads) take 40.
+MOST_REQUESTS = 36
 
 
 def most_sectors(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> int:
@@ -96,7 +97,7 @@ LIMITS = (
     ),
     SharedRequests(
         lambda X, w, y: MOST_REQUESTS * pieces(len(X), THREADS),
-        "32 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
+        "36 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
     ),
     BusiestWarp(lambda X, w, y: 25, "17 do, if both warps of a block share its pixels"),
 )
@@ -266,6 +267,28 @@ TASK = Task(
             .replace("        cuda.syncthreads()\n", "")
             .replace("    cuda.syncthreads()\n", ""),
             ("Data race",),
+        ),
+        Mutant(
+            "one warp, by shuffles",
+            kernel("""
+                @cuda.jit
+                def brightness(X, w, y):
+                    t = cuda.threadIdx.x
+                    first = cuda.blockIdx.x * 64
+                    if t >= 32:
+                        return
+                    mine = w[t % 4]
+                    for s in range(8):
+                        e = t + 32 * s
+                        value = float32(0)
+                        if first + e // 4 < len(y):
+                            value = mine * X[first + e // 4, e % 4]
+                        value += cuda.shfl_down_sync(0xFFFFFFFF, value, 2)
+                        value += cuda.shfl_down_sync(0xFFFFFFFF, value, 1)
+                        if t % 4 == 0 and first + e // 4 < len(y):
+                            y[first + e // 4] = value
+            """),
+            ("if both warps of a block share", "and other lanes"),
         ),
     ),
 )

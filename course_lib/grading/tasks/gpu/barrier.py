@@ -8,10 +8,10 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import Barriers, TotalSectors
+from course_lib.grading.limits import Barriers, BusiestWarp, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.gpu.shared import HEAD, WARP, kernel, numbers, row_sectors, unwritten
+from course_lib.grading.tasks.gpu.shared import HEAD, WARP, kernel, numbers, pieces, row_sectors, unwritten
 
 THREADS, BLOCKS = 64, 2
 WARPS = THREADS // WARP
@@ -81,11 +81,19 @@ _SYNC = "cuda.syncthreads()"
 #: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
 #: written once: three times the sectors of the rows. Y as a notepad for what all threads read costs N more.
 LIMITS = (
-    Barriers(lambda X, Y: 2 * WARPS * X.shape[0], "two barriers for each row, and every warp comes to both"),
     TotalSectors(
         lambda X, Y: 3 * row_sectors(*X.shape),
         "the block reads its row of X from global memory once or twice and writes that of Y once; the other "
         "reads go to shared memory",
+    ),
+    Barriers(
+        lambda X, Y: 2 * WARPS * X.shape[0],
+        "two barriers for each row (one, with two buffers), and both warps come to each",
+        least=lambda X, Y: WARPS * X.shape[0],
+    ),
+    BusiestWarp(
+        lambda X, Y: (X.shape[1] + 16) * pieces(X.shape[0], BLOCKS),
+        "one for each number of a row, and a few more, if the two blocks share the rows",
     ),
 )
 
@@ -213,6 +221,49 @@ TASK = Task(
             "the first number is left out",
             _with(_SYNC, _SYNC).replace("row[0]", "row[1]"),
             ("wrong",),
+        ),
+        Mutant(
+            "one warp, and syncwarp",
+            kernel("""
+                @cuda.jit
+                def repaired(X, Y):
+                    row = cuda.shared.array(64, float32)
+                    j = cuda.threadIdx.x
+                    if j >= 32:
+                        return
+                    for i in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
+                        for k in range(j, X.shape[1], 32):
+                            row[k] = X[i, k]
+                        cuda.syncwarp()
+                        largest = row[0]
+                        for k in range(1, X.shape[1]):
+                            largest = max(largest, row[k])
+                        for k in range(j, X.shape[1], 32):
+                            Y[i, k] = row[k] - largest
+                        cuda.syncwarp()
+            """),
+            ("0 warps come to a barrier",),
+        ),
+        Mutant(
+            "block 0 has all rows",
+            kernel("""
+                @cuda.jit
+                def repaired(X, Y):
+                    row = cuda.shared.array(64, float32)
+                    j = cuda.threadIdx.x
+                    if cuda.blockIdx.x == 0:
+                        for i in range(X.shape[0]):
+                            if j < X.shape[1]:
+                                row[j] = X[i, j]
+                            cuda.syncthreads()
+                            if j < X.shape[1]:
+                                largest = row[0]
+                                for k in range(1, X.shape[1]):
+                                    largest = max(largest, row[k])
+                                Y[i, j] = row[j] - largest
+                            cuda.syncthreads()
+            """),
+            ("if the two blocks share the rows",),
         ),
     ),
 )

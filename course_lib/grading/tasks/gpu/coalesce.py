@@ -48,15 +48,16 @@ def _walk(numbers_of_thread: str) -> str:
 
 
 #: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
-#: sector of x, y and out once. In one turn the whole grid does 128 numbers.
+#: sector of x, y and out once. In one turn the whole grid does 128 numbers; a turn more
+#: for those that give a thread two at a time.
 LIMITS = (
+    BusiestWarp(
+        lambda alpha, x, y, out: 3 * (pieces(len(x), GRID) + 1),
+        "the four warps of the grid share the numbers, three requests for 32 of them",
+    ),
     SectorsPerRequest(ALIGNED),
     TotalSectors(
         lambda alpha, x, y, out: 3 * pieces(len(x), PER_SECTOR), "every sector of x, y and out once"
-    ),
-    BusiestWarp(
-        lambda alpha, x, y, out: 3 * pieces(len(x), GRID),
-        "the four warps of the grid share the numbers, three requests for 32 of them",
     ),
 )
 
@@ -113,7 +114,7 @@ TASK = Task(
         Mutant(
             "every block does everything",
             _walk("range(cuda.threadIdx.x, len(x), cuda.blockDim.x)"),
-            ("every sector of x, y and out once",),
+            ("the four warps of the grid share",),
         ),
         Mutant(
             "the second block has nothing to do",
@@ -138,6 +139,10 @@ TASK = Task(
             _walk("range(cuda.grid(1), len(x), cuda.gridsize(1) + 1)"),
             ("No thread wrote",),
         ),
-        Mutant("one thread alone", _walk("range(0 if cuda.grid(1) == 0 else len(x), len(x))"), ("once",)),
+        Mutant(
+            "one thread alone",
+            _walk("range(0 if cuda.grid(1) == 0 else len(x), len(x))"),
+            ("One warp makes",),
+        ),
     ),
 )

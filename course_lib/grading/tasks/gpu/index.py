@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, TotalSectors
+from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
 from course_lib.grading.tasks.gpu.shared import (
@@ -59,13 +59,15 @@ _WHERE = (
 )
 _LEAVE = "i >= C.shape[0] or j >= C.shape[1]"
 
-#: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces.
+#: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces. (Who
+#: numbers the elements one after the other has warps that go on in the next row: one sector of b more.)
 LIMITS = (
-    SectorsPerRequest(ANYWHERE),
+    SectorsPerRequest(ANYWHERE + 1),
     TotalSectors(
         lambda alpha, A, b, C: 2 * exact_sectors(*A.shape) + len(A) * exact_sectors(1, len(b)),
         "A, b and C once for every row, 32 neighbours at a time",
     ),
+    BusiestWarp(lambda alpha, A, b, C: 4, "three do, one for each array, if each thread has one element"),
 )
 
 TASK = Task(
@@ -143,6 +145,18 @@ TASK = Task(
                                 C[row, column] = alpha * A[row, column] + b[column]
             """),
             ("sectors",),
+        ),
+        Mutant(
+            "one warp does all",
+            kernel("""
+                @cuda.jit
+                def add_row(alpha, A, b, C):
+                    if cuda.blockIdx.x == 0 and cuda.blockIdx.y == 0 and cuda.threadIdx.y == 0:
+                        for i in range(C.shape[0]):
+                            for j in range(cuda.threadIdx.x, C.shape[1], 32):
+                                C[i, j] = alpha * A[i, j] + b[j]
+            """),
+            ("if each thread has one element",),
         ),
     ),
 )

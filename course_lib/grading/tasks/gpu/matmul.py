@@ -43,6 +43,35 @@ SOLUTION = kernel("""
 """)
 
 
+ONE_WARP = kernel("""
+    @cuda.jit
+    def tiled(A, B, C):
+        b = cuda.shared.array((16, 16), float32)
+        sums = cuda.local.array(8, float32)
+        mine = cuda.local.array(8, float32)
+        r, c = cuda.threadIdx.y, cuda.threadIdx.x
+        i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
+        if r >= 2:
+            return
+        for n in range(8):
+            sums[n] = 0
+        for k0 in range(0, A.shape[1], 16):
+            for n in range(8):
+                p, q = i + 2 * n, r + 2 * n
+                mine[n] = A[p, k0 + c] if p < A.shape[0] and k0 + c < A.shape[1] else float32(0)
+                b[q, c] = B[k0 + q, j] if k0 + q < B.shape[0] and j < B.shape[1] else float32(0)
+            cuda.syncwarp()
+            for k in range(16):
+                v = b[k, c]
+                for n in range(8):
+                    sums[n] += cuda.shfl_sync(0xFFFFFFFF, mine[n], r * 16 + k) * v
+            cuda.syncwarp()
+        for n in range(8):
+            if i + 2 * n < C.shape[0] and j < C.shape[1]:
+                C[i + 2 * n, j] = sums[n]
+""")
+
+
 def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Return A @ B (M, N) for A (M, K), B (K, N), summed in float64, as float32."""
     with np.errstate(invalid="ignore"):  # inf times 0 is NaN, and that is right
@@ -291,5 +320,6 @@ TASK = Task(
             SOLUTION.replace("a[r, c] =", "a[c, r] =").replace("a[r, k]", "a[k, r]"),
             ("wavefronts",),
         ),
+        Mutant("one warp, by shuffles", ONE_WARP, ("if all eight warps", "and other lanes")),
     ),
 )

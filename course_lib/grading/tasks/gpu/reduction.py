@@ -10,6 +10,7 @@ from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import (
     Atomics,
+    BusiestWarp,
     SectorsPerRequest,
     SharedRequests,
     TotalSectors,
@@ -87,6 +88,7 @@ LIMITS = (
         lambda x, sums: MOST_REQUESTS * len(sums),
         "64 for each block, if the threads that add are neighbours, so that whole warps have nothing to do",
     ),
+    BusiestWarp(lambda x, sums: 36, "28 do, three at each of the tree's eight levels and four besides"),
 )
 
 TASK = Task(
@@ -264,5 +266,68 @@ if t == 0:
             ("NaN plus anything is NaN",),
         ),
         Mutant("every thread stores", _answer(store="sums[cuda.blockIdx.x] = part[0]"), ("Data race",)),
+        Mutant(
+            "one warp has all pieces",
+            kernel("""
+                @cuda.jit
+                def block_sums(x, sums):
+                    lane = cuda.grid(1)
+                    if lane >= 32:
+                        return
+                    for b in range(len(sums)):
+                        mine = float32(0)
+                        for k in range(256 * b + lane, min(256 * b + 256, len(x)), 32):
+                            mine += x[k]
+                        for n in range(5):
+                            mine += cuda.shfl_xor_sync(0xFFFFFFFF, mine, 1 << n)
+                        if lane == 0:
+                            sums[b] = mine
+            """),
+            ("28 do",),
+        ),
+        Mutant(
+            "thread 0 adds 32 sums",
+            kernel("""
+                @cuda.jit
+                def block_sums(x, sums):
+                    part = cuda.shared.array(32, float32)
+                    t = cuda.threadIdx.x
+                    if t < 32:
+                        mine = float32(0)
+                        first = cuda.blockIdx.x * 256
+                        for k in range(first + t, min(first + 256, len(x)), 32):
+                            mine += x[k]
+                        part[t] = mine
+                    cuda.syncthreads()
+                    if t == 0:
+                        total = float32(0)
+                        for n in range(32):
+                            total += part[n]
+                        sums[cuda.blockIdx.x] = total
+            """),
+            ("28 do",),
+        ),
+        Mutant(
+            "32 lanes add to one sum",
+            kernel("""
+                @cuda.jit
+                def block_sums(x, sums):
+                    part = cuda.shared.array(1, float32)
+                    t = cuda.threadIdx.x
+                    if t == 0:
+                        part[0] = 0
+                    cuda.syncthreads()
+                    if t < 32:
+                        mine = float32(0)
+                        first = cuda.blockIdx.x * 256
+                        for k in range(first + t, min(first + 256, len(x)), 32):
+                            mine += x[k]
+                        cuda.atomic.add(part, 0, mine)
+                    cuda.syncthreads()
+                    if t == 0:
+                        sums[cuda.blockIdx.x] = part[0]
+            """),
+            ("32 atomic operations",),
+        ),
     ),
 )

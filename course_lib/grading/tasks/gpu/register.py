@@ -255,5 +255,10 @@ TASK = Task(
             ),
             ("No thread wrote",),
         ),
+        Mutant(
+            "one warp, by shuffles",
+            matmul.ONE_WARP.replace("tiled", "two_rows"),
+            ("if all four warps", "and other lanes"),
+        ),
     ),
 )

@@ -47,6 +47,11 @@ def unwritten(*shape: int) -> np.ndarray:
     return np.full(shape, UNWRITTEN, np.uint32).view(np.float32)
 
 
+def has_computed_nan(got: np.ndarray) -> bool:
+    """Return whether some NaN of a result (float32) is another one than stood there before the launch."""
+    return bool((np.isnan(got) & (got.view(np.uint32) != UNWRITTEN)).any())
+
+
 def numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Return float32 numbers from -2 to 2, none of them below 0.5 in size: none could be left out."""
     return (rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)).astype(np.float32)

@@ -8,10 +8,18 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, SharedRequests, TotalSectors
+from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, SharedRequests, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import ANYWHERE, WARP, kernel, pieces, row_sectors, unwritten
+from course_lib.grading.tasks.gpu.shared import (
+    ANYWHERE,
+    WARP,
+    has_computed_nan,
+    kernel,
+    pieces,
+    row_sectors,
+    unwritten,
+)
 
 ROWS = 4  # of a block: one for each of its warps
 LOADS, STORES = 3, 2  # passes over the rows
@@ -88,6 +96,15 @@ def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
     return wide / sums[:, np.arange(X.shape[1]) % WARP]
 
 
+def _lanes_disagree(got: np.ndarray, X: np.ndarray, Y: np.ndarray) -> bool:
+    """Return whether the numbers of one row are off by factors that differ."""
+    wanted = softmax(X, Y)
+    counts = (wanted > 1e-20) & np.isfinite(got)
+    factors = np.where(counts, got / np.where(counts, wanted, 1), np.nan)
+    some = factors[counts.sum(axis=1) > 1]
+    return bool(len(some)) and bool((np.nanmax(some, axis=1) > 1.01 * np.nanmin(some, axis=1)).any())
+
+
 #: A row of X is read three times (for the largest, the sum, the result) and one of Y written once, 32
 #: neighbours at a time. With the powers kept in Y: X read twice, Y written, read, and written.
 LIMITS = (
@@ -106,6 +123,10 @@ LIMITS = (
         lambda X, Y: MOST_EXCHANGES * ROWS * pieces(len(X), ROWS),
         f"{MOST_EXCHANGES} for each warp; each lane puts its own numbers together first, then 32 lanes "
         "exchange one number each",
+    ),
+    BusiestWarp(
+        lambda X, Y: (LOADS + STORES) * pieces(X.shape[1], WARP) + 70,
+        "a warp has one row, and the four warps of a block have four",
     ),
 )
 _MAX = "        largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))\n"
@@ -131,7 +152,7 @@ TASK = Task(
         Lookalike(
             "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
             "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.",
-            fits=lambda got, X, Y: bool(np.isnan(got).any()),
+            fits=lambda got, X, Y: has_computed_nan(got),
         ),
         Lookalike(
             "Every lane divides by its own sum: the lanes' sums are not put together.",
@@ -141,6 +162,12 @@ TASK = Task(
         Lookalike(
             "Those are the powers, the largest 1: they are not divided by their sum.",
             lambda X, Y: np.exp(X - X.max(axis=1, keepdims=True)),
+        ),
+        Lookalike(
+            "The lanes of a warp divide by different sums, or took off different largest numbers: after the "
+            "exchanges all 32 must know the same one. Does each lane meet those at a distance of 1, 2, 4, 8 "
+            "and 16, and does every lane get the result?",
+            fits=_lanes_disagree,
         ),
     ),
     hints=(
@@ -160,12 +187,14 @@ TASK = Task(
             ("0 / 0", "numbers around -300"),
         ),
         Mutant("a sum for each lane", SOLUTION.replace(_ADD, "        pass\n"), ("divides by its own sum",)),
-        Mutant("four exchanges", SOLUTION.replace("range(5)", "range(4)"), ("wrong",)),
-        Mutant("the largest of each lane", SOLUTION.replace(_MAX, "        pass\n"), ("wrong",)),
+        Mutant("four exchanges", SOLUTION.replace("range(5)", "range(4)"), ("The lanes of a warp",)),
+        Mutant(
+            "the largest of each lane", SOLUTION.replace(_MAX, "        pass\n"), ("The lanes of a warp",)
+        ),
         Mutant(
             "only lane 0 knows",
             SOLUTION.replace("total += cuda.shfl_xor_sync", "total += cuda.shfl_down_sync"),
-            ("wrong",),
+            ("The lanes of a warp",),
         ),
         Mutant("not divided", SOLUTION.replace(" / total", ""), ("not divided by their sum",)),
         Mutant(
@@ -255,6 +284,30 @@ TASK = Task(
             "lanes without a number leave",
             SOLUTION.replace("if i >= X.shape[0]:", "if i >= X.shape[0] or lane >= X.shape[1]:"),
             ("A value of a lane that has none to give", "asks thread"),
+        ),
+        Mutant(
+            "one warp has all rows",
+            kernel("""
+                @cuda.jit
+                def softmax(X, Y):
+                    lane = cuda.threadIdx.x
+                    if cuda.blockIdx.x > 0 or cuda.threadIdx.y > 0:
+                        return
+                    for i in range(X.shape[0]):
+                        largest = float32(-math.inf)
+                        for j in range(lane, X.shape[1], 32):
+                            largest = max(largest, X[i, j])
+                        for n in range(5):
+                            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
+                        total = float32(0)
+                        for j in range(lane, X.shape[1], 32):
+                            total += math.exp(X[i, j] - largest)
+                        for n in range(5):
+                            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
+                        for j in range(lane, X.shape[1], 32):
+                            Y[i, j] = math.exp(X[i, j] - largest) / total
+            """),
+            ("a warp has one row",),
         ),
     ),
 )
