@@ -37,9 +37,8 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
-# A worker a core, each with whole files: what a file sets up once stays set up once. (A worker more, and files in the
-# order of their names, took longer.)
-PARALLEL = -n logical --maxprocesses 8 --dist loadfile
+# Workers (tests/conftest.py says how many) get whole files: what a file sets up once stays set up once.
+PARALLEL = -n auto --dist loadfile
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv

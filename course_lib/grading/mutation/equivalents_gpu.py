@@ -106,12 +106,6 @@ ENTRIES: tuple[Equivalent, ...] = (
         ("C.shape[1]", "A.shape[1]"),
     ),
     _of("barrier", "constant", MORE_ROOM, "row = cuda.shared.array(64, float32)", ("64", "65")),
-    Equivalent(
-        ("06.barrier",),
-        "loop twice",
-        (f"after largest = max(largest, row[k]) -> {OF_ROW}; largest = max(largest, row[k])",),
-        "A maximum of numbers that were looked at before is the same.",
-    ),
     _of("barrier", "bounds", TWICE, OF_ROW, ("(1,", "(1 - 1,")),
     _of("barrier", "operand missing", TWICE, OF_ROW, ("(1, ", "(")),
     _of("barrier", "constant", TWICE, OF_ROW, ("(1,", "(0,")),
