@@ -37,8 +37,8 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
-# Workers (tests/conftest.py says how many) get whole files: what a file sets up once stays set up once.
-PARALLEL = -n auto --dist loadfile
+# Workers get whole files, long ones first: what a file sets up once stays set up once (tests/conftest.py).
+PARALLEL = -n auto --dist loadfile --no-loadscope-reorder
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
