@@ -112,7 +112,7 @@ class LogMel(nn.Module):
             )
         if shortest < self.fewest_samples:
             raise ValueError(
-                f"An utterance has {shortest} samples, but the front end needs {self.fewest_samples} or more: "
+                f"A row has {shortest} samples, but the front end wants {self.fewest_samples} or more: "
                 f"record at least {1000 * self.fewest_samples / self.sample_rate:.0f} ms."
             )
         return lengths
@@ -151,10 +151,10 @@ def mel_filters(features: int = 80, sample_rate: int = 16_000, n_fft: int = 512)
     The corners are equally far apart in mel; filter i rises from corner i to i + 1 and falls to i + 2, and is
     scaled to area 1 over Hz (Slaney's norm).
     """
-    highest = torch.tensor(sample_rate / 2, dtype=torch.float64)
-    mels = torch.linspace(0, float(mel_from_hz(highest)), features + 2, dtype=torch.float64)
+    highest = torch.tensor(sample_rate / 2, dtype=torch.float64, device="cpu")
+    mels = torch.linspace(0, float(mel_from_hz(highest)), features + 2, dtype=torch.float64, device="cpu")
     corners = hz_from_mel(mels)[:, None]  # (features + 2, 1)
-    bins = torch.linspace(0, float(highest), n_fft // 2 + 1, dtype=torch.float64)  # Hz
+    bins = torch.linspace(0, float(highest), n_fft // 2 + 1, dtype=torch.float64, device="cpu")  # Hz
     rising = (bins - corners[:-2]) / (corners[1:-1] - corners[:-2])  # (features, bins)
     falling = (corners[2:] - bins) / (corners[2:] - corners[1:-1])
     triangles = torch.minimum(rising, falling).clamp(min=0)

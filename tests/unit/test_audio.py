@@ -1,4 +1,4 @@
-"""Recordings: every kind of WAV gives the samples written, foreign files a sentence; resampling keeps sounds."""
+"""Every kind of WAV gives the samples written, foreign files a sentence; resampling keeps sounds."""
 
 import struct
 import sys

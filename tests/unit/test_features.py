@@ -169,7 +169,7 @@ def test_silence_is_finite():
         (torch.zeros(2, 1600), torch.tensor([1600]), "one integer for each of the 2"),
         (torch.zeros(1, 1600), torch.tensor([1600.0]), "torch.float32"),
         (torch.zeros(1, 1600), torch.tensor([1601]), "1601, but the rows have 1600"),
-        (torch.zeros(1, 256), None, "has 256 samples, but the front end needs 257 or more"),
+        (torch.zeros(1, 256), None, "has 256 samples, but the front end wants 257 or more"),
         (torch.zeros(1, 1600), torch.tensor([-1]), "has -1 samples"),
         (torch.zeros(0, 1600), None, "one integer"),
     ],
