@@ -1,7 +1,7 @@
 """The configuration in a `.nemo` archive: is it a Conformer-CTC as built here, and of what size?
 
-Every option that would change what is computed must have the value that `conformer.py` and `features.py` have
-built in; options that matter in training only are let be; options not known here make the file too new.
+Every option that would change what is computed must have the value that `conformer.py` and
+`features.py` have built in; options that matter in training only are let be; options not known here make the file too new.
 Names and defaults: NeMo 1.23 and 2.5, `ConformerEncoder`, `AudioToMelSpectrogramPreprocessor`, `ConvASRDecoder`.
 """
 
@@ -68,8 +68,8 @@ def _options(text: str) -> frozenset[str]:
 #: Options that give the sizes, read by _encoder_sizes and _front_end_sizes.
 SIZES = {
     "encoder": _options(
-        "feat_in feat_out n_layers d_model n_heads conv_kernel_size conv_context_size subsampling_conv_channels "
-        "ff_expansion_factor"
+        "feat_in feat_out n_layers d_model n_heads conv_kernel_size conv_context_size "
+        "subsampling_conv_channels ff_expansion_factor"
     ),
     "preprocessor": _options("features n_fft window_size window_stride pad_to"),
 }
@@ -120,10 +120,10 @@ def read_config(text: bytes) -> NemoConfig:
         _check_class(f"{name}._target_", sections[name].get("_target_"), (wanted,))
     tokenizer = _mapping(root.get("tokenizer") or {"type": "bpe"}, "tokenizer")
     _check_value("tokenizer.type", tokenizer.get("type", "bpe"), ("bpe",))
-    features = sections["preprocessor"].get("features", 64)
-    if features != sections["encoder"].get("feat_in"):
-        raise _wrong("preprocessor.features", features, "the encoder's feat_in")
     sizes = _encoder_sizes(sections["encoder"]) | _front_end_sizes(sections["preprocessor"])
+    features = sections["preprocessor"].get("features", 64)
+    if features != sizes["feat_in"]:
+        raise _wrong("preprocessor.features", features, f"the encoder's feat_in, {sizes['feat_in']}")
     for name, fixed in FIXED.items():
         for option, values in fixed.items():
             _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
