@@ -1,8 +1,9 @@
 """The configuration in a `.nemo` archive: is it a Conformer-CTC as built here, and of what size?
 
-Every option that would change what is computed must have the value that `conformer.py` and
-`features.py` have built in; options that matter in training only are let be; options not known here make the file too new.
-Names and defaults: NeMo 1.23 and 2.5, `ConformerEncoder`, `AudioToMelSpectrogramPreprocessor`, `ConvASRDecoder`.
+Every option that would change what is computed must have the value that `conformer.py` and `features.py` have
+built in; options that matter in training only are let be; an option not known here makes the file too new.
+Names and defaults: NeMo 1.23 and 2.5, `ConformerEncoder`, `AudioToMelSpectrogramPreprocessor`,
+`ConvASRDecoder`.
 """
 
 from __future__ import annotations
