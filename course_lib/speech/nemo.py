@@ -112,7 +112,7 @@ def _check_zip(content: bytes) -> None:
     if any(one.compress_type != zipfile.ZIP_STORED for one in entries) or sum(
         one.file_size for one in entries
     ) > len(content):
-        raise Fault(f"has a {WEIGHTS} that unpacks to more than it is: {UNSAFE}")
+        raise Fault(f"has a {WEIGHTS} that is compressed or unpacks to more than it is: {UNSAFE}")
 
 
 def _compare(state: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

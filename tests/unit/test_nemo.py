@@ -273,6 +273,7 @@ CONFIGS = {
         "encoder.conv_context_size is 'causal'",
     ),
     "no scaling": (changed("encoder", "xscaling", value=False), "encoder.xscaling is False, only True"),
+    "scaling by 1": (changed("encoder", "xscaling", value=1), "encoder.xscaling is 1, only True"),
     "newer option": (changed("encoder", "rotary", value=True), "has the option encoder.rotary in"),
     "newer front end": (changed("preprocessor", "pcen", value=True), "has the option preprocessor.pcen"),
     "8 kHz": (
@@ -348,14 +349,14 @@ def test_code_in_the_weights_is_not_run(written, state, tmp_path, where):
     assert folder.exists()
 
 
-def deflated(content):
+def deflated(content, level=None):
     buffer = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as old,
         zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new,
     ):
         for name in old.namelist():
-            new.writestr(name, old.read(name))
+            new.writestr(name, old.read(name), compresslevel=level)
     return buffer.getvalue()
 
 
@@ -430,7 +431,11 @@ CONTENTS = {
     "cut": (lambda content: content[:-100], "that torch.save did not write"),
     "before torch 1.6": (lambda content: b"\x80\x02" + content[:100], "that torch.save did not write"),
     "an empty zip": (lambda content: b"PK\x05\x06" + bytes(18), "that holds no tensors"),
-    "deflated": (deflated, "that unpacks to more than it is"),
+    "deflated": (deflated, "that is compressed or unpacks to more than it is"),
+    "deflated to more": (
+        lambda content: deflated(content, level=0),
+        "that is compressed or unpacks to more than it is",
+    ),
 }
 
 
