@@ -18,6 +18,7 @@ COMMANDS = {
     "readme": ("readme", "bring the README's table and picture of the ladder up to date"),
     "exercises": ("exercises", "generate exercises/ from solutions/"),
     "grade": ("grade", "grade a class: a folder or zip of submissions"),
+    "transcribe": ("transcribe", "write down what a speech model hears in a recording"),
     "mutants": ("mutants", "apply systematic faults to the solutions and report which the tasks catch"),
 }
 #: These take whatever follows them as it stands.

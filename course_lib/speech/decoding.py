@@ -1,0 +1,47 @@
+"""From log-probabilities to text: greedy CTC decoding, and a whole recording through a whole model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from course_lib.speech.audio import resampled
+
+#: Attention's memory grows with the square of the time; NeMo's position table ends here too (5000 x 40 ms).
+LONGEST_S = 200
+
+
+def greedy(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
+    """Return for each row of log_probs (B, T, classes) its best path's tokens; the last class is the blank.
+
+    The likeliest class of each of the first `lengths` (B,) frames; what repeats counts once, blanks go
+    (Graves et al. 2006, Connectionist Temporal Classification, section 3.2: best path decoding).
+    """
+    blank = log_probs.shape[-1] - 1
+    rows = []
+    for best, length in zip(log_probs.argmax(-1), lengths.tolist(), strict=True):
+        changes = torch.unique_consecutive(best[:length])
+        rows.append(changes[changes != blank].tolist())
+    return rows
+
+
+def transcribe(model: Any, samples: NDArray[np.floating], rate: int) -> str:
+    """Return what `model` (from `nemo.load_nemo`) hears in mono samples (n,) at `rate` samples a second.
+
+    Raises ValueError for a recording that is too short for the front end or longer than 200 s.
+    """
+    seconds = len(samples) / rate
+    if seconds > LONGEST_S:
+        raise ValueError(
+            f"The recording is {seconds:.0f} s long, but at most {LONGEST_S} s fit: cut it into pieces."
+        )
+    signal = torch.from_numpy(resampled(samples, rate, model.preprocessor.sample_rate))
+    weight = model.decoder.decoder_layers[0].weight
+    with torch.no_grad():
+        features, frames = model.preprocessor(signal[None].to(weight.device))
+        log_probs, lengths = model(features.to(weight.dtype), frames)
+    return model.tokenizer.text(greedy(log_probs, lengths)[0])

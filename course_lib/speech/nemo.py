@@ -1,0 +1,140 @@
+"""Models that NVIDIA NeMo saved: `load_nemo` reads a `.nemo` file into the course's own Conformer-CTC.
+
+The file is untrusted. `archive` reads its members, `nemo_config` its sizes; here the tensors are read without
+running any code, and compared with the model that the sizes describe before that takes any memory.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from course_lib.speech import tokenizer
+from course_lib.speech.archive import FETCH_AGAIN, UNSAFE, WEIGHTS, Fault, UnreadableModel, members
+from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
+from course_lib.speech.features import LogMel
+from course_lib.speech.nemo_config import NemoConfig, read_config
+
+
+def load_nemo(path: str | Path) -> ConformerCTC:
+    """Return the model of a .nemo file, ready to listen: in eval mode, on the CPU, float32.
+
+    `model.preprocessor` is its front end (samples to features), `model.tokenizer` turns tokens into text.
+    Raises UnreadableModel with one sentence for anything that is not a whole Conformer-CTC as built here.
+    """
+    path = Path(path)
+    try:
+        return _loaded(members(path))
+    except Fault as fault:
+        raise UnreadableModel(f"{path} {fault}.") from None
+
+
+def _loaded(found: dict[str, bytes]) -> ConformerCTC:
+    config = read_config(found["model_config.yaml"])
+    pieces = config.vocabulary or _pieces(found)
+    state = _tensors(found[WEIGHTS])
+    with torch.device("meta"):  # shapes without memory
+        expected = _model(config, pieces).state_dict()
+    _compare(state, expected)
+    model = _model(config, pieces)
+    model.load_state_dict(state, strict=True)
+    return model.eval()
+
+
+def _model(config: NemoConfig, pieces: Iterable[str]) -> ConformerCTC:
+    """Return the model with weights as they come."""
+    words = tokenizer.Tokenizer(tuple(pieces))
+    encoder = ConformerEncoder(
+        feat_in=config.feat_in,
+        n_layers=config.n_layers,
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        conv_kernel=config.conv_kernel,
+        ff_expansion=config.ff_expansion,
+        subsampling_channels=config.subsampling_channels,
+    )
+    model = ConformerCTC(encoder, ConvDecoder(config.d_model, len(words) + 1))
+    model.preprocessor = LogMel(config.feat_in, window=config.window, hop=config.hop, n_fft=config.n_fft)
+    model.tokenizer = words
+    return model
+
+
+def _pieces(found: dict[str, bytes]) -> list[str]:
+    """Return the vocabulary from the tokenizer's files, for a configuration that has none."""
+    readers = {"tokenizer.vocab": tokenizer.pieces_of_vocab, "vocab.txt": tokenizer.pieces_of_word_list}
+    for name, pieces_of in readers.items():
+        if name in found:
+            try:
+                return pieces_of(found[name].decode("utf-8"))
+            except UnicodeDecodeError:
+                raise Fault(f"has a {name} that is no UTF-8 text: {FETCH_AGAIN}") from None
+    raise Fault(f"has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt): {FETCH_AGAIN}")
+
+
+# -- the tensors -------------------------------------------------------------------------------------------
+
+
+def _tensors(content: bytes) -> dict[str, Tensor]:
+    """Return what torch.save wrote: tensors by name and nothing else; no code of the file is run."""
+    _check_zip(content)
+    try:
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as problem:  # a file made to break it may raise anything; what is refused names itself
+        told = re.search(r"GLOBAL ([\w.]+)", str(problem))
+        if told:
+            raise Fault(
+                f"wants to run {told[1]} when {WEIGHTS} is read, which was refused: {UNSAFE}"
+            ) from None
+        raise Fault(f"has a {WEIGHTS} that holds no tensors (damaged?): {FETCH_AGAIN}") from None
+    if not isinstance(state, dict) or not state or not all(isinstance(name, str) for name in state):
+        raise Fault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}")
+    for name, value in state.items():
+        if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
+            raise Fault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
+    if sum(value.numel() * value.element_size() for value in state.values()) > len(content):
+        raise Fault(f"has a {WEIGHTS} whose tensors hold more than the file does: {UNSAFE}")
+    return state
+
+
+def _check_zip(content: bytes) -> None:
+    """Raise Fault unless this is a zip that keeps its members as they are, as torch.save does since 1.6."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError):
+        raise Fault(f"has a {WEIGHTS} that torch.save did not write (damaged?): {FETCH_AGAIN}") from None
+    if any(one.compress_type != zipfile.ZIP_STORED for one in entries) or sum(
+        one.file_size for one in entries
+    ) > len(content):
+        raise Fault(f"has a {WEIGHTS} that is compressed or unpacks to more than it is: {UNSAFE}")
+
+
+def _compare(state: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raise Fault unless both have the same names, shapes and element types, and every number is finite."""
+    if missing := [name for name in expected if name not in state]:
+        raise Fault(f"lacks {_named(missing)} that its configuration calls for: {FETCH_AGAIN}")
+    if extra := [name for name in state if name not in expected]:
+        raise Fault(f"has {_named(extra)} that its configuration does not call for: {FETCH_AGAIN}")
+    for name, tensor in state.items():
+        got, wanted = tuple(tensor.shape), tuple(expected[name].shape)
+        if got != wanted:
+            raise Fault(f"has {name} of shape {got}, but its configuration calls for {wanted}: {FETCH_AGAIN}")
+        if tensor.dtype != expected[name].dtype:
+            raise Fault(
+                f"has {name} as {tensor.dtype}, but {expected[name].dtype} is wanted: convert it in NeMo"
+            )
+        if not torch.isfinite(tensor).all():
+            raise Fault(f"has NaN or infinity in {name}: {FETCH_AGAIN}")
+
+
+def _named(names: list[str]) -> str:
+    """Return the first three names, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    plural = "tensors " if len(names) > 1 else "the tensor "
+    return plural + ", ".join(name[:80] for name in names[:3]) + more

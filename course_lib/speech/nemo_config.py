@@ -1,0 +1,238 @@
+"""The configuration in a `.nemo` archive: is it a Conformer-CTC as built here, and of what size?
+
+Every option that would change what is computed must have the value that `conformer.py` and `features.py` have
+built in; options that matter in training only are let be; an option not known here makes the file too new.
+Names and defaults: NeMo 1.23 and 2.5, `ConformerEncoder`, `AudioToMelSpectrogramPreprocessor`,
+`ConvASRDecoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from course_lib.speech.archive import CONFIG, Fault
+
+MODELS = ("EncDecCTCModelBPE", "EncDecCTCModel")
+USE = (
+    "use a Conformer-CTC with striding subsampling and relative positions, such as stt_ru_conformer_ctc_large"
+)
+MOST_PIECES = 100_000
+
+#: section -> option -> the values that mean what is built here, NeMo's default first.
+FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
+    "encoder": {
+        "causal_downsampling": (False,),
+        "subsampling": ("striding",),
+        "subsampling_factor": (4,),
+        "reduction": (None,),
+        "self_attention_model": ("rel_pos",),
+        "att_context_size": (None, [-1, -1], [[-1, -1]]),
+        "att_context_style": ("regular",),
+        "xscaling": (True,),
+        "untie_biases": (True,),
+        "conv_norm_type": ("batch_norm",),
+        "use_bias": (True,),
+        "global_tokens": (0,),
+    },
+    "preprocessor": {
+        "sample_rate": (16_000,),
+        "window": ("hann",),
+        "normalize": ("per_feature",),
+        "n_window_size": (None,),
+        "n_window_stride": (None,),
+        "preemph": (0.97,),
+        "lowfreq": (0,),
+        "highfreq": (None, 8000),
+        "log": (True,),
+        "log_zero_guard_type": ("add",),
+        "log_zero_guard_value": (2.0**-24,),
+        "pad_value": (0,),
+        "frame_splicing": (1,),
+        "exact_pad": (False,),
+        "stft_exact_pad": (False,),
+        "stft_conv": (False,),
+        "mag_power": (2.0,),
+        "mel_norm": ("slaney",),
+        "use_torchaudio": (False,),
+    },
+}
+
+
+def _options(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Options that give the sizes, read by _encoder_sizes and _front_end_sizes.
+SIZES = {
+    "encoder": _options(
+        "feat_in feat_out n_layers d_model n_heads conv_kernel_size conv_context_size "
+        "subsampling_conv_channels ff_expansion_factor"
+    ),
+    "preprocessor": _options("features n_fft window_size window_stride pad_to"),
+}
+#: Options that change nothing here: training, memory, speed, or a part that is switched off above. The table
+#: of positions grows as needed, whatever pos_emb_max_len says.
+IDLE = {
+    "encoder": _options(
+        "_target_ dropout dropout_pre_encoder dropout_emb dropout_att pos_emb_max_len att_context_probs "
+        "reduction_position reduction_factor subsampling_conv_chunking_factor stochastic_depth_drop_prob "
+        "stochastic_depth_mode stochastic_depth_start_layer global_tokens_spacing global_attn_separate "
+        "use_pytorch_sdpa use_pytorch_sdpa_backends sync_max_audio_length"
+    ),
+    "preprocessor": _options("_target_ dither use_grads rng nb_augmentation_prob nb_max_freq max_duration"),
+}
+CLASSES = {
+    "encoder": "ConformerEncoder",
+    "preprocessor": "AudioToMelSpectrogramPreprocessor",
+    "decoder": "ConvASRDecoder",
+}
+
+
+@dataclass(frozen=True)
+class NemoConfig:
+    """The sizes of a model; window and hop in samples, `vocabulary` in the order of the tokens' numbers."""
+
+    feat_in: int
+    n_layers: int
+    d_model: int
+    n_heads: int
+    conv_kernel: int
+    subsampling_channels: int
+    ff_expansion: int
+    n_fft: int
+    window: int
+    hop: int
+    vocabulary: tuple[str, ...]
+
+
+def read_config(text: bytes) -> NemoConfig:
+    """Return the sizes that `model_config.yaml` states; raises Fault when it is broken or of another model.
+
+    The vocabulary is empty where the configuration has none.
+    """
+    root = _mapping(_parsed(text), "the whole")
+    _check_class("target", root.get("target"), MODELS)
+    sections = {name: _mapping(root.get(name), name) for name in CLASSES}
+    for name, wanted in CLASSES.items():
+        _check_class(f"{name}._target_", sections[name].get("_target_"), (wanted,))
+    tokenizer = _mapping(root.get("tokenizer") or {"type": "bpe"}, "tokenizer")
+    _check_value("tokenizer.type", tokenizer.get("type", "bpe"), ("bpe",))
+    sizes = _encoder_sizes(sections["encoder"]) | _front_end_sizes(sections["preprocessor"])
+    features = sections["preprocessor"].get("features", 64)
+    if features != sizes["feat_in"]:
+        raise _wrong("preprocessor.features", features, f"the encoder's feat_in, {sizes['feat_in']}")
+    for name, fixed in FIXED.items():
+        for option, values in fixed.items():
+            _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
+        known = {*fixed, *IDLE[name], *SIZES[name]}
+        if unknown := sorted(str(option) for option in sections[name] if option not in known):
+            raise Fault(
+                f"has the option {name}.{unknown[0][:60]} in {CONFIG}, which is not known here: {USE}"
+            )
+    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"]))
+
+
+def _encoder_sizes(encoder: Mapping[str, Any]) -> dict[str, int]:
+    d_model = _whole("encoder.d_model", encoder.get("d_model"), 2, 4096)
+    n_heads = _whole("encoder.n_heads", encoder.get("n_heads", 4), 1, 128)
+    kernel = _whole("encoder.conv_kernel_size", encoder.get("conv_kernel_size", 31), 1, 255)
+    if d_model % 2 or d_model % n_heads:
+        raise _wrong("encoder.d_model", d_model, f"an even number that {n_heads} heads share")
+    if not kernel % 2:
+        raise _wrong("encoder.conv_kernel_size", kernel, "an odd number")
+    half = (kernel - 1) // 2
+    _check_value("encoder.conv_context_size", encoder.get("conv_context_size"), (None, [half, half]))
+    _check_value("encoder.feat_out", encoder.get("feat_out", -1), (-1, 0, None, d_model))
+    channels = encoder.get("subsampling_conv_channels", -1)
+    if channels == -1:
+        channels = d_model
+    expansion = encoder.get("ff_expansion_factor", 4)
+    return {
+        "feat_in": _whole("encoder.feat_in", encoder.get("feat_in"), 4, 512),
+        "n_layers": _whole("encoder.n_layers", encoder.get("n_layers"), 1, 128),
+        "d_model": d_model,
+        "n_heads": n_heads,
+        "conv_kernel": kernel,
+        "subsampling_channels": _whole("encoder.subsampling_conv_channels", channels, 1, 4096),
+        "ff_expansion": _whole("encoder.ff_expansion_factor", expansion, 1, 16),
+    }
+
+
+def _front_end_sizes(front_end: Mapping[str, Any]) -> dict[str, int]:
+    rate = 16_000
+    _check_value("preprocessor.pad_to", front_end.get("pad_to", 16), (0,))  # 16 is NeMo's default
+    window = _seconds("preprocessor.window_size", front_end.get("window_size", 0.02), rate)
+    n_fft = front_end.get("n_fft")
+    smallest = 1 << (window - 1).bit_length()  # NeMo's own choice where none is stated
+    return {
+        "window": window,
+        "hop": _seconds("preprocessor.window_stride", front_end.get("window_stride", 0.01), rate),
+        "n_fft": smallest if n_fft is None else _whole("preprocessor.n_fft", n_fft, window, 8192),
+    }
+
+
+def _vocabulary(decoder: Mapping[str, Any]) -> tuple[str, ...]:
+    pieces = decoder.get("vocabulary") or []
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise _wrong("decoder.vocabulary", pieces, "a list of texts")
+    if len(pieces) > MOST_PIECES:
+        raise _wrong("decoder.vocabulary", f"{len(pieces)} pieces", f"at most {MOST_PIECES}")
+    return tuple(pieces)
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return yaml.safe_load(text.decode("utf-8"))
+    except Exception:  # safe_load runs nothing, but a wrong date or an empty number makes it raise anything
+        raise Fault(f"has a {CONFIG} that is no YAML: fetch it again") from None
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(name, value, "a section with options")
+    return value
+
+
+def _check_class(name: str, target: Any, wanted: tuple[str, ...]) -> None:
+    """Raise Fault unless `target`, a class with the modules before it, ends in one of `wanted`."""
+    if not isinstance(target, str) or target.split(".")[-1] not in wanted:
+        raise Fault(f"is another model ({name} is {_short(target)}, wanted {' or '.join(wanted)}): {USE}")
+
+
+def _check_value(name: str, value: Any, wanted: tuple[Any, ...]) -> None:
+    if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in wanted):
+        choices = " or ".join(str(one) for one in wanted)
+        raise Fault(
+            f"is of another architecture ({name} is {_short(value)}, only {choices} is built here): {USE}"
+        )
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise _wrong(name, value, f"a whole number from {low} to {high}")
+    return value
+
+
+def _seconds(name: str, value: Any, rate: int) -> int:
+    """Return a time of 1 to 100 ms in samples."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.001 <= value <= 0.1:
+        raise _wrong(name, value, "seconds from 0.001 to 0.1")
+    return int(value * rate)
+
+
+def _wrong(name: str, value: Any, wanted: str) -> Fault:
+    return Fault(f"has {_short(value)} for {name} in {CONFIG}, but wanted is {wanted}: fetch it again")
+
+
+def _short(value: Any) -> str:
+    """Return a value in at most 60 characters, without walking through a nest of references."""
+    if isinstance(value, dict | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a number of {value.bit_length()} bits"  # Python refuses to write very long ones
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,227 @@
+"""Every kind of WAV gives the samples written, foreign files a sentence; resampling keeps sounds."""
+
+import struct
+import sys
+import types
+import wave
+
+import numpy as np
+import pytest
+
+from course_lib.speech.audio import UnreadableAudio, read, resampled
+
+CODES = {"i8": (1, 8), "i16": (1, 16), "i24": (1, 24), "i32": (1, 32), "f32": (3, 32), "f64": (3, 64)}
+GUID_TAIL = bytes.fromhex("000000001000800000aa00389b71")
+
+
+def encoded(values, kind):
+    """Return full-scale values as a WAV file's bytes, by the definition of each kind."""
+    if kind == "i8":
+        return bytes(round(v * 128) + 128 for v in values)
+    if kind.startswith("f"):
+        return struct.pack(f"<{len(values)}{'f' if kind == 'f32' else 'd'}", *values)
+    bits = int(kind[1:])
+    return b"".join(round(v * 2 ** (bits - 1)).to_bytes(bits // 8, "little", signed=True) for v in values)
+
+
+def chunk(name, body):
+    return struct.pack("<4sI", name, len(body)) + body + b"\0" * (len(body) % 2)
+
+
+def header(kind, channels=1, rate=8000, extensible=False, block=None):
+    coding, bits = CODES[kind]
+    block = channels * bits // 8 if block is None else block
+    plain = struct.pack("<HHIIHH", coding, channels, rate, rate * block, block, bits)
+    if not extensible:
+        return plain
+    guid = struct.pack("<H", coding) + GUID_TAIL
+    return struct.pack("<H", 0xFFFE) + plain[2:] + struct.pack("<HHI", 22, bits, 0) + guid
+
+
+def wav(*chunks):
+    body = b"WAVE" + b"".join(chunks)
+    return struct.pack("<4sI", b"RIFF", len(body)) + body
+
+
+def plain(values=(0.5, -0.25), kind="i16", **form):
+    return wav(chunk(b"fmt ", header(kind, **form)), chunk(b"data", encoded(values, kind)))
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content, name="speech.wav"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+VALUES = (0.5, -0.25, 0.0, -1.0, 0.125, 0.75, -0.0625, 0.25)  # each exact in 8 bits
+
+
+@pytest.mark.parametrize("extensible", [False, True], ids=["plain", "extensible"])
+@pytest.mark.parametrize("kind", CODES)
+def test_every_kind_gives_the_samples_written(written, kind, extensible):
+    samples, rate = read(written(plain(VALUES, kind, extensible=extensible, rate=11_025)))
+    assert samples.dtype == np.float32 and samples.shape == (8,) and rate == 11_025
+    assert samples.tolist() == list(VALUES)
+
+
+def test_the_smallest_step_is_kept(written):
+    for kind, step in (("i16", 2.0**-15), ("i24", 2.0**-23), ("i32", 2.0**-31)):
+        samples, _ = read(written(plain((step, -step, 1 - 2.0**-15), kind)))
+        assert samples.tolist() == [step, -step, 1 - 2.0**-15]
+
+
+@pytest.mark.parametrize("kind", ["i8", "i24", "f32"])
+def test_channels_are_averaged(written, kind):
+    samples, _ = read(written(plain((0.5, 0.25, -1.0, 0.0), kind, channels=2)))
+    assert samples.tolist() == [0.375, -0.5]
+
+
+def test_what_pythons_own_module_writes(tmp_path):
+    path = tmp_path / "own.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, 2, 16_000, 0, "NONE", ""))
+        file.writeframes(struct.pack("<4h", 16384, 0, -32768, -32768))
+    samples, rate = read(path)
+    assert rate == 16_000 and samples.tolist() == [0.25, -1.0]
+
+
+def test_other_chunks_are_passed_by_also_those_of_odd_length(written):
+    content = wav(
+        chunk(b"LIST", b"odd"),
+        chunk(b"fmt ", header("i16")),
+        chunk(b"fact", b"four"),
+        chunk(b"data", encoded((0.5,), "i16")),
+        chunk(b"id3 ", b"after"),
+    )
+    assert read(written(content))[0].tolist() == [0.5]
+
+
+def test_from_a_pipe_the_samples_go_to_the_end(written):
+    content = plain().replace(struct.pack("<4sI", b"data", 4), b"data\xff\xff\xff\xff")
+    assert read(written(content))[0].tolist() == [0.5, -0.25]
+
+
+FORM = chunk(b"fmt ", header("i16"))
+REFUSED = {
+    "cut in the samples": (plain(VALUES)[:-3], r"is cut short \(13 of 16 bytes"),
+    "cut in the header": (plain()[:30], r"is cut short \(10 of 16 bytes"),
+    "cut before the samples": (wav(FORM), "a WAV file without samples"),
+    "no description": (wav(chunk(b"data", b"1234")), "samples before their description"),
+    "short description": (wav(chunk(b"fmt ", b"12345678"), chunk(b"data", b"")), "description of 8 bytes"),
+    "mu-law": (wav(chunk(b"fmt ", struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8))), "8-bit mu-law samples"),
+    "unknown": (wav(chunk(b"fmt ", struct.pack("<HHIIHH", 999, 1, 8000, 8000, 1, 8))), "8-bit coding 999"),
+    "20 bits": (wav(chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, 8000, 1, 3, 20))), "20-bit integer"),
+    "foreign guid": (
+        wav(chunk(b"fmt ", header("i16", extensible=True)[:-1] + b"!"), chunk(b"data", b"12")),
+        "16-bit coding 65534",
+    ),
+    "no channels": (plain(channels=0, block=2), "0 channels"),
+    "rate 0": (plain(rate=0), "0 samples a second"),
+    "block that does not fit": (plain(channels=2, block=2), "2 bytes for all"),
+    "no samples": (plain(()), "holds no samples"),
+    "NaN": (plain((float("nan"), 0.5), "f32"), "NaN or infinite"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_broken_file_gets_a_sentence(written, case):
+    content, says = REFUSED[case]
+    path = written(content)
+    with pytest.raises(UnreadableAudio, match=says) as caught:
+        read(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(str(path)) and sentence.endswith(".") and "\n" not in sentence
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_cut_anywhere_it_is_a_sentence_or_whole(written, kind):
+    content = plain(VALUES, kind, extensible=True)
+    for length in range(len(content)):
+        with pytest.raises(UnreadableAudio):
+            read(written(content[:length], f"cut{length}.wav"))
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(UnreadableAudio, match="No such file"):
+        read(tmp_path / "none.wav")
+    with pytest.raises(UnreadableAudio, match=r"Is a directory|Permission"):
+        read(tmp_path)
+
+
+def test_another_format_without_soundfile_says_what_to_install(written, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(
+        UnreadableAudio, match=r"is no WAV file, and others need `pip install soundfile`; or conv"
+    ):
+        read(written(b"fLaC" + bytes(40), "speech.flac"))
+
+
+def test_another_format_goes_to_soundfile(written, monkeypatch):
+    def read_as_stereo(path, dtype, always_2d):
+        assert (dtype, always_2d) == ("float64", True)
+        if path.suffix == ".txt":
+            raise RuntimeError("Error opening: Format not recognised.")
+        return np.array([[0.5, 0.25], [0.0, 1.0]]), 22_050
+
+    monkeypatch.setitem(sys.modules, "soundfile", types.SimpleNamespace(read=read_as_stereo))
+    samples, rate = read(written(b"fLaC", "speech.flac"))
+    assert samples.dtype == np.float32 and samples.tolist() == [0.375, 0.5] and rate == 22_050
+    with pytest.raises(UnreadableAudio, match="no sound that can be read: convert"):
+        read(written(b"a letter", "letter.txt"))
+
+
+# -- resampling --------------------------------------------------------------------------------------------
+
+
+def sine(hz, rate, seconds=0.5):
+    return np.sin(2 * np.pi * hz * np.arange(round(rate * seconds)) / rate + 0.3)
+
+
+def inner(samples, rate):
+    """What is left 25 ms from either end, where the silence around the sound no longer matters."""
+    return samples[rate // 40 : -rate // 40]
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 15_999])
+@pytest.mark.parametrize("hz", [50, 440, 3400])
+def test_a_sine_stays_that_sine(rate, hz):
+    result = resampled(sine(hz, rate), rate, 16_000)
+    assert result.dtype == np.float32
+    wanted = sine(hz, 16_000)
+    assert abs(len(result) - len(wanted)) <= 1
+    shorter = min(len(result), len(wanted))
+    difference = inner(result[:shorter] - wanted[:shorter], 16_000)
+    assert np.abs(difference).max() < 2e-3
+
+
+@pytest.mark.parametrize(("rate", "hz"), [(44_100, 9_000), (48_000, 20_000), (22_050, 8_600)])
+def test_what_the_lower_rate_cannot_carry_is_removed(rate, hz):
+    assert np.abs(inner(resampled(sine(hz, rate), rate, 16_000), 16_000)).max() < 1e-3
+
+
+@pytest.mark.parametrize(("n", "rate", "to", "wanted"), [(441, 44_100, 16_000, 160), (1, 8_000, 16_000, 2)])
+def test_lengths(n, rate, to, wanted):
+    assert resampled(np.ones(n), rate, to).shape == (wanted,)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 100])
+@pytest.mark.parametrize(("rate", "to"), [(44_100, 16_000), (16_000, 44_100), (3, 2), (2, 3)])
+def test_any_length_has_ceil_of_its_share(length, rate, to):
+    assert resampled(np.zeros(length), rate, to).shape == (-(-length * to // rate),)
+
+
+def test_a_constant_and_the_same_rate():
+    assert np.abs(inner(resampled(np.full(8000, 0.5), 44_100, 16_000), 16_000) - 0.5).max() < 1e-6
+    samples = np.array([0.1, 0.2], np.float32)
+    assert resampled(samples, 8000, 8000).tolist() == samples.tolist()
+
+
+def test_no_samples_of_two_channels_and_no_rate_of_zero():
+    with pytest.raises(ValueError, match=r"shape \(2, 5\)"):
+        resampled(np.zeros((2, 5)), 8000, 16_000)
+    with pytest.raises(ValueError, match="at least 1 sample a second"):
+        resampled(np.zeros(5), 0, 16_000)

@@ -1,0 +1,460 @@
+"""NeMo's files load by name and number; anything else in a file gets one sentence and is never run."""
+
+import copy
+import io
+import os
+import re
+import tarfile
+import zipfile
+
+import pytest
+import torch
+
+pytest.importorskip("course_lib.speech.conformer")
+import nemo_files
+from nemo_files import CONFIG, PIECES, archive, changed, member, saved
+
+from course_lib.speech import archive as archives
+from course_lib.speech.nemo import UnreadableModel, load_nemo
+
+
+@pytest.fixture(scope="module")
+def model():
+    return nemo_files.model()
+
+
+@pytest.fixture
+def state(model):
+    return dict(model.state_dict())
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content):
+        path = tmp_path / "model.nemo"
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def refused(path):
+    """Return the sentence with which `path` is refused."""
+    with pytest.raises(UnreadableModel) as caught:
+        load_nemo(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{path} ") and sentence.endswith(".") and "\n" not in sentence
+    assert len(sentence) < 600
+    return sentence.removeprefix(f"{path} ")
+
+
+# -- whole files -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["./", ""], ids=["dot", "bare"])
+@pytest.mark.parametrize("zipped", [False, True], ids=["tar", "gzip"])
+def test_a_whole_file_gives_the_same_model(written, model, state, prefix, zipped):
+    if not prefix:
+        made = archive(*nemo_files.members(state, prefix="")[1:], zipped=zipped)
+    else:
+        made = nemo_files.nemo(state, zipped=zipped)
+    loaded = load_nemo(written(made))
+    assert not loaded.training and loaded.tokenizer.pieces == tuple(PIECES)
+    assert loaded.state_dict().keys() == state.keys()
+    assert all(torch.equal(tensor, state[name]) for name, tensor in loaded.state_dict().items())
+    samples = 0.1 * torch.randn(1, 8000)
+    features, frames = loaded.preprocessor(samples)
+    with torch.no_grad():
+        assert torch.equal(loaded(features, frames)[0], model(*model.preprocessor(samples))[0])
+
+
+def test_the_front_ends_buffers_come_from_the_file(written, state):
+    state["preprocessor.featurizer.fb"] = state["preprocessor.featurizer.fb"] * 2
+    loaded = load_nemo(written(nemo_files.nemo(state)))
+    assert torch.equal(loaded.preprocessor.featurizer.fb, state["preprocessor.featurizer.fb"])
+
+
+SCORED = "".join(f"{piece}\t-{number}\n" for number, piece in enumerate(PIECES))
+WORDS = "▁\n##e\n##s\nyes\nno\n##n\n"
+
+
+@pytest.mark.parametrize(("name", "text"), [("9f_tokenizer.vocab", SCORED), ("9f_vocab.txt", WORDS)])
+def test_a_vocabulary_from_the_tokenizers_files(written, state, name, text):
+    parts = nemo_files.members(state, changed("decoder", "vocabulary", value=[]))
+    loaded = load_nemo(written(archive(*parts, member("./" + name, text.encode()))))
+    assert loaded.tokenizer.pieces == tuple(PIECES)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("dropout_att", 0.3),
+        ("use_pytorch_sdpa", False),
+        ("conv_context_size", [3, 3]),
+        ("conv_context_size", None),
+        ("att_context_size", None),
+        ("feat_out", 16),
+    ],
+)
+def test_options_that_change_nothing_are_let_be(written, state, option, value):
+    load_nemo(written(nemo_files.nemo(state, changed("encoder", option, value=value))))
+
+
+# -- archives that are none, or not to be trusted ----------------------------------------------------------
+
+
+def with_member(state, *extra):
+    return archive(*nemo_files.members(state), *extra)
+
+
+def whole_blocks(tar):
+    """Return the blocks of 512 bytes that hold anything: without the zeros that end a tar."""
+    return tar[: -(-len(tar.rstrip(b"\0")) // 512) * 512]
+
+
+def without(state, name):
+    return archive(*(one for one in nemo_files.members(state) if not one[0].name.endswith(name)))
+
+
+LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
+HARD = {"type": tarfile.LNKTYPE, "linkname": "model_config.yaml"}
+ARCHIVES = {
+    "empty": (lambda state: b"", "is no tar archive or is cut short"),
+    "text": (lambda state: b"a letter " * 1000, "is no tar archive"),
+    "a zip": (lambda state: saved(state), "is no tar archive"),
+    "cut in the weights": (lambda state: nemo_files.nemo(state)[:20_000], "is cut short"),
+    "cut before the weights": (
+        lambda state: whole_blocks(archive(*nemo_files.members(state)[:3])),
+        "has no model_weights.ckpt (found: model_config.yaml; was it cut short?)",
+    ),
+    "gzip cut": (lambda state: nemo_files.nemo(state, zipped=True)[:-2000], "is cut short"),
+    "gzip of no tar": (
+        lambda state: __import__("gzip").compress(b"a letter " * 1000),
+        "is no tar archive",
+    ),
+    "no config": (lambda state: without(state, "model_config.yaml"), "has no model_config.yaml"),
+    "no weights": (lambda state: without(state, "model_weights.ckpt"), "has no model_weights.ckpt"),
+    "nothing": (lambda state: archive(), "has no model_config.yaml (found: nothing"),
+    "path upwards": (lambda state: with_member(state, member("../x", b"1")), "would lie outside ('../x')"),
+    "path inside upwards": (lambda state: with_member(state, member("a/../../x")), "would lie outside"),
+    "path from the root": (lambda state: with_member(state, member("/etc/x")), "would lie outside"),
+    "windows path": (lambda state: with_member(state, member("..\\x")), "would lie outside"),
+    "symbolic link": (lambda state: with_member(state, member("a", **LINK)), "that is no plain file ('a')"),
+    "hard link": (lambda state: with_member(state, member("a", **HARD)), "that is no plain file"),
+    "device": (lambda state: with_member(state, member("a", type=tarfile.CHRTYPE)), "no plain file"),
+    "fifo": (lambda state: with_member(state, member("a", type=tarfile.FIFOTYPE)), "no plain file"),
+    "config twice": (
+        lambda state: with_member(state, member("model_config.yaml", b"{}")),
+        "has two members named 'model_config.yaml'",
+    ),
+    "too many": (
+        lambda state: with_member(state, *(member(f"f{i}") for i in range(100))),
+        "has more than 64 members",
+    ),
+    "large config": (
+        lambda state: archive(member("model_config.yaml", b" " * ((1 << 20) + 1))),
+        "has a member 'model_config.yaml' of 1048577 bytes, but at most 1048576",
+    ),
+    "gzip of zeros": (
+        lambda state: archive(member("zeros", bytes(30 << 20)), zipped=True),
+        "unpacks to more than 10 times its size",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ARCHIVES)
+def test_an_archive_that_is_none_or_unsafe(written, state, case, tmp_path):
+    make, says = ARCHIVES[case]
+    path = written(make(state))
+    assert says in refused(path)
+    assert os.listdir(tmp_path) == ["model.nemo"]  # nothing was unpacked
+
+
+def test_a_member_that_only_claims_to_be_huge(written):
+    header, _ = member("model_weights.ckpt")
+    header.size = 5 << 30
+    path = written(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    assert "has a member 'model_weights.ckpt' of 5368709120 bytes" in refused(path)
+
+
+def test_cut_anywhere_is_one_sentence(written, state):
+    """Beyond the last member only the padding is missing, and the file may be used."""
+    whole = nemo_files.nemo(state)
+    end = len(whole.rstrip(b"\0"))
+    for length in range(0, end, 1499):
+        refused(written(whole[:length]))
+
+
+def test_damage_anywhere_is_one_sentence_or_a_model(written, state):
+    whole = bytearray(nemo_files.nemo(state))
+    generator = torch.Generator().manual_seed(0)
+    outcomes = set()
+    for place in torch.randint(len(whole), (120,), generator=generator).tolist():
+        damaged = copy.copy(whole)
+        damaged[place] ^= 0xFF
+        try:
+            load_nemo(written(damaged))
+            outcomes.add("a model")
+        except UnreadableModel:
+            outcomes.add("a sentence")
+    assert outcomes == {"a model", "a sentence"}
+
+
+def test_no_file(tmp_path):
+    assert "No such file" in refused(tmp_path / "none.nemo")
+    assert "Is a directory" in refused(tmp_path) or os.name == "nt"
+
+
+# -- configurations ----------------------------------------------------------------------------------------
+
+SIZES = "has {} for encoder.{} in model_config.yaml, but wanted is {}"
+CONFIGS = {
+    "another model": (
+        changed("target", value="nemo.x.EncDecRNNTBPEModel"),
+        "is another model (target is 'nemo.x",
+    ),
+    "no model": (changed("target", value=...), "is another model (target is nothing"),
+    "another encoder": (
+        changed("encoder", "_target_", value="a.SqueezeformerEncoder"),
+        "is another model (encoder",
+    ),
+    "another decoder": (changed("decoder", "_target_", value="a.RNNTDecoder"), "is another model (decoder"),
+    "no encoder": (changed("encoder", value=...), "has nothing for encoder in model_config.yaml"),
+    "encoder a list": (changed("encoder", value=[1, 2]), "has a list of 2 for encoder"),
+    "word pieces": (changed("tokenizer", "type", value="wpe"), "(tokenizer.type is 'wpe', only bpe is built"),
+    "layers a text": (
+        changed("encoder", "n_layers", value="two"),
+        SIZES.format("'two'", "n_layers", "a whole"),
+    ),
+    "layers a bool": (
+        changed("encoder", "n_layers", value=True),
+        SIZES.format("True", "n_layers", "a whole"),
+    ),
+    "no layers": (
+        changed("encoder", "n_layers", value=0),
+        SIZES.format("0", "n_layers", "a whole number from 1"),
+    ),
+    "layers missing": (
+        changed("encoder", "n_layers", value=...),
+        SIZES.format("nothing", "n_layers", "a whole"),
+    ),
+    "a million layers": (
+        changed("encoder", "n_layers", value=10**6),
+        SIZES.format(10**6, "n_layers", "a whole"),
+    ),
+    "a huge number": (
+        changed("encoder", "d_model", value=1 << 2000),
+        "a number of 2001 bits for encoder.d_model",
+    ),
+    "heads that do not divide": (changed("encoder", "n_heads", value=3), "an even number that 3 heads share"),
+    "an even kernel": (changed("encoder", "conv_kernel_size", value=8), "an odd number"),
+    "unresolved": (changed("encoder", "feat_in", value="${model.features}"), "'${model.features}'"),
+    "features unlike feat_in": (
+        changed("preprocessor", "features", value=64),
+        "has 64 for preprocessor.features",
+    ),
+    "window in samples": (changed("preprocessor", "window_size", value=400), "seconds from 0.001 to 0.1"),
+    "subsampling": (
+        changed("encoder", "subsampling", value="dw_striding"),
+        "'dw_striding', only striding is",
+    ),
+    "factor 8": (
+        changed("encoder", "subsampling_factor", value=8),
+        "encoder.subsampling_factor is 8, only 4",
+    ),
+    "attention": (changed("encoder", "self_attention_model", value="abs_pos"), "'abs_pos', only rel_pos is"),
+    "norm": (changed("encoder", "conv_norm_type", value="layer_norm"), "'layer_norm', only batch_norm is"),
+    "limited context": (
+        changed("encoder", "att_context_size", value=[70, 1]),
+        "encoder.att_context_size is a list",
+    ),
+    "causal": (
+        changed("encoder", "conv_context_size", value="causal"),
+        "encoder.conv_context_size is 'causal'",
+    ),
+    "no scaling": (changed("encoder", "xscaling", value=False), "encoder.xscaling is False, only True"),
+    "scaling by 1": (changed("encoder", "xscaling", value=1), "encoder.xscaling is 1, only True"),
+    "newer option": (changed("encoder", "rotary", value=True), "has the option encoder.rotary in"),
+    "newer front end": (changed("preprocessor", "pcen", value=True), "has the option preprocessor.pcen"),
+    "8 kHz": (
+        changed("preprocessor", "sample_rate", value=8000),
+        "preprocessor.sample_rate is 8000, only 16000",
+    ),
+    "frames padded": (changed("preprocessor", "pad_to", value=...), "preprocessor.pad_to is 16, only 0"),
+    "vocabulary a text": (changed("decoder", "vocabulary", value="abc"), "a list of texts"),
+    "vocabulary of numbers": (changed("decoder", "vocabulary", value=[1, 2]), "a list of texts"),
+    "no vocabulary": (changed("decoder", "vocabulary", value=[]), "has no vocabulary"),
+    "a list": ([1, 2], "has a list of 2 for the whole"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_configuration_of_something_else(written, state, case):
+    config, says = CONFIGS[case]
+    assert says in refused(written(nemo_files.nemo(state, config)))
+
+
+BROKEN_YAML = [
+    b"\xff\xfe",
+    b"a: [1",
+    b"\t",
+    b"[" * 100_000,
+    b"!!timestamp x",
+    b"!!int ''",
+    b"a: !!python/name:os.system",
+]
+
+
+@pytest.mark.parametrize("text", BROKEN_YAML, ids=lambda text: repr(text[:12]))
+def test_a_configuration_that_is_no_yaml(written, state, text):
+    parts = [one for one in nemo_files.members(state) if not one[0].name.endswith("yaml")]
+    says = refused(written(archive(*parts, member("model_config.yaml", text))))
+    assert "has a model_config.yaml that is no YAML" in says
+
+
+def test_what_is_not_utf8_among_the_tokenizers_files(written, state):
+    parts = nemo_files.members(state, changed("decoder", "vocabulary", value=[]))
+    assert "has a vocab.txt that is no UTF-8" in refused(
+        written(archive(*parts, member("a_vocab.txt", b"\xff")))
+    )
+
+
+# -- weights -----------------------------------------------------------------------------------------------
+
+QUERY = "encoder.layers.0.self_attn.linear_q.weight"
+
+
+class Evil:
+    """Unpickled by a careless reader, it makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+@pytest.mark.parametrize("where", ["alone", "among tensors"])
+def test_code_in_the_weights_is_not_run(written, state, tmp_path, where):
+    folder = tmp_path / "made by the file"
+    evil = Evil(str(folder))
+    content = saved(evil if where == "alone" else state | {"encoder.evil": evil})
+    config = nemo_files.members(state)[2]
+    says = refused(written(archive(config, member("model_weights.ckpt", content))))
+    assert re.search(
+        r"wants to run (posix|nt)\.mkdir when model_weights\.ckpt is read, which was refused", says
+    )
+    assert not folder.exists()
+    torch.load(io.BytesIO(content), weights_only=False)  # the same bytes do run when they are trusted
+    assert folder.exists()
+
+
+def deflated(content, level=None):
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name), compresslevel=level)
+    return buffer.getvalue()
+
+
+def edited(**changes):
+    """Return a function that gives the state with tensors replaced; ... removes one."""
+
+    def edit(state):
+        state = state | {name.replace("__", "."): value for name, value in changes.items()}
+        return {name: value for name, value in state.items() if value is not ...}
+
+    return edit
+
+
+def with_query(change):
+    return lambda state: state | {QUERY: change(state[QUERY].clone())}
+
+
+def first_nan(tensor):
+    tensor[3, 5] = float("nan")
+    return tensor
+
+
+STATES = {
+    "missing": (
+        edited(decoder__decoder_layers__0__bias=...),
+        "lacks the tensor decoder.decoder_layers.0.bias",
+    ),
+    "several missing": (
+        lambda state: {name: tensor for name, tensor in state.items() if "self_attn" not in name},
+        "encoder.layers.0.self_attn.pos_bias_v, encoder.layers.0.self_attn.linear_q.weight and 19 more",
+    ),
+    "extra": (
+        edited(encoder__more=torch.ones(2)),
+        "has the tensor encoder.more that its configuration does not",
+    ),
+    "a third layer": (
+        lambda state: (
+            state | {n.replace("layers.1.", "layers.2."): t for n, t in state.items() if "layers.1." in n}
+        ),
+        "and 37 more that its configuration does not call for",
+    ),
+    "shape": (
+        with_query(lambda t: t[:8]),
+        f"has {QUERY} of shape (8, 16), but its configuration calls for (16, 16)",
+    ),
+    "half precision": (with_query(lambda t: t.half()), f"has {QUERY} as torch.float16, but torch.float32"),
+    "NaN": (with_query(first_nan), f"has NaN or infinity in {QUERY}"),
+    "infinity": (with_query(lambda t: t.fill_(float("inf"))), f"has NaN or infinity in {QUERY}"),
+    "a number": (
+        edited(encoder__more=3),
+        "has 'encoder.more' in model_weights.ckpt, which is no plain tensor",
+    ),
+    "sparse": (with_query(lambda t: t.to_sparse()), "which is no plain tensor"),
+    "no table": (lambda state: [1, 2], "is no table of tensors by name"),
+    "numbers for names": (lambda state: {1: torch.ones(1)}, "is no table of tensors by name"),
+    "empty table": (lambda state: {}, "is no table of tensors"),
+    "one element as many": (
+        edited(encoder__more=torch.ones(1).expand(1 << 40)),
+        "whose tensors hold more than the file does",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_tensors_that_are_not_the_models(written, state, case):
+    change, says = STATES[case]
+    assert says in refused(written(nemo_files.nemo(change(state))))
+
+
+CONTENTS = {
+    "text": (lambda content: b"a letter", "that torch.save did not write"),
+    "cut": (lambda content: content[:-100], "that torch.save did not write"),
+    "before torch 1.6": (lambda content: b"\x80\x02" + content[:100], "that torch.save did not write"),
+    "an empty zip": (lambda content: b"PK\x05\x06" + bytes(18), "that holds no tensors"),
+    "deflated": (deflated, "that is compressed or unpacks to more than it is"),
+    "deflated to more": (
+        lambda content: deflated(content, level=0),
+        "that is compressed or unpacks to more than it is",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTENTS)
+def test_weights_that_torch_did_not_write(written, state, case):
+    change, says = CONTENTS[case]
+    parts = nemo_files.members(state)
+    content = change(saved(state))
+    assert says in refused(written(archive(*parts[:3], member("./model_weights.ckpt", content))))
+
+
+def test_a_large_model_by_configuration_takes_no_memory(written, state):
+    """50 billion parameters by its words: the names are compared before a model of that size is made."""
+    config = copy.deepcopy(CONFIG)
+    config["encoder"] |= {"n_layers": 128, "d_model": 4096, "ff_expansion_factor": 16}
+    assert "lacks tensors" in refused(written(nemo_files.nemo(state, config)))
+
+
+def test_the_limits_are_those_that_a_real_model_keeps():
+    """stt_ru_conformer_ctc_large has 121.4 million parameters of 4 bytes, and about ten members."""
+    assert archives.MOST_BYTES["model_weights.ckpt"] > 4 * 4 * 121_435_136
+    assert archives.MOST_MEMBERS >= 20

@@ -1,0 +1,148 @@
+"""From log-probabilities to text, and the command that does all of it."""
+
+import subprocess
+import sys
+import wave
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.speech.decoding import greedy
+from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
+
+# -- decoding ----------------------------------------------------------------------------------------------
+
+
+def certain(*rows, classes=4):
+    """Log-probabilities (B, T, classes) whose best path is `rows`."""
+    return torch.nn.functional.one_hot(torch.tensor(rows), classes).float().log_softmax(-1)
+
+
+@pytest.mark.parametrize(
+    ("path", "tokens"),
+    [
+        ([0, 0, 1, 2], [0, 1, 2]),
+        ([0, 3, 0, 0], [0, 0]),  # a blank between makes it two
+        ([3, 3, 3, 3], []),
+        ([3, 1, 1, 3], [1]),
+        ([2, 2, 2, 2], [2]),
+    ],
+)
+def test_repeats_count_once_and_blanks_are_dropped(path, tokens):
+    assert greedy(certain(path), torch.tensor([4])) == [tokens]
+
+
+def test_every_row_ends_at_its_length():
+    log_probs = certain([0, 1, 2, 1], [0, 1, 2, 1], [0, 1, 2, 1])
+    assert greedy(log_probs, torch.tensor([4, 2, 0])) == [[0, 1, 2, 1], [0, 1], []]
+
+
+def slow_greedy(path, blank):
+    text = []
+    for before, token in zip([None, *path], path, strict=False):
+        if token not in (blank, before):
+            text.append(token)
+    return text
+
+
+def test_random_paths_against_the_slow_formula():
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(50):
+        path = torch.randint(4, (12,), generator=generator).tolist()
+        assert greedy(certain(path), torch.tensor([12])) == [slow_greedy(path, 3)]
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+PIECES = ["<unk>", "▁", "да", "▁не", "т", "<0xD0>", "<0xB4>", "</s>"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ([1, 2, 3, 4], "да нет"),
+        ([3, 4, 1, 2], "нет да"),
+        ([], ""),
+        ([2, 0, 2], "да ⁇ да"),
+        ([1, 5, 6, 7], "д"),  # two bytes are one letter, the end of the sentence is none
+        ([2, 5], "да\ufffd"),
+    ],
+)
+def test_pieces_become_text(tokens, text):
+    assert Tokenizer(PIECES).text(tokens) == text
+
+
+def test_lists_of_pieces():
+    assert pieces_of_vocab("<unk>\t0\n▁\t-1.5\n▁не\t-2\nт\t-3\n") == ["<unk>", "▁", "▁не", "т"]
+    assert pieces_of_word_list("▁\r\nне\r\n##т\r\n") == ["<unk>", "▁", "▁не", "т"]
+    assert pieces_of_word_list("##\u2028\n") == ["<unk>", "\u2028"]
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def recorded(path, seconds=1.5, rate=22_050):
+    """Write noise as a WAV file of 16-bit samples."""
+    noise = np.random.default_rng(0).normal(0, 3000, round(seconds * rate)).astype("<i2")
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes(noise.tobytes())
+    return path
+
+
+@pytest.fixture
+def model_path(tmp_path):
+    pytest.importorskip("course_lib.speech.conformer")
+    import nemo_files
+
+    path = tmp_path / "model.nemo"
+    path.write_bytes(nemo_files.nemo(nemo_files.model(seed=1).state_dict()))
+    return path
+
+
+def transcribe(*arguments):
+    command = [sys.executable, "-m", "course_lib", "transcribe", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+
+
+def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
+    from course_lib.speech import audio
+    from course_lib.speech.nemo import load_nemo
+
+    path = recorded(tmp_path / "noise.wav")
+    model = load_nemo(model_path)
+    samples = torch.from_numpy(audio.resampled(*audio.read(path), 16_000))
+    assert samples.shape == (24_000,)
+    with torch.no_grad():
+        log_probs, lengths = model(*model.preprocessor(samples[None]))
+    tokens = slow_greedy(log_probs[0, : lengths[0]].argmax(-1).tolist(), log_probs.shape[-1] - 1)
+    wanted = model.tokenizer.text(tokens)
+    assert len(tokens) > 1 and wanted.strip()
+
+    done = transcribe(path, "--model", model_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, wanted + "\n", "")
+
+
+def test_the_commands_errors_are_sentences(tmp_path, model_path):
+    path = recorded(tmp_path / "noise.wav")
+    short = recorded(tmp_path / "short.wav", seconds=0.01)
+    cases = {
+        (tmp_path / "none.wav", model_path): "none.wav cannot be read",
+        (path, tmp_path / "none.nemo"): "none.nemo cannot be read",
+        (path, path): "is no tar archive",
+        (short, model_path): "A row has 160 samples, but the front end wants 257 or more",
+    }
+    for (recording, model), says in cases.items():
+        done = transcribe(recording, "--model", model)
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith("transcribe: ") and says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_too_long_a_recording_is_refused_before_it_takes_memory(model_path):
+    from course_lib.speech.decoding import transcribe
+    from course_lib.speech.nemo import load_nemo
+
+    with pytest.raises(ValueError, match="is 300 s long, but at most 200 s fit"):
+        transcribe(load_nemo(model_path), np.zeros(300 * 8000, np.float32), 8000)
