@@ -227,7 +227,7 @@ TASK = Task(
         Mutant(
             "the wall is compute only",
             _answer("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "flops / (gflops * 1000)"),
-            ("the speed-up: ",),
+            ("the op: ",),
         ),
         Mutant(
             "both walls added",

@@ -135,17 +135,18 @@ TASK = Task(
             fits=lambda got, before, after: got not in {row[0] for row in before},
         ),
         Lookalike(
-            "That op's self time has grown by the largest factor, but it was called more often: divide by the "
-            "calls.",
+            "That op's self time has grown by the largest factor, but it was called more often: divide by "
+            "the calls.",
             fits=_most(lambda was, now: now[2] / was[2]),
         ),
         Lookalike(
-            "You compare total times: a total holds the time of the ops that it calls. Compare the self times.",
+            "You compare total times: a total holds the time of the ops that it calls. Compare the "
+            "self times.",
             fits=_most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
         ),
         Lookalike(
-            "One call of that op has hardly grown. Of a large op a few per cent of noise are many microseconds, "
-            "so take the ratio of what one call took, not a difference.",
+            "One call of that op has hardly grown. Of a large op a few per cent of noise are many "
+            "microseconds, so take the ratio of what one call took, not a difference.",
             fits=lambda got, before, after: _growth(got, before, after) < 1.1,
         ),
     ),
