@@ -52,6 +52,8 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([(1, 0.125), (2, 0.1875)], 8.0, 0.125), "a batch of one that keeps up exactly")
     yield Case(([(4, 0.25)], 16.0, 2.0), "four in exactly the time in which four arrive")
     yield Case((even, 20.0, 60.0), "any batch in time: the smallest ones do not keep up")
+    yield Case(([(2, 0.75)], 2.5, 10.0), "2.67 utterances a second, and 2.5 arrive")
+    yield Case(([(2, 1.0)], 2.5, 10.0), "2 utterances a second, and 2.5 arrive")
     yield Case(([], 4.0, 1.0), "nothing was measured")
     bumpy = [(1, 0.05), (2, 0.06), (3, 0.5), (4, 0.09), (6, 0.11)]
     yield Case((bumpy, 30.0, 0.2), "batch 3 was measured at a bad moment, 4 is fine")

@@ -63,6 +63,11 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
         T = dilation * (kernel - 1) + 1 + int(rng.integers(8, 20))
         x = rng.uniform(0.5, 2.0, (C, T)).astype(dtype)
         yield _case(x, kernel, stride, padding, dilation, "all sizes different")
+    for said in ("small", "the same sizes, other numbers"):
+        yield _case(rng.uniform(0.5, 2.0, (2, 6)), 3, 2, 1, 1, said)
+    x = rng.uniform(0.5, 2.0, (2, 6))
+    x[0, 1], x[0, 4], x[1, 2] = np.nan, np.inf, -np.inf
+    yield _case(x, 2, 1, 1, 2, "NaN and inf are moved like any number")
     x = rng.uniform(0.5, 2.0, (12, 4)).T
     yield _case(x, 3, 2, 2, 2, "x is a transposed view")
 

@@ -54,6 +54,13 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     ):
         for _ in range(2):
             yield _profile(rng, said)
+    rows, gflops, gbytes = _profile(rng, "the op with most time has the most to gain").args
+    turned = [(rows[n - 1][0], *row[1:]) for n, row in enumerate(rows)]
+    yield Case((rows, gflops, gbytes), "six ops")
+    yield Case((turned, gflops, gbytes), "the same numbers, with other names")
+    inside = [("forward", 3, 700.0, 1200.5, 0.0, 0.0), ("addmm", 12, 500.5, 500.5, 2.4e7, 4e5)]
+    yield Case((inside, 50.0, 10.0), "a parent that spends most of the time itself")
+    yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 
 

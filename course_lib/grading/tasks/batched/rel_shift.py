@@ -39,6 +39,10 @@ def _scores(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_random(rng, T),), f"T = {T}")
     for T in (int(n) for n in rng.choice(np.arange(5, 30), 2, replace=False)):
         yield Case((_random(rng, T),), f"T = {T}")
+    yield Case((_random(rng, 4),), "T = 4, other numbers")
+    odd = _random(rng, 4)
+    odd[:, 3], odd[1, 2], odd[2, 4] = np.nan, np.inf, -np.inf
+    yield Case((odd,), "T = 4, NaN and inf are moved like any number")
     yield Case((_random(rng, 5).astype(np.float32),), "T = 5, float32")
     T = 6
     wide = rng.uniform(0.5, 2.0, (T, 4 * T))[:, 1 : 4 * T - 1 : 2][:, : 2 * T - 1]

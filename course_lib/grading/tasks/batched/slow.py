@@ -71,6 +71,17 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
         (name, calls, 1.2 * own, 1.2 * total) if name == "add" else (name, calls, own, total)
         for name, calls, own, total in twice
     ]
+    half = [(name, calls, own / 2, total / 2) for name, calls, own, total in slower]
+    yield Case((before, half), "a faster machine: one op has gained least from it")
+    brief = [
+        [(name, calls, own / 4000, total / 4000) for name, calls, own, total in rows]
+        for rows in (before, slower)
+    ]
+    yield Case((brief[0], brief[1]), "calls of less than a microsecond")
+    others = [row for row in before if row[0] != "add"]
+    (added,) = [row for row in before if row[0] == "add"]
+    yield Case(([added, *others], slower), "the slow op comes first before")
+    yield Case(([*others[1:], added], slower), "the slow op comes last before, and nine ops are known")
     yield Case(
         (before, slower), "addmm is called three times as often; another op is 20 % slower for each call"
     )

@@ -51,6 +51,15 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield _case(_turned(whole), "the same, each matrix transposed")
     yield _case(((B, 1, M, N), (H * M * N, M * N, N, 1)), "the first head of each utterance")
     yield _case(_turned(((B, 1, M, N), (H * M * N, M * N, N, 1))), "the first head of each, transposed")
+    other = (B, H, N, M), (H * M * N, M * N, M, 1)
+    yield _case(other, "a tensor as it is made, M and N exchanged")
+    yield _case(_turned(other), "the same, each matrix transposed")
+    broadcast = (B, H, M, N), (H * M * N, M * N, N, 0)
+    yield _case(broadcast, "one number for each row")
+    yield _case(_turned(broadcast), "one number for each column")
+    for few in ((2, H, M, N), (B, 2, M, N)):
+        width = few[1] * N
+        yield _case((few, (M * width, N, width, 1)), f"the heads of a projection, {few[0]} x {few[1]}")
     T, D, width = M, N, H * N
     heads = (B, H, T, D), (T * width, D, width, 1)
     yield _case(heads, "the heads of a projection (B, T, H * D)")
