@@ -118,7 +118,7 @@ ENTRIES: tuple[Equivalent, ...] = (
         ("07.profile",),
         "loop twice",
         (
-            f"after {BEST} -> for name, calls, self_us, total_us, flops, moved in rows:; "
+            f"after {BEST} -> for name, _calls, self_us, _total, flops, moved in rows:; "
             f"least = max(flops / (gflops * 1000), moved / (gbytes * 1000)); {BEST}",
         ),
         AGAIN,
@@ -141,7 +141,7 @@ ENTRIES: tuple[Equivalent, ...] = (
     Equivalent(
         ("07.slow",),
         "loop twice",
-        (f"after {FOUND} -> for name, calls, self_us, total_us in after:; {GREW.format('>')}; {FOUND}",),
+        (f"after {FOUND} -> for name, calls, self_us, _total in after:; {GREW.format('>')}; {FOUND}",),
         AGAIN,
     ),
     Equivalent(

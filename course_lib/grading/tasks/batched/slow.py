@@ -15,7 +15,7 @@ Row = tuple[str, int, float, float]  # name, calls, self_us, total_us
 BROKEN = source("""
     def suspect(before, after):
         worst, found = 0.0, ""
-        for (name, calls, self_us, total_us), (_, _, _, now) in zip(before, after):
+        for (name, _, _, total_us), (_, _, _, now) in zip(before, after, strict=False):
             if now - total_us > worst:
                 worst, found = now - total_us, name
         return found
@@ -24,7 +24,7 @@ SOLUTION = source("""
     def suspect(before, after):
         usual = {name: self_us / calls for name, calls, self_us, total_us in before}
         worst, found = 0.0, ""
-        for name, calls, self_us, total_us in after:
+        for name, calls, self_us, _total in after:
             if name in usual and self_us / calls / usual[name] > worst:
                 worst, found = self_us / calls / usual[name], name
         return found
@@ -80,6 +80,10 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((brief[0], brief[1]), "calls of less than a microsecond")
     others = [row for row in before if row[0] != "add"]
     (added,) = [row for row in before if row[0] == "add"]
+    (grown,) = [row for row in slower if row[0] == "add"]
+    steady = [row for row in slower if row[0] != "add"]
+    yield Case((before, [grown, *steady]), "the slow op comes first after")
+    yield Case((before, [*steady[1:], grown]), "the slow op comes last after, and nine ops are left")
     yield Case(([added, *others], slower), "the slow op comes first before")
     yield Case(([*others[1:], added], slower), "the slow op comes last before, and nine ops are known")
     yield Case(
@@ -185,7 +189,7 @@ TASK = Task(
         ),
         Mutant(
             "ratio of totals",
-            _answer((_WAS, "total_us / calls for"), (_OWN, "total_us / calls / usual[name]")),
+            _answer((_WAS, "total_us / calls for"), (_OWN, "_total / calls / usual[name]")),
             ("compare total times",),
         ),
         Mutant("difference for a call", _answer((_OWN, "self_us / calls - usual[name]")), ("hardly grown",)),

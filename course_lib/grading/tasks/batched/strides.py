@@ -75,6 +75,8 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield _case(((B, H, M, N), (M * N, 0, N, 1)), "one matrix for each utterance, the same for all heads")
     yield _case(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 1)), "every second row")
     yield _case(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)), "every second column")
+    second = (B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)
+    yield _case(_turned(second), "every second column, each matrix transposed")
     yield _case(((B, H, M, N), (H * (M + N), M + N, 1, 1)), "sliding windows, one number further each time")
     yield _case(((B, H, M, N), (H * M * N, M * N, N - 1, 1)), "rows that overlap by one number")
     yield _case(((B, H, M, N), (H * M * N, M * N, 1, M - 1)), "columns that overlap by one number")
