@@ -260,10 +260,9 @@ def _compare_words(got: Any, want: str) -> Mismatch | None:
         return None
     if isinstance(got, str) and got.strip().lower() == want:
         return Mismatch((f"Yours is {got!r}; write it in lower case, {want!r}.",), form=True)
-    missing = ": is a `return` missing?" if got is None else "."
-    return Mismatch(
-        (f"Yours is {describe(got)}, expected is {want!r}{missing}",), form=not isinstance(got, str)
-    )
+    if got is None:
+        return Mismatch((_returned(got, "a text"),), form=True)
+    return Mismatch((f"Yours is {describe(got)}, expected is {want!r}.",), form=not isinstance(got, str))
 
 
 def _compare_arrays(got: np.ndarray, want: np.ndarray, allowed: Any, got_is: str, want_is: str):

@@ -16,6 +16,7 @@ CHAPTERS = {
     "04": "cache_and_simd",
     "05": "threads",
     "06": "gpu",
+    "07": "batched",
 }
 
 

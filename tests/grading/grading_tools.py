@@ -11,6 +11,7 @@ ASSIGNMENTS = {
     "04": "04_cache_and_simd",
     "05": "05_threads",
     "06": "06_gpu",
+    "07": "07_batched_conformer",
 }
 
 

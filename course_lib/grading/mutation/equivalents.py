@@ -6,7 +6,7 @@ solution or the inputs have changed, and the reason must be thought over.
 
 from __future__ import annotations
 
-from course_lib.grading.mutation import equivalents_cache, equivalents_gpu
+from course_lib.grading.mutation import equivalents_batched, equivalents_cache, equivalents_gpu
 from course_lib.grading.mutation.equivalent import WHOLE_NUMBERS, Equivalent
 
 PAIRS = "for a, b in zip(row, col):"
@@ -359,6 +359,7 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
     ),
     *equivalents_cache.ENTRIES,
     *equivalents_gpu.ENTRIES,
+    *equivalents_batched.ENTRIES,
 )
 
 

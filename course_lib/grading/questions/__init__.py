@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.grading.questions import cache_and_simd, foundation, gpu, strassen, threads
+from course_lib.grading.questions import batched, cache_and_simd, foundation, gpu, strassen, threads
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -11,4 +11,5 @@ QUESTIONS: tuple[Question, ...] = (
     *cache_and_simd.QUESTIONS,
     *threads.QUESTIONS,
     *gpu.QUESTIONS,
+    *batched.QUESTIONS,
 )

@@ -1,0 +1,175 @@
+"""Task 07.rel_shift: the relative shift of the Conformer's attention, without a loop and without indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import exact
+from course_lib.grading.rules import OnlyImports
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+
+
+def rel_shift(scores: np.ndarray) -> np.ndarray:
+    """Return (T, T) from scores (T, 2T - 1) whose columns are the positions T - 1 … -(T - 1).
+
+    By its definition: entry (i, j) is the score of query i at the position i - j, column T - 1 - (i - j).
+    """
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, T - 1 - (query - key)]
+
+
+SOLUTION = source("""
+    import numpy as np
+
+
+    def rel_shift(scores):
+        T = len(scores)
+        padded = np.concatenate([np.zeros((T, 1), scores.dtype), scores], axis=1)
+        return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T].copy()
+""")
+
+_SHIFT = "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]"
+
+
+def _scores(rng: np.random.Generator) -> Iterator[Case]:
+    for T in (2, 3, 1, 4):
+        yield Case((_random(rng, T),), f"T = {T}")
+    for T in (int(n) for n in rng.choice(np.arange(5, 30), 2, replace=False)):
+        yield Case((_random(rng, T),), f"T = {T}")
+    yield Case((_random(rng, 4),), "T = 4, other numbers")
+    odd = _random(rng, 4)
+    odd[:, 3], odd[1, 2], odd[2, 4] = np.nan, np.inf, -np.inf
+    yield Case((odd,), "T = 4, NaN and inf are moved like any number")
+    yield Case((_random(rng, 5).astype(np.float32),), "T = 5, float32")
+    T = 6
+    wide = rng.uniform(0.5, 2.0, (T, 4 * T))[:, 1 : 4 * T - 1 : 2][:, : 2 * T - 1]
+    yield Case((wide,), "T = 6, every second column of a larger array")
+
+
+def _random(rng: np.random.Generator, T: int) -> np.ndarray:
+    return rng.uniform(0.5, 2.0, (T, 2 * T - 1)) * rng.choice([-1.0, 1.0], (T, 2 * T - 1))
+
+
+def _answer(*changes: tuple[str, str]) -> str:
+    text = SOLUTION
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+TASK = Task(
+    id="07.rel_shift",
+    title="The shift that is a reshape",
+    kind="complete",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="reading the strangest line of the Conformer, and checking a trick against its definition",
+    entry="rel_shift",
+    cases=_scores,
+    reference=rel_shift,
+    comparison=exact(),
+    rules=(OnlyImports(("numpy",)),),
+    lookalikes=(
+        Lookalike(
+            "Nothing is shifted: these are the first T columns.",
+            lambda scores: scores[:, : len(scores)] if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Nothing is shifted: these are the last T columns.",
+            lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.",
+            lambda scores: _wrong_way(scores) if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.",
+            lambda scores: _by_position(scores, -1) if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "The shift is off by one: zeros of the padding, or scores of the row before, have come in.",
+            lambda scores: _without_drop(scores),
+        ),
+        Lookalike(
+            "The shift is right; cut it to the first T columns, as there are T keys.",
+            fits=lambda got, scores: got.shape[1] > len(scores),
+        ),
+    ),
+    hints=(
+        "Write T = 3 down: the columns are the positions 2, 1, 0, -1, -2. Which three does query 0 need, "
+        "which "
+        "three query 1? How far does the second window lie from the first?",
+        "One to the left for each row. Padded rows are 2T long; read as rows of 2T - 1, each begins one "
+        "place earlier than the one before, if the first T numbers of the padded array are left out.",
+        "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]",
+    ),
+    mutants=(
+        Mutant("first columns", _answer((_SHIFT, "scores[:, :T]")), ("the first T columns",)),
+        Mutant("last columns", _answer((_SHIFT, "scores[:, T - 1:]")), ("the last T columns",)),
+        Mutant(
+            "nothing dropped",
+            _answer((_SHIFT, "padded.ravel()[:T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]")),
+            ("off by one",),
+        ),
+        Mutant("the last dropped", _answer(("[1:]", "[:-1]")), ("off by one",)),
+        Mutant("not cut", _answer(("[:, :T]", "")), ("The shape is",)),
+        Mutant("the other half", _answer(("[:, :T]", "[:, T - 1:]")), ("values are wrong",)),
+        Mutant(
+            "wrong way",
+            source("""
+                import numpy as np
+
+
+                def rel_shift(scores):
+                    T = len(scores)
+                    return np.stack([scores[i, i : i + T] for i in range(T)])
+            """),
+            ("wrong way",),
+        ),
+        Mutant(
+            "exchanged",
+            source("""
+                import numpy as np
+
+
+                def rel_shift(scores):
+                    T = len(scores)
+                    i, j = np.indices((T, T))
+                    return scores[i, T - 1 + i - j]
+            """),
+            ("are exchanged",),
+        ),
+        Mutant("transposed", _answer((".copy()", ".T.copy()")), ("transposed",)),
+        Mutant(
+            "padded on the right",
+            _answer(("np.zeros((T, 1), scores.dtype), scores]", "scores, np.zeros((T, 1), scores.dtype)]")),
+            ("values are wrong",),
+        ),
+        Mutant("padded in float64", _answer(("(T, 1), scores.dtype", "(T, 1)")), ("dtype is float64",)),
+    ),
+)
+
+
+def _by_position(scores: np.ndarray, sign: int) -> np.ndarray:
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, T - 1 - sign * (query - key)]
+
+
+def _wrong_way(scores: np.ndarray) -> np.ndarray:
+    """Return windows that begin at column i in row i: they move to the right."""
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, query + key]
+
+
+def _without_drop(scores: np.ndarray) -> np.ndarray:
+    """Return the padded rows read as rows of 2T - 1, from the very first number on."""
+    T = len(scores)
+    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
+    return padded.ravel()[: T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]

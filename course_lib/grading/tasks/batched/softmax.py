@@ -1,0 +1,225 @@
+"""Task 07.softmax: attention weights of an utterance that is padded in its batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close
+from course_lib.grading.rules import OnlyImports
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+
+FILL = -1e4
+
+
+def weights(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return softmax along each row of scores (T, T), of which the first `length` queries and keys are valid.
+
+    As NeMo 1.23 has it (`RelPositionMultiHeadAttention`): what is masked becomes -1e4 before the softmax
+    and 0 after it.
+    """
+    valid = np.arange(len(scores)) < length
+    mask = valid[:, None] & valid[None, :]
+    filled = np.where(mask, scores, FILL)
+    raised = np.exp(filled - filled.max(axis=1, keepdims=True))
+    return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
+
+
+SOLUTION = source("""
+    import numpy as np
+
+
+    def weights(scores, length):
+        valid = np.arange(len(scores)) < length
+        mask = valid[:, None] & valid[None, :]
+        filled = np.where(mask, scores, -1e4)
+        raised = np.exp(filled - filled.max(axis=1, keepdims=True))
+        return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
+""")
+
+
+def _attention(rng: np.random.Generator) -> Iterator[Case]:
+    for T, length, said in (
+        (4, 4, "nothing is padded"),
+        (5, 3, "two frames are padding"),
+        (6, 1, "one frame is valid"),
+        (3, 0, "all is padding: all weights are 0"),
+        (1, 1, "a single frame"),
+    ):
+        yield Case((_scores(rng, T, 2.0), length), f"T = {T}, length {length}: {said}")
+    for scale in (1.0, 5.0):
+        T = int(rng.integers(8, 30))
+        length = int(rng.integers(2, T))
+        yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
+    large = _scores(rng, 6, 2.0) + rng.choice([-900.0, 900.0], (6, 1))
+    yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
+    yield Case((_scores(rng, 5, 400.0), 5), "scores up to 400 apart")
+    padding = _scores(rng, 7, 1.0)
+    padding[:, 5:] = 3000.0
+    yield Case((padding, 5), "large numbers in the padding: they must not count")
+    yield Case(
+        (_scores(rng, 5, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
+    )
+
+
+def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
+    return scale * rng.uniform(-1.0, 1.0, (T, T))
+
+
+def _answer(*changes: tuple[str, str]) -> str:
+    text = SOLUTION
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def _along(axis: int, scores: np.ndarray, length: int) -> np.ndarray:
+    """Return the softmax along an axis (None: over all) of what is valid, 0 elsewhere."""
+    found = np.zeros(scores.shape)
+    valid = scores[:length, :length]
+    raised = np.exp(valid - valid.max(axis=axis, keepdims=True))
+    found[:length, :length] = raised / raised.sum(axis=axis, keepdims=True)
+    return found
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def _only_after(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights that were masked after the softmax alone, so that the padding has taken its share."""
+    found = np.zeros(scores.shape)
+    found[:length, :length] = _softmax(scores)[:length, :length]
+    return found
+
+
+def _keys_only(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights for queries that are padding, too."""
+    found = np.zeros(scores.shape)
+    found[:, :length] = _softmax(scores[:, :length])
+    return found
+
+
+TASK = Task(
+    id="07.softmax",
+    title="Nobody listens to padding",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="a softmax that survives large scores and empty rows, and a mask that changes no valid frame",
+    entry="weights",
+    cases=_attention,
+    reference=weights,
+    comparison=close(rtol=1e-9, atol=1e-300),
+    rules=(OnlyImports(("numpy", "math")),),
+    lookalikes=(
+        Lookalike(
+            "The padding got its share before you set it to 0: mask the scores before the softmax, too.",
+            lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "Queries that are padding get weights: the mask is valid query AND valid key.",
+            lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.",
+            fits=lambda got, scores, length: (
+                length < len(scores) and np.allclose(got[length:].sum(axis=1), 1)
+            ),
+        ),
+        Lookalike(
+            "That is the softmax along the columns: every query (row) has weights that add up to 1.",
+            lambda scores, length: _along(0, scores, length) if length > 1 else None,
+        ),
+        Lookalike(
+            "That is one softmax over the whole matrix: every query (row) has its own.",
+            lambda scores, length: _along(None, scores, length) if length > 1 else None,
+        ),
+        Lookalike(
+            "Those are the powers; divide each by the sum of its row.",
+            fits=lambda got, scores, length: (
+                length > 1
+                and not np.allclose(got[:length].sum(1), 1)
+                and np.allclose(
+                    got[:length, :length] / got[:length, :length].sum(1, keepdims=True),
+                    weights(scores, length)[:length, :length],
+                )
+            ),
+        ),
+        Lookalike(
+            "exp(900) is inf, and inf / inf is NaN: subtract the largest score of the row first.",
+            fits=lambda got, scores, length: (
+                np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
+            ),
+        ),
+        Lookalike(
+            "A row of nothing but padding became NaN (0 / 0): it must be 0.",
+            fits=lambda got, scores, length: (
+                np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
+            ),
+        ),
+        Lookalike(
+            "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
+            "share.",
+            fits=lambda got, scores, length: scores.max() < -9000 and np.allclose(got[:length].sum(1), 1),
+        ),
+    ),
+    hints=(
+        "Which frames may a valid query listen to? And what must stand in the row of a query that is "
+        "padding?",
+        "mask[i, j] is valid query and valid key. Where it is False, the scores become -1e4, then "
+        "softmax along "
+        "each row (subtract the row's maximum first), then the weights there become 0.",
+        "filled = np.where(mask, scores, -1e4); raised = np.exp(filled - filled.max(axis=1, keepdims=True)); "
+        "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
+    ),
+    mutants=(
+        Mutant("only after", _answer(("np.where(mask, scores, -1e4)", "scores")), ("got its share",)),
+        Mutant(
+            "keys only",
+            _answer(("valid[:, None] & valid[None, :]", "valid[None, :] & (scores == scores)")),
+            ("AND valid key",),
+        ),
+        Mutant(
+            "only before",
+            _answer(
+                (
+                    "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
+                    "raised / raised.sum(axis=1, keepdims=True)",
+                )
+            ),
+            ("must be 0 in the end",),
+        ),
+        Mutant("query or key", _answer((" & ", " | ")), ("values are wrong",)),
+        Mutant("along columns", _answer(("axis=1", "axis=0")), ("along the columns",)),
+        Mutant("over all", _answer(("axis=1, keepdims=True", "")), ("over the whole matrix",)),
+        Mutant(
+            "no maximum", _answer((" - filled.max(axis=1, keepdims=True)", "")), ("subtract the largest",)
+        ),
+        Mutant(
+            "one maximum for all rows",
+            _answer(("filled.max(axis=1, keepdims=True)", "filled.max()")),
+            ("wrong",),
+        ),
+        Mutant("minus infinity", _answer(("-1e4", "-np.inf")), ("-1e4, not less",)),
+        Mutant(
+            "minus infinity, times the mask",
+            _answer(
+                ("-1e4", "-np.inf"),
+                (
+                    "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
+                    "raised / raised.sum(axis=1, keepdims=True) * mask",
+                ),
+            ),
+            ("0 / 0",),
+        ),
+        Mutant("minus 1e9", _answer(("-1e4", "-1e9")), ("-1e4, not less",)),
+        Mutant("filled with 0", _answer(("-1e4", "0.0")), ("values are wrong",)),
+        Mutant("one frame more", _answer(("< length", "<= length")), ("wrong",)),
+        Mutant("powers", _answer((" / raised.sum(axis=1, keepdims=True)", "")), ("divide each by the sum",)),
+    ),
+)
