@@ -1,0 +1,253 @@
+"""The talk's experiment: an encoder profiled over 64 utterances, every call counted and put in its part."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, Work, work
+from course_lib.speech.profiling import _grow_heap
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from course_lib.speech.conformer import ConformerEncoder
+
+# Frames of 10 ms, shortest and longest, and how many of 64: the mix that gives the talk's calls. The classes'
+# inner bounds follow from which convolutions torch 2.13 sends to mkldnn; the outer ones are a choice.
+LENGTH_CLASSES = ((100, 160, 6), (161, 256, 22), (257, 480, 36))
+PART = "part: "
+
+
+@dataclass(frozen=True)
+class EncoderOp:
+    """One operator or GPU kernel, summed over all forwards; times in microseconds, `self` without callees.
+
+    `flops` and `bytes` are counted from shapes (see operator_work), `kind` is "operator" or "kernel".
+    """
+
+    name: str
+    kind: str
+    calls: int
+    self_cpu_us: float
+    total_cpu_us: float
+    self_device_us: float
+    total_device_us: float
+    flops: float
+    bytes: float
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations for each byte moved; None for what moves none itself."""
+        return self.flops / self.bytes if self.bytes else None
+
+
+def mel_features(frames: int, seed: int, bands: int = 80) -> Tensor:
+    """Return (1, bands, frames) float32, normally distributed as normalised mel features are, not speech."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(1, bands, frames, generator=generator)
+
+
+def utterances(count: int = 64, seed: int = 7) -> list[Tensor]:
+    """Return `count` (a multiple of 64 keeps the talk's mix exact) utterances of mel features (1, 80, T).
+
+    Classes take turns in proportion, so that any first part is about as mixed as the whole.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    whole = sum(share for *_, share in LENGTH_CLASSES)
+    turns = sorted(
+        ((turn + 0.5) / share, index)
+        for index, (*_, share) in enumerate(LENGTH_CLASSES)
+        for turn in range(share)
+    )
+    chosen = [LENGTH_CLASSES[turns[number % whole][1]] for number in range(count)]
+    frames = [int(rng.integers(shortest, longest + 1)) for shortest, longest, _ in chosen]
+    return [mel_features(length, seed + number) for number, length in enumerate(frames)]
+
+
+def profile_encoder(
+    encoder: ConformerEncoder, utterances: Iterable[Tensor], device: str = "cpu", threads: int = 2
+) -> list[EncoderOp]:
+    """Return one row for each operator (and kernel, on a GPU), summed over a forward of each utterance.
+
+    Utterances are features (1, 80, T), one a forward, without gradients, on `threads` torch threads; the
+    first is run once before, unmeasured. Most self time first: on the device, then on the CPU. The profiler's
+    bookkeeping is in the times, so use them as shares; calls, flops and bytes are exact.
+    """
+    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 7)
+    for events in _forwards(encoder, utterances, device, threads):
+        for event in events:
+            if event.name.startswith(PART):
+                continue
+            needs = _work_of(event)
+            measured = (
+                event.count,
+                event.self_cpu_time_total,
+                event.cpu_time_total,
+                event.self_device_time_total,
+                event.device_time_total,
+                needs.flops,
+                needs.bytes,
+            )
+            key = (event.name, "operator" if event.device_type.name == "CPU" else "kernel")
+            sums[key] = [total + value for total, value in zip(sums[key], measured, strict=True)]
+    rows = [EncoderOp(*key, int(total[0]), *total[1:]) for key, total in sums.items()]
+    return sorted(rows, key=lambda row: (-row.self_device_us, -row.self_cpu_us))
+
+
+def calls_in_parts(
+    encoder: ConformerEncoder, utterances: Iterable[Tensor], device: str = "cpu", threads: int = 2
+) -> Counter[tuple[str, str]]:
+    """Return how often each part of the encoder called an operator: {("layers.*.self_attn", "aten::mm"): …}.
+
+    A call belongs to the innermost part that was running; all layers are added up in "layers.*".
+    """
+    counted: Counter[tuple[str, str]] = Counter()
+    with _parts_labelled(encoder):
+        for events in _forwards(encoder, utterances, device, threads):
+            for event in events:
+                if event.name.startswith("aten::"):
+                    counted[_part_of(event), event.name] += 1
+    return counted
+
+
+_HERE = "encoder"
+# Calls of one forward, batch of 1. Convolutions are counted by what they all go through, aten::convolution.
+_ONCE = {
+    ("pre_encode", "aten::convolution"): 2,
+    ("pre_encode", "aten::addmm"): 1,
+    ("pre_encode", "aten::add"): 2 * 2,  # two convolutions: length + padding − kernel, and + 1
+    # lengths to float, int32, int64: 3; three constants in each of two formulas: 6;
+    # the first convolution's input in rows, the flattening, the bias of the linear layer: 3
+    ("pre_encode", "aten::copy_"): 3 + 6 + 3,
+    (_HERE, "aten::copy_"): 1 + 1,  # the constant sqrt(d_model), the mask for all queries
+}
+_EACH_LAYER = {
+    ("layers.*", "aten::add"): 4,  # the residual connections
+    ("layers.*", "aten::copy_"): 2,  # the constant ½, twice
+    ("layers.*.feed_forward1", "aten::addmm"): 2,
+    ("layers.*.feed_forward1", "aten::silu"): 1,
+    ("layers.*.feed_forward1", "aten::copy_"): 2,  # the bias of each addmm
+    ("layers.*.feed_forward2", "aten::addmm"): 2,
+    ("layers.*.feed_forward2", "aten::silu"): 1,
+    ("layers.*.feed_forward2", "aten::copy_"): 2,
+    ("layers.*.self_attn", "aten::addmm"): 4,  # query, key, value, out
+    ("layers.*.self_attn", "aten::mm"): 1,  # positions: no bias
+    ("layers.*.self_attn", "aten::bmm"): 3,  # scores by content, scores by distance, weights · values
+    ("layers.*.self_attn", "aten::add"): 3,  # u, v, and the two scores
+    # the biases: 4; rel_shift's column: 1; the constant sqrt(d_k): 1; two masks: 2; heads side by side: 1
+    ("layers.*.self_attn", "aten::copy_"): 4 + 1 + 1 + 2 + 1,
+    ("layers.*.conv", "aten::convolution"): 3,  # pointwise, depthwise, pointwise
+    ("layers.*.conv", "aten::silu"): 1,
+    ("layers.*.conv", "aten::copy_"): 3,  # time last for the first convolution, the mask, the padding
+    **{
+        (f"layers.*.norm_{place}", "aten::native_layer_norm"): 1
+        for place in ("feed_forward1", "self_att", "conv", "feed_forward2", "out")
+    },
+}
+
+
+def calls_by_part(n_layers: int = 18, forwards: int = 1) -> Counter[tuple[str, str]]:
+    """Return the calls that the architecture asks for: {(part, operator): calls}, as `calls_in_parts` counts.
+
+    For a batch of one row on the CPU, in the old mode. addmm: n_layers · (2 + 2 + 4) + 1, 145 for 18 layers.
+    A convolution that torch does not give to mkldnn (`_slow_conv2d_forward`) makes one copy_ more.
+    """
+    calls = Counter({key: forwards * times for key, times in _ONCE.items()})
+    calls.update({key: forwards * n_layers * times for key, times in _EACH_LAYER.items()})
+    return calls
+
+
+def _forwards(
+    encoder: Any, utterances: Iterable[Tensor], device: str, threads: int
+) -> Iterator[Sequence[Any]]:
+    """Yield the profiler's events of each forward; one profile each keeps memory bounded."""
+    # Kineto, torch's tracer, otherwise writes two lines to stderr for every profile.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    import torch
+
+    if encoder.training:
+        raise ValueError("the encoder is in training mode, but what is measured is inference: call .eval().")
+    _grow_heap()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for number, features in enumerate(utterances):
+            features = features.to(device)
+            lengths = torch.tensor([features.size(2)], device=device)
+            if number == 0:
+                _profiled(encoder, features, lengths)
+            yield _profiled(encoder, features, lengths)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU]
+    if features.is_cuda:
+        activities.append(ProfilerActivity.CUDA)
+    with torch.no_grad(), profile(activities=activities, record_shapes=True) as recording:
+        encoder(features, lengths)
+        if features.is_cuda:
+            torch.cuda.synchronize(features.device)
+    return recording.events()
+
+
+def _work_of(event: Any) -> Work:
+    """Return the work of one event; a convolution's shapes are its aten::convolution's."""
+    name = event.name
+    if name in CONVOLUTIONS:
+        while event is not None and event.name != "aten::convolution":
+            event = event.cpu_parent
+    if event is None or not event.input_shapes:
+        return Work()
+    return work(name, Arguments(event.input_shapes, event.input_dtypes, event.concrete_inputs))
+
+
+def _part_of(event: Any) -> str:
+    while event is not None:
+        if event.name.startswith(PART):
+            return event.name.removeprefix(PART)
+        event = event.cpu_parent
+    return _HERE
+
+
+@contextmanager
+def _parts_labelled(encoder: ConformerEncoder) -> Iterator[None]:
+    """Have the profiler see where each part of the encoder begins and ends."""
+    from torch.profiler import record_function
+
+    running, hooks = [], []
+
+    def label(module: Any, name: str) -> None:
+        def begin(*_: Any) -> None:
+            running.append(record_function(PART + name))
+            running[-1].__enter__()
+
+        def end(*_: Any) -> None:
+            running.pop().__exit__(None, None, None)
+
+        hooks.extend((module.register_forward_pre_hook(begin), module.register_forward_hook(end)))
+
+    label(encoder.pre_encode, "pre_encode")
+    label(encoder.pos_enc, "pos_enc")
+    for layer in encoder.layers:
+        label(layer, "layers.*")
+        for name, part in layer.named_children():
+            label(part, f"layers.*.{name}")
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -1,0 +1,133 @@
+"""How much arithmetic and how many bytes one call of an operator needs, from the shapes of its arguments.
+
+Bytes are the least that must move: every tensor read once, the result written once, nothing kept in a cache
+between calls. Products of matrices and convolutions count 2 operations for each multiply-add, as torch's own
+counter does; the others by the formula of one element (an exponential or a root counts as one operation).
+Operators that only hand on or rearrange a view (linear, transpose, …) need nothing themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Shape = Sequence[int]
+
+ELEMENT_BYTES = {
+    "bool": 1,
+    "signed char": 1,
+    "unsigned char": 1,
+    "c10::Half": 2,
+    "c10::BFloat16": 2,
+    "float": 4,
+    "int": 4,
+    "double": 8,
+    "long int": 8,
+}
+
+CONVOLUTIONS = frozenset(
+    {
+        "aten::mkldnn_convolution",
+        "aten::_slow_conv2d_forward",
+        "aten::cudnn_convolution",
+        "aten::_conv_depthwise2d",
+    }
+)
+PER_ELEMENT = {  # operations for one element of the result
+    "aten::add": 1,
+    "aten::mul": 1,
+    "aten::div": 1,
+    "aten::floor": 1,
+    "aten::clamp_min": 1,
+    "aten::silu": 4,  # x / (1 + exp(−x)): negate, exp, add, divide
+    "aten::glu": 5,  # a · sigmoid(b)
+    "aten::_softmax": 5,  # largest, subtract, exp, sum, divide
+    "aten::native_layer_norm": 8,  # mean 1; variance 3; subtract, scale; weight, bias
+    "aten::native_batch_norm": 2,  # in inference one scale and one shift for each channel
+    "aten::logical_and": 0,
+    "aten::bitwise_not": 0,
+    "aten::lt": 0,
+    "aten::masked_fill_": 0,
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """Operations and bytes of one call."""
+
+    flops: float = 0.0
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the profiler records of a call's arguments; an argument that is no tensor has an empty shape.
+
+    `types` are C++ names ("float"), `values` the numbers and lists among the arguments, None for tensors.
+    """
+
+    shapes: Sequence[Shape]
+    types: Sequence[str]
+    values: Sequence[object] = ()
+
+    def bytes(self, index: int) -> int:
+        """Return the bytes of one argument; 0 for what is no tensor."""
+        if not self.shapes[index]:
+            return 0
+        return math.prod(self.shapes[index]) * self.element_bytes(index)
+
+    def element_bytes(self, index: int) -> int:
+        return ELEMENT_BYTES.get(self.types[index], 0)
+
+    def all_bytes(self) -> int:
+        return sum(self.bytes(index) for index in range(len(self.shapes)))
+
+
+def work(name: str, call: Arguments) -> Work:
+    """Return the work of one call; for a convolution give the arguments of its `aten::convolution`."""
+    if name == "aten::addmm":
+        return _product(call, call.shapes[1], call.shapes[2])
+    if name in ("aten::mm", "aten::bmm"):
+        return _product(call, call.shapes[0], call.shapes[1])
+    if name in CONVOLUTIONS:
+        return _convolution(call)
+    if name == "aten::copy_":  # copy_(to, from)
+        return Work(0.0, float(call.bytes(0) + call.bytes(1)))
+    if name == "aten::fill_":
+        return Work(0.0, float(call.bytes(0)))
+    if name in PER_ELEMENT:
+        return _per_element(name, call)
+    return Work()
+
+
+def _product(call: Arguments, left: Shape, right: Shape) -> Work:
+    """(…, M, K) @ (…, K, N)"""
+    results = math.prod(left[:-1]) * right[-1]
+    return Work(2.0 * results * left[-1], float(call.all_bytes() + results * call.element_bytes(0)))
+
+
+def _convolution(call: Arguments) -> Work:
+    """x (B, C, places…), weight (C', C / groups, taps…), then stride, padding and dilation as lists."""
+    x, weight = call.shapes[0], call.shapes[1]
+    stride, padding, dilation = call.values[3:6]
+    places = [
+        (size + 2 * pad - step * (taps - 1) - 1) // stride_ + 1
+        for size, taps, stride_, pad, step in zip(x[2:], weight[2:], stride, padding, dilation, strict=True)
+    ]
+    results = x[0] * weight[0] * math.prod(places)
+    per_result = math.prod(weight[1:])
+    return Work(2.0 * results * per_result, float(call.all_bytes() + results * call.element_bytes(0)))
+
+
+def _per_element(name: str, call: Arguments) -> Work:
+    results = math.prod(_broadcast(call.shapes[0], call.shapes[1] if len(call.shapes) > 1 else ()))
+    if name == "aten::glu":
+        results //= 2
+    return Work(float(PER_ELEMENT[name] * results), float(call.all_bytes() + results * call.element_bytes(0)))
+
+
+def _broadcast(left: Shape, right: Shape) -> list[int]:
+    longest = max(len(left), len(right))
+    padded = ([1] * (longest - len(shape)) + list(shape) for shape in (left, right))
+    return [max(pair) for pair in zip(*padded, strict=True)]
