@@ -25,7 +25,7 @@ from course_lib.circles.front_door import Array
 from course_lib.circles.memory import contiguous
 from course_lib.circles.simd import BITS, FORCED_BITS, L2_BYTES, REGISTERS
 from course_lib.circles.threads import pool
-from course_lib.circles.tiles import add_outer, flat, load_first, store_tile, zero_tile
+from course_lib.circles.tiles import add_outer, load_first, pointer, store_tile, zero_tile
 from course_lib.circles.vectors import lanes, load
 from course_lib.measure.jit import compiled
 
@@ -84,11 +84,20 @@ wide_sliver = _sliver_kernel(PANEL_BYTES)
 narrow_sliver = _sliver_kernel(VECTOR_BYTES)
 
 
-def height(M: int) -> int:
-    """Return how high the slivers of M rows are: one of HEIGHTS, at most M, with the fewest rows done twice."""
+@compiled(cache=False)
+def height(M):
+    """Return how high the slivers of M rows are: one of HEIGHTS, at most M, so that few rows are done twice."""
     slivers = -(-M // HEIGHTS[0])
     rows = -(-M // slivers)
-    return min(h for h in HEIGHTS if h >= rows) if rows in HEIGHTS or rows < M else rows - rows % 2
+    best = 1
+    for high in HEIGHTS:
+        if high >= rows and high <= M:  # the lowest that is high enough
+            best = high
+    if best == 1:
+        for high in HEIGHTS:  # or else the highest that fits
+            if best == 1 and high <= M:
+                best = high
+    return best
 
 
 @compiled(cache=False)
@@ -96,46 +105,48 @@ def multiply_panel(first, last, rows, M, depth, A, a, lda, ka, B, b, ldb, C, c, 
     """Set slivers first to last of C[c], M x columns, one panel wide; the last sliver ends with the last row."""
     for sliver in range(first, last):
         i = min(sliver * rows, M - rows)
-        if columns * B.itemsize > VECTOR_BYTES:
+        if columns > lanes(B, VECTOR_BYTES):
             wide_sliver(rows, depth, A, a + i * lda, lda, ka, B, b, ldb, C, c + i * ldc, ldc, columns)
         else:
             narrow_sliver(rows, depth, A, a + i * lda, lda, ka, B, b, ldb, C, c + i * ldc, ldc, columns)
 
 
 @compiled(cache=False)
-def multiply_part(first, last, rows, A, B, C, batch, M, K, N):
-    """Set slivers first to last of C (batch, M, N), all matrices counted through; A, B, C flat."""
+def multiply_part(first, last, rows, A, B, C, M, K, N):
+    """Set slivers first to last of C (batch, M, N), all matrices counted through; A, B, C are pointers."""
     width, slivers = lanes(B, PANEL_BYTES), -(-M // rows)
     for m in range(first // slivers, -(-last // slivers)):
         start, stop = max(first - m * slivers, 0), min(last - m * slivers, slivers)
         for j in range(0, N, width):
-            left = min(width, N - j)
-            multiply_panel(
-                start, stop, rows, M, K, A, m * M * K, K, 1, B, m * K * N + j, N, C, m * M * N + j, N, left
-            )
+            b, c, left = m * K * N + j, m * M * N + j, min(width, N - j)
+            multiply_panel(start, stop, rows, M, K, A, m * M * K, K, 1, B, b, N, C, c, N, left)
 
 
 @compiled(cache=False, parallel=True)
-def multiply_parts(parts, rows, A, B, C, batch, M, K, N):
+def multiply_parts(parts, rows, A, B, C):
     """Do `multiply_part` for all slivers, on as many cores as there are parts."""
+    (batch, M, K), N = A.shape, B.shape[2]
     total = batch * -(-M // rows)
     for part in numba.prange(parts):
-        multiply_part(total * part // parts, total * (part + 1) // parts, rows, A, B, C, batch, M, K, N)
+        first, last = total * part // parts, total * (part + 1) // parts
+        multiply_part(first, last, rows, pointer(A), pointer(B), pointer(C), M, K, N)
 
 
 @compiled(cache=not FORCED_BITS)
-def multiply(parts, rows, A, B, C):
-    """Set C (batch, M, N) to A (batch, M, K) @ B (batch, K, N), all in C order."""
+def multiply(parts, A, B, C):
+    """Set C (batch, M, N) to A (batch, M, K) @ B (batch, K, N), all in C order, in parts of equal size."""
     (batch, M, K), N = A.shape, B.shape[2]
+    rows = height(M)
     if parts > 1:
-        multiply_parts(parts, rows, flat(A), flat(B), flat(C), batch, M, K, N)
+        multiply_parts(parts, rows, A, B, C)
     else:
-        multiply_part(0, batch * -(-M // rows), rows, flat(A), flat(B), flat(C), batch, M, K, N)
+        multiply_part(0, batch * -(-M // rows), rows, pointer(A), pointer(B), pointer(C), M, K, N)
 
 
 def parts_for(batch: int, M: int, K: int, N: int) -> int:
     """Return how many cores are worth waking for so many FMAs."""
-    return max(1, min(numba.get_num_threads(), batch * M * K * N // FEW_FMAS))
+    worth = batch * M * K * N // FEW_FMAS
+    return min(numba.get_num_threads(), worth) if worth > 1 else 1
 
 
 def matmul(A: Array, B: Array) -> Array:
@@ -147,5 +158,5 @@ def matmul(A: Array, B: Array) -> Array:
         return batched_loop.matmul(A, B)
     C = np.empty((batch, M, N), A.dtype)
     with pool:
-        multiply(parts_for(batch, M, K, N), height(M), contiguous(A), contiguous(B), C)
+        multiply(parts_for(batch, M, K, N), contiguous(A), contiguous(B), C)
     return C

@@ -22,7 +22,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from course_lib.circles.vectors import _INDEX, _as, _check, _row, _size
+from course_lib.circles.vectors import _INDEX, _as, _check, _row, _size, at
 
 
 @intrinsic
@@ -46,6 +46,22 @@ def flat(typing, array):
 
 
 @intrinsic
+def pointer(typing, array):
+    """Return the pointer to the first element of an array: what is left of it when nobody counts references.
+
+    At the last use of an array Numba tells it so, by a call of a function, which may change every vector
+    register. After a loop of 64 steps it costs as much as eight of them to save and restore a tile for that.
+    The array must live longer than the pointer.
+    """
+    place = types.CPointer(array.dtype)
+
+    def generate(context, builder, signature, arguments):
+        return context.make_array(array)(context, builder, arguments[0]).data
+
+    return place(array), generate
+
+
+@intrinsic
 def zero_tile(typing, array, rows, row_bytes):
     """Return `rows` Rows of `row_bytes` bytes (both constants) of zeros of the array's dtype."""
     row = _row(array, row_bytes)
@@ -66,7 +82,7 @@ def add_outer(typing, tile, array, index, step, row):
 
     def generate(context, builder, signature, arguments):
         sums, step, row = arguments[0], arguments[3], arguments[4]
-        place = _at(context, builder, array, *arguments[1:3])
+        place = at(context, builder, array, *arguments[1:3])
         name = f"llvm.fmuladd.v{tile.dtype.lanes}f{8 * _size(tile.dtype)}"
         kind = ir.FunctionType(row.type, [row.type] * 3)
         fma = cgutils.get_or_insert_function(builder.module, kind, name)
@@ -87,7 +103,7 @@ def load_first(typing, array, index, columns, row_bytes):
 
     def generate(context, builder, signature, arguments):
         vector = context.get_value_type(row)
-        place = _as(_at(context, builder, array, *arguments[:2]), builder, vector)
+        place = _as(at(context, builder, array, *arguments[:2]), builder, vector)
         return _masked(builder, "load", vector, place, _first(builder, row, arguments[2]), row)
 
     return row(array, types.intp, types.intp, row_bytes), generate
@@ -101,7 +117,7 @@ def store_tile(typing, array, index, step, tile, columns):
 
     def generate(context, builder, signature, arguments):
         step = arguments[2]
-        place = _at(context, builder, array, *arguments[:2])
+        place = at(context, builder, array, *arguments[:2])
         is_whole = builder.icmp_signed(">=", arguments[4], arguments[4].type(row.lanes))
         rows = [builder.extract_value(arguments[3], i) for i in range(tile.count)]
         with builder.if_else(is_whole) as (whole, part):
@@ -132,15 +148,15 @@ def transpose(typing, array, index, step, count, to, place, to_step, row_bytes):
 
     def generate(context, builder, signature, arguments):
         vector, n = context.get_value_type(row), row.lanes
-        source = _at(context, builder, array, *arguments[:2])
-        target = _at(context, builder, to, *arguments[4:6])
+        source = at(context, builder, array, *arguments[:2])
+        target = at(context, builder, to, *arguments[4:6])
         last = builder.sub(arguments[3], arguments[3].type(1))
         rows = []
         for j in range(n):
             j = last.type(j)
             j = builder.select(builder.icmp_signed("<", j, last), j, last)
-            at = builder.gep(source, [builder.mul(j, arguments[2])])
-            rows.append(builder.load(_as(at, builder, vector), align=_size(row)))
+            here = builder.gep(source, [builder.mul(j, arguments[2])])
+            rows.append(builder.load(_as(here, builder, vector), align=_size(row)))
         pairs = [lane for i in range(n) for lane in (i, n + i)]
         halves = [ir.Constant(ir.VectorType(_INDEX, n), pairs[h * n : (h + 1) * n]) for h in (0, 1)]
         for _ in range(n.bit_length() - 1):
@@ -149,17 +165,12 @@ def transpose(typing, array, index, step, count, to, place, to_step, row_bytes):
                 dealt += [builder.shuffle_vector(upper, lower, half) for half in halves]
             rows = dealt
         for k, one in enumerate(rows):
-            at = builder.gep(target, [builder.mul(arguments[6], last.type(k))])
-            builder.store(one, _as(at, builder, vector), align=_size(row))
+            here = builder.gep(target, [builder.mul(arguments[6], last.type(k))])
+            builder.store(one, _as(here, builder, vector), align=_size(row))
         return context.get_dummy_value()
 
     whole = types.intp
     return types.void(array, whole, whole, whole, to, whole, whole, row_bytes), generate
-
-
-def _at(context, builder, kind, array, index):
-    """Return the pointer to array[index]."""
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [index])
 
 
 def _everywhere(builder, number, vector):
