@@ -1,4 +1,4 @@
-"""Many small products, one for each matrix of a batch: no packing, tiles cut to measure, one call of all cores.
+"""Many small products, one for each matrix of a batch: no packing, tiles cut to measure, one call.
 
 Adds to `batched-loop`: one call for the whole batch. What packing, spare memory and a call from Python cost a
 large product can afford; a head of attention is 25 x 64 times 64 x 25, 80,000 FMAs, and would take longer to
@@ -41,7 +41,7 @@ def tile_kernel(rows: int, row_bytes: int):
 
     @compiled(cache=False)
     def multiply_tile(depth, A, a, lda, ka, B, b, ldb, C, c, ldc, columns):
-        """Set C[c], rows x columns, to A[a] (row stride lda, column stride ka) times B[b] (row stride ldb)."""
+        """Set C[c], rows x columns, to A[a] (strides lda, ka) times B[b] (row stride ldb)."""
         tile = zero_tile(B, rows, row_bytes)
         if columns >= lanes(B, row_bytes):
             for k in range(depth):
@@ -86,23 +86,18 @@ narrow_sliver = _sliver_kernel(VECTOR_BYTES)
 
 @compiled(cache=False)
 def height(M):
-    """Return how high the slivers of M rows are: one of HEIGHTS, at most M, so that few rows are done twice."""
-    slivers = -(-M // HEIGHTS[0])
-    rows = -(-M // slivers)
-    best = 1
+    """Return how high the slivers of M rows are: one of HEIGHTS, at most M, with little done twice."""
+    best, least = 1, 3 * M
     for high in HEIGHTS:
-        if high >= rows and high <= M:  # the lowest that is high enough
-            best = high
-    if best == 1:
-        for high in HEIGHTS:  # or else the highest that fits
-            if best == 1 and high <= M:
-                best = high
+        slivers = -(-M // high)
+        if high <= M and slivers * (high + 2) < least:  # loads of B and the call: about two rows' work
+            best, least = high, slivers * (high + 2)
     return best
 
 
 @compiled(cache=False)
 def multiply_panel(first, last, rows, M, depth, A, a, lda, ka, B, b, ldb, C, c, ldc, columns):
-    """Set slivers first to last of C[c], M x columns, one panel wide; the last sliver ends with the last row."""
+    """Set slivers first to last of C[c], M x columns, a panel wide; the last one ends with the last row."""
     for sliver in range(first, last):
         i = min(sliver * rows, M - rows)
         if columns > lanes(B, VECTOR_BYTES):

@@ -8,7 +8,7 @@ To lay them out anew would cost a pass over each operand before the first produc
 - B whose columns lie side by side costs nothing either: rows are as far apart as they like.
 - B transposed (its k lie side by side) cannot be loaded as a vector of columns. Each panel is turned round
   on its way into L1, a square of one vector by one vector at a time, and used for all slivers of A. This is
-  part of the product's work, K x 32 numbers a core, not a copy of B. Any other B is gathered in the same place.
+  part of the product's work, K x 32 numbers a core, not a copy of B. Any other B is gathered there too.
 - A batch stride of zero repeats one matrix (`np.broadcast_to`).
 """
 
@@ -18,7 +18,14 @@ import numba
 import numpy as np
 
 from course_lib.circles import batched_loop
-from course_lib.circles.batched_numba import PANEL_BYTES, SMALL_BYTES, VECTOR_BYTES, height, multiply_panel, parts_for
+from course_lib.circles.batched_numba import (
+    PANEL_BYTES,
+    SMALL_BYTES,
+    VECTOR_BYTES,
+    height,
+    multiply_panel,
+    parts_for,
+)
 from course_lib.circles.front_door import Array
 from course_lib.circles.memory import contiguous
 from course_lib.circles.simd import FORCED_BITS
@@ -30,7 +37,7 @@ from course_lib.measure.jit import compiled
 
 @compiled(cache=False)
 def gather_panel(B, b, down, right, depth, columns, panel):
-    """Copy B[b], depth x columns with strides down and right, into a panel whose rows are PANEL_BYTES apart."""
+    """Copy B[b], depth x columns strides down and right, into a panel with rows of PANEL_BYTES."""
     width, side = lanes(B, PANEL_BYTES), lanes(B, VECTOR_BYTES)
     if down == 1 and depth >= side:
         for j in range(0, columns, side):
@@ -57,7 +64,9 @@ def multiply_part(first, last, rows, A, B, C, a_by, b_by, M, K, N, panel):
                 multiply_panel(start, stop, rows, M, K, A, a, a_by[1], a_by[2], B, b, b_by[1], C, c, N, left)
             else:
                 gather_panel(B, b, b_by[1], b_by[2], K, left, panel)
-                multiply_panel(start, stop, rows, M, K, A, a, a_by[1], a_by[2], panel, 0, width, C, c, N, left)
+                multiply_panel(
+                    start, stop, rows, M, K, A, a, a_by[1], a_by[2], panel, 0, width, C, c, N, left
+                )
 
 
 @compiled(cache=False, parallel=True)

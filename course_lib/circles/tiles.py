@@ -1,8 +1,8 @@
 """Register tiles of any height for compiled loops, and edges without spare memory: what `vectors` lacks.
 
 A tile is a tuple of `rows` Rows, one for each row of a small piece of C. The micro-kernel of the `simd` rung
-writes its six out by name; here the height is a constant that is chosen for each matrix, as a small one has no
-rows to waste:
+writes its six out by name; here the height is a constant chosen for each matrix, as a small one has no rows
+to waste:
 
     tile = zero_tile(B, 8, 128)                                     # 8 rows of 32 float32
     for k in range(depth):
@@ -139,8 +139,8 @@ def store_tile(typing, array, index, step, tile, columns):
 def transpose(typing, array, index, step, count, to, place, to_step, row_bytes):
     """Write to[place + k * to_step + j] = array[index + j * step + k] for j, k below the lanes of a Row.
 
-    From j = count on the last row is repeated. Each of log2(lanes) rounds deals the first half of the rows and
-    the second half out in turn, as cards are riffled; then all have changed places (H. S. Stone, "Parallel
+    From j = count on the last row is repeated. Each of log2(lanes) rounds deals the first half of the rows
+    and the second out in turn, as cards are riffled; then all have changed places (H. S. Stone, "Parallel
     processing with the perfect shuffle", IEEE Trans. Computers C-20(2), 1971).
     """
     row = _row(array, row_bytes)

@@ -164,7 +164,10 @@ def _row(array: types.Array, row_bytes: types.Type) -> Row:
 
 def _check(array: types.Type) -> None:
     is_flat = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
-    if not (is_flat or isinstance(array, types.CPointer)) or array.dtype not in (types.float32, types.float64):
+    if not (is_flat or isinstance(array, types.CPointer)) or array.dtype not in (
+        types.float32,
+        types.float64,
+    ):
         raise TypingError(
             f"got {array}, but vectors need a flat, contiguous array of float32 or float64: "
             "np.ascontiguousarray(X).reshape(-1) makes one."
