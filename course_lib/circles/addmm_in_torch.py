@@ -59,7 +59,7 @@ class _Ours(TorchFunctionMode):
             return func(*args, **kwargs)
 
     def _linear(self, input, weight, bias=None):
-        """Return input (..., K) @ weight (N, K).T + bias as (weight @ input.T).T: the weight is not copied."""
+        """Return input (..., K) @ weight (N, K).T + bias, as (weight @ input.T).T: no copy of the weight."""
         rows = input.detach().reshape(-1, input.shape[-1]).numpy()  # (M, K)
         offset = np.zeros(1, rows.dtype) if bias is None else bias.detach().numpy()[:, None]  # (N, 1)
         turned = addmm(offset, weight.detach().numpy(), rows.T, matmul=self.matmul)  # (N, M)

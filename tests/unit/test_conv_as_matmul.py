@@ -65,7 +65,8 @@ def test_depthwise_calls_no_matmul_and_pointwise_copies_no_column():
 
     conv1d(x.numpy(), point.numpy(), matmul=multiply)
     conv1d(x.numpy(), point.numpy(), stride=2, matmul=multiply)
-    assert shared == [True, False]
+    conv1d(x.numpy(), tensors((9, 6, 3))[0].numpy(), matmul=multiply)
+    assert shared == [True, True, False]
 
 
 def test_implicit_gathers_no_more_than_a_block():
