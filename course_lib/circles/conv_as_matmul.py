@@ -5,15 +5,15 @@ them with the same weights. Written as a matrix with a column for each place tha
 
     weight (C_out, C_in * k)  @  columns (C_in * k, places)  =  output (C_out, places)
 
-`im2col` builds the columns, k times the input's memory (K. Chellapilla, S. Puri, P. Simard, "High performance
-convolutional neural networks for document processing", IWFHR 2006). Implicit GEMM builds them only
-block by block, on the way into a packed panel, and keeps none (S. Chetlur et al., "cuDNN: efficient primitives for deep
-learning", arXiv:1410.0759, 2014).
+`im2col` builds the columns, k times the input's memory (K. Chellapilla, S. Puri, P. Simard, "High
+performance convolutional neural networks for document processing", IWFHR 2006). Implicit GEMM builds them
+only block by block, on the way into a packed panel, and keeps none (S. Chetlur et al., "cuDNN: efficient
+primitives for deep learning", arXiv:1410.0759, 2014).
 
 Two kinds need no columns. A pointwise convolution (k = 1) is a product already: its input is the matrix. In
-a depthwise one every channel has a kernel of its own, so that each product would be (1, k) @ (k, places): each
-number of the input meets k weights, and not C_out times as many. There is nothing to use again, and so nothing
-for a matmul to win: it stays a sum of k scaled, shifted copies of the input.
+a depthwise one every channel has a kernel of its own, so that each product would be (1, k) @ (k, places):
+each number of the input meets k weights, and not C_out times as many. There is nothing to use again, and so
+nothing for a matmul to win: it stays a sum of k scaled, shifted copies of the input.
 
 All arrays are NumPy's, float32 or float64, of one dtype; names and layouts are those of torch.nn.functional.
 """
