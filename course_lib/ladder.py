@@ -82,7 +82,7 @@ def _missing(requires: Sequence[str]) -> str | None:
     return next((sentence for need in requires if (sentence := machine.missing(need))), None)
 
 
-def _rung(
+def make_rung(
     id: str,
     circle: int,
     title: str,
@@ -92,9 +92,10 @@ def _rung(
     requires: tuple[str, ...] = (),
     parallel: bool = False,
     gpu: bool = False,
+    batched: bool = False,
     **options: Any,
 ) -> Rung:
-    """Make a rung of circles/<code>.py; `options` are fixed arguments of its matmul."""
+    """Make a rung of circles/<code>.py; `options` are arguments of its matmul, `batched`: 3-D operands."""
     module_name = f"course_lib.circles.{code}"
 
     def load() -> Matmul:
@@ -104,37 +105,38 @@ def _rung(
     def guarded() -> Matmul:
         from course_lib.circles.front_door import through_the_door
 
-        return through_the_door(load, id, dtypes, lambda: _missing(requires), gpu)
+        return through_the_door(load, id, dtypes, lambda: _missing(requires), gpu, batched)
 
     def matmul(A, B):
         return guarded()(A, B)
 
-    matmul.__doc__ = f"Return A @ B by the rung '{id}': A (M, K), B (K, N), both {' or both '.join(dtypes)}."
+    shapes = "A (batch, M, K), B (batch, K, N)" if batched else "A (M, K), B (K, N)"
+    matmul.__doc__ = f"Return A @ B by the rung '{id}': {shapes}, both {' or both '.join(dtypes)}."
     return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel)
 
 
 def _gpu_rung(id: str, circle: int, title: str, bottleneck: str, code: str = "") -> Rung:
     """Make a rung that runs on a CUDA GPU, of circles/<id>.py unless `code` says otherwise."""
     code = code or id.replace("-", "_")
-    return _rung(id, circle, title, bottleneck, code, ("float32",), ("cuda",), gpu=True)
+    return make_rung(id, circle, title, bottleneck, code, ("float32",), ("cuda",), gpu=True)
 
 
 LADDER: tuple[Rung, ...] = (
-    _rung(
+    make_rung(
         "python-ndarray",
         1,
         "Python loops indexing NumPy arrays",
         "a new scalar object per element read",
         "python_ndarray",
     ),
-    _rung(
+    make_rung(
         "python-lists",
         1,
         "Python loops over lists",
         "interpreter: bytecode and boxed floats",
         "python_lists",
     ),
-    _rung(
+    make_rung(
         "compiled-ijk",
         2,
         "Compiled loops, k innermost",
@@ -143,7 +145,7 @@ LADDER: tuple[Rung, ...] = (
         requires=("numba",),
         order="ijk",
     ),
-    _rung(
+    make_rung(
         "compiled-ikj",
         2,
         "Compiled loops, j innermost",
@@ -152,7 +154,7 @@ LADDER: tuple[Rung, ...] = (
         requires=("numba",),
         order="ikj",
     ),
-    _rung(
+    make_rung(
         "strassen",
         3,
         "Strassen with explicit temporaries",
@@ -160,7 +162,7 @@ LADDER: tuple[Rung, ...] = (
         "strassen",
         requires=("numba",),
     ),
-    _rung(
+    make_rung(
         "blocked",
         4,
         "Loops cut into cache blocks",
@@ -168,7 +170,7 @@ LADDER: tuple[Rung, ...] = (
         "blocked",
         requires=("numba",),
     ),
-    _rung(
+    make_rung(
         "unrolled",
         4,
         "Blocks, 4 rows x 8 k unrolled",
@@ -176,7 +178,7 @@ LADDER: tuple[Rung, ...] = (
         "unrolled",
         requires=("numba",),
     ),
-    _rung(
+    make_rung(
         "simd",
         4,
         "Packed panels, vector micro-kernel",
@@ -184,7 +186,7 @@ LADDER: tuple[Rung, ...] = (
         "simd",
         requires=("numba",),
     ),
-    _rung(
+    make_rung(
         "strassen-fused",
         3,
         "Strassen folded into packing and tiles",
@@ -192,7 +194,7 @@ LADDER: tuple[Rung, ...] = (
         "strassen_fused",
         requires=("numba",),
     ),
-    _rung(
+    make_rung(
         "threads",
         5,
         "The same on every core",
@@ -224,14 +226,14 @@ LADDER: tuple[Rung, ...] = (
         "cuda-vectorised", 6, "GPU: loads of 16 bytes", "bank conflicts, and waiting for the next tile"
     ),
     _gpu_rung("cuda-warptiled", 6, "GPU: warp tiles, two buffers", "the FMA units of the GPU"),
-    _rung(
+    make_rung(
         "numpy",
         0,
         "NumPy as installed (its BLAS)",
         "the baseline",
         "numpy_baseline",
     ),
-    _rung(
+    make_rung(
         "openblas",
         0,
         "OpenBLAS told to use this CPU's instructions",

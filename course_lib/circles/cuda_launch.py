@@ -12,9 +12,10 @@ Not yet run on a GPU: everything here that calls the driver.
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,14 @@ class DoesNotFit(RuntimeError):
 def product(start: Start, A: GpuArray, B: GpuArray) -> GpuArray:
     """Return A @ B (M, N), computed by `start`, for A (M, K), B (K, N) of float32: of the kind that A is of.
 
+    Or a batch of them: A (batch, M, K), B (batch, K, N) give C (batch, M, N).
     Raises RungUnavailable where there is no usable GPU, TypeError for operands in different places and
     MemoryError if the GPU has too little memory.
     """
     _check_gpu()
     import torch
 
-    (M, K), N = A.shape, B.shape[1]
+    shape = (*A.shape[:-1], B.shape[-1])
     here, there = is_on_gpu(A), is_on_gpu(B)
     if here != there:
         inside, outside = ("A", "B") if here else ("B", "A")
@@ -58,12 +60,13 @@ def product(start: Start, A: GpuArray, B: GpuArray) -> GpuArray:
         if a.device != b.device:
             raise TypeError(f"A is on {a.device} and B on {b.device}: move one, for example B.to(A.device).")
         with torch.cuda.device(a.device):
-            C = (torch.empty if M and K and N else torch.zeros)((M, N), dtype=a.dtype, device=a.device)
-            if M and K and N:
+            is_empty = 0 in (*A.shape, *B.shape)
+            C = (torch.zeros if is_empty else torch.empty)(shape, dtype=a.dtype, device=a.device)
+            if not is_empty:
                 start(a, b, C)
             return _like(A, C)
     except torch.cuda.OutOfMemoryError as problem:
-        raise MemoryError(_too_little_memory(M, K, N, copies=not here)) from problem
+        raise MemoryError(_too_little_memory(A.shape, B.shape, shape, copies=not here)) from problem
 
 
 def start(
@@ -87,6 +90,28 @@ def start(
         _launch(kernel, grid, block, a, B, c)
 
 
+def start_batched(
+    kernel: Callable,
+    tile: tuple[int, int],
+    block: int | tuple[int, int],
+    A: DeviceArray,
+    B: DeviceArray,
+    C: DeviceArray,
+) -> None:
+    """Start `kernel(A, B, C)` once for a batch C (batch, M, N): the third direction of the grid is the batch.
+
+    A grid has at most 65,535 blocks in its second and third directions; what is beyond takes more launches.
+    """
+    (batch, M, N), (rows, columns) = C.shape, tile
+    band = MOST_BLOCKS_DOWN * rows
+    for first in range(0, batch, MOST_BLOCKS_DOWN):
+        some = slice(first, first + MOST_BLOCKS_DOWN)
+        for top in range(0, M, band):
+            a, c = A[some, top : top + band], C[some, top : top + band]
+            grid = (-(-N // columns), -(-c.shape[1] // rows), c.shape[0])
+            _launch(kernel, grid, block, a, B[some], c)
+
+
 def rows_are_wide(*arrays: DeviceArray) -> bool:
     """Say whether every row of every float32 array begins at a multiple of 16 bytes."""
     return all(
@@ -95,7 +120,7 @@ def rows_are_wide(*arrays: DeviceArray) -> bool:
 
 
 def _launch(
-    kernel: Callable, grid: tuple[int, int], block: int | tuple[int, int], *arrays: DeviceArray
+    kernel: Callable, grid: tuple[int, ...], block: int | tuple[int, int], *arrays: DeviceArray
 ) -> None:
     try:
         cuda_stream.on_torchs_stream(kernel, grid, block)(*arrays)
@@ -171,10 +196,10 @@ def _like(model: GpuArray, C: DeviceArray) -> GpuArray:
     return library.asarray(C) if hasattr(library, "asarray") else cuda.as_cuda_array(C)
 
 
-def _too_little_memory(M: int, K: int, N: int, copies: bool) -> str:
+def _too_little_memory(a: Sequence[int], b: Sequence[int], c: Sequence[int], copies: bool) -> str:
     import torch
 
-    needed = 4 * (M * N + (M * K + K * N if copies else 0))
+    needed = 4 * (math.prod(c) + (math.prod(a) + math.prod(b) if copies else 0))
     free, _ = torch.cuda.mem_get_info()
     what = "A, B and C need" if copies else "C needs"
     return (

@@ -22,25 +22,37 @@ class RungUnavailable(RuntimeError):
     """This computer lacks something the rung needs; the message says what."""
 
 
-def check_operands(A: Any, B: Any, dtypes: Sequence[str] = ("float32", "float64"), gpu: bool = False) -> None:
+def check_operands(
+    A: Any,
+    B: Any,
+    dtypes: Sequence[str] = ("float32", "float64"),
+    gpu: bool = False,
+    batched: bool = False,
+) -> None:
     """Raise one sentence unless A (M, K) and B (K, N) are NumPy arrays of one dtype out of `dtypes`.
 
-    With `gpu` they may also be arrays on the GPU. Raises TypeError for what the operands are (lists, masked
-    arrays, integers, mixed dtypes) and ValueError for their shapes.
+    With `gpu` they may also be arrays on the GPU; `batched`: A (batch, M, K) and B (batch, K, N). Raises
+    TypeError for what the operands are (lists, masked arrays, integers, mixed dtypes) and ValueError for
+    their shapes.
     """
     for name, operand in (("A", A), ("B", B)):
-        _check_type(name, operand, gpu)
-        _check_dimensions(name, operand)
+        _check_type(name, operand, gpu, 3 if batched else 2)
+        _check_dimensions(name, operand, batched)
         _check_dtype(name, operand, dtypes)
     if _dtype_name(A) != _dtype_name(B):
         raise TypeError(
             f"A is {A.dtype} and B is {B.dtype}, but both must have one dtype: "
             f"convert one of them, for example B.astype(np.{A.dtype})."
         )
-    if A.shape[1] != B.shape[0]:
+    if batched and A.shape[0] != B.shape[0]:
         raise ValueError(
-            f"A is {_by(A)} and B is {_by(B)}, but A needs as many columns ({A.shape[1]}) "
-            f"as B has rows ({B.shape[0]}): check the order of the operands, or transpose one."
+            f"A is a batch of {A.shape[0]} matrices and B of {B.shape[0]}, but both need as many: "
+            "repeat a single one with np.broadcast_to, which copies nothing."
+        )
+    if A.shape[-1] != B.shape[-2]:
+        raise ValueError(
+            f"A is {_by(A)} and B is {_by(B)}, but A needs as many columns ({A.shape[-1]}) "
+            f"as B has rows ({B.shape[-2]}): check the order of the operands, or transpose one."
         )
 
 
@@ -58,12 +70,14 @@ def through_the_door(
     dtypes: Sequence[str],
     missing: Callable[[], str | None],
     gpu: bool = False,
+    batched: bool = False,
 ) -> Matmul:
     """Return matmul(A, B) that checks its operands, loads the rung's code on first use and calls it.
 
     `load` imports and returns the rung's own function; `missing` returns the sentence that says what this
     computer lacks for it, or None. The function raises RungUnavailable with that sentence. A rung for a GPU
     also takes arrays that are there, and gets empty ones of them as well: their zeros belong there too.
+    A `batched` one multiplies matrix by matrix, A (batch, M, K) by B (batch, K, N).
     """
 
     @functools.cache  # a refusal is an exception and is not remembered: it is asked again
@@ -74,21 +88,20 @@ def through_the_door(
         return load()
 
     def matmul(A: Array, B: Array) -> Array:
-        check_operands(A, B, dtypes, gpu)
+        check_operands(A, B, dtypes, gpu, batched)
         multiply = rung()
         if 0 in (*A.shape, *B.shape) and not gpu:  # an empty sum is zero, an empty matrix stays empty
-            return np.zeros((A.shape[0], B.shape[1]), A.dtype)
+            return np.zeros((*A.shape[:-1], B.shape[-1]), A.dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN are answers here, not surprises
             return multiply(A, B)
 
-    matmul.__doc__ = (
-        f"Return A @ B by the rung '{name}': A (M, K) and B (K, N), both {' or both '.join(dtypes)}."
-    )
+    shapes = "A (batch, M, K) and B (batch, K, N)" if batched else "A (M, K) and B (K, N)"
+    matmul.__doc__ = f"Return A @ B by the rung '{name}': {shapes}, both {' or both '.join(dtypes)}."
     matmul.__name__ = matmul.__qualname__ = "matmul"
     return matmul
 
 
-def _check_type(name: str, operand: Any, gpu: bool) -> None:
+def _check_type(name: str, operand: Any, gpu: bool, dimensions: int) -> None:
     if isinstance(operand, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, but a matrix product would ignore its mask: "
@@ -98,15 +111,23 @@ def _check_type(name: str, operand: Any, gpu: bool) -> None:
         return
     kind = type(operand)
     what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    wanted, fix = "a 2-D NumPy array", f"pass np.asarray({name}, dtype=float)"
+    wanted, fix = f"a {dimensions}-D NumPy array", f"pass np.asarray({name}, dtype=float)"
     if gpu:
         wanted = f"{wanted} or an array on the GPU"
         fix = f"pass np.asarray({name}, dtype=np.float32), or move a torch tensor with {name}.cuda()"
     raise TypeError(f"{name} is of type {what}, but {wanted} is needed: {fix}.")
 
 
-def _check_dimensions(name: str, operand: Any) -> None:
+def _check_dimensions(name: str, operand: Any, batched: bool) -> None:
     dimensions = len(operand.shape)
+    if batched and dimensions != 3:
+        fix = f"write {name}[None] for a batch of one" if dimensions == 2 else "reshape it"
+        raise ValueError(
+            f"{name} is {dimensions}-D with shape {tuple(operand.shape)}, but a batch of matrices, which is "
+            f"3-D, is needed: {fix}."
+        )
+    if batched:
+        return
     if dimensions == 2:
         return
     fix = {
@@ -140,4 +161,4 @@ def _dtype_name(operand: Any) -> str:
 
 
 def _by(matrix: Any) -> str:
-    return f"{matrix.shape[0]} x {matrix.shape[1]}"
+    return " x ".join(str(size) for size in matrix.shape)

@@ -28,4 +28,6 @@ def operands(A: Array, B: Array) -> tuple[Array, Array]:
 
 def contiguous(X: Array) -> Array:
     """Return X in C order, aligned, writable (the kind that is compiled): itself if it is, else a copy."""
+    if X.flags.carray:  # all three: no more than this is asked of a small matrix
+        return X
     return np.require(X, requirements=("C", "ALIGNED", "WRITEABLE"))

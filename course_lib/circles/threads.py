@@ -86,9 +86,9 @@ def _span(count, parts, part):
 
 
 _own = threading.local()
-_pool = threading.Lock()  # one product at a time: not every threading layer of Numba stands two callers
+pool = threading.Lock()  # one product at a time: not every threading layer of Numba stands two callers
 if hasattr(os, "register_at_fork"):  # a child that is forked during a product has nobody to release it
-    os.register_at_fork(after_in_child=_pool._at_fork_reinit)
+    os.register_at_fork(after_in_child=pool._at_fork_reinit)
 _ROW = -(-WORKING_BYTES // 4096) * 4096  # parts do not share a page, and so no cache line
 
 
@@ -108,6 +108,6 @@ def matmul(A: Array, B: Array) -> Array:
     C = np.empty((M, N), A.dtype)
     bands, groups = grid(M, N, numba.get_num_threads(), ROW_BYTES // A.itemsize)
     flat = A.reshape(-1), B.reshape(-1), C.reshape(-1)
-    with _pool:
+    with pool:
         multiply(*flat, M, K, N, bands, groups, working_memory(bands * groups, A.dtype))
     return C

@@ -164,7 +164,10 @@ def _row(array: types.Array, row_bytes: types.Type) -> Row:
 
 def _check(array: types.Type) -> None:
     is_flat = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
-    if not is_flat or array.dtype not in (types.float32, types.float64):
+    if not (is_flat or isinstance(array, types.CPointer)) or array.dtype not in (
+        types.float32,
+        types.float64,
+    ):
         raise TypingError(
             f"got {array}, but vectors need a flat, contiguous array of float32 or float64: "
             "np.ascontiguousarray(X).reshape(-1) makes one."
@@ -177,8 +180,14 @@ def _size(row: Row) -> int:
 
 def _place(context, builder, signature, arguments):
     """Return the pointer to array[index], for the first two arguments."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.gep(array.data, [arguments[1]])
+    return at(context, builder, signature.args[0], *arguments[:2])
+
+
+def at(context, builder, kind, array, index):
+    """Return the pointer to array[index] for a flat array, or for the pointer to its first element."""
+    is_array = isinstance(kind, types.Array)
+    data = context.make_array(kind)(context, builder, array).data if is_array else array
+    return builder.gep(data, [index])
 
 
 def _as(pointer, builder, kind):

@@ -18,6 +18,7 @@ FLOORS = (
     {"simulators"},
     {"circles", "speech", "fp8", "training", "distributed"},
     {"ladder"},
+    {"batched_ladder"},
     {"grading", "views"},
     {"commands", "__main__"},
 )

@@ -272,10 +272,10 @@ def test_fused_strassen_keeps_large_numbers_whose_squares_overflow():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_that_is_forked_during_a_product_does_not_find_it_locked():
-    with threads._pool:
+    with threads.pool:
         pid = os.fork()
         if not pid:
-            os._exit(0 if threads._pool.acquire(timeout=2) else 1)
+            os._exit(0 if threads.pool.acquire(timeout=2) else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
 

@@ -1,0 +1,169 @@
+"""Every rung for batches: right for any shape and view, and one sentence for what makes no sense."""
+
+import numpy as np
+import pytest
+
+from course_lib import batched_ladder, ladder
+from course_lib.circles import batched_numba, batched_strided
+
+RUNGS = [entry for entry in batched_ladder.BATCHED if not entry.missing()]
+SHAPES = [  # batch, M, K, N
+    (1, 1, 1, 1),
+    (2, 3, 5, 7),
+    (3, 25, 64, 25),
+    (8, 25, 25, 64),
+    (4, 13, 1, 33),
+    (5, 12, 17, 16),
+    (6, 11, 9, 65),
+    (7, 1, 40, 31),
+    (8, 50, 64, 50),
+    (9, 2, 3, 129),
+    (2, 27, 100, 15),
+    (1, 100, 7, 32),
+]
+every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def assert_right(C, A, B):
+    """|C - exact| <= 2 K u |A||B|, twice the bound of a sum of K products (Higham 2002, 3.5)."""
+    exact = A.astype(np.longdouble) @ B.astype(np.longdouble)
+    bound = A.shape[2] * np.finfo(A.dtype).eps * (np.abs(A).astype(float) @ np.abs(B).astype(float))
+    assert C.dtype == A.dtype and C.shape == exact.shape
+    assert (np.abs(C - exact) <= bound).all()
+
+
+def test_the_registry_holds_the_five_and_the_ladder_none_of_them():
+    ids = [entry.id for entry in batched_ladder.BATCHED]
+    assert ids == ["batched-loop", "batched-numba", "batched-strided", "cuda-batched", "torch-bmm"]
+    assert not set(ids) & {entry.id for entry in ladder.LADDER}
+    assert len(RUNGS) >= 4  # all but the GPU's
+    for entry in batched_ladder.BATCHED:
+        assert callable(entry.module().matmul)
+
+
+def test_an_unknown_rung_is_answered_with_the_nearest():
+    with pytest.raises(KeyError, match="did you mean batched-numba"):
+        batched_ladder.rung("batched-numbat")
+
+
+@every_dtype
+@every_rung
+def test_right_for_any_shape_and_nothing_is_written(rung, dtype):
+    for shape in SHAPES:
+        A, B = batched_ladder.operands(*shape, dtype)
+        before = A.copy(), B.copy()
+        assert_right(rung.matmul(A, B), A, B)
+        assert np.array_equal(A, before[0]) and np.array_equal(B, before[1])
+
+
+def views(A):
+    """Yield views that hold the numbers of a batch: laid out otherwise, with other strides, read-only."""
+    yield "transposed", np.ascontiguousarray(A.transpose(0, 2, 1)).transpose(0, 2, 1)
+    yield "heads", np.ascontiguousarray(A.transpose(1, 0, 2)).transpose(1, 0, 2)
+    yield "heads, transposed", np.ascontiguousarray(A.transpose(2, 0, 1)).transpose(1, 2, 0)
+    yield "every second column", np.repeat(A, 2, axis=2)[:, :, ::2]
+    yield "every second row", np.repeat(A, 2, axis=1)[:, ::2]
+    yield "backwards", np.ascontiguousarray(A[::-1, ::-1, ::-1])[::-1, ::-1, ::-1]
+    yield "repeated", np.broadcast_to(A[:1], A.shape)
+    read_only = A.copy()
+    read_only.flags.writeable = False
+    yield "read-only", read_only
+    odd = np.empty(A.nbytes + 1, np.uint8)[1:].view(A.dtype).reshape(A.shape)
+    odd[...] = A
+    yield "unaligned", odd
+
+
+@every_rung
+def test_views_of_any_strides(rung):
+    for shape in ((3, 25, 64, 37), (2, 5, 7, 3), (2, 18, 16, 48)):
+        A, B = batched_ladder.operands(*shape)
+        for (name, a), (_, b) in zip(views(A), views(B), strict=True):
+            for left, right in ((a, B), (A, b), (a, b)):
+                assert_right(rung.matmul(left, right), left, right), name
+
+
+def test_strided_copies_no_view(monkeypatch):
+    A, B = batched_ladder.operands(3, 10, 20, 30)
+    monkeypatch.setattr(batched_strided, "contiguous", lambda X: pytest.fail("an operand was copied"))
+    for (name, a), (_, b) in zip(views(A), views(B), strict=True):
+        if name != "unaligned":
+            batched_strided.matmul(a, b)
+    with pytest.raises(pytest.fail.Exception):  # the guard itself works
+        batched_strided.matmul(dict(views(A))["unaligned"], B)
+
+
+@every_rung
+def test_empty_in_any_size(rung):
+    for shape in ((0, 2, 3, 4), (2, 0, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
+        A, B = batched_ladder.operands(*shape)
+        C = rung.matmul(A, B)
+        assert C.shape == (shape[0], shape[1], shape[3]) and C.dtype == np.float32 and not C.any()
+
+
+@every_rung
+def test_nan_and_inf_reach_their_row_and_column_and_no_other_matrix(rung):
+    A, B = batched_ladder.operands(3, 14, 20, 35)
+    A[1, 13, 19] = np.nan
+    B[2, 0, 34] = np.inf
+    C = rung.matmul(A, B)
+    is_nan = np.zeros(C.shape, bool)
+    is_nan[1, 13] = True
+    assert np.array_equal(np.isnan(C), is_nan)
+    assert np.array_equal(C[2, :, 34], np.sign(A[2, :, 0]) * np.inf)
+    assert np.isfinite(C[0]).all() and np.isfinite(C[2, :, :34]).all()
+
+
+@every_rung
+def test_a_neighbour_in_memory_is_never_read(rung):
+    """What lies behind the operands is NaN: times zero it would still be seen."""
+    A, B = batched_ladder.operands(2, 13, 19, 21)
+    wide_A, wide_B = np.full((4, 14, 20), np.nan, "f4"), np.full((4, 20, 22), np.nan, "f4")
+    wide_A[1:3, :13, :19], wide_B[1:3, :19, :21] = A, B
+    assert_right(rung.matmul(wide_A[1:3, :13, :19], wide_B[1:3, :19, :21]), A, B)
+
+
+def test_a_large_matrix_of_a_batch_goes_to_the_rung_that_packs(monkeypatch):
+    calls = []
+    packed = batched_numba.batched_loop.matmul
+    monkeypatch.setattr(batched_numba, "SMALL_BYTES", 1000)
+    monkeypatch.setattr(batched_numba.batched_loop, "matmul", lambda A, B: calls.append(1) or packed(A, B))
+    for shape, count in (((2, 3, 25, 10), 0), ((2, 3, 25, 11), 1)):
+        A, B = batched_ladder.operands(*shape)
+        assert_right(batched_numba.matmul(A, B), A, B)
+        assert len(calls) == count
+
+
+def test_slivers_cover_all_rows_and_do_few_twice():
+    for M in range(1, 200):
+        high = batched_numba.height(M)
+        assert high in batched_numba.HEIGHTS and high <= M
+        twice = -(-M // high) * high - M
+        assert 4 * twice <= M + 8
+
+
+REFUSED = {
+    "2-D": ((2, 3), (2, 3, 4), "f4", "f4", ValueError, "A is 2-D with shape .* 3-D, is needed"),
+    "4-D": ((1, 2, 2, 3), (2, 3, 4), "f4", "f4", ValueError, "A is 4-D"),
+    "batch": ((2, 3, 4), (3, 4, 5), "f4", "f4", ValueError, "A is a batch of 2 matrices and B of 3"),
+    "inner": ((2, 3, 4), (2, 5, 6), "f4", "f4", ValueError, r"as many columns \(4\) as B has rows \(5\)"),
+    "mixed": ((2, 3, 4), (2, 4, 5), "f4", "f8", TypeError, "both must have one dtype"),
+    "integers": ((2, 3, 4), (2, 4, 5), "i4", "i4", TypeError, "A has dtype int32"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("rung", batched_ladder.BATCHED, ids=lambda rung: rung.id)
+def test_what_makes_no_sense_is_refused_in_one_sentence(rung, case):
+    a, b, of_a, of_b, error, words = REFUSED[case]
+    if case == "mixed" and rung.id == "cuda-batched":
+        words = "B has dtype float64, but this rung multiplies float32"
+    with pytest.raises(error, match=words) as refusal:
+        rung.matmul(np.zeros(a, of_a), np.zeros(b, of_b))
+    assert "\n" not in str(refusal.value) and str(refusal.value).endswith(".")
+
+
+@every_rung
+def test_a_list_is_refused(rung):
+    with pytest.raises(TypeError, match="A is of type list, but a 3-D NumPy array"):
+        rung.matmul([[[1.0]]], np.ones((1, 1, 1)))
