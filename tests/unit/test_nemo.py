@@ -10,7 +10,6 @@ import zipfile
 import pytest
 import torch
 
-pytest.importorskip("course_lib.speech.conformer")
 import nemo_files
 from nemo_files import CONFIG, PIECES, archive, changed, member, saved
 

@@ -93,7 +93,6 @@ def recorded(path, seconds=1.5, rate=22_050):
 
 @pytest.fixture
 def model_path(tmp_path):
-    pytest.importorskip("course_lib.speech.conformer")
     import nemo_files
 
     path = tmp_path / "model.nemo"
