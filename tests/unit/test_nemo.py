@@ -7,10 +7,9 @@ import re
 import tarfile
 import zipfile
 
+import nemo_files
 import pytest
 import torch
-
-import nemo_files
 from nemo_files import CONFIG, PIECES, archive, changed, member, saved
 
 from course_lib.speech import archive as archives
