@@ -1,13 +1,14 @@
 """Many small products, one for each matrix of a batch: no packing, tiles cut to measure, one call.
 
 Adds to `batched-loop`: one call for the whole batch. What packing, spare memory and a call from Python cost a
-large product can afford; a head of attention is 25 x 64 times 64 x 25, 80,000 FMAs, and would take longer to
+large product can afford; a head of attention is 25 x 64 times 64 x 25, 40,000 FMAs, and would take longer to
 prepare than to compute. Three things are different from the `simd` rung:
 
 - B is used where it lies. A panel of it is at most two vectors wide, K rows of 128 bytes: that stays in L1
   without being packed.
-- The height of the tile is chosen for the matrix: 25 rows are three slivers of ten (two rows are computed
-  twice), not five of six with five rows of nothing. Narrow panels make room for high tiles in the registers.
+- The height of the tile is chosen for the matrix: 25 rows are three slivers of ten (the last one ends with
+  the last row, so five rows are computed twice), not five of six: fewer loads of B for as many FMAs. Narrow
+  panels make room for high tiles in the registers.
 - The cores share out the slivers of all matrices, wherever one matrix ends: a batch of three on two cores is
   one and a half each.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, Work, work
-from course_lib.speech.profiling import _grow_heap
+from course_lib.speech.profiling import steady
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -170,24 +169,17 @@ def _forwards(
     encoder: Any, utterances: Iterable[Tensor], device: str, threads: int
 ) -> Iterator[Sequence[Any]]:
     """Yield the profiler's events of each forward; one profile each keeps memory bounded."""
-    # Kineto, torch's tracer, otherwise writes two lines to stderr for every profile.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     import torch
 
     if encoder.training:
         raise ValueError("the encoder is in training mode, but what is measured is inference: call .eval().")
-    _grow_heap()
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with steady(threads):
         for number, features in enumerate(utterances):
             features = features.to(device)
             lengths = torch.tensor([features.size(2)], device=device)
             if number == 0:
                 _profiled(encoder, features, lengths)
             yield _profiled(encoder, features, lengths)
-    finally:
-        torch.set_num_threads(before)
 
 
 def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
@@ -197,7 +189,7 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
     activities = [ProfilerActivity.CPU]
     if features.is_cuda:
         activities.append(ProfilerActivity.CUDA)
-    with torch.no_grad(), profile(activities=activities, record_shapes=True) as recording:
+    with profile(activities=activities, record_shapes=True) as recording:
         encoder(features, lengths)
         if features.is_cuda:
             torch.cuda.synchronize(features.device)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -34,6 +35,16 @@ def profile(function: Callable[..., Any], *inputs: Any, runs: int = 10, threads:
     Runs without gradients on `threads` torch threads, `runs` passes after two that warm up. What is measured
     is the steady state of a service that runs for hours (see `_grow_heap`).
     """
+    with steady(threads):
+        passes = [_one_pass(function, inputs) for _ in range(WARM_UPS + runs)][WARM_UPS:]
+    names = {name for events in passes for name in events}
+    rows = [_median_row(name, [events[name] for events in passes if name in events]) for name in names]
+    return sorted(rows, key=lambda row: -row.self_us)
+
+
+@contextmanager
+def steady(threads: int) -> Iterator[None]:
+    """Have torch profiled as a service runs: a grown heap, so many threads, no gradients, a silent tracer."""
     # Kineto, torch's tracer, otherwise writes two lines to stderr for every profile.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     import torch
@@ -43,12 +54,9 @@ def profile(function: Callable[..., Any], *inputs: Any, runs: int = 10, threads:
     torch.set_num_threads(threads)
     try:
         with torch.no_grad():
-            passes = [_one_pass(function, inputs) for _ in range(WARM_UPS + runs)][WARM_UPS:]
+            yield
     finally:
         torch.set_num_threads(before)
-    names = {name for events in passes for name in events}
-    rows = [_median_row(name, [events[name] for events in passes if name in events]) for name in names]
-    return sorted(rows, key=lambda row: -row.self_us)
 
 
 def _one_pass(function: Callable[..., Any], inputs: tuple[Any, ...]) -> dict[str, Any]:

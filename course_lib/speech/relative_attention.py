@@ -31,7 +31,9 @@ class RelativePositions(nn.Module):
         if 2 * frames - 1 > self.table.size(1):
             self.table = sinusoids(frames, self.d_model)
         if (self.table.dtype, self.table.device) != (like.dtype, like.device):
-            self.table = self.table.to(device=like.device, dtype=like.dtype)
+            frames_kept = self.table.size(1) // 2 + 1
+            table = sinusoids(frames_kept, self.d_model)  # anew: a table that was half is not rounded back
+            self.table = table.to(device=like.device, dtype=like.dtype)
         middle = self.table.size(1) // 2  # the row of position 0
         return self.table[:, middle - frames + 1 : middle + frames]
 

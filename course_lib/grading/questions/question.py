@@ -53,10 +53,8 @@ def number_of(answer: Any) -> float | None:
             return float(answer.replace(",", "") if _THOUSANDS.fullmatch(answer.strip()) else answer)
         except ValueError:
             return None
-    try:
-        return float(answer) if not isinstance(answer, bool) and hasattr(answer, "__float__") else None
-    except TypeError:  # an array of several numbers, or of one in brackets
-        return None
+    is_one = hasattr(answer, "__float__") and not getattr(answer, "ndim", 0)  # no array of one or several
+    return float(answer) if is_one and not isinstance(answer, bool) else None
 
 
 def _plain(name: str) -> str:
