@@ -54,6 +54,7 @@ _HOME = {
     "strides_of": "loop_orders",
     "strides_table": "loop_orders",
     "time_ratios": "strassen_curves",
+    "two_whys": "two_whys_figure",
     "verdict": "guess_line",
     "walk": "loop_orders",
     "warps": "warp_figure",

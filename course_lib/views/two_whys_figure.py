@@ -1,0 +1,109 @@
+"""The talk's two ratios, from what the GPU's peak would allow down to what was measured."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from course_lib import theme
+from course_lib.measure.table import digits
+from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.speech.two_whys import Why
+
+STEPS = ("at the GPU's peak", "in tiles", "in tiles, with launches")
+
+
+def two_whys(whys: Sequence[Why]) -> Picture:
+    """Draw what the model says of each family, step by step, beside the ratios that the talk measured.
+
+    whys: `two_whys.predict`'s. The axis is logarithmic: CPU time over GPU time.
+    """
+    if not whys:
+        raise ValueError("There is nothing to draw: give what two_whys.predict returns.")
+    title = _finding(whys)
+    with theme.figure(8.2, 1.6 + 1.5 * len(whys)) as fig:
+        axes = fig.subplots()
+        axes.set_xscale("log")
+        for place, why in enumerate(whys):
+            _draw(axes, why, 4 * place)
+        names = [step for _ in whys for step in STEPS]
+        rows = [4 * place + step for place in range(len(whys)) for step in range(3)]
+        axes.set_yticks(rows, names)
+        axes.set_ylim(max(rows) + 0.7, -1.2)
+        axes.set_xlim(min(min(w.predicted.ratio, w.talk.ratio) for w in whys) / 1.6, 2 * _highest(whys))
+        axes.set_xticks([5, 10, 20, 50, 100], ["5x", "10x", "20x", "50x", "100x"])
+        axes.minorticks_off()
+        axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")
+        fig.legend(loc="outside lower center", ncols=2)
+        axes.set_title(textwrap.fill(title, 62))
+        return Picture.of(fig, _alt(title, whys))
+
+
+def _draw(axes: Axes, why: Why, top: int) -> None:
+    said = (why.at_peak, why.predicted.device_ratio, why.predicted.ratio)
+    measured = (None, why.talk.device_ratio, why.talk.ratio)
+    axes.annotate(
+        f"{why.name}: {why.calls:,} calls on the GPU",
+        (0, top - 0.6),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        weight="bold",
+        va="center",
+        color=INK,
+    )
+    axes.plot(said, range(top, top + 3), color=PINK, linewidth=1, linestyle=":", zorder=2)
+    for row, (model, talk) in enumerate(zip(said, measured, strict=True), start=top):
+        first = row == 1
+        axes.plot(
+            [model], [row], "o", color=PINK, markersize=10, zorder=3, label="the model" if first else None
+        )
+        values = [model]
+        if talk is not None:
+            axes.plot([model, talk], [row, row], color=GREY, linewidth=1.2, zorder=1)
+            label = "the talk measured" if first else None
+            axes.plot([talk], [row], "s", color=VIOLET, markersize=9, zorder=3, label=label)
+            values.append(talk)
+        for value, colour in zip(values, (PINK, VIOLET), strict=False):
+            _write(axes, value, row, colour, right=value == max(values))
+
+
+def _write(axes: Axes, value: float, row: int, colour: str, right: bool) -> None:
+    axes.annotate(
+        f"{digits(value)}x",
+        (value, row),
+        xytext=(9 if right else -9, 0),
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="center",
+        fontsize=10,
+        color=colour,
+        weight="bold",
+    )
+
+
+def _highest(whys: Sequence[Why]) -> float:
+    return max(why.at_peak for why in whys)
+
+
+def _finding(whys: Sequence[Why]) -> str:
+    said = " and ".join(f"{digits(why.predicted.ratio)}x" for why in whys)
+    measured = " and ".join(f"{digits(why.talk.ratio)}x" for why in whys)
+    return f"The model says {said}, the talk {measured}"
+
+
+def _alt(title: str, whys: Sequence[Why]) -> str:
+    parts = []
+    for why in whys:
+        model, talk = why.predicted, why.talk
+        parts.append(
+            f"{why.name}: {digits(why.at_peak)}x at the GPU's peak, "
+            f"{digits(model.device_ratio)}x in tiles (the talk: {digits(talk.device_ratio)}x), "
+            f"{digits(model.ratio)}x with launches (the talk: {digits(talk.ratio)}x)"
+        )
+    return f"{title}. CPU time over GPU time. " + "; ".join(parts) + "."

@@ -1,0 +1,117 @@
+"""The model of the talk's two ratios: its work is the encoder's, its constants are not what it predicts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from course_lib import views
+from course_lib.measure.gpu_published import PUBLISHED
+from course_lib.speech import two_whys
+from course_lib.speech.encoder_profile import LENGTH_CLASSES, mel_features, profile_encoder, utterances
+from course_lib.speech.profiling import talk_profile
+from course_lib.speech.two_whys import CannotBe, Times
+
+TALK = talk_profile()
+GPU = PUBLISHED["RTX A6000"]  # of the talk's generation, with 128 FMAs a cycle in each SM
+LENGTHS = [features.size(2) for features in utterances(64)]
+CONVOLUTIONS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward"}
+
+
+@pytest.mark.parametrize("frames", [301, 97])
+def test_the_products_are_the_encoders(frames: int) -> None:
+    pytest.importorskip("torch")
+    from course_lib.speech.conformer import ConformerEncoder
+
+    encoder = ConformerEncoder(n_layers=1).eval()
+    rows = {row.name: row for row in profile_encoder(encoder, [mel_features(frames, seed=1)])}
+    for family, names in {"addmm": {"aten::addmm"}, "mm": {"aten::mm"}, "convolution": CONVOLUTIONS}.items():
+        mine = [one for one in two_whys.products(frames, layers=1) if one.family == family]
+        theirs = [rows[name] for name in names if name in rows]
+        assert sum(one.calls for one in mine) == sum(row.calls for row in theirs)
+        assert sum(one.flops for one in mine) == sum(row.flops for row in theirs)
+
+
+def test_a_batch_has_more_rows_but_the_same_positions() -> None:
+    for one, three in zip(two_whys.products(301), two_whys.products(301, batch=3), strict=True):
+        assert one.calls == three.calls
+        assert three.flops == (one.flops if one.family == "mm" else 3 * one.flops)
+
+
+def test_slow_convolutions_are_those_that_torch_calls_slow() -> None:
+    slow = [one.calls for length in LENGTHS for one in two_whys.products(length) if one.slow]
+    assert sum(slow) == 244
+
+
+def test_both_ratios_are_predicted_within_30_percent() -> None:
+    addmm, convolution = two_whys.predict(TALK, LENGTHS, GPU)
+    assert (addmm.calls, convolution.calls) == (9280, 2432)
+    assert round(addmm.talk.ratio, 2) == 7.90 and round(convolution.talk.ratio, 2) == 11.46
+    assert abs(addmm.miss) < 0.30 and abs(convolution.miss) < 0.30
+    assert addmm.at_peak > addmm.predicted.device_ratio > addmm.predicted.ratio
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_lengths_hardly_matter(end: int) -> None:
+    """The talk does not say how long its utterances were; the calls leave room within three classes."""
+    lengths = [one[end] for one in LENGTH_CLASSES for _ in range(one[2])]
+    assert all(abs(why.miss) < 1 / 3 for why in two_whys.predict(TALK, lengths, GPU))
+
+
+def test_what_is_predicted_is_not_looked_at() -> None:
+    hidden = {"aten::addmm", "aten::mkldnn_convolution", "aten::cudnn_convolution"}
+
+    def doubled(rows):
+        return tuple(
+            dataclasses.replace(row, self_us=2 * row.self_us, device_us=2 * (row.device_us or 0))
+            if row.name in hidden
+            else row
+            for row in rows
+        )
+
+    other = dataclasses.replace(TALK, cpu=doubled(TALK.cpu), gpu=doubled(TALK.gpu))
+    before, after = (two_whys.predict(talk, LENGTHS, GPU) for talk in (TALK, other))
+    assert [why.predicted for why in before] == [why.predicted for why in after]
+    assert after[0].talk.cpu_s == 2 * before[0].talk.cpu_s
+
+
+def test_a_sample_of_the_lengths_says_the_same_for_64_forwards() -> None:
+    whole, doubled = (two_whys.predict(TALK, LENGTHS * times, GPU) for times in (1, 2))
+    for one, other in zip(whole, doubled, strict=True):
+        assert one.calls == other.calls
+        assert dataclasses.astuple(one.predicted) == pytest.approx(dataclasses.astuple(other.predicted))
+
+
+def test_a_gpu_that_cannot_have_been_it() -> None:
+    with pytest.raises(CannotBe, match=r"SM of the A100 11\.6 us at its peak, but .* took 10\.9 us"):
+        two_whys.predict(TALK, LENGTHS, PUBLISHED["A100"])
+
+
+def test_batches_fill_the_gpu() -> None:
+    known = two_whys.constants(TALK, LENGTHS, GPU)
+    for family in ("addmm", "convolution"):
+        shares = [two_whys.share_of_peak(family, 293, batch, known) for batch in (1, 4, 16, 64)]
+        assert shares == sorted(shares)
+        assert shares[-1] < known.sm_flops_per_s * known.sms / known.peak_flops  # what cuBLAS reaches
+    with pytest.raises(ValueError, match="family is 'bmm'"):
+        two_whys.share_of_peak("bmm", 293, 1, known)
+
+
+@pytest.mark.parametrize("bad", [0, -3, 2.5, True, "300"])
+def test_no_work_for_what_is_no_length(bad: object) -> None:
+    with pytest.raises(ValueError, match=r"mel_frames is .* whole number from 1 on"):
+        two_whys.products(bad)
+
+
+def test_the_figure_says_both() -> None:
+    picture = views.two_whys(two_whys.predict(TALK, LENGTHS, GPU))
+    assert "the talk 7.90x and 11.5x" in picture.alt
+    assert "addmm: 75.2x at the GPU's peak" in picture.alt
+    with pytest.raises(ValueError, match="nothing to draw"):
+        views.two_whys([])
+
+
+def test_ratios_of_times() -> None:
+    times = Times(cpu_s=12.0, host_s=1.0, device_s=3.0)
+    assert (times.ratio, times.device_ratio) == (3.0, 4.0)
