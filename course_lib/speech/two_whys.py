@@ -41,6 +41,9 @@ class Product:
     K: int
     N: int
     groups: int = 1
+    inputs: int = (
+        0  # numbers that a convolution reads: its columns (K, N) repeat them. 0: all K N of each group
+    )
     slow: bool = False  # on the CPU torch counts it as _slow_conv2d_forward
 
     @property
@@ -50,8 +53,9 @@ class Product:
 
     @property
     def bytes(self) -> float:
-        """Bytes of all calls: the operands read and the result written once."""
-        return 4.0 * self.calls * self.groups * (self.M * self.K + self.K * self.N + self.M * self.N)
+        """Bytes of all calls: what is given read and the result written once, without columns or a bias."""
+        inputs = self.inputs or self.groups * self.K * self.N
+        return 4.0 * self.calls * (self.groups * self.M * (self.K + self.N) + inputs)
 
     def tiles(self, tile: tuple[int, int] = TILE) -> int:
         """Return the tiles of one call."""
@@ -83,7 +87,7 @@ def products(mel_frames: int, batch: int = 1, layers: int = LAYERS) -> list[Prod
         Product("mm", "positions", layers, 2 * T - 1, D, D),
         Product("convolution", "pointwise, 512 to 1024", layers, 2 * D, D, rows, slow=slow),
         Product("convolution", "pointwise, 512 to 512", layers, D, D, rows, slow=slow),
-        Product("convolution", "depthwise", layers, 1, TAPS, rows, groups=D),
+        Product("convolution", "depthwise", layers, 1, TAPS, rows, groups=D, inputs=D * rows),
         Product(
             "convolution",
             "3 x 3, first",
@@ -91,9 +95,18 @@ def products(mel_frames: int, batch: int = 1, layers: int = LAYERS) -> list[Prod
             CHANNELS,
             9,
             batch * half * BANDS // 2,
+            inputs=batch * mel_frames * BANDS,
             slow=batch == 1 and mel_frames <= SLOW_FRAMES,
         ),
-        Product("convolution", "3 x 3, second", 1, CHANNELS, 9 * CHANNELS, rows * bands),
+        Product(
+            "convolution",
+            "3 x 3, second",
+            1,
+            CHANNELS,
+            9 * CHANNELS,
+            rows * bands,
+            inputs=batch * half * CHANNELS * BANDS // 2,
+        ),
     ]
 
 

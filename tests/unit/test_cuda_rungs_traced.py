@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import cuda
 
 from course_lib import ladder
 from course_lib.circles.cuda_tuning import Tile
 from course_lib.simulators.gpu import trace
+from tests.gpu_kernels.elsewhere import remember
 
 SQUARE = Tile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
 ONE_KERNEL = {"cuda-naive": "naive", "cuda-coalesced": "coalesced", "cuda-tiled": "tiled"}
@@ -229,3 +231,32 @@ def test_no_lane_beyond_the_edge_reads_or_writes():
         of_threads = 4 * 4 if one.rung in ("cuda-naive", "cuda-coalesced") else None
         loads = {"A": of_threads or 4, "B": of_threads or 16}
         assert taken == {("A", "load"): loads["A"], ("B", "load"): loads["B"], ("C", "store"): 4}
+
+
+def test_what_a_function_from_another_file_costs_stands_where_it_is_called():
+    """`element` and `put` are in cuda_edges: their lines mean nothing in the listing of this kernel."""
+    from course_lib.circles import cuda_tiled
+
+    A, B = np.ones((40, 40), np.float32), np.ones((40, 40), np.float32)
+    traced = trace(cuda_tiled.tiled, (2, 2), (32, 32), A, B, np.empty_like(A), progress=False)
+    for array, kind, code in (
+        ("A", "load", "element(A"),
+        ("B", "load", "element(B"),
+        ("C", "store", "put(C"),
+    ):
+        lines = {row.line for row in traced.global_accesses if (row.array, row.kind) == (array, kind)}
+        assert [code in traced.source[line] for line in lines] == [True]
+    assert all(row.line in traced.source for row in traced.divergence)
+
+
+@cuda.jit
+def asks_twice(out):
+    out[0] = remember(7, True)
+    out[1] = remember(0, False)
+
+
+def test_one_shared_array_for_all_calls_of_a_function_from_another_file():
+    out = np.zeros(2, np.int64)
+    traced = trace(asks_twice, 1, 1, out, progress=False)
+    assert out.tolist() == [7, 7]
+    assert not traced.hazards

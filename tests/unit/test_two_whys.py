@@ -31,6 +31,8 @@ def test_the_products_are_the_encoders(frames: int) -> None:
         theirs = [rows[name] for name in names if name in rows]
         assert sum(one.calls for one in mine) == sum(row.calls for row in theirs)
         assert sum(one.flops for one in mine) == sum(row.flops for row in theirs)
+        moved = sum(row.bytes for row in theirs)  # with the biases
+        assert sum(one.bytes for one in mine) == pytest.approx(moved, rel=0.02)
 
 
 def test_a_batch_has_more_rows_but_the_same_positions() -> None:

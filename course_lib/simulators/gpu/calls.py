@@ -102,7 +102,7 @@ class Calls(Expressions):
             )
         dtype = dtype_of(self.static(given["dtype"]))
         element = f"L.dtype_of({self.expression(given['dtype'])})" if dtype is None else self.constant(dtype)
-        place = self.constant((self.name, node.lineno, node.col_offset))
+        place = self.constant((self.source.function, node.lineno, node.col_offset))  # one for all calls
         method = "shared_array" if path == "shared.array" else "local_array"
         shape = f"L.shape_of({self.expression(given['shape'])})"
         return f"L.{method}({place}, {name!r}, {shape}, {element})"
@@ -118,14 +118,15 @@ class Calls(Expressions):
             self.constant(numbers.scalar(source.defaults[name])) if value is NOTHING else value
             for name, value in zip(source.parameters, values, strict=True)
         ]
-        name = self.program.add(source, node)
+        elsewhere = self.called_at is not None or source.file != self.program.source.file
+        name = self.program.add(source, node, line=self.line_of(node) if elsewhere else None)
         given = dict(zip(source.parameters, node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords}
         for place, parameter in enumerate(source.parameters):
             if parameter in given and (roots := self.roots.of(given[parameter])):
                 self.uses.handed_on.append((name, place, roots))
         call = f"{name}({', '.join(['m', *texts])})"
-        return f"L.back({self.source.file!r}, {node.lineno}, {call})"
+        return call if elsewhere else f"L.back({self.source.file!r}, {node.lineno}, {call})"
 
 
 def _example(part: ast.expr) -> str:

@@ -78,8 +78,11 @@ class _Op:
 class Expressions:
     """Writes the expressions of one function."""
 
-    def __init__(self, program: Any, source: Source, name: str, is_kernel: bool) -> None:
+    def __init__(
+        self, program: Any, source: Source, name: str, is_kernel: bool, called_at: int | None = None
+    ) -> None:
         self.program, self.source, self.name, self.is_kernel = program, source, name, is_kernel
+        self.called_at = called_at  # the kernel's line, for a function that stands in another file
         self.regions = Regions(source.node)
         self.locals = set(self.regions.names)
         self.lines: list[str] = []
@@ -91,6 +94,10 @@ class Expressions:
         self.uses = Uses(source.parameters)
         self.roots = Roots(source.node, self.makes_no_array)
 
+    def line_of(self, node: ast.AST) -> int:
+        """Return the line of the kernel's file that this belongs to: what it costs is shown there."""
+        return node.lineno if self.called_at is None else self.called_at
+
     def makes_no_array(self, function: ast.expr) -> bool:
         """Whether a call gives something else than one of the parameters."""
         return not is_device_function(self.static(function))
@@ -99,7 +106,7 @@ class Expressions:
         """Note an access to an array; return the name of its place."""
         self.uses.direct |= {(root, kind) for root in self.roots.of(array)}
         loops = tuple(self.loops) if self.is_kernel else ()  # of a function's, who knows which call it was
-        return self.program.site(node.lineno, kind, loops)
+        return self.program.site(self.line_of(node), kind, loops)
 
     # -- writing -------------------------------------------------------------------------------------------
 
@@ -151,7 +158,7 @@ class Expressions:
         return self.program.bind("k", lambda machine: value)
 
     def branch(self, node: ast.AST) -> str:
-        line = node.lineno
+        line = self.line_of(node)
         return self.program.bind("branch", lambda machine: Branch(line))
 
     def operator(self, op: ast.operator | ast.cmpop) -> str:

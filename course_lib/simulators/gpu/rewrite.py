@@ -28,7 +28,7 @@ class Program:
         self.source = Source(kernel)
         self.makers: dict[str, Callable[[Machine], Any]] = {}
         self.functions: list[str] = []
-        self._made: dict[Callable, str] = {}
+        self._made: dict[tuple[Callable, int | None], str] = {}
         self._open: list[Callable] = []
         self.site_count = 0
         self._uses: dict[str, Uses] = {}
@@ -58,16 +58,20 @@ class Program:
 
         return self.bind("site", make)
 
-    def add(self, source: Source, node: ast.AST, is_kernel: bool = False) -> str:
-        """Rewrite a function, unless it has been already; return its name in the text."""
-        key = source.function  # not its code, which functions made by one factory share
-        if key in self._open:
+    def add(self, source: Source, node: ast.AST, is_kernel: bool = False, line: int | None = None) -> str:
+        """Rewrite a function, unless it has been already; return its name in the text.
+
+        line: where the kernel calls a function that stands elsewhere; None for one that stands with it.
+        """
+        function = source.function  # not its code, which functions made by one factory share
+        if function in self._open:
             source.refuse(node, f"{source.name} calls itself; a kernel cannot be recursive.")
+        key = function, line
         if key not in self._made:
-            self._open.append(key)
+            self._open.append(function)
             name = f"_f{len(self._made)}_{source.name}"
             self._made[key] = name
-            writer = Writer(self, source, name, is_kernel)
+            writer = Writer(self, source, name, is_kernel, line)
             self._uses[name] = writer.uses
             self.functions.append(writer.text())
             self._open.pop()

@@ -35,7 +35,7 @@ class Writer(Calls):
         for name in sorted(self.locals - set(self.source.parameters)):
             self.put(f"v_{name} = UNDEFINED")
         self.put("_result = UNDEFINED")
-        if not self.is_kernel:
+        if not self.is_kernel and self.called_at is None:
             self.put(f"L.file = {self.source.file!r}")
         self.block(self.source.node.body)
         self.put("return None if _result is UNDEFINED else _result")
@@ -67,9 +67,10 @@ class Writer(Calls):
             self.refuse(node, f"{what} is not supported in a traced kernel.")
         if isinstance(node, ast.Pass) or _is_text(node):
             return
-        line = node.lineno
-        row = self.program.bind("line", lambda machine: machine.tally.line(line))
-        self.put(f"L.line = {line}; {row}.warps += m.warps; {row}.threads += m.count")
+        if self.called_at is None:
+            line = node.lineno
+            row = self.program.bind("line", lambda machine: machine.tally.line(line))
+            self.put(f"L.line = {line}; {row}.warps += m.warps; {row}.threads += m.count")
         method(node)
 
     def do_Pass(self, node: ast.Pass) -> None:
