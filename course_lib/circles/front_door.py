@@ -39,7 +39,7 @@ def check_operands(
         _check_type(name, operand, gpu, 3 if batched else 2)
         _check_dimensions(name, operand, batched)
         _check_dtype(name, operand, dtypes)
-    if _dtype_name(A) != _dtype_name(B):
+    if _name(A.dtype) != _name(B.dtype):
         raise TypeError(
             f"A is {A.dtype} and B is {B.dtype}, but both must have one dtype: "
             f"convert one of them, for example B.astype(np.{A.dtype})."
@@ -141,7 +141,7 @@ def _check_dimensions(name: str, operand: Any, batched: bool) -> None:
 
 def _check_dtype(name: str, operand: Any, dtypes: Sequence[str]) -> None:
     wanted = " or ".join(dtypes)
-    if _dtype_name(operand) not in dtypes:
+    if _name(operand.dtype) not in dtypes:
         is_torch = type(operand).__module__.startswith("torch")
         fix = f"to(torch.{dtypes[-1]})" if is_torch else f"astype(np.{dtypes[-1]})"
         raise TypeError(
@@ -155,9 +155,10 @@ def _check_dtype(name: str, operand: Any, dtypes: Sequence[str]) -> None:
         )
 
 
-def _dtype_name(operand: Any) -> str:
+@functools.lru_cache(maxsize=64)  # NumPy makes a dtype's name anew each time: more work than a small product
+def _name(dtype: Any) -> str:
     """Return "float32" for NumPy's dtype of that name and for torch's."""
-    return getattr(operand.dtype, "name", str(operand.dtype).removeprefix("torch."))
+    return dtype.name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
 
 
 def _by(matrix: Any) -> str:
