@@ -88,11 +88,12 @@ narrow_sliver = _sliver_kernel(VECTOR_BYTES)
 @compiled(cache=False)
 def height(M):
     """Return how high the slivers of M rows are: one of HEIGHTS, at most M, with little done twice."""
-    best, least = 1, 3 * M
+    best, least = 1, 10 * M
     for high in HEIGHTS:
         slivers = -(-M // high)
-        if high <= M and slivers * (high + 2) < least:  # loads of B and the call: about two rows' work
-            best, least = high, slivers * (high + 2)
+        cost = slivers * (2 * max(high, 4) + 1)  # in halves of a row: loads of B and the call take about one
+        if high <= M and cost < least:  # below 4 rows FMAs wait for each other
+            best, least = high, cost
     return best
 
 
