@@ -34,6 +34,7 @@ _HOME = {
     "gpu_ladder": "gpu_ladder_figure",
     "gpu_sizes": "gpu_ladder_figure",
     "gpu_steps": "kernel_steps",
+    "icicle": "icicle_figure",
     "in_flight": "warp_figure",
     "innermost_loop": "interpreter",
     "interleaving": "interleaving_steps",
