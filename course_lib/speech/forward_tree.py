@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from course_lib.speech.encoder_profile import recorded_forwards
-from course_lib.speech.operator_work import HANDS_ON
+from course_lib.speech.operator_work import HANDING_ON, HANDS_ON
 from course_lib.speech.part_labels import label_of, labelled, part_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 ROOT = "encoder"
-HANDING_ON = "handing on"  # what the operators of HANDS_ON are summed up as
 NUMBERED = re.compile(r"(.+)\.\d+")
 FRAMES_A_SECOND = 100
 

@@ -14,7 +14,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.speech.forward_tree import HANDING_ON, NUMBERED, ForwardTree, Span
+from course_lib.speech.forward_tree import NUMBERED, ForwardTree, Span
+from course_lib.speech.operator_work import HANDING_ON
 from course_lib.theme import GREY, INK, PAPER
 from course_lib.views.operator_names import kind, short
 from course_lib.views.paper import DEEP_PINK, LINE, QUIET, VIOLET_TINT, card, escape, note
@@ -131,8 +132,8 @@ def _packed(span: Span) -> list[Any]:
 
 def _explained(tree: ForwardTree) -> str:
     return (
-        f"{tree.what}, under torch.profiler. What is hatched in grey is the time of a part outside of what is "
-        "below it: Python, and the profiler's own labels, a few microseconds a call."
+        f"{tree.what}, under torch.profiler. Hatched in grey is the time of a part outside of what is below "
+        "it: Python, and the profiler's own labels, a few microseconds a call."
     )
 
 

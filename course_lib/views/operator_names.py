@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from course_lib.speech.operator_work import CONVOLUTIONS
+from course_lib.speech.operator_work import CONVOLUTIONS, HANDING_ON, HANDS_ON
 
 #: What carries out a convolution on some device: one family, whichever implementation torch chooses.
 CONVOLUTION = "convolution"
 PRODUCTS = frozenset({"aten::addmm", "aten::mm", "aten::bmm", "aten::baddbmm"})
 _FAMILIES = {
+    **dict.fromkeys(HANDS_ON, HANDING_ON),
     **dict.fromkeys(CONVOLUTIONS, CONVOLUTION),
     "aten::native_layer_norm": "layer norm",
     "aten::native_batch_norm": "batch norm",
