@@ -10,12 +10,14 @@ from course_lib import theme
 from course_lib.measure.table import digits
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
 
 PIXELS_A_POINT = 100 / 72
+SIZE = 10  # of a name
 EDGE = 1.75  # pixels that are kept free around a marker
 
 
@@ -160,50 +162,63 @@ def name(
 
     A name goes up to `reach` points away from its marker, with a line that leads there. `taken` gets its box.
     """
+    import numpy as np
+    from matplotlib.transforms import Bbox
+
     own_x, own_y = axes.transData.transform((point.intensity, point.gflops))
     markers = [axes.transData.transform((p.intensity, p.gflops)) for p in points if p is not point]
     obstacles = [*taken, *(_around(axes, other) for other in points if other is not point)]
     nearest = min(markers, key=lambda at: math.dist(at, (own_x, own_y)), default=(own_x, own_y + 1))
     up = 1 if nearest[1] < own_y else -1  # away from the neighbour
     radius = point.marker / 2
+    words = said or point.name
+    width, height = _size(axes, words)
+    corners = np.array([obstacle.extents for obstacle in obstacles]).reshape(-1, 4)
     tries = list(_offsets(up, radius, reach))
     for may_cross in (False, True):  # the line to a name had better cross nothing
         for dx, dy, side in tries:
             is_far = math.hypot(dx, dy) > radius + 13
             if may_cross and not is_far:
                 continue
-            written = axes.annotate(
-                said or point.name,
-                (point.intensity, point.gflops),
-                xytext=(dx, dy),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=10,
-                arrowprops={"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7} if is_far else None,
-                zorder=5,
-            )
-            extent = _of_text(written)
-            end = own_x + dx * PIXELS_A_POINT, own_y + dy * PIXELS_A_POINT
-            line = _boxes_along((own_x, own_y), end, 2) if is_far else []
-            is_free = not _covers([extent], obstacles) and outside(extent, axes.bbox) < 1
-            if is_free and (may_cross or not _covers(line, obstacles)):
+            x, y = own_x + dx * PIXELS_A_POINT, own_y + dy * PIXELS_A_POINT
+            left = x - {"left": 0, "center": width / 2, "right": width}[side]
+            extent = Bbox.from_bounds(left, y - height / 2, width, height)
+            line = _boxes_along((own_x, own_y), (x, y), 2) if is_far else []
+            if outside(extent, axes.bbox) >= 1 or _covers([extent], corners):
+                continue
+            if may_cross or not _covers(line, corners):
+                axes.annotate(
+                    words,
+                    (point.intensity, point.gflops),
+                    xytext=(dx, dy),
+                    textcoords="offset points",
+                    ha=side,
+                    va="center",
+                    fontsize=SIZE,
+                    arrowprops={"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7} if is_far else None,
+                    zorder=5,
+                )
                 taken += [extent, *line]
                 return True
-            written.remove()
     return False
 
 
-def _covers(boxes: Sequence[Bbox], others: Sequence[Bbox]) -> bool:
-    return any(overlap(box, other) for box in boxes for other in others)
+def _size(axes: Axes, words: str) -> tuple[float, float]:
+    """Return width and height of a name in pixels."""
+    written = axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", fontsize=SIZE)
+    extent = written.get_window_extent()
+    written.remove()
+    return extent.width, extent.height
 
 
-def _of_text(written: Annotation) -> Bbox:
-    """Return the box of the words alone; an annotation's own would hold the line that leads to its point."""
-    from matplotlib.text import Text
+def _covers(boxes: Sequence[Bbox], corners: np.ndarray) -> bool:
+    """Whether a box overlaps one of those whose corners are x0, y0, x1, y1 (N, 4)."""
+    import numpy as np
 
-    written.get_window_extent()  # puts it where it belongs
-    return Text.get_window_extent(written)
+    for x0, y0, x1, y1 in (box.extents for box in boxes):
+        if np.any((corners[:, 0] < x1) & (corners[:, 2] > x0) & (corners[:, 1] < y1) & (corners[:, 3] > y0)):
+            return True
+    return False
 
 
 def overlap(one: Bbox, other: Bbox) -> float:
