@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, Work, work
+from course_lib.speech.part_labels import labelled, part_of
 from course_lib.speech.profiling import steady
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Frames of 10 ms, shortest and longest, and how many of 64: the mix that gives the talk's calls. The classes'
 # inner bounds follow from which convolutions torch 2.13 sends to mkldnn; the outer ones are a choice.
 LENGTH_CLASSES = ((100, 160, 6), (161, 256, 22), (257, 480, 36))
-PART = "part: "
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,8 @@ def profile_encoder(
     bookkeeping is in the times, so use them as shares; calls, flops and bytes are exact.
     """
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 7)
-    for events in _forwards(encoder, utterances, device, threads):
+    for events in recorded_forwards(encoder, utterances, device, threads):
         for event in events:
-            if event.name.startswith(PART):
-                continue
             needs = _work_of(event)
             measured = (
                 event.count,
@@ -110,11 +107,11 @@ def calls_in_parts(
     A call belongs to the innermost part that was running; all layers are added up in "layers.*".
     """
     counted: Counter[tuple[str, str]] = Counter()
-    with _parts_labelled(encoder):
-        for events in _forwards(encoder, utterances, device, threads):
+    with labelled(_parts(encoder)):
+        for events in recorded_forwards(encoder, utterances, device, threads):
             for event in events:
                 if event.name.startswith("aten::"):
-                    counted[_part_of(event), event.name] += 1
+                    counted[part_of(event) or _HERE, event.name] += 1
     return counted
 
 
@@ -165,10 +162,13 @@ def calls_by_part(n_layers: int = 18, forwards: int = 1) -> Counter[tuple[str, s
     return calls
 
 
-def _forwards(
-    encoder: Any, utterances: Iterable[Tensor], device: str, threads: int
+def recorded_forwards(
+    encoder: Any, utterances: Iterable[Tensor], device: str = "cpu", threads: int = 2
 ) -> Iterator[Sequence[Any]]:
-    """Yield the profiler's events of each forward; one profile each keeps memory bounded."""
+    """Yield the profiler's events of a forward of each utterance (1, 80, T); the first is run once before.
+
+    One profile each keeps memory bounded. Raises ValueError for an encoder in training mode.
+    """
     import torch
 
     if encoder.training:
@@ -207,39 +207,11 @@ def _work_of(event: Any) -> Work:
     return work(name, Arguments(event.input_shapes, event.input_dtypes, event.concrete_inputs))
 
 
-def _part_of(event: Any) -> str:
-    while event is not None:
-        if event.name.startswith(PART):
-            return event.name.removeprefix(PART)
-        event = event.cpu_parent
-    return _HERE
-
-
-@contextmanager
-def _parts_labelled(encoder: ConformerEncoder) -> Iterator[None]:
-    """Have the profiler see where each part of the encoder begins and ends."""
-    from torch.profiler import record_function
-
-    running, hooks = [], []
-
-    def label(module: Any, name: str) -> None:
-        def begin(*_: Any) -> None:
-            running.append(record_function(PART + name))
-            running[-1].__enter__()
-
-        def end(*_: Any) -> None:
-            running.pop().__exit__(None, None, None)
-
-        hooks.extend((module.register_forward_pre_hook(begin), module.register_forward_hook(end)))
-
-    label(encoder.pre_encode, "pre_encode")
-    label(encoder.pos_enc, "pos_enc")
+def _parts(encoder: ConformerEncoder) -> Iterator[tuple[str, Any]]:
+    """Yield the parts that calls are put in, all layers under one name."""
+    yield "pre_encode", encoder.pre_encode
+    yield "pos_enc", encoder.pos_enc
     for layer in encoder.layers:
-        label(layer, "layers.*")
+        yield "layers.*", layer
         for name, part in layer.named_children():
-            label(part, f"layers.*.{name}")
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+            yield f"layers.*.{name}", part

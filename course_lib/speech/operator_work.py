@@ -51,6 +51,18 @@ PER_ELEMENT = {  # operations for one element of the result
     "aten::masked_fill_": 0,
 }
 
+_HANDS_ON = """
+    _batch_norm_impl_index _convolution _reshape_alias _to_copy _unsafe_view alias as_strided as_strided_
+    batch_norm chunk clone constant_pad_nd contiguous conv1d conv2d convolution detach empty empty_like
+    empty_strided expand expand_as flatten layer_norm lift_fresh linear masked_fill matmul narrow new_empty
+    new_zeros numpy_T pad permute relu reshape resize_ resolve_conj resolve_neg select slice softmax split
+    squeeze squeeze_ t thnn_conv2d to transpose transpose_ unsafe_split unsqueeze unsqueeze_ view view_as
+    zero_ zeros zeros_like
+"""
+#: What only checks, chooses who does the work, hands on, makes room for a result or gives a view of a tensor.
+HANDS_ON = frozenset(f"aten::{name}" for name in _HANDS_ON.split())
+HANDING_ON = "handing on"  # what they are summed up as
+
 
 @dataclass(frozen=True)
 class Work:

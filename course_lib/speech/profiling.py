@@ -123,6 +123,7 @@ class TalkProfile:
     """The talk's two tables, with where they come from."""
 
     source: str
+    forwards: int
     cpu: tuple[TalkRow, ...]
     gpu: tuple[TalkRow, ...]
 
@@ -136,4 +137,4 @@ def talk_profile() -> TalkProfile:
         TalkRow(r["name"], r["calls"], r["self_us"], r["device_us"], r["device_percent"])
         for r in saved["gpu"]
     ]
-    return TalkProfile(saved["source"], tuple(cpu), tuple(gpu))
+    return TalkProfile(saved["source"], saved["forwards"], tuple(cpu), tuple(gpu))

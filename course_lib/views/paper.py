@@ -140,11 +140,14 @@ def arrow(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, widt
     return line + tag("polygon", points=head, fill=stroke)
 
 
-def card(content: str, label: str, *, title: str | None = None) -> str:
-    """Return the content on a white card: a labelled figure that keeps its colours on a dark page."""
+def card(content: str, label: str, *, title: str | None = None, width: str = "fit-content") -> str:
+    """Return the content on a white card: a labelled figure that keeps its colours on a dark page.
+
+    `width` is a CSS width, for what fills its place instead of having a size of its own.
+    """
     style = (
         f"background:{PAPER};color:{INK};font:14px/1.45 {SANS};padding:12px 16px;border:1px solid {LINE};"
-        "border-radius:6px;width:fit-content;max-width:100%;overflow-x:auto;box-sizing:border-box;"
+        f"border-radius:6px;width:{width};max-width:100%;overflow-x:auto;box-sizing:border-box;"
         "text-align:left"
     )
     head = f'<div style="font-weight:700;margin:0 0 8px;color:{INK}">{escape(title)}</div>' if title else ""

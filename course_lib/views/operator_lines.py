@@ -1,0 +1,123 @@
+"""A profile by families of operators, for one forward: what makes profiles of different lengths comparable.
+
+Rows may be `EncoderOp`, the talk's `TalkRow` or mappings of a recording: name, calls, a self time on the host
+(self_cpu_us or self_us) and on the device (self_device_us or device_us).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.views.operator_names import family, short
+
+LAUNCHES, WAITS = "launches", "waiting for the GPU"
+RUNTIME = ("cuda", "cu", "hip")  # how the calls of a GPU's runtime library begin
+ALIKE = 0.005  # counts that differ by less are the same
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a family of operators took in one profile, a forward; times in µs, share of all self time."""
+
+    calls: float
+    host_us: float | None
+    device_us: float | None
+    share: float | None
+    members: tuple[str, ...]
+
+    @property
+    def us(self) -> float | None:
+        """Host and device time together: as if neither worked while the other does."""
+        return None if self.host_us is None else self.host_us + (self.device_us or 0.0)
+
+
+Lines = Mapping[str, Line]
+
+
+def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, Line]:
+    """Return the families of a profile over `forwards` forwards, most time first; shares are of the device's
+    time or of the CPU's. Kernels' own rows are left out: their time is their operator's device time already.
+    """
+    groups: dict[str, list[Any]] = {}
+    for row in rows:
+        name, calls = _field(row, "name"), _field(row, "calls")
+        if name is None or calls is None or _host(row) is _device(row) is None:
+            raise ValueError(
+                f"A row of the profile is {row!r}, but every row needs a name, calls and a self time."
+            )
+        if _field(row, "kind") != "kernel" and _host(row) is not None:
+            groups.setdefault(_group(name), []).append(row)
+    if not groups:
+        raise ValueError("The profile has no operators: run the encoder under profile_encoder first.")
+    time_of = _device if on_device else _host
+    whole = sum(time_of(row) or 0.0 for group in groups.values() for row in group)
+    lines = {name: _line(group, forwards, time_of, whole) for name, group in groups.items()}
+    return dict(sorted(lines.items(), key=lambda item: -(item[1].share or 0.0)))
+
+
+def together(lines: Lines, names: Sequence[str]) -> Line | None:
+    """Return these families summed up, None if none of them is there."""
+    some = [lines[name] for name in names if name in lines]
+    if not some:
+        return None
+    return Line(
+        sum(line.calls for line in some),
+        _sum([line.host_us for line in some]),
+        _sum([line.device_us for line in some]),
+        _sum([line.share for line in some]),
+        tuple(member for line in some for member in line.members),
+    )
+
+
+def ratio(cpu: Line | None, gpu: Line | None) -> float | None:
+    """Return the CPU's time divided by the GPU's host and device time, None where one is not known."""
+    if cpu is None or gpu is None or not cpu.us or not gpu.us or not gpu.device_us:
+        return None
+    return cpu.us / gpu.us
+
+
+def is_other_work(cpu: Line, gpu: Line) -> bool:
+    """Whether the two did not call the family equally often, so that a ratio compares different work."""
+    return abs(cpu.calls - gpu.calls) > ALIKE * cpu.calls
+
+
+def _line(rows: Sequence[Any], forwards: int, time_of: Callable[[Any], float | None], whole: float) -> Line:
+    stated = [_field(row, "percent") for row in rows]
+    if all(percent is not None for percent in stated):  # the talk's, whose rows are not the whole profile
+        share = sum(stated) / 100
+    else:
+        share = sum(time_of(row) or 0.0 for row in rows) / whole if whole else None
+    return Line(
+        sum(_field(row, "calls") for row in rows) / forwards,
+        _sum([_host(row) for row in rows], forwards),
+        _sum([_device(row) for row in rows], forwards),
+        share,
+        tuple(sorted(short(_field(row, "name")) for row in rows)),
+    )
+
+
+def _sum(values: Sequence[float | None], forwards: int = 1) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / forwards if known else None
+
+
+def _group(name: str) -> str:
+    if "Synchronize" in name:
+        return WAITS
+    return LAUNCHES if name.startswith(RUNTIME) else family(name)
+
+
+def _host(row: Any) -> float | None:
+    here = _field(row, "self_cpu_us")
+    return here if here is not None else _field(row, "self_us")
+
+
+def _device(row: Any) -> float | None:
+    there = _field(row, "self_device_us")
+    return there if there is not None else _field(row, "device_us")
+
+
+def _field(row: Any, name: str) -> Any:
+    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
