@@ -1,4 +1,4 @@
-"""The cost of 1000 hours of speech on a CPU and on a GPU, at the reader's own prices – or a bridge instead."""
+"""The cost of 1000 hours of speech on a CPU and on a GPU, at the reader's own prices – or of a bridge."""
 
 from __future__ import annotations
 
@@ -143,14 +143,14 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     """Return the break-even prices and what became of the bridge, in sentences."""
     ratio = break_even_ratio(cpu, gpu)
     said = [
-        f"An hour of the GPU may cost {times(ratio)} that of the CPU before it is the dearer one: the ratio of "
-        f"what they encode in an hour; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}.",
+        f"An hour of the GPU may cost {times(ratio)} that of the CPU before it is the dearer one, the ratio "
+        f"of what they encode in it; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}.",
     ]
     hours = break_even_hours(gpu, cpu)
     said.append(
         "A GPU that is kept all year is cheaper than CPUs rented for the busy hours from "
-        f"{digits(hours)} hours of speech a year on ({100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of "
-        "its hours)."
+        f"{digits(hours)} hours of speech a year on, when it has work in "
+        f"{100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of its hours."
         if hours is not None
         else "A GPU that is kept all year is never cheaper than CPUs rented for the busy hours."
     )
@@ -160,8 +160,9 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     cheap = min((cpu, gpu), key=lambda one: one.per_1000_hours)
     years = paid / cheap.speech_hours_a_year
     said.append(
-        f"Or buy a cast-iron bridge for {_money(bridge_price, currency)}: what the {cheap.name} saves has paid "
-        f"for it after {digits(paid)} hours of speech, {digits(years)} years of one {cheap.name} as busy as this."
+        f"Or buy a cast-iron bridge for {_money(bridge_price, currency)}: what the {cheap.name} saves has "
+        f"paid for it after {digits(paid)} hours of speech, {digits(years)} years of one {cheap.name} as "
+        "busy as this."
     )
     return " ".join(said)
 
@@ -174,13 +175,11 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         axes = fig.subplots()
         for one, (colour, marker, line) in zip((cpu, gpu), COLOURS, strict=True):
             busy = one.per_1000_hours * one.utilisation
-            axes.plot(
-                [100 * share for share in shares], [busy / share for share in shares], line, color=colour
-            )
-            axes.plot(
-                [100 * one.utilisation], [one.per_1000_hours], marker, color=colour, markersize=10,
-                markeredgecolor=INK, linestyle=line, label=f"{one.name}: {_money(one.per_1000_hours, currency)}",
-            )  # fmt: skip
+            percent, curve = [100 * share for share in shares], [busy / share for share in shares]
+            axes.plot(percent, curve, line, color=colour)
+            look = {"color": colour, "markersize": 10, "markeredgecolor": INK, "linestyle": line}
+            name = f"{one.name}: {_money(one.per_1000_hours, currency)}"
+            axes.plot([100 * one.utilisation], [one.per_1000_hours], marker, label=name, **look)
         axes.set_xscale("log")
         if min(cpu.per_1000_hours, gpu.per_1000_hours) > 0:
             axes.set_yscale("log")
@@ -192,13 +191,13 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         axes.legend(loc="upper right")
         fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
         each = "; ".join(
-            f"{one.name} {digits(one.audio_per_s)} s of audio a second for {_money(one.price_per_hour, currency)} "
-            f"an hour, {one.utilisation:.0%} of the hours with work: {_money(one.per_1000_hours, currency)}"
+            f"{one.name} {digits(one.audio_per_s)} s of audio a second for "
+            f"{_money(one.price_per_hour, currency)} an hour, {one.utilisation:.0%} of the hours with work: "
+            f"{_money(one.per_1000_hours, currency)}"
             for one in (cpu, gpu)
         )
-        return Picture.of(
-            fig, f"Cost of 1000 hours of speech against the share of hours with work. {said}. {each}."
-        )
+        what = "Cost of 1000 hours of speech against the share of hours with work"
+        return Picture.of(fig, f"{what}. {said}. {each}.")
 
 
 def _money(value: float, currency: str) -> str:

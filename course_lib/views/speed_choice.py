@@ -54,16 +54,14 @@ class Measured:
         """Raise TypeError or ValueError for what is no sweep over one device with a baseline."""
         points = list(points)
         if not points or not all(isinstance(point, SpeedPoint) for point in points):
-            raise TypeError(
-                "The points must be SpeedPoints, one or more: give a recording or what measure() gave."
-            )
+            raise TypeError("The points must be SpeedPoints, one or more: give what measure() gave.")
         if len({point.setting.device for point in points}) > 1:
             raise ValueError("The points are of two devices: give those of one, a view for each.")
         self.points = {point.setting: point for point in points}
         plain = [one for one in self.points if (one.batch, one.dtype, one.how) == (1, "float32", "eager")]
         if not plain:
             raise ValueError(
-                "No point has batch 1, float32 and eager, with which the others are compared: measure that, too."
+                "No point has batch 1, float32 and eager, to compare the others with: measure that, too."
             )
         most = max(one.threads for one in plain)
         self.base = next(one for one in plain if one.threads == most)
@@ -101,7 +99,7 @@ class Measured:
         return Chosen(found, f"{in_words(wanted).capitalize()} was not measured: {changes}.")
 
     def along(self, axis: str, setting: Setting) -> list[SpeedPoint]:
-        """Return the points that differ from a setting in one axis only (and itself), in order of that axis."""
+        """Return a setting's point and those that differ from it in one axis only, in order of that axis."""
         found = [
             point
             for one, point in self.points.items()

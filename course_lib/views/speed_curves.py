@@ -174,7 +174,7 @@ def _alt(said: str, series: Mapping[str, Sequence[SpeedPoint]], axis: str, origi
     parts = []
     for name, points in series.items():
         values = ", ".join(
-            f"{_x(axis, point.setting):g}: {digits(point.audio_per_s)} s/s in {seconds_in_words(point.seconds)}"
+            f"{_x(axis, point.setting):g}: {digits(point.audio_per_s)} s/s, {seconds_in_words(point.seconds)}"
             for point in points
         )
         parts.append(f"{name}: {values}")

@@ -21,9 +21,9 @@ from course_lib.views.speed_curves import CURVES, best, chosen_curves, finding, 
 
 KEYS = "Keyboard: Tab goes from control to control, arrow keys move a slider, Space presses a button."
 EXPLAINED = (
-    "A forward: so long every utterance of the batch waits. An utterance: that divided by the batch, what one "
-    "costs the machine. Error: the largest difference from eager float32 for the same input, over the largest "
-    "value there."
+    "A forward: so long every utterance of the batch waits. An utterance: that divided by the batch, what "
+    "one costs the machine. Error: the largest difference from eager float32 for the same input, over the "
+    "largest value there."
 )
 WAITS = "GPU busy: the GPU's own time; what a forward takes beyond it, the GPU waits for the CPU's launches."
 
@@ -130,7 +130,8 @@ class SpeedExplorer(Live):
         head = ["", "audio, s a second", "x baseline", "a forward, ms", "an utterance, ms", "error"]
         if self._has_busy():
             head.insert(4, "GPU busy, ms")
-        return f'<div style="overflow-x:auto">{table(head, [self._cells(one) for one in settings], marked=marked)}</div>'
+        rows = [self._cells(one) for one in settings]
+        return f'<div style="overflow-x:auto">{table(head, rows, marked=marked)}</div>'
 
     def _cells(self, setting: Setting) -> list[str]:
         point, base = self.measured[setting], self.measured[self.measured.base]
