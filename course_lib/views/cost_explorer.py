@@ -16,7 +16,7 @@ from course_lib.speech.costs import (
     checked,
     hours_that_pay,
 )
-from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.theme import INK, PINK, VIOLET, Picture
 from course_lib.views.cost_fields import Fields, machine
 from course_lib.views.live import Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
@@ -116,7 +116,7 @@ class Costs(Live):
                 digits(one.price_per_hour),
                 f"{one.utilisation:.0%}",
                 digits(one.per_1000_hours),
-                digits(one.speech_hours_a_year),
+                _rounded(one.speech_hours_a_year),
                 escape(origin or "–"),
             ]
             for one, origin in zip(machines, self.origins, strict=True)
@@ -134,7 +134,7 @@ def finding(cpu: Choice, gpu: Choice, currency: str) -> str:
         return f"1000 hours of speech cost nothing on the {cheap.name}"
     ratio = dear.per_1000_hours / cheap.per_1000_hours
     return (
-        f"1000 hours of speech cost {_money(cheap.per_1000_hours, currency)} on the {cheap.name}, "
+        f"1000 hours of speech: {_money(cheap.per_1000_hours, currency)} on the {cheap.name}, "
         f"{times(ratio)} that on the {dear.name}"
     )
 
@@ -149,7 +149,7 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     hours = break_even_hours(gpu, cpu)
     said.append(
         "A GPU that is kept all year is cheaper than CPUs rented for the busy hours from "
-        f"{digits(hours)} hours of speech a year on, when it has work in "
+        f"{_rounded(hours)} hours of speech a year on, when it has work in "
         f"{100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of its hours."
         if hours is not None
         else "A GPU that is kept all year is never cheaper than CPUs rented for the busy hours."
@@ -161,7 +161,7 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     years = paid / cheap.speech_hours_a_year
     said.append(
         f"Or buy a cast-iron bridge for {_money(bridge_price, currency)}: what the {cheap.name} saves has "
-        f"paid for it after {digits(paid)} hours of speech, {digits(years)} years of one {cheap.name} as "
+        f"paid for it after {_rounded(paid)} hours of speech, {_rounded(years)} years of one {cheap.name} as "
         "busy as this."
     )
     return " ".join(said)
@@ -187,7 +187,6 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         axes.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
         axes.minorticks_off()
         axes.set(xlabel="% of the hours with work", ylabel=f"1000 hours of speech, {currency}")
-        axes.axvline(100, color=GREY, linewidth=0.8)
         axes.legend(loc="upper right")
         fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
         each = "; ".join(
@@ -201,7 +200,12 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
 
 
 def _money(value: float, currency: str) -> str:
-    return f"{digits(value)} {currency}"
+    return f"{_rounded(value)} {currency}"
+
+
+def _rounded(value: float) -> str:
+    """Return three digits of a number, large ones too: what was measured has no more."""
+    return digits(float(f"{value:.3g}"))
 
 
 def _ratio(value: float, other: float) -> str:

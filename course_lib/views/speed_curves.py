@@ -10,7 +10,7 @@ from course_lib import theme
 from course_lib.measure.table import digits, seconds_in_words, times
 from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
-from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, Picture
+from course_lib.theme import GREY, INK, PINK, SERIES, Picture
 from course_lib.views.speed_choice import Measured, in_words, words
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ LABELS = {
     "threads": "threads",
 }
 WIDTH, HEIGHT = 8.6, 3.7
+WIDE_RANGE = 25.0  # from this ratio on an axis that starts at 0 would hide the small values
 SIZE = 62  # of a figure's title, in letters a line
 
 
@@ -39,10 +40,10 @@ def finding(measured: Measured, setting: Setting) -> str:
     more, longer = point.audio_per_s / base.audio_per_s, point.seconds / base.seconds
     if is_open(point, base, more):
         return f"{name}: as much audio a second as the baseline, as far as can be told"
-    longer_words = f"each utterance waits {times(longer)} as long"
-    if setting.batch == 1 and setting.frames == measured.base.frames:
-        longer_words = f"off by {point.error:.0e} of the largest value"
-    return f"{name}: {times(more)} the audio a second of the baseline, {longer_words}"
+    said = f"{name}: {times(more)} the audio a second of the baseline"
+    if setting.batch > 1 or setting.frames != measured.base.frames:
+        return f"{said}, each utterance waits {times(longer)} as long"
+    return said if setting.dtype == "float32" else f"{said}, off by {point.error:.0e} of the largest value"
 
 
 def best(measured: Measured) -> SpeedPoint:
@@ -120,8 +121,9 @@ def _draw(
             if chosen is not None:
                 _mark(axes, _x(axis, chosen), _y(what, measured[chosen]), "chosen", PINK, "o")
             _scales(axes, axis, series)
-        speed.set_title("seconds of audio a second", fontsize=10.5, fontweight="normal")
-        wait.set_title("ms until a forward is done", fontsize=10.5, fontweight="normal")
+        for axes, what in ((speed, "seconds of audio a second"), (wait, "ms until a forward is done")):
+            scale = ", logarithmic" if axes.get_yscale() == "log" else ""
+            axes.set_title(what + scale, fontsize=10.5, fontweight="normal")
         handles, labels = speed.get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=9)
         fig.suptitle(textwrap.fill(said, SIZE), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
@@ -139,35 +141,31 @@ def _y(what: str, point: SpeedPoint) -> float:
 
 
 def _mark(axes: Axes, x: float, y: float, name: str, colour: str, shape: str) -> None:
-    face = "none" if shape == "o" else colour
-    axes.scatter(
-        [x],
-        [y],
-        s=170 if shape == "o" else 70,
-        marker=shape,
-        facecolors=face,
-        edgecolors=colour,
-        linewidths=2.2,
-        zorder=5,
-        label=name,
-    )
+    size = 14 if shape == "o" else 8
+    look = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 2.2, "linestyle": "none"}
+    axes.plot([x], [y], marker=shape, markersize=size, zorder=5, label=name, **look)
 
 
 def _scales(axes: Axes, axis: str, series: Mapping[str, Sequence[SpeedPoint]]) -> None:
-    """Make both axes logarithmic, with the measured values as ticks of the lower one."""
+    """Put the measured values on the lower axis; the other one starts at 0 unless that hides something."""
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     ticks = sorted({_x(axis, point.setting) for points in series.values() for point in points})
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
-    low, high = axes.get_ylim()
-    marks = [m * 10**e for e in range(-4, 8) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    if len(marks) > 7:
-        marks = [mark for mark in marks if f"{mark:e}"[0] == "1"]
-    axes.set_yticks(marks, [f"{mark:,g}" for mark in marks])
+    drawn = [y for line in axes.lines for y in line.get_ydata()]
+    if max(drawn) / min(drawn) > WIDE_RANGE:
+        axes.set_yscale("log")
+        axes.set_ylim(min(drawn) / 1.6, max(drawn) * 1.6)
+        low, high = axes.get_ylim()
+        steps = (1, 2, 5) if high / low < 1e3 else (1,)
+        marks = [step * 10.0**power for power in range(-4, 9) for step in steps]
+        marks = [mark for mark in marks if low <= mark <= high]
+        axes.set_yticks(marks, [f"{mark:,g}" for mark in marks])
+    else:
+        axes.set_ylim(0, max(drawn) * 1.12)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.minorticks_off()
     axes.set_xlabel(LABELS[axis])
-    axes.set_facecolor(PAPER)
 
 
 def _alt(said: str, series: Mapping[str, Sequence[SpeedPoint]], axis: str, origin: str) -> str:
