@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=float,
         metavar="S",
-        help="seconds of measuring: for a size (default: 20), for the encoder (150 on a CPU, 60 on a GPU)",
+        help="seconds of measuring: for a size (default: 20), for the encoder (120 on a CPU, 60 on a GPU)",
     )
     parser.add_argument("--folder", type=Path, help="where the files go (default: into the course)")
     parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")

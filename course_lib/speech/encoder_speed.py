@@ -112,7 +112,7 @@ def measure(
     """Return a point for each setting, in their order; settings take turns, with equal inputs.
 
     Rounds are added until the ratios to the first setting are certain enough or `budget_s` seconds are spent,
-    but at least three; building, compiling and the first calls (about seven forwards of each) come on top. A
+    but at least three; building, compiling and the first calls (two to five of each) come on top. A
     setting that cannot be measured here raises CannotMeasure with a sentence, or, with `skip`, is left out
     and skip(sentence) called. `encoder` must be in eval mode; its weights decide the errors, not the times.
     """
@@ -162,15 +162,19 @@ def _made_ready(
     for device, batch, frames in dict.fromkeys((one.device, one.batch, one.frames) for one in settings):
         same = [one for one in settings if (one.device, one.batch, one.frames) == (device, batch, frames)]
         features = _features(batch, frames, encoder.feat_in)
+        plain = Setting(batch, frames, "float32", same[0].threads, "eager", device)
         reference: Tensor | None = None
         for setting in same:
             try:
                 if sentence := missing(setting, encoder):
                     raise CannotMeasure(sentence)
                 if reference is None:
-                    plain = setting.but(dtype="float32", how="eager")
-                    reference = _called(plain, variants.forward(plain, features))
-                found[setting] = _tried(setting, variants, features, reference)
+                    forward = variants.forward(plain, features)
+                    reference = _called(plain, forward)
+                    _check_finite(plain, reference)
+                found[setting] = (
+                    (forward, 0.0) if setting == plain else _tried(setting, variants, features, reference)
+                )
             except CannotMeasure as problem:
                 if skip is None:
                     raise
@@ -184,12 +188,16 @@ def _tried(
     """Return the setting's forward and the error of its first result; raises CannotMeasure."""
     try:
         forward = variants.forward(setting, features)
-        error = _error(_called(setting, forward), reference)
+        result = _called(setting, forward)
     except Exception as problem:  # a compiler, a driver, memory: whatever it is, the other settings go on
         raise CannotMeasure(_why(setting, problem)) from problem
-    if not math.isfinite(error):
+    _check_finite(setting, result)
+    return forward, _error(result, reference)
+
+
+def _check_finite(setting: Setting, result: Tensor) -> None:
+    if not bool(result.isfinite().all()):
         raise CannotMeasure(f"A {setting} gives no finite numbers, so its time means nothing.")
-    return forward, error
 
 
 def _why(setting: Setting, problem: Exception) -> str:
@@ -219,8 +227,6 @@ def _called(setting: Setting, forward: Callable[[], Tensor]) -> Tensor:
 
 
 def _error(result: Tensor, reference: Tensor) -> float:
-    if result.shape != reference.shape:
-        return math.inf
     return float((result - reference).abs().max() / reference.abs().max())
 
 
