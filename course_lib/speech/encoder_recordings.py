@@ -31,7 +31,7 @@ VERSIONS = ("python", "numpy", "torch")
 MICROSECONDS = ("self_cpu_us", "total_cpu_us", "self_device_us", "total_device_us")
 
 
-def none(device_kind: str) -> str:
+def none(device_kind: str = "cpu") -> str:
     """Return what is said where there is no recording of a "cpu" or "cuda"."""
     what = "GPU" if device_kind == "cuda" else "CPU"
     return (

@@ -169,12 +169,12 @@ def _made_ready(
                 if sentence := missing(setting, encoder):
                     raise CannotMeasure(sentence)
                 if reference is None:
-                    forward = variants.forward(plain, features)
-                    reference = _called(plain, forward)
-                    _check_finite(plain, reference)
-                found[setting] = (
-                    (forward, 0.0) if setting == plain else _tried(setting, variants, features, reference)
-                )
+                    plain_forward, reference = _tried(plain, variants, features)
+                if setting == plain:
+                    found[setting] = plain_forward, 0.0
+                else:
+                    forward, result = _tried(setting, variants, features)
+                    found[setting] = forward, _error(result, reference)
             except CannotMeasure as problem:
                 if skip is None:
                     raise
@@ -182,22 +182,16 @@ def _made_ready(
     return {setting: found[setting] for setting in settings if setting in found}
 
 
-def _tried(
-    setting: Setting, variants: Variants, features: Tensor, reference: Tensor
-) -> tuple[Callable[[], Tensor], float]:
-    """Return the setting's forward and the error of its first result; raises CannotMeasure."""
+def _tried(setting: Setting, variants: Variants, features: Tensor) -> tuple[Callable[[], Tensor], Tensor]:
+    """Return the setting's forward and its first result; raises CannotMeasure."""
     try:
         forward = variants.forward(setting, features)
         result = _called(setting, forward)
     except Exception as problem:  # a compiler, a driver, memory: whatever it is, the other settings go on
         raise CannotMeasure(_why(setting, problem)) from problem
-    _check_finite(setting, result)
-    return forward, _error(result, reference)
-
-
-def _check_finite(setting: Setting, result: Tensor) -> None:
     if not bool(result.isfinite().all()):
         raise CannotMeasure(f"A {setting} gives no finite numbers, so its time means nothing.")
+    return forward, result
 
 
 def _why(setting: Setting, problem: Exception) -> str:

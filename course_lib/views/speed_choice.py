@@ -5,6 +5,7 @@ Nothing is interpolated. What is changed stays as it was chosen; the rest gives 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,13 +84,16 @@ class Measured:
     def choose(self, now: Setting, axis: str, value: Any) -> Chosen:
         """Return the measured setting nearest to `now` with `value` on `axis`.
 
-        Nearest: the fewest other axes move, and those rather to the baseline's values.
+        Nearest: the fewest other axes move, numbers by the smallest factor, names rather to the baseline's.
         """
         wanted = now.but(**{axis: value})
         if wanted in self.points:
             return Chosen(wanted)
         fitting = [setting for setting in self.points if getattr(setting, axis) == value]
-        found = min(fitting, key=lambda setting: (_moves(setting, wanted), _moves(setting, self.base)))
+        found = min(
+            fitting,
+            key=lambda one: (_moves(one, wanted), _distance(one, wanted), _moves(one, self.base)),
+        )
         moved = [other for other in AXES if getattr(found, other) != getattr(wanted, other)]
         changes = " and ".join(
             f"{NAMES[other]} went from {words(other, getattr(wanted, other))} to "
@@ -106,6 +110,12 @@ class Measured:
             if all(getattr(one, other) == getattr(setting, other) for other in AXES if other != axis)
         ]
         return sorted(found, key=lambda point: getattr(point.setting, axis))
+
+
+def _distance(setting: Setting, other: Setting) -> float:
+    """Return by how many doublings the numbers of two settings differ."""
+    numbers = ("batch", "frames", "threads")
+    return sum(abs(math.log2(getattr(setting, axis) / getattr(other, axis))) for axis in numbers)
 
 
 def _moves(setting: Setting, other: Setting) -> int:

@@ -96,8 +96,8 @@ class SpeedExplorer(Live):
 
     def _show(self, sentence: str) -> None:
         said = escape(sentence or KEYS)
-        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{said}</div>'
         self.picture.value = f'<div style="{_FITS}">{self.frame(self.setting, self.axis)}</div>'
+        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{said}</div>'
 
     def frame(self, setting: Setting, axis: str = "batch") -> str:
         """Return the curves along an axis with a setting marked, and its figures beside the baseline's."""
