@@ -13,7 +13,7 @@ COMMANDS = {
     "lab": ("lab", "open the course in JupyterLab; all options go to JupyterLab"),
     "doctor": ("doctor", "is everything ready? Says what is missing and how to mend it"),
     "bench": ("bench", "measure rungs of the ladder on this machine"),
-    "record": ("record", "measure the GPU rungs, for computers without a GPU"),
+    "record": ("record", "measure the GPU rungs or the speech encoder, for other computers"),
     "format": ("format_notebooks", "bring notebooks into the course's form"),
     "readme": ("readme", "bring the README's table and picture of the ladder up to date"),
     "exercises": ("exercises", "generate exercises/ from solutions/"),

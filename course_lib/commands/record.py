@@ -1,9 +1,10 @@
 """`python -m course_lib record`: for those who lack it, what a GPU measures or a compiler for GPUs makes.
 
---gpu measures the GPU rungs (here); --code compiles them (`record_code`).
+--gpu measures the GPU rungs (here); --code compiles them (`record_code`); --encoder measures the speech
+encoder on a CPU or a GPU (`record_encoder`).
 
-All rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a small JSON
-file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
+For --gpu, all rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a
+small JSON file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
 
 Not yet run on a GPU.
 """
@@ -33,6 +34,7 @@ METHOD = (
     "sample is a batch of launches between two CUDA events, all queued before the first begins; caches as "
     "the launch before left them; TF32 off; error against the product in float64."
 )
+BUDGET_S = 20.0  # for a size
 CHAINS = (1, 2, 4)  # independent sums a thread, for the curve of latency hiding
 WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, below a tenth of what TF32 does
 
@@ -45,10 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
     parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
     parser.add_argument("--code", action="store_true", help="record what the GPU rungs are compiled to")
+    parser.add_argument("--encoder", action="store_true", help="record the speech encoder")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default: cpu)"
+    )
+    parser.add_argument("--small", action="store_true", help="a small encoder, for trying the command out")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="N of N x N")
     parser.add_argument("--rounds", type=int, default=15, metavar="R", help="samples of each (default: 15)")
     parser.add_argument(
-        "--budget", type=float, default=20.0, metavar="S", help="seconds for a size (default: 20)"
+        "--budget",
+        type=float,
+        metavar="S",
+        help="seconds of measuring: for a size (default: 20), for the encoder (120 on a CPU, 60 on a GPU)",
     )
     parser.add_argument("--folder", type=Path, help="where the files go (default: into the course)")
     parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")
@@ -65,6 +75,11 @@ def run(args: argparse.Namespace) -> int:
         from course_lib.commands import record_code
 
         return record_code.run(args.folder, commit)
+    if args.encoder:
+        from course_lib.commands import record_encoder
+
+        order = record_encoder.Order(args.device, args.budget, args.small, commit)
+        return record_encoder.run(order, args.folder)
     return _run_on_gpu(args, commit)
 
 
@@ -76,7 +91,7 @@ def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
         print(f"record: {sentence}")
         return 2
     try:
-        recording = measured(args.sizes, args.rounds, args.budget, commit)
+        recording = measured(args.sizes, args.rounds, args.budget or BUDGET_S, commit)
         path = recordings.write(recording, folder)
     except Wrong as problem:
         print(f"record: {problem}")
@@ -95,13 +110,13 @@ def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
 
 def _checked(args: argparse.Namespace) -> str:
     """Return the commit; raises ValueError for options that make no sense."""
-    if args.gpu == args.code:
-        raise ValueError("there is one thing to record at a time: say --gpu or --code.")
+    if args.gpu + args.code + args.encoder != 1:
+        raise ValueError("there is one thing to record at a time: say --gpu or --code or --encoder.")
     if wrong := [size for size in args.sizes if size < 1]:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
     if args.rounds < 3:
         raise ValueError(f"--rounds is {args.rounds}, but a spread needs at least 3 samples.")
-    if not 0 < args.budget < math.inf:
+    if args.budget is not None and not 0 < args.budget < math.inf:
         raise ValueError(f"--budget is {args.budget:g}, but it must be a number of seconds above 0.")
     commit = args.commit or _commit()
     if not recordings.is_commit(commit):
@@ -126,7 +141,7 @@ def _commit() -> str:
 
 
 def measured(
-    sizes: Sequence[int] = SIZES, rounds: int = 15, budget_s: float = 20.0, commit: str = ""
+    sizes: Sequence[int] = SIZES, rounds: int = 15, budget_s: float = BUDGET_S, commit: str = ""
 ) -> Recording:
     """Return what the GPU of this machine does, for size x size matrices; `budget_s` seconds for a size.
 

@@ -29,6 +29,11 @@ def why_no_cuda(gpu: Gpu | None) -> str | None:
     return _why_not_torch(gpu) or _too_old(gpu, _compiler_version(), "numba-cuda compiles for")
 
 
+def why_no_torch_cuda(gpu: Gpu | None) -> str | None:
+    """Return the sentence that says why torch cannot use a GPU here, None if it can; `gpu` as found."""
+    return _why_no_gpu() if gpu is None else _why_not_torch(gpu)
+
+
 def why_no_cubin() -> str | None:
     """Return the sentence that says why nothing can be compiled for a GPU here, None if it can."""
     if all(map(_is_installed, ("numba_cuda", "cuda.bindings", "cuda.pathfinder"))):

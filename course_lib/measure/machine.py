@@ -199,6 +199,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "numba-cuda": lambda: _missing_package("numba_cuda", "numba-cuda"),
     "openblas": _missing_openblas,
     "torch": lambda: _missing_package("torch", "torch"),
+    "torch-cuda": lambda: cuda_software.why_no_torch_cuda(gpu()),
 }
 
 

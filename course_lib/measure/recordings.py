@@ -12,15 +12,16 @@ make sense is refused with a sentence: a figure whose origin is not known is wor
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from course_lib.measure import recorded_fields as fields
+from course_lib.measure.recorded_fields import MalformedRecording, Range, Wrong
+from course_lib.measure.recorded_fields import is_commit as is_commit
 from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -34,14 +35,6 @@ BASELINE = "torch"
 #: What must be known of the software, and what may be of the GPU while it measured.
 VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
 STATES = ("sm_mhz", "memory_mhz", "power_w", "temperature_c")
-_COMMIT = re.compile(r"[0-9a-f]{40}(\+changes)?")
-
-
-Range = tuple[float, float, float]  # lowest, median, highest
-
-
-class MalformedRecording(ValueError):
-    """A file that is no recording; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -165,15 +158,13 @@ def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
     """
     found = [read(path) for path in sorted(folder.glob("*.json"))]
     fitting = [recording for recording in found if device.lower() in recording.device.lower()]
-    return max(fitting, key=lambda recording: _moment(recording.when), default=None)
+    return max(fitting, key=lambda recording: fields.moment(recording.when), default=None)
 
 
 def write(recording: Recording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    name = re.sub(r"[^a-z0-9]+", "-", recording.device.lower()).strip("-")
-    moment = re.sub(r"[^0-9]", "", recording.when[:19])
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{KIND}-{name}-{moment}.json"
+    path = folder / fields.file_name(KIND, recording.device, recording.when)
     text = json.dumps(recording.data(), indent=1) + "\n"
     restore(json.loads(text), path.name)  # nothing is written that could not be read
     path.write_text(text, encoding="utf-8")
@@ -182,23 +173,14 @@ def write(recording: Recording, folder: Path = FOLDER) -> Path:
 
 def read(path: Path) -> Recording:
     """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as problem:
-        raise MalformedRecording(f"{path.name} is no recording: it is not JSON ({problem}).") from None
-    return restore(content, path.name)
-
-
-def is_commit(text: str) -> bool:
-    """Say whether a text names a git commit in full, with or without "+changes"."""
-    return bool(_COMMIT.fullmatch(text))
+    return restore(fields.content_of(path), path.name)
 
 
 def restore(content: Any, name: str = "this") -> Recording:
     """Return the Recording that `data` made; raises MalformedRecording with what is wrong."""
     try:
         return _restored(content)
-    except _Wrong as problem:
+    except Wrong as problem:
         raise MalformedRecording(
             f"{name} is no recording: {problem}; make it anew with `python -m course_lib record --gpu`."
         ) from None
@@ -207,118 +189,48 @@ def restore(content: Any, name: str = "this") -> Recording:
 # -- what makes sense --------------------------------------------------------------------------------------
 
 
-class _Wrong(Exception):
-    """What is wrong with the content of a file."""
-
-
 def _restored(content: Any) -> Recording:
     if not isinstance(content, dict) or (content.get("kind"), content.get("format")) != (KIND, FORMAT):
-        raise _Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
-    rows = _value(content, "rows", list)
+        raise Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
+    rows = fields.rows(_row, content, "rows")
     if not rows:
-        raise _Wrong("it has no rows")
-    recording = Recording(
-        when=_value(content, "when", str),
-        commit=_value(content, "commit", str),
-        **{name: _text(content, name) for name in ("device", "compute_capability", "driver", "method")},
-        **{name: _whole(content, name) for name in ("memory_bytes", "multiprocessors")},
-        versions={name: _text(_value(content, "versions", dict), name) for name in VERSIONS},
-        state={name: _perhaps(_range, _value(content, "state", dict), name) for name in STATES},
-        power_limit_w=_perhaps(_number, content, "power_limit_w"),
-        highest_sm_mhz=_perhaps(_number, content, "highest_sm_mhz"),
-        rows=tuple(_row(row, place) for place, row in enumerate(rows)),
-        latency_hiding=tuple(map(_hiding, _value(content, "latency_hiding", list))),
-    )
-    if _moment(recording.when) is None:
-        raise _Wrong(f"'when' is {recording.when!r}, which is no date and time with a time zone")
-    if not is_commit(recording.commit):
-        raise _Wrong(f"'commit' is {recording.commit!r}, which is no full git commit")
-    seen = [(row.rung, row.shape) for row in recording.rows]
+        raise Wrong("it has no rows")
+    versions, state = (fields.value(content, name, dict) for name in ("versions", "state"))
+    seen = [(row.rung, row.shape) for row in rows]
     if twice := next((one for one in seen if seen.count(one) > 1), None):
-        raise _Wrong(f"'{twice[0]}' stands there twice for {' x '.join(map(str, twice[1]))}")
-    return recording
+        raise Wrong(f"'{twice[0]}' stands there twice for {' x '.join(map(str, twice[1]))}")
+    return Recording(
+        when=fields.date(content, "when"),
+        commit=fields.commit(content, "commit"),
+        **{name: fields.text(content, name) for name in ("device", "compute_capability", "driver", "method")},
+        **{name: fields.whole(content, name) for name in ("memory_bytes", "multiprocessors")},
+        versions={name: fields.text(versions, name) for name in VERSIONS},
+        state={name: fields.perhaps(fields.span, state, name) for name in STATES},
+        power_limit_w=fields.perhaps(fields.number, content, "power_limit_w"),
+        highest_sm_mhz=fields.perhaps(fields.number, content, "highest_sm_mhz"),
+        rows=rows,
+        latency_hiding=tuple(map(_hiding, fields.value(content, "latency_hiding", list))),
+    )
 
 
-def _row(content: Any, place: int) -> Row:
-    try:
-        if not isinstance(content, dict):
-            raise _Wrong("it is no object")
-        shape = _value(content, "shape", list)
-        if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
-            raise _Wrong(f"'shape' is {shape}, not three positive whole numbers")
-        return Row(
-            rung=_text(content, "rung"),
-            shape=tuple(shape),
-            seconds=_number(content, "seconds"),
-            spread_s=_number(content, "spread_s", least=0),
-            samples=_whole(content, "samples"),
-            call_s=_number(content, "call_s"),
-            error=_number(content, "error", least=0),
-            tile=_value(content, "tile", str),
-        )
-    except _Wrong as problem:
-        raise _Wrong(f"in row {place + 1}, {problem}") from None
+def _row(content: dict) -> Row:
+    shape = fields.value(content, "shape", list)
+    if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
+        raise Wrong(f"'shape' is {shape}, not three positive whole numbers")
+    return Row(
+        rung=fields.text(content, "rung"),
+        shape=tuple(shape),
+        seconds=fields.number(content, "seconds"),
+        spread_s=fields.number(content, "spread_s", least=0),
+        samples=fields.whole(content, "samples"),
+        call_s=fields.number(content, "call_s"),
+        error=fields.number(content, "error", least=0),
+        tile=fields.value(content, "tile", str),
+    )
 
 
 def _hiding(content: Any) -> HidingPoint:
     if not isinstance(content, dict):
-        raise _Wrong(f"'latency_hiding' has {content!r}, which is no object")
-    chains, warps, rate = (_number(content, name) for name in ("chains", "warps", "fma_per_s"))
+        raise Wrong(f"'latency_hiding' has {content!r}, which is no object")
+    chains, warps, rate = (fields.number(content, name) for name in ("chains", "warps", "fma_per_s"))
     return HidingPoint(int(chains), warps, rate)
-
-
-def _value(content: dict, name: str, kind: type) -> Any:
-    if name not in content:
-        raise _Wrong(f"'{name}' is missing")
-    if not isinstance(content[name], kind):
-        raise _Wrong(f"'{name}' is {content[name]!r}, not {_ARTICLES[kind]}")
-    return content[name]
-
-
-_ARTICLES = {str: "a text", list: "a list", dict: "an object"}
-
-
-def _text(content: dict, name: str) -> str:
-    if not _value(content, name, str).strip():
-        raise _Wrong(f"'{name}' is empty")
-    return content[name]
-
-
-def _number(content: dict, name: str, least: float | None = None) -> float:
-    """Return a finite number above zero (or not below `least`)."""
-    number = content.get(name)
-    if name not in content:
-        raise _Wrong(f"'{name}' is missing")
-    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
-        raise _Wrong(f"'{name}' is {number!r}, not a number")
-    if number < least if least is not None else number <= 0:
-        raise _Wrong(f"'{name}' is {number!r}, which cannot be")
-    return number
-
-
-def _whole(content: dict, name: str) -> int:
-    number = _number(content, name)
-    if not isinstance(number, int):
-        raise _Wrong(f"'{name}' is {number!r}, not a whole number")
-    return number
-
-
-def _perhaps(read: Callable[[dict, str], Any], content: dict, name: str) -> Any:
-    """Return what `read` finds; None where the file says that it is not known."""
-    return None if name in content and content[name] is None else read(content, name)
-
-
-def _range(content: dict, name: str) -> Range:
-    values = _value(content, name, list)
-    checked = [_number({name: value}, name, least=0) for value in values]
-    if len(checked) != 3 or checked != sorted(checked):
-        raise _Wrong(f"'{name}' is {values}, not the lowest, the median and the highest")
-    return (checked[0], checked[1], checked[2])
-
-
-def _moment(when: str) -> datetime.datetime | None:
-    try:
-        moment = datetime.datetime.fromisoformat(when)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None

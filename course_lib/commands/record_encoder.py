@@ -1,0 +1,236 @@
+"""`python -m course_lib record --encoder`: a profile and a sweep of the talk's encoder, for other computers.
+
+On the CPU or on a GPU; the JSON file goes into `course_lib/speech/recordings/`, which
+`course_lib.speech.encoder_recordings` reads. The weights are untrained: times do not depend on their values.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import math
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from course_lib.measure import gpu_state, machine
+from course_lib.measure.recorded_fields import Range
+from course_lib.measure.table import Table, digits
+from course_lib.speech import encoder_recordings
+from course_lib.speech.encoder_recordings import EncoderRecording, Gpu
+from course_lib.speech.encoder_speed import METHOD, SpeedPoint, grid, measure
+from course_lib.speech.encoder_variants import FRAMES_A_SECOND, CannotMeasure, Setting
+
+#: Seconds of measuring; what is built and called before takes as long again, and compiling a minute or two.
+BUDGET_S = {"cpu": 120.0, "cuda": 60.0}
+UTTERANCES = 64
+PACKAGES = ("numpy", "torch")
+#: A variant that is further off than this is broken, not rounded; measured on the large encoder, a tenth.
+WORST_ERROR = {"float32": 1e-4, "bfloat16": 0.3, "int8": 0.3}
+BUSY = 0.5  # processes a core that wanted to run before the measuring: the file says it, and so does a line
+SMALL = {"n_layers": 2, "d_model": 64, "n_heads": 4}
+
+
+class Wrong(RuntimeError):
+    """A variant of the encoder computes something else than the encoder."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be recorded; `small`: a small encoder, few settings and 2 utterances, for trying out."""
+
+    device: str = "cpu"
+    budget_s: float | None = None
+    small: bool = False
+    commit: str = ""
+
+
+def run(order: Order, folder: Path | None) -> int:
+    """Measure, print a table and write the file; return the exit code."""
+    if order.small and folder is None:
+        print("record: a small recording is for trying out, not for the course: say with --folder where to.")
+        return 2
+    folder = folder or encoder_recordings.FOLDER
+    if order.device == "cuda" and (sentence := machine.missing("torch-cuda")):
+        print(f"record: {sentence}")
+        return 2
+    try:
+        recording = measured(order)
+        path = encoder_recordings.write(recording, folder)
+    except Wrong as problem:
+        print(f"record: {problem}")
+        return 1
+    except CannotMeasure as problem:
+        print(f"record: {problem}")
+        return 2
+    except OSError as problem:
+        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
+        return 1
+    print(f"\n{table(recording)}\n\nWritten to {path}.")
+    return 0
+
+
+def measured(order: Order) -> EncoderRecording:
+    """Return what this machine does; raises Wrong if a variant's result is no rounding of the encoder's."""
+    from course_lib.speech.encoder_profile import profile_encoder, utterances
+
+    load, mhz = _load(), _cpu_mhz()
+    here = machine.describe()
+    if load is not None and load > BUSY * here.cores:
+        print(
+            f"The load is {load:.1f} on {here.cores} cores: other programs will be in the figures.",
+            flush=True,
+        )
+    encoder = _encoder(order)
+    spoken = utterances(2 if order.small else UTTERANCES)
+    watch = gpu_state.Watch()
+    with watch if order.device == "cuda" else contextlib.nullcontext():
+        print(f"profile of {len(spoken)} utterances …", flush=True)
+        profile = profile_encoder(encoder, spoken, order.device, threads=here.cores)
+        points, notes = _swept(encoder, order)
+    check(points)
+    return EncoderRecording(
+        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        commit=order.commit,
+        device_kind=order.device,
+        **_device(order.device),
+        cpu=here.cpu,
+        cores=here.cores,
+        threads=here.threads,
+        simd=here.simd,
+        system=here.system,
+        cpu_mhz=_range(mhz + _cpu_mhz()),
+        load=load,
+        gpu=_gpu(watch) if order.device == "cuda" else None,
+        versions={
+            "python": platform.python_version(),
+            **{n: metadata.version(n) for n in ("numpy", "torch")},
+        },
+        method=METHOD,
+        parameters=sum(weights.numel() for weights in encoder.parameters()),
+        profile_threads=here.cores,
+        forwards=len(spoken),
+        audio_s=sum(features.size(2) for features in spoken) / FRAMES_A_SECOND,
+        profile=tuple(profile),
+        points=tuple(points),
+        notes=tuple(notes),
+    )
+
+
+def _encoder(order: Order) -> Any:
+    """Return the encoder in eval mode on the device, with the same untrained weights every time."""
+    import torch
+
+    from course_lib.speech.conformer import ConformerEncoder
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        encoder = ConformerEncoder(**SMALL) if order.small else ConformerEncoder.large()
+    return encoder.eval().to(order.device)
+
+
+def _swept(encoder: Any, order: Order) -> tuple[list[SpeedPoint], list[str]]:
+    """Return the sweep's points, and why others are missing."""
+    settings = grid(order.device, small=order.small)
+    print(f"sweep over {len(settings)} settings, compiling takes a minute or two …", flush=True)
+    notes: list[str] = []
+    points = measure(encoder, settings, order.budget_s or BUDGET_S[order.device], skip=notes.append)
+    for note in notes:
+        print(f"left out: {note}", flush=True)
+    if not points:
+        raise CannotMeasure("none of the settings can be measured here: see what was left out.")
+    return points, notes
+
+
+def check(points: Sequence[SpeedPoint]) -> None:
+    """Raise Wrong for a point whose error no rounding explains."""
+    for point in points:
+        if not point.error <= WORST_ERROR[point.setting.dtype]:
+            raise Wrong(
+                f"{point.setting} is wrong: it is off by {point.error:.1e} of the largest value, more than "
+                f"{WORST_ERROR[point.setting.dtype]:.0e}, which {point.setting.dtype} could explain."
+            )
+
+
+def _device(device: str) -> dict[str, Any]:
+    """Return the name and the memory of the device."""
+    here = machine.describe()
+    if device == "cpu":
+        return {"device": here.cpu, "memory_bytes": here.memory_bytes}
+    import torch
+
+    return {"device": here.gpu.name, "memory_bytes": torch.cuda.get_device_properties(0).total_memory}
+
+
+def _gpu(watch: gpu_state.Watch) -> Gpu:
+    import torch
+
+    found = machine.gpu()
+    power_limit_w, highest_sm_mhz = gpu_state.limits()
+    return Gpu(
+        driver=found.driver,
+        compute_capability=found.compute_capability,
+        cuda=torch.version.cuda,
+        multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count,
+        state=watch.ranges(),
+        power_limit_w=power_limit_w,
+        highest_sm_mhz=highest_sm_mhz,
+    )
+
+
+def _load() -> float | None:
+    """Return how many processes wanted to run in the last minute, None where the system does not tell."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
+def _cpu_mhz() -> list[float]:
+    """Return the present clock of each core, nothing where the system does not tell."""
+    import psutil
+
+    try:
+        return [core.current for core in psutil.cpu_freq(percpu=True) or () if core.current > 0]
+    except (AttributeError, NotImplementedError, OSError, RuntimeError):
+        return []
+
+
+def _range(values: Sequence[float]) -> Range | None:
+    ordered = sorted(value for value in values if math.isfinite(value))
+    return (ordered[0], ordered[len(ordered) // 2], ordered[-1]) if ordered else None
+
+
+def table(recording: EncoderRecording) -> Table:
+    """Return the points of a recording beside the first of them, the baseline."""
+    first = recording.points[0]
+    return Table(
+        columns=("", "ms", "audio s/s", "x baseline", "error"),
+        rows=tuple(
+            (
+                _short(point.setting, first.setting),
+                f"{digits(point.seconds * 1e3)} ± {digits(point.spread_s * 1e3, 2)}",
+                digits(point.audio_per_s),
+                digits(point.audio_per_s / first.audio_per_s),
+                f"{point.error:.0e}" if point.error else "–",
+            )
+            for point in recording.points
+        ),
+        caption=recording.origin,
+        notes=(f"The first row is the baseline: {first.setting}. {recording.method}", *recording.notes),
+    )
+
+
+def _short(setting: Setting, base: Setting) -> str:
+    """Return the setting in words, without what it shares with the baseline."""
+    parts = [f"batch {setting.batch}", f"{setting.length_s:g} s"]
+    parts += [one for one, other in ((setting.dtype, base.dtype), (setting.how, base.how)) if one != other]
+    if setting.threads != base.threads:
+        parts.append(f"{setting.threads} thread{'s' * (setting.threads > 1)}")
+    return ", ".join(parts)

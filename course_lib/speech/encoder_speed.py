@@ -1,0 +1,271 @@
+"""How fast an encoder is in many settings: the same inputs, everything in turns, every result checked.
+
+    points = measure(encoder, grid("cpu"), budget_s=120)
+    points[0].audio_per_s, points[0].error
+
+A second is counted from the call until the result is there, as a service waits for it; on a GPU that
+includes what the CPU needs to start the work. `busy_s` is the GPU's own time for the same work.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from course_lib.measure import gpu_timing, hardware, timing
+from course_lib.speech.encoder_profile import mel_features
+from course_lib.speech.encoder_variants import (
+    FRAMES_A_SECOND,
+    CannotMeasure,
+    Setting,
+    Variants,
+    missing,
+)
+from course_lib.speech.profiling import steady
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from course_lib.speech.conformer import ConformerEncoder
+
+ROUNDS = 3  # at least: fewer samples have no spread
+ROUNDS_BUSY = 7
+SHARE_BUSY = 0.25  # of the budget, on a GPU, for the GPU's own time
+LENGTH_S = 5  # of the utterances in the sweeps of batch, dtype and threads
+LENGTHS_S = (1, 2, 5, 10, 20)
+BATCHES = {"cpu": (1, 2, 4, 8, 16, 32), "cuda": (1, 2, 4, 8, 16, 32, 64, 128)}
+OTHER_DTYPES = ("bfloat16", "int8")
+METHOD = (
+    "Normally distributed mel features, the same for all settings, rows of full length; settings in shuffled "
+    "order, round after round; seconds of wall time from the call until the result is there, the median; "
+    "spread: half the middle half; without gradients, on a heap whose memory is already mapped; TF32 off; "
+    "compiled: torch.compile of each layer, CUDA graph: of the whole forward, both made before; int8: linear "
+    "layers only, a scale for each output channel of the weights and for each frame, made anew in each call; "
+    "error: largest difference from eager float32 on the same device over its largest value."
+)
+
+
+@dataclass(frozen=True)
+class SpeedPoint:
+    """What one setting takes for a forward, and how far its result is from that of eager float32."""
+
+    setting: Setting
+    seconds: float  # from the call until the result is there, the median of `samples`
+    spread_s: float  # half the distance between the quartiles
+    samples: int
+    error: float  # max|y - y32| / max|y32| for the encoded (B, d_model, T')
+    busy_s: float | None = None  # of the GPU for a forward when its queue never runs dry; None on a CPU
+
+    @property
+    def audio_per_s(self) -> float:
+        """Seconds of audio that are encoded in a second."""
+        return self.setting.audio_s / self.seconds
+
+    @property
+    def per_utterance_s(self) -> float:
+        """Seconds of the machine that one utterance costs; it waits `seconds` all the same."""
+        return self.seconds / self.setting.batch
+
+
+def grid(device: str = "cpu", threads: int | None = None, small: bool = False) -> list[Setting]:
+    """Return the settings of the chapter's sweeps, the baseline (batch 1, eager float32) first, each once.
+
+    Batch, length, dtype, threads and torch.compile, one after the other and not their full product; on a GPU
+    CUDA graphs as well. `threads` is the most (None: the cores of this machine). `small` is for trying out.
+    """
+    most = 1 if device == "cuda" else threads or hardware.cores()
+    base = Setting(1, LENGTH_S * FRAMES_A_SECOND, "float32", most, "eager", device)
+    if small:
+        base = base.but(frames=FRAMES_A_SECOND)
+        found = [base, base.but(batch=2), base.but(frames=2 * FRAMES_A_SECOND), base.but(threads=1)]
+        return list(dict.fromkeys([*found, *(base.but(dtype=dtype) for dtype in OTHER_DTYPES)]))
+    found = [base.but(batch=batch) for batch in BATCHES[device]]
+    found += [base.but(frames=length * FRAMES_A_SECOND) for length in LENGTHS_S]
+    for dtype in OTHER_DTYPES:
+        found += [base.but(dtype=dtype, batch=batch) for batch in (1, 8)]
+    found += [base.but(threads=count) for count in _thread_counts(most)]
+    found += [base.but(how="compiled", batch=batch) for batch in (1, 8)]
+    if device == "cuda":
+        found += [base.but(dtype=dtype, batch=64) for dtype in OTHER_DTYPES]
+        found += [base.but(how="graph", batch=batch) for batch in (1, 8)]
+        found += [base.but(how="graph", dtype="bfloat16", batch=batch) for batch in (1, 8, 64)]
+    return list(dict.fromkeys(found))
+
+
+def _thread_counts(most: int) -> list[int]:
+    """Return 1, 2, 4, … and `most`."""
+    return sorted({*(2**n for n in range(most.bit_length()) if 2**n <= most), most})
+
+
+def measure(
+    encoder: ConformerEncoder,
+    settings: Sequence[Setting],
+    budget_s: float = 60.0,
+    skip: Callable[[str], None] | None = None,
+    progress: bool | None = None,
+) -> list[SpeedPoint]:
+    """Return a point for each setting, in their order; settings take turns, with equal inputs.
+
+    Rounds are added until the ratios to the first setting are certain enough or `budget_s` seconds are spent,
+    but at least three; building, compiling and the first calls (two to five of each) come on top. A
+    setting that cannot be measured here raises CannotMeasure with a sentence, or, with `skip`, is left out
+    and skip(sentence) called. `encoder` must be in eval mode; its weights decide the errors, not the times.
+    """
+    settings = _checked(settings, budget_s)
+    with _as_a_service(max(setting.threads for setting in settings)):
+        ready = _made_ready(encoder, settings, skip)
+        if not ready:
+            return []
+        seconds = _wall(ready, budget_s * (1 - SHARE_BUSY if _on_gpu(ready) else 1), progress)
+        busy = _busy(ready, budget_s * SHARE_BUSY)
+    return [
+        SpeedPoint(
+            setting=setting,
+            seconds=seconds[setting].seconds,
+            spread_s=seconds[setting].spread_s,
+            samples=seconds[setting].rounds,
+            error=error,
+            busy_s=busy.get(setting),
+        )
+        for setting, (_, error) in ready.items()
+    ]
+
+
+Ready = dict[Setting, tuple[Callable[[], "Tensor"], float]]  # the forward, and the error of its result
+
+
+@contextmanager
+def _as_a_service(threads: int) -> Iterator[None]:
+    """No gradients, a grown heap, float32 that is float32 also on tensor cores and in oneDNN."""
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with steady(threads), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _made_ready(
+    encoder: ConformerEncoder, settings: Sequence[Setting], skip: Callable[[str], None] | None
+) -> Ready:
+    """Build and call every setting once; those with the same input are compared with one reference."""
+    variants = Variants(encoder)
+    found: Ready = {}
+    for device, batch, frames in dict.fromkeys((one.device, one.batch, one.frames) for one in settings):
+        same = [one for one in settings if (one.device, one.batch, one.frames) == (device, batch, frames)]
+        features = _features(batch, frames, encoder.feat_in)
+        plain = Setting(batch, frames, "float32", same[0].threads, "eager", device)
+        reference: Tensor | None = None
+        for setting in same:
+            try:
+                if sentence := missing(setting, encoder):
+                    raise CannotMeasure(sentence)
+                if reference is None:
+                    plain_forward, reference = _tried(plain, variants, features)
+                if setting == plain:
+                    found[setting] = plain_forward, 0.0
+                else:
+                    forward, result = _tried(setting, variants, features)
+                    found[setting] = forward, _error(result, reference)
+            except CannotMeasure as problem:
+                if skip is None:
+                    raise
+                skip(str(problem))
+    return {setting: found[setting] for setting in settings if setting in found}
+
+
+def _tried(setting: Setting, variants: Variants, features: Tensor) -> tuple[Callable[[], Tensor], Tensor]:
+    """Return the setting's forward and its first result; raises CannotMeasure."""
+    try:
+        forward = variants.forward(setting, features)
+        result = _called(setting, forward)
+    except Exception as problem:  # a compiler, a driver, memory: whatever it is, the other settings go on
+        raise CannotMeasure(_why(setting, problem)) from problem
+    if not bool(result.isfinite().all()):
+        raise CannotMeasure(f"A {setting} gives no finite numbers, so its time means nothing.")
+    return forward, result
+
+
+def _why(setting: Setting, problem: Exception) -> str:
+    if "InvalidCxxCompiler" in f"{type(problem).__name__} {problem}":
+        return (
+            "torch.compile needs a C++ compiler for the CPU, and none works here: install g++ "
+            "(Debian: apt install g++)."
+        )
+    problem = getattr(problem, "inner_exception", problem)  # what torch.compile's backend stumbled over
+    first = str(problem).strip().partition("\n")[0].rstrip(".")
+    return f"A {setting} cannot be measured here ({type(problem).__name__}: {first})."
+
+
+def _features(batch: int, frames: int, bands: int) -> Tensor:
+    """Return (batch, bands, frames) float32; row 3 of a batch is the same in every batch."""
+    import torch
+
+    return torch.cat([mel_features(frames, seed=row, bands=bands) for row in range(batch)])
+
+
+def _called(setting: Setting, forward: Callable[[], Tensor]) -> Tensor:
+    """Return a float32 copy of one result in the CPU's memory, computed on the setting's threads."""
+    import torch
+
+    torch.set_num_threads(setting.threads)
+    return forward().to(device="cpu", dtype=torch.float32, copy=True)  # from a GPU this waits for the work
+
+
+def _error(result: Tensor, reference: Tensor) -> float:
+    return float((result - reference).abs().max() / reference.abs().max())
+
+
+def _on_gpu(ready: Ready) -> bool:
+    return any(setting.device == "cuda" for setting in ready)
+
+
+def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting, timing.Row]:
+    """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
+    functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
+    threads = max(2 if _on_gpu(ready) else 1, *(setting.threads for setting in ready))
+    found = timing.compare(
+        functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False, progress=progress
+    )
+    return {setting: found.row(str(setting)) for setting in ready}
+
+
+def _until_done(setting: Setting, forward: Callable[[], Tensor]) -> Callable[[], None]:
+    import torch
+
+    def run() -> None:
+        torch.set_num_threads(setting.threads)
+        forward()
+        if setting.device == "cuda":
+            torch.cuda.synchronize()
+
+    return run
+
+
+def _busy(ready: Ready, budget_s: float) -> dict[Setting, float]:
+    """Return the GPU's own seconds for a forward of each setting there."""
+    there = {setting: forward for setting, (forward, _) in ready.items() if setting.device == "cuda"}
+    if not there:
+        return {}
+    named = {str(setting): forward for setting, forward in there.items()}
+    taken = gpu_timing.samples(named, ROUNDS_BUSY, budget_s)
+    return {setting: taken[str(setting)].median_s for setting in there}
+
+
+def _checked(settings: Sequence[Setting], budget_s: float) -> list[Setting]:
+    settings = list(settings)
+    if not settings or not all(isinstance(setting, Setting) for setting in settings):
+        raise TypeError("settings must be one Setting or more, in a list: grid() gives the chapter's.")
+    if twice := next((one for one in settings if settings.count(one) > 1), None):
+        raise ValueError(f"the setting '{twice}' stands there twice: give each once.")
+    if isinstance(budget_s, bool) or not isinstance(budget_s, int | float) or not 0 < budget_s < math.inf:
+        raise ValueError(f"budget_s is {budget_s!r}, but it must be a number of seconds above 0.")
+    return settings

@@ -1,0 +1,212 @@
+"""The cost of 1000 hours of speech on a CPU and on a GPU, at the reader's own prices – or of a bridge."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from course_lib import theme
+from course_lib.measure.table import digits, times
+from course_lib.speech.costs import (
+    HOURS_A_YEAR,
+    Choice,
+    Purchase,
+    break_even_hours,
+    break_even_ratio,
+    checked,
+    hours_that_pay,
+)
+from course_lib.theme import INK, PINK, VIOLET, Picture
+from course_lib.views.cost_fields import Fields, machine
+from course_lib.views.live import Live, widgets
+from course_lib.views.paper import Html, card, escape, note, table
+
+KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number, Enter takes a typed one."
+_FITS = "width:0;min-width:100%"  # else the output area grows with the content
+COLOURS = ((PINK, "o", "-"), (VIOLET, "s", "--"))
+
+
+def costs(
+    cpu_audio_per_s: float,
+    gpu_audio_per_s: float,
+    *,
+    cpu_price: float | Purchase,
+    gpu_price: float | Purchase,
+    bridge_price: float,
+    currency: str,
+    cpu_utilisation: float = 1.0,
+    gpu_utilisation: float = 1.0,
+    cpu_origin: str = "",
+    gpu_origin: str = "",
+) -> Costs:
+    """Return number fields for prices and what 1000 hours of speech then cost on a CPU and on a GPU.
+
+    audio_per_s: seconds of audio a second, measured; `origin` says where and is shown. A price is that of an
+    hour, or a `speech.costs.Purchase`; the bridge has one price. utilisation: share of the hours with work.
+    Raises ValueError for numbers that cannot be, and for a currency that is no text.
+    """
+    if not isinstance(currency, str) or not currency.strip():
+        raise ValueError(f"currency is {currency!r}, but it must be a text, such as 'EUR'.")
+    cpu = ("CPU", cpu_audio_per_s, cpu_price, cpu_utilisation)
+    gpu = ("GPU", gpu_audio_per_s, gpu_price, gpu_utilisation)
+    for one in (cpu, gpu):
+        machine(*one)
+    checked("bridge_price", bridge_price, zero=True)
+    return Costs(cpu, gpu, bridge_price, currency.strip(), (cpu_origin, gpu_origin))
+
+
+class Costs(Live):
+    """The fields `.cpu`, `.gpu` and `.bridge`; `choices()` gives the machines as they stand there."""
+
+    def __init__(
+        self, cpu: tuple, gpu: tuple, bridge_price: float, currency: str, origins: tuple[str, str]
+    ) -> None:
+        kit = widgets()
+        self.currency, self.origins = currency, origins
+        self._given = (machine(*cpu), machine(*gpu), bridge_price)
+        self.cpu, self.gpu = (Fields(*one, currency, self._show) for one in (cpu, gpu))
+        self.bridge = kit.FloatText(
+            value=bridge_price,
+            description=f"cast-iron bridge, {currency}",
+            style={"description_width": "11em"},
+            layout={"width": "20em"},
+        )
+        self.bridge.observe(lambda _: self._show(), names="value")
+        self.status = kit.HTML(layout={"width": "auto"})
+        self.picture = kit.HTML(layout={"width": "auto"})
+        self._show()
+        both = kit.HBox([self.cpu.box, self.gpu.box], layout={"flex_flow": "row wrap"})
+        self.widget = kit.VBox([both, self.bridge, self.status, self.picture])
+
+    def choices(self) -> tuple[Choice, Choice]:
+        """Return the CPU and the GPU as the fields stand; raises ValueError for what cannot be."""
+        return self.cpu.choice(), self.gpu.choice()
+
+    def _show(self) -> None:
+        try:
+            cpu, gpu = self.choices()
+            bridge = checked("the price of the bridge", self.bridge.value, zero=True)
+        except ValueError as problem:
+            said = f"{problem} The picture still shows the numbers before."
+        else:
+            said = KEYS
+            self.picture.value = f'<div style="{_FITS}">{self.frame(cpu, gpu, bridge)}</div>'
+        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{escape(said)}</div>'
+
+    def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> str:
+        """Return the picture, the table and the bridge for two machines."""
+        picture = figure(cpu, gpu, self.currency)
+        words = in_words(cpu, gpu, bridge_price, self.currency)
+        body = picture._repr_html_() + self._table(cpu, gpu) + note(words)
+        return card(body, f"{picture.alt} {words}")
+
+    def static(self) -> Html:
+        """Return the same for the prices that were given."""
+        cpu, gpu, bridge = self._given
+        words = in_words(cpu, gpu, bridge, self.currency)
+        return Html(self.frame(cpu, gpu, bridge), f"{figure(cpu, gpu, self.currency).alt} {words}")
+
+    def _table(self, *machines: Choice) -> str:
+        head = ["", "audio, s a second", f"an hour, {self.currency}", "hours with work",
+                f"1000 h of speech, {self.currency}", "h of speech a year", "measured"]  # fmt: skip
+        rows: list[list[Any]] = [
+            [
+                one.name,
+                digits(one.audio_per_s),
+                digits(one.price_per_hour),
+                f"{one.utilisation:.0%}",
+                digits(one.per_1000_hours),
+                _rounded(one.speech_hours_a_year),
+                escape(origin or "–"),
+            ]
+            for one, origin in zip(machines, self.origins, strict=True)
+        ]
+        cheap = min(range(2), key=lambda number: machines[number].per_1000_hours)
+        return f'<div style="overflow-x:auto">{table(head, rows, left=(0, 6), marked=(cheap,))}</div>'
+
+
+def finding(cpu: Choice, gpu: Choice, currency: str) -> str:
+    """Say which machine is cheaper for 1000 hours of speech."""
+    cheap, dear = sorted((cpu, gpu), key=lambda one: one.per_1000_hours)
+    if f"{cheap.per_1000_hours:.3g}" == f"{dear.per_1000_hours:.3g}":
+        return f"1000 hours of speech cost {_money(cpu.per_1000_hours, currency)} on either"
+    if not cheap.per_1000_hours:
+        return f"1000 hours of speech cost nothing on the {cheap.name}"
+    ratio = dear.per_1000_hours / cheap.per_1000_hours
+    return (
+        f"1000 hours of speech: {_money(cheap.per_1000_hours, currency)} on the {cheap.name}, "
+        f"{times(ratio)} that on the {dear.name}"
+    )
+
+
+def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> str:
+    """Return the break-even prices and what became of the bridge, in sentences."""
+    ratio = break_even_ratio(cpu, gpu)
+    said = [
+        f"An hour of the GPU may cost {times(ratio)} that of the CPU before it is the dearer one, the ratio "
+        f"of what they encode in it; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}.",
+    ]
+    hours = break_even_hours(gpu, cpu)
+    said.append(
+        "A GPU that is kept all year is cheaper than CPUs rented for the busy hours from "
+        f"{_rounded(hours)} hours of speech a year on, when it has work in "
+        f"{100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of its hours."
+        if hours is not None
+        else "A GPU that is kept all year is never cheaper than CPUs rented for the busy hours."
+    )
+    paid = hours_that_pay(bridge_price, cpu, gpu)
+    if paid is None:
+        return " ".join([*said, "Neither saves anything, so no bridge is ever paid."])
+    cheap = min((cpu, gpu), key=lambda one: one.per_1000_hours)
+    years = paid / cheap.speech_hours_a_year
+    said.append(
+        f"Or buy a cast-iron bridge for {_money(bridge_price, currency)}: what the {cheap.name} saves has "
+        f"paid for it after {_rounded(paid)} hours of speech, {_rounded(years)} years of one {cheap.name} as "
+        "busy as this."
+    )
+    return " ".join(said)
+
+
+def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
+    """Draw the cost of 1000 hours of speech against the share of hours with work, at these hourly prices."""
+    said = finding(cpu, gpu, currency)
+    shares = [0.01 * 10 ** (step / 20) for step in range(41)]  # 1 to 100 %
+    with theme.figure(8.2, 3.8) as fig:
+        axes = fig.subplots()
+        for one, (colour, marker, line) in zip((cpu, gpu), COLOURS, strict=True):
+            busy = one.per_1000_hours * one.utilisation
+            percent, curve = [100 * share for share in shares], [busy / share for share in shares]
+            axes.plot(percent, curve, line, color=colour)
+            look = {"color": colour, "markersize": 10, "markeredgecolor": INK, "linestyle": line}
+            name = f"{one.name}: {_money(one.per_1000_hours, currency)}"
+            axes.plot([100 * one.utilisation], [one.per_1000_hours], marker, label=name, **look)
+        axes.set_xscale("log")
+        if min(cpu.per_1000_hours, gpu.per_1000_hours) > 0:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axes.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+        axes.minorticks_off()
+        axes.set(xlabel="% of the hours with work", ylabel=f"1000 hours of speech, {currency}")
+        axes.legend(loc="upper right")
+        fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        each = "; ".join(
+            f"{one.name} {digits(one.audio_per_s)} s of audio a second for "
+            f"{_money(one.price_per_hour, currency)} an hour, {one.utilisation:.0%} of the hours with work: "
+            f"{_money(one.per_1000_hours, currency)}"
+            for one in (cpu, gpu)
+        )
+        what = "Cost of 1000 hours of speech against the share of hours with work"
+        return Picture.of(fig, f"{what}. {said}. {each}.")
+
+
+def _money(value: float, currency: str) -> str:
+    return f"{_rounded(value)} {currency}"
+
+
+def _rounded(value: float) -> str:
+    """Return three digits of a number, large ones too: what was measured has no more."""
+    return digits(float(f"{value:.3g}"))
+
+
+def _ratio(value: float, other: float) -> str:
+    return times(value / other) if other else "any number of times that, since the CPU costs nothing"

@@ -1,0 +1,80 @@
+"""Number fields for prices: a rented machine has a price for an hour, a bought one what makes it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+from course_lib.speech.costs import Choice, Purchase, checked
+from course_lib.views.live import widgets
+
+WORDS = {
+    "price": "price",
+    "years": "years of use",
+    "watts": "W with work",
+    "price_per_kwh": "price of a kWh",
+    "idle_watts": "W without work",
+}
+MONEY = ("price", "price_per_kwh")
+
+
+class Fields:
+    """The fields of one machine; `choice()` gives what they say, or raises ValueError with a sentence."""
+
+    def __init__(
+        self,
+        name: str,
+        audio_per_s: float,
+        price: float | Purchase,
+        utilisation: float,
+        currency: str,
+        changed: Callable[[], None],
+    ) -> None:
+        kit = widgets()
+        self.name, self.audio_per_s, self._price = name, audio_per_s, price
+        style = {"description_width": "11em"}
+        box = {"style": style, "layout": {"width": "20em"}}
+        if isinstance(price, Purchase):
+            names = [field.name for field in fields(Purchase)]
+            values = {name: (WORDS[name], getattr(price, name), name in MONEY) for name in names}
+        else:
+            values = {"price_per_hour": ("price for an hour", price, True)}
+        self.numbers = {
+            key: kit.FloatText(value=value, description=f"{text}, {currency}" if money else text, **box)
+            for key, (text, value, money) in values.items()
+        }
+        self.utilisation = kit.FloatSlider(
+            value=100 * utilisation,
+            min=1,
+            max=100,
+            step=1,
+            readout_format=".0f",
+            description="% of hours with work",
+            style=style,
+            layout={"width": "min(26em, 95%)"},
+        )
+        for control in (*self.numbers.values(), self.utilisation):
+            control.observe(lambda _: changed(), names="value")
+        head = kit.HTML(f"<b>{name}</b>")
+        self.box = kit.VBox([head, *self.numbers.values(), self.utilisation])
+
+    def choice(self) -> Choice:
+        """Return the machine as the fields say."""
+        share = self.utilisation.value / 100
+        numbers: dict[str, Any] = {key: field.value for key, field in self.numbers.items()}
+        if isinstance(self._price, Purchase):
+            price: float | Purchase = replace(self._price, **numbers)
+        else:
+            price = numbers["price_per_hour"]
+        return machine(self.name, self.audio_per_s, price, share)
+
+
+def machine(name: str, audio_per_s: float, price: float | Purchase, utilisation: float) -> Choice:
+    """Return a machine that is rented (a price for an hour) or bought; raises ValueError, naming it."""
+    try:
+        share = checked("utilisation", utilisation, most=1)
+        per_hour = price.price_per_hour(share) if isinstance(price, Purchase) else price
+        return Choice(name, audio_per_s, per_hour, share)
+    except ValueError as problem:
+        raise ValueError(f"{name}: {problem}") from None
