@@ -68,6 +68,13 @@ def test_depthwise_calls_no_matmul_and_pointwise_copies_no_column():
     assert shared == [True, True, False]
 
 
+def test_depthwise_in_two_directions_is_torchs():
+    x, weight, bias = tensors((2, 5, 9, 8), (5, 1, 3, 2), 5)
+    for geometry in GEOMETRY[:3]:
+        theirs = functional.conv2d(x, weight, bias, *geometry, 5)
+        assert_close(conv2d(x.numpy(), weight.numpy(), bias.numpy(), *geometry, 5, matmul=None), theirs)
+
+
 def test_implicit_gathers_no_more_than_a_block():
     widths = []
     x, weight = tensors((1, 3, 700), (4, 3, 5))
