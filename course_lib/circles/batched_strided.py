@@ -14,8 +14,12 @@ To lay them out anew would cost a pass over each operand before the first produc
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numba
 import numpy as np
+from numba import types
 
 from course_lib.circles import batched_loop
 from course_lib.circles.batched_numba import (
@@ -60,13 +64,13 @@ def multiply_part(first, last, rows, A, B, C, a_by, b_by, M, K, N, panel):
         a = m * a_by[0]
         for j in range(0, N, width):
             b, c, left = m * b_by[0] + j * b_by[2], m * M * N + j, min(width, N - j)
-            if b_by[2] == 1:
-                multiply_panel(start, stop, rows, M, K, A, a, a_by[1], a_by[2], B, b, b_by[1], C, c, N, left)
-            else:
+            source, place, down = B, b, b_by[1]
+            if b_by[2] != 1:
                 gather_panel(B, b, b_by[1], b_by[2], K, left, panel)
-                multiply_panel(
-                    start, stop, rows, M, K, A, a, a_by[1], a_by[2], panel, 0, width, C, c, N, left
-                )
+                source, place, down = panel, b - b, width  # a literal 0 would have all compiled once more
+            multiply_panel(
+                start, stop, rows, M, K, A, a, a_by[1], a_by[2], source, place, down, C, c, N, left
+            )
 
 
 @compiled(cache=False, parallel=True)
@@ -80,7 +84,20 @@ def multiply_parts(A, B, C, a_by, b_by, batch, M, K, N, panels):
         multiply_part(first, last, rows, pointer(A), pointer(B), pointer(C), a_by, b_by, M, K, N, panel)
 
 
-@compiled(cache=not FORCED_BITS)
+@functools.cache
+def multiply_for(dtype: np.dtype) -> Callable[[Array, Array, Array, Array], None]:
+    """Return `multiply` for operands of a dtype, compiled once for any strides.
+
+    Left alone Numba compiles anew for every layout that it meets: C, Fortran, other strides, read-only.
+    """
+    number = numba.from_dtype(dtype)
+    operand = types.Array(number, 3, "A", readonly=True)
+    made = compiled(cache=not FORCED_BITS)(multiply)
+    made.compile((operand, operand, number[:, :, ::1], number[:, ::1]))
+    made.disable_compile()
+    return made
+
+
 def multiply(A, B, C, panels):
     """Set C (batch, M, N) to A (batch, M, K) @ B (batch, K, N) of any strides; a panel (K x width) a core."""
     (batch, M, K), N, size = A.shape, B.shape[2], A.itemsize
@@ -107,7 +124,7 @@ def matmul(A: Array, B: Array) -> Array:
     C = np.empty((batch, M, N), A.dtype)
     panels = np.empty((parts_for(batch, M, K, N), K * PANEL_BYTES // A.itemsize), A.dtype)
     with pool:
-        multiply(_aligned(A), _aligned(B), C, panels)
+        multiply_for(A.dtype)(_aligned(A), _aligned(B), C, panels)
     return C
 
 

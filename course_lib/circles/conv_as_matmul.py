@@ -20,6 +20,7 @@ All arrays are NumPy's, float32 or float64, of one dtype; names and layouts are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -124,11 +125,12 @@ def _by_groups(windows: Array, weight: Array, groups: int, product: Callable) ->
     """Return the output (B, C_out, H', W'): for each group of channels one product for each image."""
     batch, channels, *_, height, width = windows.shape
     outputs, inputs = len(weight) // groups, channels // groups
+    depth = math.prod(weight.shape[1:])  # C_in / groups * h * w
     out = np.empty((batch, len(weight), height, width), weight.dtype)
     for image in range(batch):
         for g in range(groups):
             rows = slice(g * outputs, (g + 1) * outputs)
-            kernels = weight[rows].reshape(outputs, -1)  # (C_out / groups, C_in / groups * h * w)
+            kernels = weight[rows].reshape(outputs, depth)  # (C_out / groups, depth)
             ours = windows[image, g * inputs : (g + 1) * inputs]  # (C_in / groups, h, w, H', W')
             out[image, rows] = product(kernels, ours).reshape(outputs, height, width)
     return out
@@ -136,7 +138,8 @@ def _by_groups(windows: Array, weight: Array, groups: int, product: Callable) ->
 
 def _im2col(kernels: Array, windows: Array, matmul: Matmul) -> Array:
     """Return kernels @ columns. For a pointwise convolution of stride 1 the columns are the input itself."""
-    return _product(kernels, windows.reshape(kernels.shape[1], -1), matmul)  # reshape copies where it must
+    depth, places = kernels.shape[1], math.prod(windows.shape[3:])
+    return _product(kernels, windows.reshape(depth, places), matmul)  # reshape copies where it must
 
 
 def _implicit(kernels: Array, windows: Array, matmul: Matmul) -> Array:
@@ -147,7 +150,7 @@ def _implicit(kernels: Array, windows: Array, matmul: Matmul) -> Array:
     for first in range(0, height * width, PLACES):
         places = np.arange(first, min(first + PLACES, height * width))
         block = panel[:, : len(places)]
-        block[...] = windows[:, :, :, places // width, places % width].reshape(depth, -1)
+        block[...] = windows[:, :, :, places // width, places % width].reshape(block.shape)
         out[:, first : first + PLACES] = _product(kernels, block, matmul)
     return out
 

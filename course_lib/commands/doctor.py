@@ -6,6 +6,7 @@ A *problem* keeps a chapter or an assignment from working; a *note* is good to k
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -275,6 +276,18 @@ def _GPU() -> Line:
     return Line("OK", "GPU", f"{gpu.name}, compute capability {gpu.compute_capability}, driver {gpu.driver}")
 
 
+def _sound_files() -> Line:
+    try:
+        soundfile = importlib.import_module("soundfile")
+    except (ImportError, OSError):  # OSError: the package is there, the library libsndfile is not
+        found = "WAV is read; FLAC, OGG, MP3 and others need soundfile, which is not installed or broken"
+        return Line("note", "sound files", found, "pip install soundfile, or convert to WAV")
+    formats = soundfile.available_formats()
+    named = [name for name in ("FLAC", "OGG", "MP3") if name in formats]
+    found = f"WAV is read; by soundfile {soundfile.__version__} {', '.join(named)} and others as well"
+    return Line("OK", "sound files", found)
+
+
 def _browser() -> Line:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
@@ -319,6 +332,7 @@ CHECKS: tuple[Callable[[], Line], ...] = (
     _results_folder,
     _saved_results,
     _GPU,
+    _sound_files,
     _browser,
     _sandbox,
     _memory_and_disk,

@@ -19,6 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL.nemo",
         help=f"a Conformer-CTC saved by NVIDIA NeMo, such as {EXAMPLE}",
     )
+    parser.add_argument(
+        "--padding",
+        choices=("old", "new"),
+        default="old",
+        help="the ends of the recording as NeMo treated them before 2.5 (old, the default), or since (new)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         samples, rate = audio.read(args.file)
-        print(decoding.transcribe(nemo.load_nemo(args.model), samples, rate))
+        print(decoding.transcribe(nemo.load_nemo(args.model, args.padding), samples, rate))
     except ValueError as problem:
         print(f"transcribe: {problem}", file=sys.stderr)
         return 2

@@ -21,34 +21,43 @@ from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDeco
 from course_lib.speech.features import LogMel
 from course_lib.speech.nemo_config import NemoConfig, read_config
 
+PADDING = ("old", "new")  # the ends of rows as before NeMo 2.5, and since
 
-def load_nemo(path: str | Path) -> ConformerCTC:
+
+def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
     """Return the model of a .nemo file, ready to listen: in eval mode, on the CPU, float32.
 
     `model.preprocessor` is its front end (samples to features), `model.tokenizer` turns tokens into text.
-    Raises UnreadableModel with one sentence for anything that is not a whole Conformer-CTC as built here.
+    `padding` says how the ends of rows are treated, in front end and encoder together: "old" as NeMo did
+    before 2.5, when the talk's checkpoint was trained and measured (what a row of a batch gives depends a
+    little on how long the others are), "new" as it does since (`LogMel(zero_padded=True)` and
+    `ConformerEncoder(masks_subsampling=True)`: a row gives the same in any batch).
+    Raises UnreadableModel with one sentence for anything that is not a whole Conformer-CTC as built here,
+    ValueError for another `padding`.
     """
+    if padding not in PADDING:
+        raise ValueError(f'padding is {padding!r}, but must be "old" (NeMo before 2.5) or "new" (since).')
     path = Path(path)
     try:
-        return _loaded(members(path))
+        return _loaded(members(path), padding == "new")
     except Fault as fault:
         raise UnreadableModel(f"{path} {fault}.") from None
 
 
-def _loaded(found: dict[str, bytes]) -> ConformerCTC:
+def _loaded(found: dict[str, bytes], new: bool) -> ConformerCTC:
     config = read_config(found["model_config.yaml"])
     pieces = config.vocabulary or _pieces(found)
     state = _tensors(found[WEIGHTS])
     with torch.device("meta"):  # shapes without memory
-        expected = _model(config, pieces).state_dict()
+        expected = _model(config, pieces, new).state_dict()
     _compare(state, expected)
-    model = _model(config, pieces)
+    model = _model(config, pieces, new)
     model.load_state_dict(state, strict=True)
     return model.eval()
 
 
-def _model(config: NemoConfig, pieces: Iterable[str]) -> ConformerCTC:
-    """Return the model with weights as they come."""
+def _model(config: NemoConfig, pieces: Iterable[str], new: bool) -> ConformerCTC:
+    """Return the model with weights as they come; `new`: with the padding of NeMo 2.5."""
     words = tokenizer.Tokenizer(tuple(pieces))
     encoder = ConformerEncoder(
         feat_in=config.feat_in,
@@ -58,9 +67,11 @@ def _model(config: NemoConfig, pieces: Iterable[str]) -> ConformerCTC:
         conv_kernel=config.conv_kernel,
         ff_expansion=config.ff_expansion,
         subsampling_channels=config.subsampling_channels,
+        masks_subsampling=new,
     )
     model = ConformerCTC(encoder, ConvDecoder(config.d_model, len(words) + 1))
-    model.preprocessor = LogMel(config.feat_in, window=config.window, hop=config.hop, n_fft=config.n_fft)
+    sizes = {"window": config.window, "hop": config.hop, "n_fft": config.n_fft}
+    model.preprocessor = LogMel(config.feat_in, **sizes, zero_padded=new)
     model.tokenizer = words
     return model
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from importlib import metadata
 from pathlib import Path
 
@@ -192,6 +193,19 @@ def test_doctor_notes_results_that_nobody_understands(private_data_folder):
     (private_data_folder / "ladder.json").write_text(json.dumps(odd))
     line = doctor._saved_results()
     assert line.status == "note" and "2 entries cannot be read" in line.found and "bench" in line.cure
+
+
+def test_doctor_says_which_sound_files_can_be_read(monkeypatch):
+    fake = types.SimpleNamespace(
+        __version__="9.9", available_formats=lambda: {"AIFF": "", "FLAC": "", "OGG": "", "WAV": ""}
+    )
+    monkeypatch.setitem(sys.modules, "soundfile", fake)
+    found = "WAV is read; by soundfile 9.9 FLAC, OGG and others as well"
+    assert doctor._sound_files() == doctor.Line("OK", "sound files", found)
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    line = doctor._sound_files()
+    assert line.status == "note" and line.found.startswith("WAV is read") and "soundfile" in line.cure
+    assert doctor._sound_files in doctor.CHECKS
 
 
 @pytest.mark.parametrize("has_environment", [True, False])

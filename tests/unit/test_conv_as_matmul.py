@@ -1,4 +1,4 @@
-"""Convolution and addmm out of our matmul against torch's, and our addmm inside torch."""
+"""Convolution and addmm out of our matmul against torch's."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import torch
 from torch.nn import functional
 
 from course_lib.circles import conv_as_matmul
-from course_lib.circles.addmm_in_torch import our_addmm
 from course_lib.circles.conv_as_matmul import addmm, conv1d, conv2d
 
 GEOMETRY = [  # stride, padding, dilation
@@ -69,6 +68,13 @@ def test_depthwise_calls_no_matmul_and_pointwise_copies_no_column():
     assert shared == [True, True, False]
 
 
+def test_depthwise_in_two_directions_is_torchs():
+    x, weight, bias = tensors((2, 5, 9, 8), (5, 1, 3, 2), 5)
+    for geometry in GEOMETRY[:3]:
+        theirs = functional.conv2d(x, weight, bias, *geometry, 5)
+        assert_close(conv2d(x.numpy(), weight.numpy(), bias.numpy(), *geometry, 5, matmul=None), theirs)
+
+
 def test_implicit_gathers_no_more_than_a_block():
     widths = []
     x, weight = tensors((1, 3, 700), (4, 3, 5))
@@ -90,6 +96,23 @@ def test_addmm_with_beta_zero_does_not_read_its_input():
     assert np.isfinite(addmm(np.full(5, np.nan, "f4"), A.numpy(), B.numpy(), beta=0)).all()
 
 
+@pytest.mark.parametrize("implicit", [False, True])
+def test_an_empty_batch_no_channels_and_no_kernels_are_torchs(implicit):
+    for x, weight in (((0, 4, 9), (6, 4, 3)), ((2, 0, 9), (6, 0, 3)), ((2, 4, 9), (0, 4, 3))):
+        x, weight = tensors(x, weight)
+        bias = torch.arange(1.0, len(weight) + 1)
+        theirs = torch.zeros(len(x), len(weight), 7) + bias[:, None]  # torch itself refuses some of them
+        assert_close(conv1d(x.numpy(), weight.numpy(), bias.numpy(), implicit=implicit), theirs)
+
+
+def test_addmm_of_an_empty_sum_is_its_input():
+    for _ in range(3):  # in memory that has just held other numbers
+        np.full((64, 70), 7.0, "f4")
+        bias, A, B = tensors((70,), (64, 0), (0, 70))
+        assert_close(addmm(bias.numpy(), A.numpy(), B.numpy()), bias.expand(64, 70))
+    assert addmm(bias.numpy(), np.zeros((0, 3), "f4"), np.zeros((3, 70), "f4")).shape == (0, 70)
+
+
 X, W = np.zeros((1, 4, 10), "f4"), np.zeros((6, 4, 3), "f4")
 REFUSED = {
     "dimensions": (lambda: conv1d(X[0], W), ValueError, "x is 2-D"),
@@ -98,8 +121,18 @@ REFUSED = {
     "bias": (lambda: conv1d(X, W, np.zeros(5, "f4")), ValueError, r"bias has shape \(5,\)"),
     "stride": (lambda: conv1d(X, W, stride=0), ValueError, "stride is"),
     "kernel": (lambda: conv1d(X, W, dilation=5), ValueError, "covers 11 numbers"),
+    "group kernels": (lambda: conv1d(X, np.zeros((5, 2, 3), "f4"), groups=2), ValueError, "weight 5 kernels"),
+    "dilation": (lambda: conv1d(X, W, dilation=0), ValueError, "dilation"),
+    "padding": (lambda: conv1d(X, W, padding=-1), ValueError, "padding"),
+    "no kernel": (lambda: conv1d(X, W[:, :, :0]), ValueError, "A kernel of 0"),
     "dtype": (lambda: conv1d(X, W.astype("f8")), TypeError, "x is float32 and weight is float64"),
     "input": (lambda: addmm(np.zeros(4), np.zeros((2, 3)), np.zeros((3, 5))), ValueError, "input has shape"),
+    "large input": (
+        lambda: addmm(np.zeros((1, 2, 5)), np.zeros((2, 3)), np.zeros((3, 5))),
+        ValueError,
+        "inp",
+    ),
+    "tall input": (lambda: addmm(np.zeros((2, 5)), np.zeros((1, 3)), np.zeros((3, 5))), ValueError, "input"),
 }
 
 
@@ -108,47 +141,3 @@ def test_what_makes_no_sense_is_refused(case):
     call, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         call()
-
-
-# -- our addmm inside torch --------------------------------------------------------------------------------
-
-
-def network():
-    torch.manual_seed(0)
-    linear = torch.nn.Linear
-    return torch.nn.Sequential(linear(20, 33), torch.nn.SiLU(), linear(33, 40, bias=False), linear(40, 7))
-
-
-def test_a_network_gives_the_same_by_our_addmm_and_torchs_comes_back():
-    net, (x,) = network(), tensors((3, 11, 20))
-    with torch.no_grad():
-        theirs = net(x)
-        with our_addmm() as calls:
-            ours = net(x)
-            assert_close(torch.addmm(x[0, 0], x[0], torch.eye(20), alpha=2).numpy(), x[0, 0] + 2 * x[0])
-        assert (ours - theirs).abs().max() <= 1e-5
-        assert (calls.ours, calls.left_to_torch) == (4, 0)
-        net(x)
-        assert calls.ours == 4
-
-
-def test_torchs_comes_back_after_an_exception():
-    def broken(A, B):
-        raise ArithmeticError("broken")
-
-    net, (x,) = network(), tensors((2, 20))
-    with torch.no_grad():
-        theirs = net(x)
-        with pytest.raises(ArithmeticError), our_addmm(broken):
-            net(x)
-        assert torch.equal(net(x), theirs)
-
-
-def test_gradients_and_other_dtypes_are_torchs():
-    net, (x,) = network(), tensors((2, 20))
-    with our_addmm() as calls:
-        net(x).sum().backward()
-        assert net[0].weight.grad is not None
-        with torch.no_grad():
-            net.bfloat16()(x.bfloat16())
-    assert (calls.ours, calls.left_to_torch) == (0, 6)

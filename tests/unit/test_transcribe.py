@@ -123,6 +123,20 @@ def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, wanted + "\n", "")
 
 
+def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, capsys):
+    from course_lib import __main__ as command_line
+    from course_lib.speech import decoding, nemo
+
+    asked = []
+    monkeypatch.setattr(nemo, "load_nemo", lambda path, padding: asked.append((path.name, padding)))
+    monkeypatch.setattr(decoding, "transcribe", lambda model, samples, rate: "да")
+    path = recorded(tmp_path / "noise.wav")
+    for options in ([], ["--padding", "old"], ["--padding", "new"]):
+        assert command_line.main(["transcribe", str(path), "--model", "a.nemo", *options]) == 0
+    assert asked == [("a.nemo", "old"), ("a.nemo", "old"), ("a.nemo", "new")]
+    assert capsys.readouterr().out == "да\n" * 3
+
+
 def test_the_commands_errors_are_sentences(tmp_path, model_path):
     path = recorded(tmp_path / "noise.wav")
     short = recorded(tmp_path / "short.wav", seconds=0.01)
