@@ -67,7 +67,8 @@ class ForwardTree:
     def what(self) -> str:
         """What was run, in a few words."""
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        return f"{self.frames / FRAMES_A_SECOND:.3g} s of speech, {threads}, medians of {self.runs} forwards"
+        runs = f"medians of {self.runs} forwards" if self.runs > 1 else "one forward"
+        return f"{self.frames / FRAMES_A_SECOND:.3g} s of speech, {threads}, {runs}"
 
     def merged(self) -> ForwardTree:
         """Return the tree with numbered parts of the network (layers.0, layers.1, …) added up (layers.*)."""

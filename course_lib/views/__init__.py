@@ -3,6 +3,7 @@
 Every view is loaded when it is first used, so importing this package loads no plotting and no widgets. Every
 widget has a static twin, `.static()`, drawn by the same code; an exported page shows the twin. (Pages made by
 executing a notebook need `--ExecutePreprocessor.store_widget_state=False`, or the page asks for a widget.)
+The icicle alone brings a script instead of a widget: it can be zoomed on an exported page, too.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ function icicle(root, data) {
     box.setAttribute("role", "treeitem");
     box.setAttribute("aria-level", node.depth + 1);
     box.setAttribute("aria-label", said(node));
-    box.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes the arrow keys
+    box.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's own keys stay out
     box.title = said(node);
     box.textContent = label(node, seen);
     box.addEventListener("click", () => go(node, node.children.length ? node : node.parent || node));

@@ -167,7 +167,7 @@ STYLE = f"""
   {LOOKS["convolution"][0]}}}
 .nc-icicle .look-other{{background:{LOOKS["other"][0]}}}
 .nc-icicle .look-other.thin{{background:#a49cae}}
-.nc-icicle .look-handing{{background:radial-gradient(#8a8494 1px,transparent 1.3px) 0 0/6px 6px
+.nc-icicle .look-handing{{background:radial-gradient(#b5adc0 1px,transparent 1.3px) 0 0/6px 6px
   {LOOKS["handing"][0]}}}
 .nc-icicle .thin{{border-width:0}}
 .nc-icicle .around{{background:{VIOLET_TINT}}}
@@ -175,7 +175,7 @@ STYLE = f"""
 .nc-icicle [role=treeitem]:hover{{filter:brightness(.94)}}
 .nc-icicle [role=treeitem]:focus,.nc-icicle button:focus-visible{{outline:3px solid {DEEP_PINK};
   outline-offset:-3px;z-index:2;min-width:9px}}
-.nc-icicle [data-part=readout]{{min-height:1.45em;margin:6px 0 0;font-weight:600}}
+.nc-icicle [data-part=readout]{{min-height:2.9em;margin:6px 0 0;font-weight:600}}
 """
 
 

@@ -136,6 +136,8 @@ def _mark(axes: Axes, work: Work, x: float, y: float) -> None:
 
 def _strip(axes: Axes, moving: Sequence[Work], roofs: Roofs) -> None:
     """Draw what only moves bytes, a line each, against the bandwidth."""
+    from matplotlib.ticker import LogLocator
+
     for place, work in enumerate(moving):
         _mark(axes, work, work.gbps, place)
     axes.axvline(roofs.gbps, color=VIOLET, linestyle="--")
@@ -147,6 +149,7 @@ def _strip(axes: Axes, moving: Sequence[Work], roofs: Roofs) -> None:
     )
     axes.set_xlim(min(rates) / 3, max(rates) * 3)
     axes.set_yticks(range(len(moving)), [work.said for work in moving])
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     axes.annotate(

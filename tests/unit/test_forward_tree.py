@@ -87,6 +87,7 @@ def test_own_times_are_medians_over_the_runs(monkeypatch):
             name=name,
             count=1,
             self_cpu_time_total=self_us,
+            cpu_time_total=1000.0,
             cpu_parent=parent,
             time_range=SimpleNamespace(start=start),
         )
