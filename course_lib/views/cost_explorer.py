@@ -17,7 +17,7 @@ from course_lib.speech.costs import (
     hours_that_pay,
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
-from course_lib.views.cost_fields import Fields, machine
+from course_lib.views.cost_fields import LABEL, WIDTH, Fields, machine
 from course_lib.views.live import Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
@@ -68,8 +68,8 @@ class Costs(Live):
         self.bridge = kit.FloatText(
             value=bridge_price,
             description=f"cast-iron bridge, {currency}",
-            style={"description_width": "11em"},
-            layout={"width": "20em"},
+            style=LABEL,
+            layout={"width": WIDTH},
         )
         self.bridge.observe(lambda _: self._show(), names="value")
         self.status = kit.HTML(layout={"width": "auto"})

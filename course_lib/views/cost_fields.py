@@ -17,6 +17,7 @@ WORDS = {
     "idle_watts": "W without work",
 }
 MONEY = ("price", "price_per_kwh")
+LABEL, WIDTH = {"description_width": "12em"}, "24em"
 
 
 class Fields:
@@ -33,8 +34,7 @@ class Fields:
     ) -> None:
         kit = widgets()
         self.name, self.audio_per_s, self._price = name, audio_per_s, price
-        style = {"description_width": "11em"}
-        box = {"style": style, "layout": {"width": "20em"}}
+        box = {"style": LABEL, "layout": {"width": WIDTH}}
         if isinstance(price, Purchase):
             names = [field.name for field in fields(Purchase)]
             values = {name: (WORDS[name], getattr(price, name), name in MONEY) for name in names}
@@ -51,8 +51,7 @@ class Fields:
             step=1,
             readout_format=".0f",
             description="% of hours with work",
-            style=style,
-            layout={"width": "min(26em, 95%)"},
+            **box,
         )
         for control in (*self.numbers.values(), self.utilisation):
             control.observe(lambda _: changed(), names="value")

@@ -60,7 +60,7 @@ def test_settings_and_prices_are_chosen_by_keyboard(lab, page, pictures):
     run_cell(page, "from course_lib.speech")
     shown = run_cell(page, "views.encoder_speed")
     figure = shown.locator(".jp-OutputArea [role=figure]")
-    figure.wait_for()
+    figure.wait_for(timeout=90_000)  # the first picture loads matplotlib
     assert "Batch 32: " in figure.get_attribute("aria-label")
 
     slider = shown.locator(".noUi-handle").first

@@ -78,6 +78,9 @@ def test_the_numbers_of_threads_are_those_of_the_settings(timed, monkeypatch):
     measure(small(), [BASE.but(threads=2), BASE, BASE.but(threads=3)], budget_s=1)
     assert timed["threads"] == 3  # what compare caps everything to
     assert seen[-4:-1] == [2, 1, 3] and seen[-1] == 9  # while timed; restored
+    before = []
+    encoder_speed._until_done(BASE.but(threads=2), lambda: before.append(seen[-1]))()
+    assert before == [2]
 
 
 def test_rows_of_a_batch_are_the_same_in_every_batch():
