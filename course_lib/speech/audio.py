@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import struct
 from pathlib import Path
@@ -20,6 +21,10 @@ CONVERT = "convert it with `ffmpeg -i FILE -ar 16000 -ac 1 speech.wav`"
 #: The resampling filter: its sinc's crossings of zero to each side (more: steeper), its Kaiser window's beta
 #: (more: quieter aliases, about 80 dB here), and where it is half closed, in parts of the lower Nyquist rate.
 CROSSINGS, BETA, ROLL_OFF = 32, 8.0, 0.95
+
+#: Of what a Conformer takes: attention's memory grows with the square of the time, and NeMo's table of
+#: positions ends here too (5000 x 40 ms).
+LONGEST_S = 200
 
 
 class UnreadableAudio(ValueError):
@@ -39,18 +44,35 @@ def read(path: str | Path) -> tuple[NDArray[np.float32], int]:
         raise UnreadableAudio(
             f"{path} cannot be read ({problem.strerror}): name a sound file of yours."
         ) from None
+    return _mono(content, path, str(path))
+
+
+def from_bytes(content: bytes, name: str) -> tuple[NDArray[np.float32], int]:
+    """Return what `read` does, of a file that is in memory already; `name` is how its faults begin."""
+    return _mono(content, io.BytesIO(content), name)
+
+
+def as_wav(samples: NDArray[np.floating], rate: int) -> bytes:
+    """Return a WAV file's bytes of one channel, float32, from which `read` gives the same samples (n,)."""
+    data = np.ascontiguousarray(samples, "<f4").tobytes()
+    form = struct.pack("<HHIIHH", FLOAT, 1, rate, 4 * rate, 4, 32)
+    chunks = struct.pack("<4sI", b"fmt ", len(form)) + form + struct.pack("<4sI", b"data", len(data)) + data
+    return struct.pack("<4sI4s", b"RIFF", 4 + len(chunks), b"WAVE") + chunks
+
+
+def _mono(content: bytes, source: Path | io.BytesIO, name: str) -> tuple[NDArray[np.float32], int]:
     try:
         if content[:4] == b"RIFF" and content[8:12] == b"WAVE":
             channels, rate = _from_wav(content)
         else:
-            channels, rate = _from_other(path)
+            channels, rate = _from_other(source)
     except _Fault as fault:
-        raise UnreadableAudio(f"{path} {fault}.") from None
+        raise UnreadableAudio(f"{name} {fault}.") from None
     samples = channels.mean(axis=1)
     if not len(samples):
-        raise UnreadableAudio(f"{path} holds no samples: record it again.")
+        raise UnreadableAudio(f"{name} holds no samples: record it again.")
     if not np.isfinite(samples).all():
-        raise UnreadableAudio(f"{path} holds samples that are NaN or infinite: record or convert it again.")
+        raise UnreadableAudio(f"{name} holds samples that are NaN or infinite: record or convert it again.")
     return samples.astype(np.float32), rate
 
 
@@ -124,13 +146,13 @@ def _widened(data: bytes) -> NDArray[np.int32]:
     return wide.view("<i4")[:, 0]
 
 
-def _from_other(path: Path) -> tuple[NDArray[np.float64], int]:
+def _from_other(source: Path | io.BytesIO) -> tuple[NDArray[np.float64], int]:
     try:
         soundfile = importlib.import_module("soundfile")
     except (ImportError, OSError):  # OSError: the package is there, the library libsndfile is not
         raise _Fault(f"is no WAV file, and others need `pip install soundfile`; or {CONVERT}") from None
     try:
-        return soundfile.read(path, dtype="float64", always_2d=True)
+        return soundfile.read(source, dtype="float64", always_2d=True)
     except (RuntimeError, OSError, TypeError):  # TypeError: it takes a name it does not know for raw samples
         raise _Fault(f"is no sound that can be read: {CONVERT}") from None
 

@@ -9,10 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from course_lib.speech.audio import resampled
-
-#: Attention's memory grows with the square of the time; NeMo's position table ends here too (5000 x 40 ms).
-LONGEST_S = 200
+from course_lib.speech.audio import LONGEST_S, resampled
 
 
 def greedy(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:

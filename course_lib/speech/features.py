@@ -54,9 +54,17 @@ class LogMel(nn.Module):
         """Return how many frames so many samples give (int64, any shape)."""
         return samples // self.hop + (0 if self.zero_padded else 1)
 
-    @torch.no_grad()
     def forward(self, samples: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return features (B, features, T) and their lengths (B,) in frames; beyond these they are 0.
+
+        Takes and raises what `log_mels` does.
+        """
+        mels, frames = self.log_mels(samples, lengths)
+        return normalised(mels, frames), frames
+
+    @torch.no_grad()
+    def log_mels(self, samples: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return log(energy + 2^-24) of each mel band (B, features, T), not normalised, and lengths (B,).
 
         samples: (B, n) at `sample_rate`, full scale 1; lengths: (B,) in samples, default n for all. What
         stands in a row beyond its length is never looked at. ValueError for another
@@ -80,7 +88,7 @@ class LogMel(nn.Module):
             )  # (B, n_fft//2 + 1, T)
             power = torch.view_as_real(spectrum).square().sum(-1)
             mels = torch.log(self.featurizer.fb @ power + LOG_GUARD)  # (B, features, T)
-        return normalised(mels[..., : int(frames.max())], frames), frames
+        return mels[..., : int(frames.max())], frames
 
     def _emphasised(self, samples: Tensor, lengths: Tensor) -> Tensor:
         """Return y[t] = x[t] - 0.97 x[t-1], which lifts the high frequencies that speech has little of."""

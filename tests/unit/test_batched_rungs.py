@@ -1,5 +1,8 @@
 """Every rung for batches: right for any shape and view, and one sentence for what makes no sense."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -97,8 +100,10 @@ def test_strided_copies_no_view(monkeypatch):
 def test_empty_in_any_size(rung):
     for shape in ((0, 2, 3, 4), (2, 0, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
         A, B = batched_ladder.operands(*shape)
-        C = rung.matmul(A, B)
-        assert C.shape == (shape[0], shape[1], shape[3]) and C.dtype == np.float32 and not C.any()
+        for _ in range(20):  # in memory that has just held other numbers
+            np.full((shape[0], shape[1], shape[3]), 7.0, "f4")
+            C = rung.matmul(A, B)
+            assert C.shape == (shape[0], shape[1], shape[3]) and C.dtype == np.float32 and not C.any()
 
 
 @every_rung
@@ -121,6 +126,60 @@ def test_a_neighbour_in_memory_is_never_read(rung):
     wide_A, wide_B = np.full((4, 14, 20), np.nan, "f4"), np.full((4, 20, 22), np.nan, "f4")
     wide_A[1:3, :13, :19], wide_B[1:3, :19, :21] = A, B
     assert_right(rung.matmul(wide_A[1:3, :13, :19], wide_B[1:3, :19, :21]), A, B)
+
+
+AT_THE_EDGE = """
+import ctypes, mmap, os, sys
+import numpy as np
+from course_lib import batched_ladder
+
+def at_the_edge(X):
+    size = -(-X.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), mmap.PAGESIZE, 0) == 0
+    copied = np.frombuffer(memory, X.dtype, X.size, size - X.nbytes).reshape(X.shape)
+    copied[...] = X
+    return copied
+
+def turned(X):
+    return X.transpose(0, 2, 1)
+
+if sys.argv[1] == "beyond":
+    A = at_the_edge(np.ones((1, 2, 3), "f4"))
+    print("reads", flush=True)
+    np.lib.stride_tricks.as_strided(A, (1, 2, 4)).sum()
+    os._exit(0)
+rung = batched_ladder.rung(sys.argv[1])
+for K in (5, 40):
+    for N in (1, 7, 8, 15, 16, 17, 31, 33, 47, 48):
+        for batch, M in ((1, 1), (3, 13), (9, 50)):
+            A, B = batched_ladder.operands(batch, M, K, N)
+            ends, begins = at_the_edge(B), turned(at_the_edge(np.ascontiguousarray(turned(B))))
+            for right in (ends, begins):
+                assert np.allclose(rung.matmul(at_the_edge(A), right), A @ B, atol=1e-4), (K, N, batch)
+print("right", flush=True)
+os._exit(0)  # Python would look at the memory once more
+"""
+
+
+def run_at_the_edge(what):
+    command = [sys.executable, "-c", AT_THE_EDGE, what]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows protects memory in another way")
+@pytest.mark.parametrize("name", ["batched-numba", "batched-strided"])
+def test_nothing_is_read_behind_the_operands(name):
+    """Where they end the readable memory ends: whoever reads on, even to throw it away, dies."""
+    done = run_at_the_edge(name)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr[-2000:]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows protects memory in another way")
+def test_the_edge_of_memory_is_one():
+    done = run_at_the_edge("beyond")
+    assert done.returncode < 0 and done.stdout == "reads\n"
 
 
 def test_a_large_matrix_of_a_batch_goes_to_the_rung_that_packs(monkeypatch):

@@ -46,6 +46,9 @@ def test_counts_of_whole_tiles():
     assert stores == batch * M * N
     assert seen.flops == 2 * batch * M * K * N
     assert reads == seen.flops
+    # A warp is two rows of a tile: 2 x 64 bytes lie side by side, and no two lanes want one bank.
+    assert {row.sectors_per_request for row in seen.global_accesses} == {4}
+    assert {row.wavefronts_per_request for row in seen.shared_accesses} == {1}
 
 
 def test_no_lane_reaches_into_the_next_matrix():
