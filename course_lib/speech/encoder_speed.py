@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROUNDS = 3  # at least: fewer samples have no spread
 ROUNDS_BUSY = 7
 SHARE_BUSY = 0.25  # of the budget, on a GPU, for the GPU's own time
-LENGTH_S = 5  # of the utterances in the sweeps of batch, dtype and threads
+LENGTH_S = 2  # of the utterances in the sweeps of batch, dtype and threads: in five minutes on two cores
 LENGTHS_S = (1, 2, 5, 10, 20)
 BATCHES = {"cpu": (1, 2, 4, 8, 16, 32), "cuda": (1, 2, 4, 8, 16, 32, 64, 128)}
 OTHER_DTYPES = ("bfloat16", "int8")

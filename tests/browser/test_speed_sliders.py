@@ -66,7 +66,7 @@ def test_settings_and_prices_are_chosen_by_keyboard(lab, page, pictures):
     slider = shown.locator(".noUi-handle").first
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    shown.get_by_text("batch 16, 5 s, float32").wait_for()
+    shown.get_by_text("batch 16, 2 s, float32").wait_for()
     assert "Batch 16: " in figure.get_attribute("aria-label")
 
     int8 = shown.get_by_role("button", name="int8")
