@@ -135,9 +135,11 @@ def test_pointwise_convolutions_only_when_asked_for_and_nothing_but_those():
         theirs = ask()
         with our_addmm() as without:
             assert torch.equal(ask(), theirs)
-        with our_addmm(pointwise=True) as calls:
+        counting.calls = 0
+        with our_addmm(counting, pointwise=True) as calls:
             assert torch.allclose(ask(), theirs, atol=1e-5)
         assert (without, calls) == (Calls(), Calls(pointwise=1))
+        assert counting.calls == len(theirs)  # one product for each row of the batch
 
 
 # -- in the Conformer --------------------------------------------------------------------------------------
