@@ -70,7 +70,9 @@ def recorded(page):
     page.wait_for_function("document.querySelector('textarea').value")
     text = page.locator("textarea").input_value()
     assert text.startswith(microphone.HEAD)
-    return Sample.of(base64.b64decode(text.removeprefix(microphone.HEAD)), "a recording")
+    content = base64.b64decode(text.removeprefix(microphone.HEAD))
+    assert audio.from_bytes(content, "a recording")[1] == 16_000
+    return Sample.of(content, "a recording")
 
 
 def test_the_microphone_is_recorded_by_keyboard_as_16_khz_mono(stage):
