@@ -37,12 +37,13 @@ help:
 lab: venv
 	@$(IN_VENV) python -m course_lib lab $(LAB_ARGS)
 
-# Workers get whole files, long ones first: what a file sets up once stays set up once (tests/conftest.py).
+# Workers get whole files, long ones first: what a file sets up once stays set up once (tests/conftest.py). They
+# share the cores, so threads that wait must sleep: one that spins keeps the cores from those it waits for.
 PARALLEL = -n auto --dist loadfile --no-loadscope-reorder
 # What measures time goes last, with the machine to itself. A choice of tests may leave one of the two with none (5).
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
-	$(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
+	OMP_WAIT_POLICY=passive $(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
 	$(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(TEST_ARGS) $(NONE_CHOSEN)
 
 proof: venv
