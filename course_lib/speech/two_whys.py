@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from course_lib.measure.gpu_published import BOEHM, Published
 from course_lib.speech.profiling import TalkProfile, TalkRow
 
-TILE = (64, 32)  # of the kernel that computes three quarters of the talk's addmm
+TILE = (64, 32)  # of the kernel that the talk lists with most calls and most time
 SCORE_TILE, SCORE_SUM = (128, 128), 64  # of the kernel that computes the scores; they are sums over 64
 SCORE_KERNEL = "ampere_sgemm_128x128_tn"
 LAYERS, D, HEADS, CHANNELS, BANDS, TAPS, WIDER = 18, 512, 8, 512, 80, 31, 4  # the large encoder
