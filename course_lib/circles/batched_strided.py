@@ -8,7 +8,8 @@ To lay them out anew would cost a pass over each operand before the first produc
 - B whose columns lie side by side costs nothing either: rows are as far apart as they like.
 - B transposed (its k lie side by side) cannot be loaded as a vector of columns. Each panel is turned round
   on its way into L1, a square of one vector by one vector at a time, and used for all slivers of A. This is
-  part of the product's work, K x 32 numbers a core, not a copy of B. Any other B is gathered there too.
+  part of the product's work, with memory for one panel a core, not a copy of B. Any other B is gathered
+  there too.
 - A batch stride of zero repeats one matrix (`np.broadcast_to`).
 """
 
@@ -26,7 +27,6 @@ from course_lib.circles.batched_numba import (
     PANEL_BYTES,
     SMALL_BYTES,
     VECTOR_BYTES,
-    height,
     multiply_panel,
     parts_for,
 )
@@ -56,11 +56,11 @@ def gather_panel(B, b, down, right, depth, columns, panel):
 
 
 @compiled(cache=False)
-def multiply_part(first, last, rows, A, B, C, a_by, b_by, M, K, N, panel):
-    """Set slivers first to last of C (batch, M, N), all matrices counted through; a_by, b_by are strides."""
-    width, slivers = lanes(B, PANEL_BYTES), -(-M // rows)
-    for m in range(first // slivers, -(-last // slivers)):
-        start, stop = max(first - m * slivers, 0), min(last - m * slivers, slivers)
+def multiply_part(first, last, A, B, C, a_by, b_by, M, K, N, panel):
+    """Set rows first to last of C (batch, M, N), all matrices counted through; a_by, b_by are strides."""
+    width = lanes(B, PANEL_BYTES)
+    for m in range(first // M, -(-last // M)):
+        top, bottom = max(first - m * M, 0), min(last - m * M, M)
         a = m * a_by[0]
         for j in range(0, N, width):
             b, c, left = m * b_by[0] + j * b_by[2], m * M * N + j, min(width, N - j)
@@ -68,20 +68,17 @@ def multiply_part(first, last, rows, A, B, C, a_by, b_by, M, K, N, panel):
             if b_by[2] != 1:
                 gather_panel(B, b, b_by[1], b_by[2], K, left, panel)
                 source, place, down = panel, b - b, width  # a literal 0 would have all compiled once more
-            multiply_panel(
-                start, stop, rows, M, K, A, a, a_by[1], a_by[2], source, place, down, C, c, N, left
-            )
+            multiply_panel(top, bottom, K, A, a, a_by[1], a_by[2], source, place, down, C, c, N, left)
 
 
 @compiled(cache=False, parallel=True)
 def multiply_parts(A, B, C, a_by, b_by, batch, M, K, N, panels):
-    """Do `multiply_part` for all slivers, on as many cores as there are panels."""
-    parts, rows = len(panels), height(M)
-    total = batch * -(-M // rows)
+    """Do `multiply_part` for all rows, on as many cores as there are panels."""
+    parts = len(panels)
     for part in numba.prange(parts):
-        first, last = total * part // parts, total * (part + 1) // parts
+        first, last = batch * M * part // parts, batch * M * (part + 1) // parts
         panel = pointer(panels[part])
-        multiply_part(first, last, rows, pointer(A), pointer(B), pointer(C), a_by, b_by, M, K, N, panel)
+        multiply_part(first, last, pointer(A), pointer(B), pointer(C), a_by, b_by, M, K, N, panel)
 
 
 @functools.cache
@@ -106,9 +103,8 @@ def multiply(A, B, C, panels):
     if len(panels) > 1:
         multiply_parts(flat(A), flat(B), flat(C), a_by, b_by, batch, M, K, N, panels)
     else:
-        rows = height(M)
-        last, panel = batch * -(-M // rows), pointer(panels)
-        multiply_part(0, last, rows, pointer(A), pointer(B), pointer(C), a_by, b_by, M, K, N, panel)
+        panel = pointer(panels)
+        multiply_part(0, batch * M, pointer(A), pointer(B), pointer(C), a_by, b_by, M, K, N, panel)
 
 
 def matmul(A: Array, B: Array) -> Array:

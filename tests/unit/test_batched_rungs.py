@@ -193,12 +193,14 @@ def test_a_large_matrix_of_a_batch_goes_to_the_rung_that_packs(monkeypatch):
         assert len(calls) == count
 
 
-def test_slivers_cover_all_rows_and_do_few_twice():
+@pytest.mark.parametrize("vectors", [1, 2, 4])
+def test_slivers_fit_the_registers_and_do_few_rows_twice(vectors):
     for M in range(1, 200):
-        high = batched_numba.height(M)
+        high = batched_numba.height(M, vectors)
         assert high in batched_numba.HEIGHTS and high <= M
+        assert high * vectors <= batched_numba.MOST_SUMS
         twice = -(-M // high) * high - M
-        assert 4 * twice <= M + 8
+        assert 4 * twice <= M + 16
 
 
 REFUSED = {
