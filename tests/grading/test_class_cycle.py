@@ -16,6 +16,7 @@ from grading_tools import ROOT, grader_of, read_notebook, solution_path, text_of
 from course_lib.grading import registry
 
 NAME = "01_python_loops"
+SLOW, SLOW_CELL = "01.faster", "01-faster-answer"  # what the second student answers there is right, and slow
 
 #: What the second student hands in, and the points each answer is worth.
 BAD = {
@@ -26,8 +27,8 @@ BAD = {
     "01-dot-answer": (None, 1),  # right
     "01-matmul-answer": ("def matmul(A, B:\n    return 3", 0),  # a syntax error
     "01-alias-answer": ("stub", 0),  # not started
-    "01-faster-answer": (
-        registry.task("01.faster").speed.baseline.text.replace("_indexed", "_fast"),
+    SLOW_CELL: (
+        registry.task(SLOW).speed.baseline.text.replace("_indexed", "_fast"),
         1,
     ),  # slow
     "01-predict-time-answer": (
@@ -99,7 +100,8 @@ def test_the_csv_has_the_grades(course):
     assert float(rows["ada"]["max_score"]) == float(rows["bob"]["max_score"]) == best
     speed = sum(task.speed.points for task in tasks if task.speed)  # a busy machine may cost some of these
     assert best - speed <= float(rows["ada"]["score"]) <= best
-    assert float(rows["bob"]["score"]) == sum(points for _, points in BAD.values())
+    bad = sum(points for _, points in BAD.values())
+    assert bad <= float(rows["bob"]["score"]) <= bad + registry.task(SLOW).speed.points
 
 
 def test_the_gradebook_has_each_tasks_points(course):
@@ -108,7 +110,10 @@ def test_the_gradebook_has_each_tasks_points(course):
     with Gradebook(f"sqlite:///{course / 'grading' / 'gradebook.db'}") as book:
         grades = book.find_submission_notebook(NAME, NAME, "bob").grades
         points = {grade.name.removesuffix("-points") + "-answer": grade.auto_score for grade in grades}
-    assert points == {cell: points for cell, (_, points) in BAD.items()}
+    wanted = {cell: points for cell, (_, points) in BAD.items()}
+    slow, at_least = points.pop(SLOW_CELL), wanted.pop(SLOW_CELL)
+    assert points == wanted
+    assert at_least <= slow <= at_least + registry.task(SLOW).speed.points  # noise may give, never take
 
 
 def test_the_feedback_says_what_is_wrong(course):

@@ -264,6 +264,7 @@ def test_compiling_the_tracer_costs_no_answer_its_time(monkeypatch):
     assert report.passed, str(report)
 
 
+@pytest.mark.slow
 def test_compiling_the_tracer_costs_no_time_in_the_notebook(tmp_path):
     code = (
         "from kernel_examples import SCALE, SCALED\n"

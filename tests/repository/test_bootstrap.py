@@ -325,6 +325,7 @@ def test_interrupted_politely(project):
     assert_nothing_left(project)
 
 
+@pytest.mark.slow
 def test_killed_then_healed(project):
     """kill -9 in the first run; then in a remake, where the old environment has to come back."""
     project.behave("slow 2")

@@ -90,6 +90,7 @@ def test_list_names_every_rung(capsys):
     assert all(entry.id in printed for entry in ladder.LADDER)
 
 
+@pytest.mark.slow
 def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, capsys):
     target = tmp_path / "summit.json"
     assert run("--summit", "--sizes", "48", "--budget", "0.1", "--json", str(target), "--no-save") == 0

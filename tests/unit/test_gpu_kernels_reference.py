@@ -35,6 +35,7 @@ def complaints():
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @by_name(simulated())
 def test_numbas_simulator_gets_the_wanted_result(case, complaints):
     assert complaints[case.name] is None

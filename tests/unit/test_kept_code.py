@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from course_lib.measure import hardware, jit
 
 PROGRAM = """
@@ -28,6 +30,7 @@ def hits_and_misses(folder, machine):
     return tuple(map(int, done.stdout.split()))
 
 
+@pytest.mark.slow
 def test_kept_code_is_used_on_the_same_machine_only(tmp_path):
     """Block sizes from the caches are in the code: with others it would write beyond the working memory."""
     assert hits_and_misses(tmp_path, "this machine") == (0, 1)

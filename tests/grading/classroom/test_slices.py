@@ -262,7 +262,11 @@ CROWDS = {
 }
 
 
-@pytest.mark.parametrize("crowd", CROWDS.values(), ids=CROWDS)
+def crowd(name):
+    return pytest.param(CROWDS[name], id=name, marks=[] if name in ("users", "stubs") else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("crowd", [crowd(name) for name in CROWDS])
 def test_thousands_of_cells_are_bounded_in_time(crowd):
     last = f"def f(x):\n    return g{MANY - 1}, T{MANY - 1}, a{MANY - 1}, a1, v1"
     start = time.process_time()

@@ -290,6 +290,7 @@ def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) 
     assert not left
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_resumes_with_the_same_grades(course, tmp_path):
     killed_and_resumed(course, tmp_path, students=8, kills=2)
 
