@@ -17,7 +17,7 @@ WORDS = {
     "idle_watts": "W without work",
 }
 MONEY = ("price", "price_per_kwh")
-LABEL, WIDTH = {"description_width": "12em"}, "24em"
+LABEL, WIDTH = {"description_width": "15em"}, "27em"
 
 
 class Fields:
