@@ -80,7 +80,7 @@ def operators_roofline(
         raise ValueError(
             "No operator of the profile has a time and bytes: give what profile_encoder returned."
         )
-    roofs = replace(Roofs.of(dtype, threads, peaks), narrow=None)  # another chapter's, and names need the room
+    roofs = replace(Roofs.of(dtype, threads, peaks), narrow=None)  # names need the room
     shown = [work for work in works if work.share >= LEAST]
     computing = [work for work in shown if work.gflops > 0]
     moving = sorted((work for work in shown if not work.gflops), key=lambda work: -work.share)
