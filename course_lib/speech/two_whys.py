@@ -4,11 +4,11 @@ The GPU multiplies in tiles (`ampere_sgemm_64x32_sliced1x4_tn`: 64 x 32). A tile
 multiprocessor, so a product takes as long as the tiles of the busiest one, and a start:
 
     device = start + max(ceil(tiles / SMs) * FLOP of a tile / rate of an SM, bytes / bandwidth)
-    host   = calls * what a launch costs
+    host   = calls * what a call costs, without the driver's launch (a row of its own in torch's profiles)
     CPU    = FLOP / rate
 
 None of the predicted rows (addmm, convolution) is looked at. The CPU's rate is taken from the talk's row of
-mm, the cost of a launch from that of bmm, the start from that of the kernel with tiles of 128 x 128, which
+mm, the cost of a call from that of bmm, the start from that of the kernel with tiles of 128 x 128, which
 computes the attention's scores; what an SM reaches is what cuBLAS reached of a GPU's peak in published
 measurements.
 """
@@ -115,7 +115,7 @@ class Constants:
     """What the model knows of the talk's two machines."""
 
     cpu_flops_per_s: float
-    launch_s: float  # what a call costs the host, the profiler included
+    call_s: float  # what a call itself costs the host, the profiler included
     start_s: float  # what a kernel takes besides its tiles
     sm_flops_per_s: float
     sms: int
@@ -150,12 +150,12 @@ def constants(talk: TalkProfile, lengths: Sequence[int], gpu: Published) -> Cons
         raise CannotBe(
             f"A tile of {SCORE_TILE[0]} x {SCORE_TILE[1]} and a sum over {SCORE_SUM} takes an SM of the "
             f"{gpu.name} {1e6 * at_peak_s:.1f} us at its peak, but {SCORE_KERNEL} took "
-            f"{1e6 * measured_s:.1f} us: the talk's GPU was another one, with more FMA units in an SM."
+            f"{1e6 * measured_s:.1f} us: the talk's GPU was another one, if that kernel computes whole tiles."
         )
     sm = BOEHM.of_peak("torch") * gpu.peak_flops / gpu.sms
     return Constants(
         cpu_flops_per_s=mm / len(lengths) / mm_s,
-        launch_s=1e-6 * _us(bmm) / bmm.calls,
+        call_s=1e-6 * _us(bmm) / bmm.calls,
         start_s=measured_s - tile_flops / sm,
         sm_flops_per_s=sm,
         sms=gpu.sms,
@@ -179,7 +179,7 @@ class Times:
 
     @property
     def device_ratio(self) -> float:
-        """The CPU's time over the device's alone, as if launches were free."""
+        """The CPU's time over the device's alone, as if calls were free."""
         return self.cpu_s / self.device_s
 
 
@@ -190,7 +190,7 @@ class Why:
     name: str
     predicted: Times
     talk: Times
-    at_peak: float  # the ratio, did the GPU run at its peak and were launches free
+    at_peak: float  # the ratio, did the GPU run at its peak and were calls free
     calls: int  # on the GPU
     flops_of_largest: float  # the largest call's part of the family's FLOP on the GPU, from 0 to 1
 
@@ -228,7 +228,7 @@ def _why(
     flops = sum(one.flops for one in there)
     cpu_s = scale * sum(one.flops for one in calls if not one.slow) / known.cpu_flops_per_s
     count = round(scale * sum(one.calls for one in there))
-    predicted = Times(cpu_s, count * known.launch_s, scale * sum(map(known.device_s, there)))
+    predicted = Times(cpu_s, count * known.call_s, scale * sum(map(known.device_s, there)))
     return Why(
         name,
         predicted,
@@ -246,7 +246,7 @@ def _largest(calls: Sequence[Product]) -> float:
 
 
 def share_of_peak(family: str, mel_frames: int, batch: int, known: Constants) -> float:
-    """Return which part of the GPU's peak the model expects of a family of calls, launches left out."""
+    """Return which part of the GPU's peak the model expects of a family of calls, without the host's time."""
     calls = [one for one in products(mel_frames, batch) if one.family == family and one.groups == 1]
     if not calls:
         raise ValueError(f"family is {family!r}, but it must be 'addmm', 'mm' or 'convolution'.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from course_lib.speech.two_whys import Why
 
-STEPS = ("at the GPU's peak", "in tiles", "in tiles, with launches")
+STEPS = ("at the GPU's peak", "in tiles", "in tiles, with the host's calls")
 
 
 def two_whys(whys: Sequence[Why]) -> Picture:
@@ -104,6 +104,6 @@ def _alt(title: str, whys: Sequence[Why]) -> str:
         parts.append(
             f"{why.name}: {digits(why.at_peak)}x at the GPU's peak, "
             f"{digits(model.device_ratio)}x in tiles (the talk: {digits(talk.device_ratio)}x), "
-            f"{digits(model.ratio)}x with launches (the talk: {digits(talk.ratio)}x)"
+            f"{digits(model.ratio)}x with the host's calls (the talk: {digits(talk.ratio)}x)"
         )
     return f"{title}. CPU time over GPU time. " + "; ".join(parts) + "."
