@@ -25,12 +25,12 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "07.bmm_intensity",
         "The same product: each of the 8 heads multiplies (200, 64) by (64, 200) in float32. If every input "
-        "is read once and every result written once, how many FLOP come on a byte?",
+        "is read once and every result written once, how many FLOP are there for each byte?",
         2 * 200 * 200 * 64 / (4 * (2 * 200 * 64 + 200 * 200)),
         "2 x 200 x 64 x 200 FLOP on 4 x (2 x 200 x 64 + 200 x 200) bytes: 19.5, and the batch cancels. "
         "However "
         "long T gets, it stays below 2 x 64 / 4 = 32: the sum over 64 is too short, and the result is larger "
-        "than its inputs. One square product of this work would have far more.",
+        "than its inputs. One square product with the work of all eight would have 46.",
         (
             (
                 200 * 200 * 64 / (4 * (2 * 200 * 64 + 200 * 200)),
