@@ -55,6 +55,8 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([(2, 0.75)], 2.5, 10.0), "2.67 utterances a second, and 2.5 arrive")
     yield Case(([(2, 1.0)], 2.5, 10.0), "2 utterances a second, and 2.5 arrive")
     yield Case(([], 4.0, 1.0), "nothing was measured")
+    falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
+    yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")
     bumpy = [(1, 0.05), (2, 0.06), (3, 0.5), (4, 0.09), (6, 0.11)]
     yield Case((bumpy, 30.0, 0.2), "batch 3 was measured at a bad moment, 4 is fine")
     for said in ("measured from small to large", "measured from large to small", "measured in any order"):
@@ -91,6 +93,12 @@ def _last_full(measured: Measured, rate: float, target: float) -> int:
     return max((n for n, s in measured if (n - 1) / rate / 2 + s <= target and n / s >= rate), default=0)
 
 
+def _swiftest(measured: Measured, rate: float, target: float) -> int:
+    """Return, of the batches that will do, the one with the highest throughput."""
+    good = [(n / s, n) for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate]
+    return max(good, default=(0.0, 0))[1]
+
+
 def _is(batch: Callable[..., int]) -> Callable[..., bool]:
     """Return what tells whether the answer has the batch that `batch(measured, rate, target)` gives."""
     return lambda got, *args: got[0] == batch(*args) != largest_batch(*args)[0]
@@ -119,6 +127,10 @@ TASK = Task(
     rules=(OnlyImports(("math",)),),
     lookalikes=(
         Lookalike(
+            "That batch has the highest throughput; the largest one that will do is asked for.",
+            fits=_is(_swiftest),
+        ),
+        Lookalike(
             "That batch is computed in time, but its first utterance has waited for all others before.",
             fits=_is(_lazy),
         ),
@@ -134,7 +146,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "A limit that is met exactly is met: at most the target, at least the rate.",
+            "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
+            "batch / rate).",
             fits=_is(
                 lambda measured, rate, target: max(
                     (n for n, s in measured if (n - 1) / rate + s < target and n / s > rate), default=0
@@ -142,7 +155,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "The first utterance waits for the others, and these are one less than the batch.",
+            "A larger batch will do. Does the first utterance wait for too many? The others are one less than "
+            "the batch. Or was a measurement not looked at?",
             fits=_is(
                 lambda measured, rate, target: max(
                     (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
@@ -150,7 +164,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "That is the smallest batch that will do; the largest is asked for.",
+            "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
+            "order.",
             fits=_is(
                 lambda measured, rate, target: min(
                     (n for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate), default=0
@@ -178,6 +193,11 @@ TASK = Task(
         Mutant("the mean", _answer(("(batch - 1) / rate", "(batch - 1) / rate / 2")), ("for the mean",)),
         Mutant(
             "waits for itself", _answer(("(batch - 1) / rate", "batch / rate")), ("one less than the batch",)
+        ),
+        Mutant(
+            "the highest throughput",
+            _answer(("batch > best[0]", "batch / seconds > best[1]")),
+            ("highest throughput",),
         ),
         Mutant("a growing queue", _answer((" and keeps_up", "")), ("grows without end",)),
         Mutant(

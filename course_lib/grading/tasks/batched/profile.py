@@ -180,7 +180,8 @@ TASK = Task(
             fits=lambda got, *args: same(got[1], 100 * begin_with(*args)[1]),
         ),
         Lookalike(
-            "That is the speed-up if the op took no time at all; it cannot be below its roofline.",
+            "That is the speed-up if the op took no time at all; it cannot be below its roofline, in "
+            "microseconds: flops / (gflops * 1000).",
             fits=lambda got, *args: same(got[2], 1 / (1 - begin_with(*args)[1])),
         ),
         Lookalike(

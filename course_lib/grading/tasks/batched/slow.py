@@ -146,7 +146,8 @@ TASK = Task(
     rules=(OnlyImports(),),
     lookalikes=(
         Lookalike(
-            "That op was not there before, so it cannot have become slower.",
+            "That op was not there before, so it cannot have become slower. (If none was found: on a faster "
+            "machine every ratio may be below 1.)",
             fits=lambda got, before, after: got not in {row[0] for row in before},
         ),
         Lookalike(
@@ -160,8 +161,8 @@ TASK = Task(
             fits=_most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
         ),
         Lookalike(
-            "One call of that op has hardly grown. Of a large op a few per cent of noise are many "
-            "microseconds, so take the ratio of what one call took, not a difference.",
+            "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
+            "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.",
             fits=lambda got, before, after: _growth(got, before, after) < 1.1,
         ),
     ),
