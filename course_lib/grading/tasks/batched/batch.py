@@ -155,8 +155,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "A larger batch will do. Does the first utterance wait for too many? The others are one less than "
-            "the batch. Or was a measurement not looked at?",
+            "A larger batch will do. Does the first utterance wait for too many? The others are one less "
+            "than the batch. Or was a measurement not looked at?",
             fits=_is(
                 lambda measured, rate, target: max(
                     (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
