@@ -83,6 +83,10 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield _case(((B, H, M, N), (H * M * N, M * N, -N, 1)), "rows from the last to the first")
     yield _case(((B, H, M, N), (H * M * N + 4, M * N, N, 1)), "a gap between utterances")
     yield _case(((B, H, M, N), (-H * M * N, -M * N, N, 1)), "matrices from the last to the first")
+    back = (B, H, M, N), (-H * M * N, M * N, N, 1)
+    yield _case(back, "utterances from the last to the first, each with its heads in order")
+    yield _case(_turned(back), "the same, each matrix transposed")
+    yield _case(((B, H, M, N), (H * M * N, -M * N, N, 1)), "heads from the last to the first")
     for pad in (int(n) for n in rng.choice(np.arange(1, 30), 2, replace=False)):
         row = N + pad
         padded = (B, H, M, N), (H * M * row, M * row, row, 1)
@@ -180,6 +184,9 @@ TASK = Task(
     ),
     mutants=(
         Mutant("one step is enough", _answer((_GAP, "")), ("at equal distances",)),
+        Mutant(
+            "steps without their sign", _answer(("b != H * h", "abs(b) != abs(H * h)")), ("equal distances",)
+        ),
         Mutant("no overlap", _answer((" and row >= N", ""), (" and column >= M", "")), ("overlap",)),
         Mutant(
             "transposed is a copy",
