@@ -54,6 +54,8 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
     large = _scores(rng, 6, 2.0) + rng.choice([-900.0, 900.0], (6, 1))
     yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
+    huge = _scores(rng, 5, 2.0) + rng.choice([12_000.0, 13_000.0], (5, 1))
+    yield Case((huge, 4), "rows of scores near 12000 or 13000: too much for exp of any type of number")
     yield Case((_scores(rng, 5, 400.0), 5), "scores up to 400 apart")
     padding = _scores(rng, 7, 1.0)
     padding[:, 5:] = 3000.0
@@ -151,7 +153,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "exp(900) is inf, and inf / inf is NaN: subtract the largest score of the row first.",
+            "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
+            "score of the row first.",
             fits=lambda got, scores, length: (
                 np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
             ),
@@ -199,6 +202,14 @@ TASK = Task(
         Mutant("over all", _answer(("axis=1, keepdims=True", "")), ("over the whole matrix",)),
         Mutant(
             "no maximum", _answer((" - filled.max(axis=1, keepdims=True)", "")), ("subtract the largest",)
+        ),
+        Mutant(
+            "more bits instead of the maximum",
+            _answer(
+                (" - filled.max(axis=1, keepdims=True)", ".astype(np.longdouble)"),
+                ("keepdims=True), 0.0)", "keepdims=True), 0.0).astype(float)"),
+            ),
+            ("subtract the largest",),
         ),
         Mutant(
             "one maximum for all rows",
