@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from course_lib.grading.loop_nests import returns_something, writing_orders
+from course_lib.grading.loop_nests import depth, returns_something, writing_orders
 from course_lib.grading.memory import kept
 from course_lib.grading.program import (
     Program,
@@ -267,6 +267,30 @@ class LoopOrder:
             return None
         said = _order_text(*wrong[0]) if wrong else "not nested, or they do not write the result"
         return f"The loops run over {said}; this task wants {', '.join(self.order)}, outermost first."
+
+
+@dataclass(frozen=True)
+class NestedLoops:
+    """At least so many loops run inside each other; the functions called in a loop count with theirs.
+
+    np.ndindex over several axes is as many loops as it has axes; a loop in which nothing changes is none.
+    """
+
+    at_least: int
+    instead: str
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.at_least} loops or more, one inside the other"
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
+        program = Program(source, entry)
+        function = program.function()
+        found = depth(program)
+        if function is None or not returns_something(function) or found >= self.at_least:
+            return None
+        return f"The deepest nest of loops in your answer has {found}: {self.instead}."
 
 
 def _has_loop(function: ast.FunctionDef) -> bool:

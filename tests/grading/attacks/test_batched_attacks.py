@@ -4,8 +4,9 @@ import pytest
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
-from course_lib.grading.program import CLOSED
-from course_lib.grading.rules import OnlyImports
+from course_lib.grading.loop_nests import depth
+from course_lib.grading.program import CLOSED, Program
+from course_lib.grading.rules import NestedLoops, OnlyImports
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
 from course_lib.grading.task import source
@@ -110,6 +111,44 @@ def test_what_leads_to_other_modules_is_named():
         "Your answer uses numpy.ma.core.x in `def f(): return np.ma.core.x('torch')`: "
         "this task takes plain Python, and of a library what computes with numbers and arrays."
     )
+
+
+#: Bodies of 07.bmm: how they begin is the same for all. Deep enough?
+NESTS = {
+    "four": (
+        "for b in range(n):\n for i in range(M):\n  for j in range(N):\n   for k in range(K): C[b,i]+=A[k,j]",
+        4,
+    ),
+    "a slice": ("for b in range(n):\n for i in range(M):\n  for k in range(K): C[b,i]+=A[b,i,k]*B[b,k]", 3),
+    "ndindex": ("for b,i,j in np.ndindex(C.shape):\n for k in range(K): C[b,i,j]+=A[b,i,k]*B[b,k,j]", 4),
+    "ndindex, bare": ("for at in np.ndindex(n, M, N):\n for k in range(K): C[at]+=A[at[0],at[1],k]", 4),
+    "a helper": ("for b in range(n): product(A[b], B[b], C[b])", 4),
+    "while": (
+        "b=0\nwhile b < n:\n for i in range(M):\n  for k in range(K): C[b,i]+=A[b,i,k]*B[b,k]\n b+=1",
+        3,
+    ),
+    "pairs": ("for a,b,c in zip(A,B,C):\n for k in range(K): c += a[:,k:k+1]*b[k]", 2),
+    "all at once": ("for k in range(K): C += A[:,:,k:k+1]*B[:,k:k+1]", 1),
+    "idle loops": ("for x in range(1):\n for y in range(M):\n  for k in range(K): C += A[:,:,k:k+1]", 1),
+    "none": ("C = A * B", 0),
+}
+
+
+@pytest.mark.parametrize(("body", "deep"), NESTS.values(), ids=NESTS)
+def test_loops_are_counted_and_whole_arrays_do_not_stand_for_them(body, deep):
+    head = """
+        def product(A, B, C):
+            for i in range(A.shape[0]):
+                for j in range(B.shape[1]):
+                    for k in range(A.shape[1]):
+                        C[i, j] += A[i, k] * B[k, j]
+    """
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    text = f"{source(head)}\ndef bmm(A, B):\n{lines}\n    return C\n"
+    assert depth(Program(text, "bmm")) == deep
+    said = NestedLoops(3, "write four").judge(text, "bmm")
+    assert (said is None) == (deep >= 3)
+    assert said is None or said == f"The deepest nest of loops in your answer has {deep}: write four."
 
 
 #: Other ways to write what is asked for: the task and the text of the answer.
