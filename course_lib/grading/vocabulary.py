@@ -65,7 +65,7 @@ _ARRAY = words("""
     T shape ndim size dtype itemsize nbytes strides flags flat real imag copy fill astype reshape ravel
     flatten transpose swapaxes squeeze tolist item view sort argsort max min argmax argmin any all clip round
     nonzero repeat take put conj conjugate diagonal ptp tobytes mT searchsorted resize
-    c_contiguous f_contiguous contiguous forc owndata writeable aligned name kind char newbyteorder
+    c_contiguous f_contiguous contiguous forc owndata writeable aligned name kind char type newbyteorder
     eps tiny resolution smallest_normal bits
 """)
 _NUMBA = NUMBER_TYPES | words("njit jit prange types literal_unroll literally optional void i4 i8 f4 f8")

@@ -215,6 +215,83 @@ HONEST = {
             return np.exp(s - np.logaddexp.reduce(s, axis=1, keepdims=True)) * m
         """,
     ),
+    "compiled": (
+        "07.im2col",
+        """
+        import numpy as np
+        from numba import njit
+        @njit
+        def im2col(x, kernel, stride, padding, dilation):
+            C, T = x.shape
+            n = (T + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+            out = np.zeros((C * kernel, n), x.dtype)
+            for c in range(C):
+                for k in range(kernel):
+                    for t in range(n):
+                        frame = t * stride + k * dilation - padding
+                        if 0 <= frame < T:
+                            out[c * kernel + k, t] = x[c, frame]
+            return out
+        """,
+    ),
+    "argmax": (
+        "07.profile",
+        """
+        import numpy as np
+        def begin_with(rows, gflops, gbytes):
+            gains = [r[2] - max(r[4] / gflops, r[5] / gbytes) / 1000 for r in rows]
+            i, time = int(np.argmax(gains)), sum(r[2] for r in rows)
+            return rows[i][0], rows[i][2] / time, time / (time - gains[i])
+        """,
+    ),
+    "a defaultdict": (
+        "07.slow",
+        """
+        from collections import defaultdict
+        def suspect(before, after):
+            usual = defaultdict(float)
+            for name, calls, own, _ in before:
+                usual[name] = own / calls
+            return max((r for r in after if usual[r[0]]), key=lambda r: r[2] / r[1] / usual[r[0]])[0]
+        """,
+    ),
+    "a sum that begins in the dtype of A": (
+        "07.bmm",
+        """
+        import numpy as np
+        from numba import njit
+        @njit
+        def product(A, B, C):
+            for i in range(A.shape[0]):
+                for j in range(B.shape[1]):
+                    total = A.dtype.type(0)
+                    for k in range(A.shape[1]):
+                        total += A[i, k] * B[k, j]
+                    C[i, j] = total
+        @njit
+        def bmm(A, B):
+            C = np.empty((A.shape[0], A.shape[1], B.shape[2]), A.dtype)
+            for b in range(A.shape[0]):
+                product(A[b], B[b], C[b])
+            return C
+        """,
+    ),
+    "a list of NumPy's numbers": (
+        "07.strides",
+        """
+        import numpy as np
+        def layout(shape, strides):
+            B, H, M, N = shape
+            b, h, row, column = strides
+            starts = [i * b + j * h for i in range(B) for j in range(H)]
+            steps = np.unique(np.diff(starts))
+            if len(steps) == 1 and column == 1 and row >= N:
+                return "plain", row, int(steps[0])
+            if len(steps) == 1 and row == 1 and column >= M:
+                return "transposed", column, int(steps[0])
+            return "copy", 0, 0
+        """,
+    ),
     "largest of a math.inf": (
         "07.batch",
         """

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Measured = list[tuple[int, float]]  # batch, seconds
 
@@ -116,7 +116,7 @@ TASK = Task(
     cases=_servers,
     reference=largest_batch,
     comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
-    rules=(OnlyImports(("math",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That batch is computed in time, but its first utterance has waited for all others before.",

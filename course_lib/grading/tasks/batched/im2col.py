@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 
 def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
@@ -121,7 +121,7 @@ TASK = Task(
     cases=_signals,
     reference=im2col,
     comparison=exact(),
-    rules=(OnlyImports(("numpy", "math")),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "

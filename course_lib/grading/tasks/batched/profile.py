@@ -8,8 +8,8 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Row = tuple[str, int, float, float, float, float]  # name, calls, self_us, total_us, flops, bytes
 
@@ -142,7 +142,7 @@ TASK = Task(
     cases=_profiles,
     reference=begin_with,
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
-    rules=(OnlyImports(("math",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That one has the largest total time, but a total holds the time of the ops it calls: self time "

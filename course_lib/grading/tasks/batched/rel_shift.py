@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 
 def rel_shift(scores: np.ndarray) -> np.ndarray:
@@ -73,7 +73,7 @@ TASK = Task(
     cases=_scores,
     reference=rel_shift,
     comparison=exact(),
-    rules=(OnlyImports(("numpy",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "Nothing is shifted: these are the first T columns.",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Row = tuple[str, int, float, float]  # name, calls, self_us, total_us
 
@@ -143,7 +143,7 @@ TASK = Task(
     cases=_pairs,
     reference=suspect,
     comparison=exact(),
-    rules=(OnlyImports(),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That op was not there before, so it cannot have become slower.",

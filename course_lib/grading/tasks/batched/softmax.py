@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 FILL = -1e4
 
@@ -117,7 +117,7 @@ TASK = Task(
     cases=_attention,
     reference=weights,
     comparison=close(rtol=1e-9, atol=1e-300),
-    rules=(OnlyImports(("numpy", "math")),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "The padding got its share before you set it to 0: mask the scores before the softmax, too.",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 COPY = ("copy", 0, 0)
 
@@ -126,7 +126,7 @@ TASK = Task(
     cases=_views,
     reference=layout,
     comparison=exact(("the word", "the leading dimension", "the step")),
-    rules=(OnlyImports(),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
