@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import Values, product_tolerance
 from course_lib.grading.rules import NestedLoops
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.tasks.batched.shared import changed
 from course_lib.grading.tasks.compiled_loops.shared import HEAD, LOOPS_ONLY, product
 
 
@@ -79,14 +81,7 @@ def bmm(A, B):
     return C
 """
 )
-
-
-def _answer(*changes: tuple[str, str]) -> str:
-    text = _TEXT
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+_answer = partial(changed, _TEXT)
 
 
 TASK = Task(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 COPY = ("copy", 0, 0)
 
@@ -25,6 +26,7 @@ SOLUTION = source("""
             return "transposed", column, step
         return "copy", 0, 0
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, int]:
@@ -102,14 +104,6 @@ def _turned(view: tuple) -> tuple:
     """Return the view with each matrix transposed: sizes and strides change places."""
     (B, H, M, N), (b, h, row, column) = view
     return (B, H, N, M), (b, h, column, row)
-
-
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 _GAP = '    if B > 1 and H > 1 and b != H * h:\n        return "copy", 0, 0\n'
