@@ -1,7 +1,8 @@
 """Loop nests of a matrix product, read from source text: which loop runs over rows, columns, summands.
 
 What a loop is called does not matter. Its role follows from where its variable stands: i and j index the
-result, k indexes the columns of the first argument and the rows of the second.
+result, k indexes the columns of the first argument and the rows of the second. How deep loops are nested is
+read through the functions that are called in them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from course_lib.grading.program import bindings
+from course_lib.grading.program import Program, bindings
 
 UNKNOWN = "?"
 Loop = ast.For | ast.While
@@ -18,6 +19,38 @@ Loop = ast.For | ast.While
 def returns_something(function: ast.FunctionDef) -> bool:
     """Whether the function has a `return` with a value."""
     return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
+
+
+def depth(program: Program) -> int:
+    """Return how many loops of the answer run inside each other at most, those of its helpers included."""
+    helpers = {node.name: node for node in program.nodes() if isinstance(node, ast.FunctionDef)}
+
+    def below(node: ast.AST, inside: tuple[str, ...]) -> int:
+        deepest = max((below(one, inside) for one in ast.iter_child_nodes(node)), default=0)
+        if isinstance(node, Loop):
+            return deepest + _passes_over(node)
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if name in helpers and name not in inside:
+            deepest = max(deepest, below(helpers[name], (*inside, name)))
+        return deepest
+
+    function = program.function()
+    return below(function, (program.entry,)) if function else 0
+
+
+def _passes_over(loop: Loop) -> int:
+    """Return for how many loops this one stands: several for np.ndindex, none if nothing changes in it."""
+    if isinstance(loop, ast.While):
+        return 0 if isinstance(loop.test, ast.Constant) else 1
+    names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    used = {node.id for one in loop.body for node in ast.walk(one) if isinstance(node, ast.Name)}
+    values = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+    if not names & used or (values and all(isinstance(one, ast.Constant) for one in values)):
+        return 0
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    if getattr(called, "attr", getattr(called, "id", "")) == "ndindex":
+        return max(len(names), len(values))
+    return 1
 
 
 def writing_orders(function: ast.FunctionDef) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:

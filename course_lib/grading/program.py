@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator
 
 from course_lib.grading.scopes import Scopes, bound_by
-from course_lib.grading.vocabulary import COMPILER_SETTINGS, KNOWN, MODULES, OPERATORS, TYPE_WORDS, words
+from course_lib.grading.vocabulary import (
+    COMPILER_SETTINGS,
+    COMPUTING,
+    COMPUTING_MODULES,
+    KNOWN,
+    MODULES,
+    OPERATORS,
+    TYPE_WORDS,
+    words,
+)
 
 #: Ways to run code that the source does not show, to look into running code, or to reach files.
 DODGES = words("""
@@ -20,9 +29,12 @@ DODGES = words("""
     gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code ag_await cell_contents mro
     __traceback__ __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
     open input breakpoint help license copyright credits setattr delattr __loader__ __spec__ __build_class__
+    sys _sys os _os builtins importlib meta_path path_hooks find_spec load_module exec_module
 """)
 #: Modules that lead out of what the source shows.
 DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback os io pickle")
+#: Modules that lead to no other one, but through names that are listed above.
+SMALL_MODULES = words("__future__ math cmath dataclasses collections itertools heapq time")
 #: Builtin functions that may only be called where they stand: passed on, they do what no reader sees.
 ONLY_CALLED = words("getattr type njit jit")
 #: Names with two underscores around them that may be read or given a value.
@@ -37,10 +49,15 @@ CLOSED = "# All that follows belongs to the answer."
 
 
 class Program:
-    """Source text, seen from one of its functions: `nodes()` are the syntax nodes that it can reach."""
+    """Source text, seen from one of its functions: `nodes()` are the syntax nodes that it can reach.
 
-    def __init__(self, source: str, entry: str) -> None:
+    `library`: a library may do the work, so more of it is familiar than what makes arrays and loops.
+    """
+
+    def __init__(self, source: str, entry: str, library: bool = False) -> None:
         self.entry = entry
+        self.known = COMPUTING if library else KNOWN
+        self.modules = COMPUTING_MODULES if library else MODULES
         self.tree = ast.parse(source)
         self._statements = self._by_name()
         self.reached = list(self.tree.body) if source.startswith(CLOSED) else self._reach()
@@ -132,11 +149,11 @@ class Program:
         return self.scopes.owner(node) is not None
 
     def _own_attributes(self) -> set[str]:
-        """Return the attributes that the answer makes itself. With modules at hand none count: a name of its
-        own would hide a module's."""
+        """Return the attributes that the answer makes itself. With large modules at hand none count: a name
+        of its own would hide a module's."""
         own: set[str] = set()
         for node in self.nodes():
-            if any(name not in ("__future__", "math", "dataclasses") for name in imported(node)):
+            if any(name not in SMALL_MODULES for name in imported(node)):
                 return set()
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 own.add(node.attr)
@@ -301,11 +318,15 @@ def unfamiliar(program: Program, node: ast.AST) -> str | None:
     if isinstance(node, ast.Attribute) and not _is_known(program, node.attr):
         return _without_root(program.dotted(node))
     if isinstance(node, ast.Import):
-        return next((one.name for one in node.names if "." in one.name and one.name not in MODULES), None)
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
-        if node.module not in MODULES:
+        return next(
+            (one.name for one in node.names if "." in one.name and one.name not in program.modules), None
+        )
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in program.modules:
+        if node.module not in program.modules:
             return node.module
-        return next((f"{node.module}.{one.name}" for one in node.names if one.name not in KNOWN), None)
+        return next(
+            (f"{node.module}.{one.name}" for one in node.names if one.name not in program.known), None
+        )
     return None
 
 
@@ -313,7 +334,7 @@ def _is_known(program: Program, name: str) -> bool:
     """Whether an attribute is one of those that may be used, or the answer's own."""
     if name in DODGES:
         return False
-    return name in KNOWN or (name in program.own_attributes and not _is_dunder(name))
+    return name in program.known or (name in program.own_attributes and not _is_dunder(name))
 
 
 def _is_dunder(name: str) -> bool:

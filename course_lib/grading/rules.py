@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from course_lib.grading.loop_nests import returns_something, writing_orders
+from course_lib.grading.loop_nests import depth, returns_something, writing_orders
 from course_lib.grading.memory import kept
 from course_lib.grading.program import (
     Program,
@@ -31,6 +31,8 @@ from course_lib.grading.program import (
 UNFAMILIAR = (
     "this task takes plain Python, and of NumPy and Numba what makes arrays, numbers and compiled loops"
 )
+UNCOMMON = "this task takes plain Python, and of a library what computes with numbers and arrays"
+UNREADABLE = "code that cannot be read is not accepted"
 #: Library functions that are a matrix product, or do its sums.
 PRODUCTS = words("""
     dot matmul inner outer einsum tensordot vdot vecdot matvec vecmat kron multi_dot matrix_power correlate
@@ -111,9 +113,7 @@ class NoCalls:
                 return f"Your answer uses {name}{at(node, source)}: {self.why}."
             hidden = unreadable(program, node)
             if hidden:
-                return (
-                    f"Your answer uses {hidden}{at(node, source)}: code that cannot be read is not accepted."
-                )
+                return f"Your answer uses {hidden}{at(node, source)}: {UNREADABLE}."
             strange = unfamiliar(program, node)
             known = (PRODUCTS | WHOLE_ARRAY) - self.names
             if strange and strange.rpartition(".")[2] not in known:
@@ -144,7 +144,10 @@ def _short(dotted: str) -> str:
 
 @dataclass(frozen=True)
 class OnlyImports:
-    """The answer imports nothing but these modules: OnlyImports() allows none."""
+    """The answer imports nothing but these modules: OnlyImports() allows none.
+
+    Nor does it reach others: every module holds some that lead to all the rest, and so do Python's objects.
+    """
 
     modules: tuple[str, ...] = ()
 
@@ -153,14 +156,19 @@ class OnlyImports:
         return "no imports" if not self.modules else "imports only " + ", ".join(self.modules)
 
     def judge(self, source: str, entry: str) -> str | None:
-        """Return a sentence for the first import of another module that the answer reaches."""
-        for node in Program(source, entry).nodes():
+        """Return a sentence for the first import of another module, or for what may lead to one."""
+        program = Program(source, entry, library=True)
+        for node in program.nodes():
             for name in imported(node):
                 if name.split(".")[0] not in (*self.modules, "__future__"):
                     allowed = ", ".join(self.modules) or "nothing but plain Python"
                     return f"Your answer imports {name}{at(node, source)}: allowed is {allowed}."
-            if isinstance(node, ast.Name) and node.id == "__import__":
-                return f"Your answer uses __import__{at(node, source)}: imports must be plain to see."
+            hidden = unreadable(program, node)
+            if hidden:
+                return f"Your answer uses {hidden}{at(node, source)}: {UNREADABLE}."
+            strange = unfamiliar(program, node)
+            if strange and strange.rpartition(".")[2] not in PRODUCTS:
+                return f"Your answer uses {strange}{at(node, source)}: {UNCOMMON}."
         return None
 
 
@@ -259,6 +267,30 @@ class LoopOrder:
             return None
         said = _order_text(*wrong[0]) if wrong else "not nested, or they do not write the result"
         return f"The loops run over {said}; this task wants {', '.join(self.order)}, outermost first."
+
+
+@dataclass(frozen=True)
+class NestedLoops:
+    """At least so many loops run inside each other; the functions called in a loop count with theirs.
+
+    np.ndindex over several axes is as many loops as it has axes; a loop in which nothing changes is none.
+    """
+
+    at_least: int
+    instead: str
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.at_least} loops or more, one inside the other"
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
+        program = Program(source, entry)
+        function = program.function()
+        found = depth(program)
+        if function is None or not returns_something(function) or found >= self.at_least:
+            return None
+        return f"The deepest nest of loops in your answer has {found}: {self.instead}."
 
 
 def _has_loop(function: ast.FunctionDef) -> bool:

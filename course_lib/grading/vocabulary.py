@@ -6,6 +6,10 @@ know all that an answer does, an attribute counts as readable only if it is list
 
 from __future__ import annotations
 
+import cmath
+import collections
+import heapq
+import itertools
 import math
 from types import ModuleType
 
@@ -61,7 +65,7 @@ _ARRAY = words("""
     T shape ndim size dtype itemsize nbytes strides flags flat real imag copy fill astype reshape ravel
     flatten transpose swapaxes squeeze tolist item view sort argsort max min argmax argmin any all clip round
     nonzero repeat take put conj conjugate diagonal ptp tobytes mT searchsorted resize
-    c_contiguous f_contiguous contiguous forc owndata writeable aligned name kind char newbyteorder
+    c_contiguous f_contiguous contiguous forc owndata writeable aligned name kind char type newbyteorder
     eps tiny resolution smallest_normal bits
 """)
 _NUMBA = NUMBER_TYPES | words("njit jit prange types literal_unroll literally optional void i4 i8 f4 f8")
@@ -83,6 +87,31 @@ MODULES = words("""
     numpy numba math cmath itertools functools operator time typing collections dataclasses __future__ abc
     numpy.typing collections.abc numba.core.decorators numba.misc.special
 """)
+
+_WHOLE_NUMPY = words("""
+    lib stride_tricks as_strided sliding_window_view linalg norm solve lstsq inv pinv det svd qr eig eigh
+    eigvals eigvalsh cholesky matrix_rank cond polyfit polyval polyder interp std var nanstd nanvar nanmean
+    nanmedian nanargmax nanargmin percentile quantile average cov corrcoef histogram bincount digitize
+    trapezoid trapz cross cumprod nanprod nancumprod logaddexp logaddexp2 deg2rad rad2deg arcsinh arccosh
+    arctanh sinc heaviside at outer reduce accumulate reduceat add multiply apply_along_axis vectorize
+    frompyfunc piecewise extract place putmask put_along_axis take_along_axis delete insert append trim_zeros
+    union1d intersect1d setdiff1d setxor1d isin in1d lexsort partition argpartition mask_indices
+    tril_indices triu_indices diag_indices unravel_index ravel_multi_index packbits unpackbits modf divmod
+    frexp ldexp isreal iscomplex isposinf isneginf common_type block tri vander dtypes asarray_chkfinite
+    concat astype pow acos asin atan atan2 cumulative_sum cumulative_prod unstack vecdot matvec vecmat
+    bitwise_count bitwise_not bitwise_invert array2string array_repr array_str format_float_positional
+    multiply prod sum mean trace compress argwhere choose cumsum dot ediff1d nanpercentile nanquantile
+""")
+_THREADS = words("""
+    Thread Timer Lock RLock Semaphore BoundedSemaphore Barrier Condition Event local acquire release locked
+    start run is_alive daemon ident native_id wait wait_for notify notify_all is_set current_thread get_ident
+    active_count abort parties n_waiting broken cancel
+""")
+
+#: What may be mentioned where a library may do the work and only tricks are to be kept out: all that
+#: computes with numbers and arrays, and threads with their locks. Nothing here leads to another module.
+COMPUTING = KNOWN | _WHOLE_NUMPY | _THREADS | _public(itertools, collections, heapq, cmath)
+COMPUTING_MODULES = MODULES | words("numpy.linalg numpy.lib.stride_tricks threading heapq")
 
 #: What may stand in the types that are given to Numba as text: "float64[:, ::1](float64[:, ::1], int64)".
 TYPE_WORDS = NUMBER_TYPES | words("""

@@ -11,6 +11,7 @@ from course_lib.grading import registry
 from course_lib.grading.judge import generator
 from course_lib.grading.runner import clone, unchanged
 from course_lib.grading.task import Case, Code, Mutant, SpeedRule, Task
+from course_lib.grading.tasks.batched import shared
 
 TASKS = registry.tasks()
 IDS = [task.id for task in TASKS]
@@ -131,3 +132,9 @@ def test_the_declarations_import_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_an_answer_is_only_changed_where_it_has_the_text():
+    assert shared.changed("a + b", ("a", "c"), ("+", "-")) == "c - b"
+    with pytest.raises(ValueError, match=r"'d' is not in the answer to change: copy a part of its text\."):
+        shared.changed("a + b", ("d", "c"))

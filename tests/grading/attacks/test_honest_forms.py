@@ -5,7 +5,7 @@ from attack_tools import HEAD, LOOPS_ONLY, PLAIN
 
 from course_lib.grading.memory import kept
 from course_lib.grading.program import CLOSED, Program
-from course_lib.grading.rules import MustBeCompiled
+from course_lib.grading.rules import MustBeCompiled, OnlyImports
 from course_lib.grading.task import source
 
 
@@ -116,6 +116,49 @@ def test_compiled_loops_may_use_what_is_usual(text):
 @pytest.mark.parametrize("text", PYTHON.values(), ids=PYTHON)
 def test_plain_python_may_use_what_is_usual(text):
     assert judged(PLAIN, text) == []
+
+
+#: With a library that may do the work; each defines f.
+LIBRARY = {
+    "a class and containers": source("""
+        import collections, itertools, heapq
+        class Cache:
+            def __init__(self, ways):
+                self.lines = collections.OrderedDict()
+                self.ways = ways
+        def f(A, B):
+            heap = [Cache(A).ways, B]
+            heapq.heapify(heap)
+            return list(itertools.chain(heap, Cache(A).lines)), itertools.islice(heap, 2)
+    """),
+    "NumPy's own sums": source("""
+        import numpy as np
+        def f(A, B):
+            slope, start = np.polyfit(np.log(A), np.log(B), 1)
+            return np.linalg.norm(A @ B), np.cumsum(A).std(), np.add.reduce(A), np.einsum("i,i", A, B), slope
+    """),
+    "windows": source("""
+        from numpy.lib.stride_tricks import as_strided, sliding_window_view
+        import numpy.linalg as la
+        def f(A, B): return as_strided(A, (2, 2), (8, 8)), sliding_window_view(B, 3), la.solve(A, B)
+    """),
+    "locks": source("""
+        import threading
+        lock = threading.Lock()
+        def f(A, B):
+            with lock:
+                threads = [threading.Thread(target=print, args=(n,)) for n in range(A)]
+            for thread in threads:
+                thread.start()
+            return [thread.join() for thread in threads], lock.acquire(), lock.release(), lock.locked()
+    """),
+}
+
+
+@pytest.mark.parametrize("text", LIBRARY.values(), ids=LIBRARY)
+def test_a_library_may_compute_where_it_is_allowed(text):
+    allowed = OnlyImports(("numpy", "math", "collections", "itertools", "heapq", "threading"))
+    assert judged((allowed,), text) == []
 
 
 def test_a_compiler_of_its_own_counts_as_one():

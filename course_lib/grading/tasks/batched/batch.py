@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 Measured = list[tuple[int, float]]  # batch, seconds
 
@@ -23,6 +24,7 @@ SOLUTION = source("""
                 best = batch, batch / seconds
         return best
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def largest_batch(measured: Measured, rate: float, target: float) -> tuple[int, float]:
@@ -104,14 +106,6 @@ def _is(batch: Callable[..., int]) -> Callable[..., bool]:
     return lambda got, *args: got[0] == batch(*args) != largest_batch(*args)[0]
 
 
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
 TASK = Task(
     id="07.batch",
     title="As large as patience allows",
@@ -124,7 +118,7 @@ TASK = Task(
     cases=_servers,
     reference=largest_batch,
     comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
-    rules=(OnlyImports(("math",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That batch has the highest throughput; the largest one that will do is asked for.",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import Values, product_tolerance
+from course_lib.grading.rules import NestedLoops
 from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.tasks.batched.shared import changed
 from course_lib.grading.tasks.compiled_loops.shared import HEAD, LOOPS_ONLY, product
 
 
@@ -78,14 +81,7 @@ def bmm(A, B):
     return C
 """
 )
-
-
-def _answer(*changes: tuple[str, str]) -> str:
-    text = _TEXT
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+_answer = partial(changed, _TEXT)
 
 
 TASK = Task(
@@ -100,7 +96,12 @@ TASK = Task(
     cases=_batches,
     reference=bmm,
     comparison=Values(_tolerance),
-    rules=LOOPS_ONLY,
+    rules=(
+        *LOOPS_ONLY,
+        NestedLoops(
+            3, "write four, over the batch, rows, columns and sum (a slice of a row may stand for one)"
+        ),
+    ),
     lookalikes=(
         Lookalike(
             "Every product in the batch is the first one: index A and B with the number in the batch.",
@@ -197,6 +198,18 @@ TASK = Task(
                 ),
             ),
             ("numpy.dot",),
+        ),
+        Mutant(
+            "whole arrays at once",
+            _answer(
+                (
+                    "    for b in range(batch):\n        for i in range(M):\n            for k in range(K):\n"
+                    "                for j in range(N):\n"
+                    "                    C[b, i, j] += A[b, i, k] * B[b, k, j]",
+                    "    for k in range(K):\n        C += A[:, :, k : k + 1] * B[:, k : k + 1, :]",
+                ),
+            ),
+            ("nest of loops in your answer has 1", "write four"),
         ),
         Mutant("not compiled", _answer(("@njit\n", "")), ("not compiled",)),
         Mutant(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 
 def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
@@ -40,6 +41,7 @@ SOLUTION = source("""
                         columns[c * kernel + k, t] = x[c, frame]
         return columns
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def _signals(rng: np.random.Generator) -> Iterator[Case]:
@@ -78,14 +80,6 @@ def _case(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int, 
     return Case((x, kernel, stride, padding, dilation), f"{words}, dilation {dilation}: {said}")
 
 
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
 def _taps_first(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray | None:
     """Return the rows in the order (k, c) in place of (c, k)."""
     right = im2col(x, kernel, *rest)
@@ -121,7 +115,7 @@ TASK = Task(
     cases=_signals,
     reference=im2col,
     comparison=exact(),
-    rules=(OnlyImports(("numpy", "math")),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 Row = tuple[str, int, float, float, float, float]  # name, calls, self_us, total_us, flops, bytes
 
@@ -23,6 +24,7 @@ SOLUTION = source("""
         gain, name, share = best
         return name, share, time / (time - gain)
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def begin_with(rows: list[Row], gflops: float, gbytes: float) -> tuple[str, float, float]:
@@ -125,11 +127,6 @@ def _by(gain: str) -> str:
     )
 
 
-def _answer(old: str, new: str) -> str:
-    assert old in SOLUTION, old
-    return SOLUTION.replace(old, new)
-
-
 TASK = Task(
     id="07.profile",
     title="Where to begin",
@@ -142,7 +139,7 @@ TASK = Task(
     cases=_profiles,
     reference=begin_with,
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
-    rules=(OnlyImports(("math",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That one has the largest total time, but a total holds the time of the ops it calls: self time "
@@ -213,7 +210,7 @@ TASK = Task(
         Mutant("most calls", _by("_calls"), ("most calls",)),
         Mutant(
             "share of the totals",
-            _answer("self_us / time", "self_us / sum(row[3] for row in rows)"),
+            _answer(("self_us / time", "self_us / sum(row[3] for row in rows)")),
             ("counts the ops inside others twice",),
         ),
         Mutant(
@@ -229,27 +226,31 @@ TASK = Task(
         Mutant("the op alone", _rest("name, share, share * time / (share * time - gain)"), ("the op alone",)),
         Mutant(
             "the wall is memory only",
-            _answer("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "moved / (gbytes * 1000)"),
+            _answer(("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "moved / (gbytes * 1000)")),
             ("the speed-up: ",),
         ),
         Mutant(
             "the wall is compute only",
-            _answer("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "flops / (gflops * 1000)"),
+            _answer(("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "flops / (gflops * 1000)")),
             ("the op: ",),
         ),
         Mutant(
             "both walls added",
             _answer(
-                "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
-                "flops / (gflops * 1000) + moved / (gbytes * 1000)",
+                (
+                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
+                    "flops / (gflops * 1000) + moved / (gbytes * 1000)",
+                ),
             ),
             ("the speed-up: ",),
         ),
         Mutant(
             "wrong unit",
             _answer(
-                "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
-                "max(flops / (gflops * 1e6), moved / (gbytes * 1e6))",
+                (
+                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
+                    "max(flops / (gflops * 1e6), moved / (gbytes * 1e6))",
+                ),
             ),
             ("the ",),
         ),

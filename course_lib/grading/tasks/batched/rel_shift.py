@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 
 def rel_shift(scores: np.ndarray) -> np.ndarray:
@@ -30,6 +31,7 @@ SOLUTION = source("""
         padded = np.concatenate([np.zeros((T, 1), scores.dtype), scores], axis=1)
         return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T].copy()
 """)
+_answer = partial(changed, SOLUTION)
 
 _SHIFT = "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]"
 
@@ -53,14 +55,6 @@ def _random(rng: np.random.Generator, T: int) -> np.ndarray:
     return rng.uniform(0.5, 2.0, (T, 2 * T - 1)) * rng.choice([-1.0, 1.0], (T, 2 * T - 1))
 
 
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
 TASK = Task(
     id="07.rel_shift",
     title="The shift that is a reshape",
@@ -73,7 +67,7 @@ TASK = Task(
     cases=_scores,
     reference=rel_shift,
     comparison=exact(),
-    rules=(OnlyImports(("numpy",)),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "Nothing is shifted: these are the first T columns.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 Row = tuple[str, int, float, float]  # name, calls, self_us, total_us
 
@@ -29,6 +30,7 @@ SOLUTION = source("""
                 worst, found = self_us / calls / usual[name], name
         return found
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def suspect(before: list[Row], after: list[Row]) -> str:
@@ -121,14 +123,6 @@ def _most(key: Callable[..., float]) -> Callable[..., bool]:
     return fits
 
 
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
 _OWN, _WAS = "self_us / calls / usual[name]", "self_us / calls for"
 
 TASK = Task(
@@ -143,7 +137,7 @@ TASK = Task(
     cases=_pairs,
     reference=suspect,
     comparison=exact(),
-    rules=(OnlyImports(),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "That op was not there before, so it cannot have become slower. (If none was found: on a faster "

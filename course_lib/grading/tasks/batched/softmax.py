@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 FILL = -1e4
 
@@ -37,6 +38,7 @@ SOLUTION = source("""
         raised = np.exp(filled - filled.max(axis=1, keepdims=True))
         return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def _attention(rng: np.random.Generator) -> Iterator[Case]:
@@ -54,6 +56,8 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
     large = _scores(rng, 6, 2.0) + rng.choice([-900.0, 900.0], (6, 1))
     yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
+    huge = _scores(rng, 5, 2.0) + rng.choice([12_000.0, 13_000.0], (5, 1))
+    yield Case((huge, 4), "rows of scores near 12000 or 13000: too much for exp of any type of number")
     yield Case((_scores(rng, 5, 400.0), 5), "scores up to 400 apart")
     padding = _scores(rng, 7, 1.0)
     padding[:, 5:] = 3000.0
@@ -65,14 +69,6 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
 
 def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
     return scale * rng.uniform(-1.0, 1.0, (T, T))
-
-
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 def _along(axis: int, scores: np.ndarray, length: int) -> np.ndarray:
@@ -115,7 +111,7 @@ TASK = Task(
     cases=_attention,
     reference=weights,
     comparison=close(rtol=1e-9, atol=1e-300),
-    rules=(OnlyImports(("numpy", "math")),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "The padding got its share before you set it to 0: mask the scores before the softmax, too.",
@@ -151,7 +147,8 @@ TASK = Task(
             ),
         ),
         Lookalike(
-            "exp(900) is inf, and inf / inf is NaN: subtract the largest score of the row first.",
+            "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
+            "score of the row first.",
             fits=lambda got, scores, length: (
                 np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
             ),
@@ -199,6 +196,14 @@ TASK = Task(
         Mutant("over all", _answer(("axis=1, keepdims=True", "")), ("over the whole matrix",)),
         Mutant(
             "no maximum", _answer((" - filled.max(axis=1, keepdims=True)", "")), ("subtract the largest",)
+        ),
+        Mutant(
+            "more bits instead of the maximum",
+            _answer(
+                (" - filled.max(axis=1, keepdims=True)", ".astype(np.longdouble)"),
+                ("keepdims=True), 0.0)", "keepdims=True), 0.0).astype(float)"),
+            ),
+            ("subtract the largest",),
         ),
         Mutant(
             "one maximum for all rows",

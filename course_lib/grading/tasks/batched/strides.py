@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
 
 COPY = ("copy", 0, 0)
 
@@ -25,6 +26,7 @@ SOLUTION = source("""
             return "transposed", column, step
         return "copy", 0, 0
 """)
+_answer = partial(changed, SOLUTION)
 
 
 def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, int]:
@@ -83,6 +85,10 @@ def _views(rng: np.random.Generator) -> Iterator[Case]:
     yield _case(((B, H, M, N), (H * M * N, M * N, -N, 1)), "rows from the last to the first")
     yield _case(((B, H, M, N), (H * M * N + 4, M * N, N, 1)), "a gap between utterances")
     yield _case(((B, H, M, N), (-H * M * N, -M * N, N, 1)), "matrices from the last to the first")
+    back = (B, H, M, N), (-H * M * N, M * N, N, 1)
+    yield _case(back, "utterances from the last to the first, each with its heads in order")
+    yield _case(_turned(back), "the same, each matrix transposed")
+    yield _case(((B, H, M, N), (H * M * N, -M * N, N, 1)), "heads from the last to the first")
     for pad in (int(n) for n in rng.choice(np.arange(1, 30), 2, replace=False)):
         row = N + pad
         padded = (B, H, M, N), (H * M * row, M * row, row, 1)
@@ -100,14 +106,6 @@ def _turned(view: tuple) -> tuple:
     return (B, H, N, M), (b, h, column, row)
 
 
-def _answer(*changes: tuple[str, str]) -> str:
-    text = SOLUTION
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
 _GAP = '    if B > 1 and H > 1 and b != H * h:\n        return "copy", 0, 0\n'
 
 TASK = Task(
@@ -122,7 +120,7 @@ TASK = Task(
     cases=_views,
     reference=layout,
     comparison=exact(("the word", "the leading dimension", "the step")),
-    rules=(OnlyImports(),),
+    rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
             "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
@@ -180,6 +178,9 @@ TASK = Task(
     ),
     mutants=(
         Mutant("one step is enough", _answer((_GAP, "")), ("at equal distances",)),
+        Mutant(
+            "steps without their sign", _answer(("b != H * h", "abs(b) != abs(H * h)")), ("equal distances",)
+        ),
         Mutant("no overlap", _answer((" and row >= N", ""), (" and column >= M", "")), ("overlap",)),
         Mutant(
             "transposed is a copy",
