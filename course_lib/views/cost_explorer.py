@@ -18,11 +18,10 @@ from course_lib.speech.costs import (
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
 from course_lib.views.cost_fields import LABEL, WIDTH, Fields, machine
-from course_lib.views.live import Live, widgets
+from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
 KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number, Enter takes a typed one."
-_FITS = "width:0;min-width:100%"  # else the output area grows with the content
 COLOURS = ((PINK, "o", "-"), (VIOLET, "s", "--"))
 
 
@@ -90,8 +89,8 @@ class Costs(Live):
             said = f"{problem} The picture still shows the numbers before."
         else:
             said = KEYS
-            self.picture.value = f'<div style="{_FITS}">{self.frame(cpu, gpu, bridge)}</div>'
-        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{escape(said)}</div>'
+            self.picture.value = f'<div style="{FITS}">{self.frame(cpu, gpu, bridge)}</div>'
+        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(said)}</div>'
 
     def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> str:
         """Return the picture, the table and the bridge for two machines."""
