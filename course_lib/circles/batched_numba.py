@@ -161,7 +161,11 @@ def parts_for(batch: int, M: int, K: int, N: int) -> int:
 
 
 def matmul(A: Array, B: Array) -> Array:
-    """Return A @ B (batch, M, N) for A (batch, M, K), B (batch, K, N), both float32 or both float64."""
+    """Return A @ B (batch, M, N) for A (batch, M, K), B (batch, K, N), both float32 or both float64.
+
+    Shapes are not checked here, and with some that do not fit, memory behind the operands is read: the front
+    door (`batched_ladder.rung("batched-numba").matmul`) refuses them.
+    """
     (batch, M, K), N = A.shape, B.shape[2]
     if not (batch and M and K and N):
         return np.zeros((batch, M, N), A.dtype)

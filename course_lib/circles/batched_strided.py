@@ -110,7 +110,9 @@ def multiply(A, B, C, panels):
 def matmul(A: Array, B: Array) -> Array:
     """Return A @ B (batch, M, N) for A (batch, M, K), B (batch, K, N), both float32 or both float64.
 
-    Of any strides, without copies (but for numbers that do not begin at a multiple of their size).
+    Of any strides, without copies (but for numbers that do not begin at a multiple of their size). Shapes are
+    not checked here, and with some that do not fit, memory behind the operands is read: the front door
+    (`batched_ladder.rung("batched-strided").matmul`) refuses them.
     """
     (batch, M, K), N = A.shape, B.shape[2]
     if not (batch and M and K and N):

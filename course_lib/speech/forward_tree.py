@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from course_lib.speech.encoder_profile import recorded_forwards
+from course_lib.speech.encoder_variants import FRAMES_A_SECOND
 from course_lib.speech.operator_work import HANDING_ON, HANDS_ON
 from course_lib.speech.part_labels import label_of, labelled, part_of
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ROOT = "encoder"
 NUMBERED = re.compile(r"(.+)\.\d+")
-FRAMES_A_SECOND = 100
 
 
 @dataclass(frozen=True)

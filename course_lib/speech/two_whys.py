@@ -41,9 +41,7 @@ class Product:
     K: int
     N: int
     groups: int = 1
-    inputs: int = (
-        0  # numbers that a convolution reads: its columns (K, N) repeat them. 0: all K N of each group
-    )
+    inputs: int = 0  # numbers that a convolution reads, since its columns repeat them; 0: groups · K · N
     slow: bool = False  # on the CPU torch counts it as _slow_conv2d_forward
 
     @property

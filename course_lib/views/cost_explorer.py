@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any
 
@@ -18,11 +19,10 @@ from course_lib.speech.costs import (
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
 from course_lib.views.cost_fields import LABEL, WIDTH, Fields, machine
-from course_lib.views.live import Live, widgets
+from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
 KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number, Enter takes a typed one."
-_FITS = "width:0;min-width:100%"  # else the output area grows with the content
 COLOURS = ((PINK, "o", "-"), (VIOLET, "s", "--"))
 
 
@@ -90,8 +90,8 @@ class Costs(Live):
             said = f"{problem} The picture still shows the numbers before."
         else:
             said = KEYS
-            self.picture.value = f'<div style="{_FITS}">{self.frame(cpu, gpu, bridge)}</div>'
-        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{escape(said)}</div>'
+            self.picture.value = f'<div style="{FITS}">{self.frame(cpu, gpu, bridge)}</div>'
+        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(said)}</div>'
 
     def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> str:
         """Return the picture, the table and the bridge for two machines."""
@@ -114,7 +114,7 @@ class Costs(Live):
                 one.name,
                 digits(one.audio_per_s),
                 digits(one.price_per_hour),
-                f"{one.utilisation:.0%}",
+                _percent(one.utilisation),
                 digits(one.per_1000_hours),
                 _rounded(one.speech_hours_a_year),
                 escape(origin or "–"),
@@ -170,7 +170,8 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
 def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
     """Draw the cost of 1000 hours of speech against the share of hours with work, at these hourly prices."""
     said = finding(cpu, gpu, currency)
-    shares = [0.01 * 10 ** (step / 20) for step in range(41)]  # 1 to 100 %
+    least = min(0.01, cpu.utilisation, gpu.utilisation)
+    shares = [least ** (1 - step / 40) for step in range(41)]  # up to 100 %
     with theme.figure(8.2, 3.8) as fig:
         axes = fig.subplots()
         for one, (colour, marker, line) in zip((cpu, gpu), COLOURS, strict=True):
@@ -184,15 +185,16 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         if min(cpu.per_1000_hours, gpu.per_1000_hours) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        axes.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+        ticks = _round_percents(least)
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
         axes.set(xlabel="% of the hours with work", ylabel=f"1000 hours of speech, {currency}")
         axes.legend(loc="upper right")
         fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
         each = "; ".join(
             f"{one.name} {digits(one.audio_per_s)} s of audio a second for "
-            f"{_money(one.price_per_hour, currency)} an hour, {one.utilisation:.0%} of the hours with work: "
-            f"{_money(one.per_1000_hours, currency)}"
+            f"{_money(one.price_per_hour, currency)} an hour, {_percent(one.utilisation)} of the hours with "
+            f"work: {_money(one.per_1000_hours, currency)}"
             for one in (cpu, gpu)
         )
         what = "Cost of 1000 hours of speech against the share of hours with work"
@@ -206,6 +208,17 @@ def _money(value: float, currency: str) -> str:
 def _rounded(value: float) -> str:
     """Return three digits of a number, large ones too: what was measured has no more."""
     return digits(float(f"{value:.3g}"))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _round_percents(least: float) -> list[float]:
+    """Return 1, 2, 5, 10, 20, 50 and 100, and smaller ones of that kind down to the least share."""
+    decades = range(math.floor(math.log10(100 * least)), 2)
+    round_ones = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    return [percent for percent in (*round_ones, 100.0) if percent >= 0.999 * 100 * least]
 
 
 def _ratio(value: float, other: float) -> str:

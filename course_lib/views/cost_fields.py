@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -44,12 +45,14 @@ class Fields:
             key: kit.FloatText(value=value, description=f"{text}, {currency}" if money else text, **box)
             for key, (text, value, money) in values.items()
         }
+        percent = 100 * utilisation
+        digits = 0 if percent >= 1 else math.ceil(-math.log10(percent))  # 0.2 is no 0 %
         self.utilisation = kit.FloatSlider(
-            value=100 * utilisation,
-            min=1,
+            value=percent,
+            min=min(1.0, percent),
             max=100,
             step=1,
-            readout_format=".0f",
+            readout_format=f".{digits}f",
             description="% of hours with work",
             **box,
         )

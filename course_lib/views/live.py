@@ -8,6 +8,9 @@ from typing import Any
 
 from course_lib.views.paper import Html
 
+#: An output area is as wide as its content; this style keeps the content as wide as the output area.
+FITS = "width:0;min-width:100%"
+
 
 def widgets() -> ModuleType:
     """Return ipywidgets; raises ImportError with one sentence when it is not installed."""

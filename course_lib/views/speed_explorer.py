@@ -14,7 +14,7 @@ from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import Setting
-from course_lib.views.live import Live, widgets
+from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 from course_lib.views.speed_choice import AXES, NAMES, Measured, in_words, words
 from course_lib.views.speed_curves import CURVES, best, chosen_curves, finding, main_curves
@@ -96,8 +96,8 @@ class SpeedExplorer(Live):
 
     def _show(self, sentence: str) -> None:
         said = escape(sentence or KEYS)
-        self.picture.value = f'<div style="{_FITS}">{self.frame(self.setting, self.axis)}</div>'
-        self.status.value = f'<div role="status" style="{_FITS};line-height:1.45">{said}</div>'
+        self.picture.value = f'<div style="{FITS}">{self.frame(self.setting, self.axis)}</div>'
+        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{said}</div>'
 
     def frame(self, setting: Setting, axis: str = "batch") -> str:
         """Return the curves along an axis with a setting marked, and its figures beside the baseline's."""
@@ -147,7 +147,3 @@ class SpeedExplorer(Live):
         if self._has_busy():
             cells.insert(4, digits(point.busy_s * 1e3) if point.busy_s is not None else "–")
         return cells
-
-
-#: An output area is as wide as its content; this keeps the content as wide as the output area.
-_FITS = "width:0;min-width:100%"

@@ -203,6 +203,14 @@ def test_what_the_lower_rate_cannot_carry_is_removed(rate, hz):
     assert np.abs(inner(resampled(sine(hz, rate), rate, 16_000), 16_000)).max() < 1e-3
 
 
+@pytest.mark.parametrize("rate", [22_050, 32_000, 44_100, 48_000])
+def test_aliases_are_80_db_down(rate):
+    """From 4 % above what the lower rate carries, where the filter has closed, to what the other does."""
+    for hz in np.linspace(8_300, 0.499 * rate, 20):
+        alias = inner(resampled(sine(hz, rate, seconds=0.15), rate, 16_000), 16_000)
+        assert np.abs(alias).max() < 10 ** (-80 / 20), hz
+
+
 @pytest.mark.parametrize(("n", "rate", "to", "wanted"), [(441, 44_100, 16_000, 160), (1, 8_000, 16_000, 2)])
 def test_lengths(n, rate, to, wanted):
     assert resampled(np.ones(n), rate, to).shape == (wanted,)

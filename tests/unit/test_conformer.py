@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder, masks
-from course_lib.speech.relative_attention import masked_softmax, rel_shift, sinusoids
+from course_lib.speech.relative_attention import RelativePositions, masked_softmax, rel_shift, sinusoids
 
 CLASSES = 7
 
@@ -173,6 +173,25 @@ def test_longer_than_the_table_of_positions():
     assert torch.equal(grown, ample)
 
 
+@pytest.mark.parametrize(("frames", "table"), [(4999, 5000), (5000, 5000), (5001, 5001), (5004, 5004)])
+def test_the_table_grows_from_the_first_frame_that_it_lacks(frames, table):
+    """200 s, the longest that is taken: 20,001 mel frames, T' = 5001, one more than NeMo's table has."""
+    positions = RelativePositions(d_model=2)
+    given = positions.table
+    rows = positions(frames, like=torch.zeros(1))
+    assert rows.shape == (1, 2 * frames - 1, 2) and positions.table.size(1) == 2 * table - 1
+    assert (positions.table is given) == (table == 5000)
+    torch.testing.assert_close(rows, sinusoids(frames, 2), rtol=0, atol=1e-6)
+
+
+def test_a_table_that_was_half_is_not_rounded_twice():
+    positions = RelativePositions(d_model=8, max_len=6)
+    half = positions(3, like=torch.zeros(1, dtype=torch.bfloat16))
+    assert half.dtype == torch.bfloat16 and torch.equal(half, sinusoids(6, 8)[:, 3:8].bfloat16())
+    assert torch.equal(positions(3, like=torch.zeros(1)), sinusoids(6, 8)[:, 3:8])
+    assert positions.table.size(1) == 11  # as long as it was
+
+
 @pytest.mark.parametrize("frames", range(1, 18))
 def test_subsampling_leaves_a_quarter(frames):
     features, lengths = batch(frames)
@@ -203,6 +222,12 @@ def test_masked_softmax_gives_hidden_frames_nothing():
     weights = masked_softmax(scores, hidden)
     torch.testing.assert_close(weights[0, :2], torch.softmax(scores[0, :2], dim=0))
     assert weights[0, 2] == 0 and not weights[1].any()
+
+
+def test_a_hidden_frame_scores_as_in_nemo():
+    """−10000 before the softmax: a visible score as low as that shares the weight, which is then lost."""
+    weights = masked_softmax(torch.tensor([[5.0, -10_000.0]]), torch.tensor([[True, False]]))
+    assert weights.tolist() == [[0.0, 0.5]]
 
 
 @torch.no_grad()

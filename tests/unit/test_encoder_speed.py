@@ -83,6 +83,28 @@ def test_the_numbers_of_threads_are_those_of_the_settings(timed, monkeypatch):
     assert before == [2]
 
 
+def test_float32_is_float32_while_it_is_measured(timed, monkeypatch):
+    """A "medium" that a notebook has set would have products rounded to bfloat16, on a CPU as well."""
+    seen = []
+    real = Variants.forward
+
+    def spied(self, setting, features):
+        forward = real(self, setting, features)
+        return lambda: (
+            seen.append((torch.get_float32_matmul_precision(), torch.is_grad_enabled())) or forward()
+        )
+
+    monkeypatch.setattr(Variants, "forward", spied)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        measure(small(), [BASE, BASE.but(batch=2)], budget_s=1)
+        assert set(seen) == {("highest", False)}
+        assert torch.get_float32_matmul_precision() == "medium" and torch.is_grad_enabled()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def test_rows_of_a_batch_are_the_same_in_every_batch():
     two, three = (encoder_speed._features(batch, 50, 80) for batch in (2, 3))
     assert torch.equal(two, three[:2]) and not torch.equal(three[0], three[1])

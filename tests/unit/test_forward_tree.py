@@ -81,17 +81,28 @@ def test_merged_adds_the_layers_up_and_leaves_the_rest(tree):
     assert tree.what == "0.6 s of speech, 1 thread, medians of 2 forwards"
 
 
-def test_own_times_are_medians_over_the_runs(monkeypatch):
-    def event(name, start, self_us, parent=None):
-        return SimpleNamespace(
-            name=name,
-            count=1,
-            self_cpu_time_total=self_us,
-            cpu_time_total=1000.0,
-            cpu_parent=parent,
-            time_range=SimpleNamespace(start=start),
-        )
+def event(name, start, self_us, parent=None):
+    """Return what the profiler would give for one call."""
+    return SimpleNamespace(
+        name=name,
+        count=1,
+        self_cpu_time_total=self_us,
+        cpu_time_total=1000.0,
+        cpu_parent=parent,
+        time_range=SimpleNamespace(start=start),
+    )
 
+
+def test_operators_stand_longest_first_and_what_hands_on_last(monkeypatch):
+    root = event("part: encoder", 0, 1.0)
+    times = {"aten::add": 5.0, "aten::view": 99.0, "aten::mm": 7.0, "aten::div": 5.0}
+    events = [root, *(event(name, 1 + place, us, root) for place, (name, us) in enumerate(times.items()))]
+    monkeypatch.setattr(module, "recorded_forwards", lambda *_: iter([events]))
+    root = forward_tree(torch.nn.Identity(), mel_features(8, seed=1), runs=1).root
+    assert [child.name for child in root.children] == ["aten::mm", "aten::add", "aten::div", "handing on"]
+
+
+def test_own_times_are_medians_over_the_runs(monkeypatch):
     def run(operator_us, own_us):
         root = event("part: encoder", 0, own_us)
         return [event("aten::mm", 1, operator_us, root), root, event("outside", 9, 1e6)]

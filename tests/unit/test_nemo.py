@@ -116,6 +116,7 @@ def without(state, name):
 
 LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
 HARD = {"type": tarfile.LNKTYPE, "linkname": "model_config.yaml"}
+SPARSE = {"GNU.sparse.size": "9", "GNU.sparse.map": "8,1"}  # one byte behind a hole of eight
 ARCHIVES = {
     "empty": (lambda state: b"", "is no tar archive or is cut short"),
     "text": (lambda state: b"a letter " * 1000, "is no tar archive"),
@@ -141,6 +142,11 @@ ARCHIVES = {
     "hard link": (lambda state: with_member(state, member("a", **HARD)), "that is no plain file"),
     "device": (lambda state: with_member(state, member("a", type=tarfile.CHRTYPE)), "no plain file"),
     "fifo": (lambda state: with_member(state, member("a", type=tarfile.FIFOTYPE)), "no plain file"),
+    "sparse": (lambda state: with_member(state, member("a", type=tarfile.GNUTYPE_SPARSE)), "no plain file"),
+    "sparse by its extended header": (
+        lambda state: with_member(state, member("a", b"1", pax_headers=SPARSE)),
+        "no plain file ('a')",
+    ),
     "config twice": (
         lambda state: with_member(state, member("model_config.yaml", b"{}")),
         "has two members named 'model_config.yaml'",

@@ -1,11 +1,13 @@
 """The profile of a network counts what ran, and the talk's tables are what the slides say."""
 
+import platform
 import subprocess
 import sys
 
 import pytest
 import torch
 
+from course_lib.speech import profiling
 from course_lib.speech.profiling import profile, talk_profile
 
 
@@ -45,6 +47,29 @@ def test_threads_are_given_back_after_a_failure():
     with pytest.raises(TypeError):
         profile(two_layers(), "no tensor", threads=1)
     assert torch.get_num_threads() == before
+
+
+def test_the_heap_is_grown_before_anything_is_measured(monkeypatch):
+    order = []
+    monkeypatch.setattr(profiling, "_grow_heap", lambda: order.append("heap"))
+    profile(lambda: order.append("pass"), runs=1)
+    assert order == ["heap", *["pass"] * (profiling.WARM_UPS + 1)]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the heap of glibc alone is grown")
+def test_on_a_grown_heap_new_tensors_have_pages():
+    """Twenty tensors of 8 MB, written and thrown away, would each wait for 2048 pages."""
+    program = (
+        "import resource, torch; from course_lib.speech.profiling import steady\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "with steady(1):\n"
+        "    torch.empty(1 << 21).fill_(1.0)\n"
+        "    before = faults()\n"
+        "    for _ in range(20): torch.empty(1 << 21).fill_(1.0)\n"
+        "    print(faults() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and int(done.stdout) < 100, done.stderr
 
 
 def test_nothing_is_written_to_stderr():

@@ -15,6 +15,7 @@ from course_lib.speech.costs import (
     break_even_ratio,
     hours_that_pay,
 )
+from course_lib.views.cost_explorer import _round_percents
 
 CPU = Choice("CPU", 20, 0.1)
 GPU = Choice("GPU", 1000, 2.0, 0.1)
@@ -108,6 +109,22 @@ def test_the_fields_change_the_picture():
     assert "0.500 EUR on the CPU" in view.picture.value
     view.bridge.value = 3e6
     assert "3,000,000 EUR" in view.picture.value and "Keyboard" in view.status.value
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.002, "0.2%"), (5e-4, "0.05%"), (0.07, "7%"), (1.0, "100%")])
+def test_a_machine_that_hardly_has_work_is_the_same_in_fields_and_still(share, said):
+    view = views.costs(20, 1000, **{**PRICES, "gpu_utilisation": share})
+    assert view.choices()[1].utilisation == pytest.approx(share)
+    assert format(view.gpu.utilisation.value, view.gpu.utilisation.readout_format) + "%" == said
+    assert view.gpu.utilisation.min == pytest.approx(min(1, 100 * share))
+    still = view.static()
+    assert f">{said}</td>" in still.body and f">{said}</td>" in view.picture.value
+    assert f"{said} of the hours with work: " in still.text
+
+
+def test_round_percents_reach_down_to_the_least_share():
+    assert _round_percents(0.01) == [1, 2, 5, 10, 20, 50, 100]
+    assert _round_percents(0.002) == pytest.approx([0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan])
