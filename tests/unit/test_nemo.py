@@ -7,6 +7,7 @@ import tarfile
 import nemo_files
 import pytest
 import torch
+import yaml
 from nemo_files import PIECES, archive, changed, member, saved
 
 from course_lib.speech import archive as archives
@@ -297,6 +298,12 @@ BROKEN_YAML = [
     b"!!timestamp x",
     b"!!int ''",
     b"a: !!python/name:os.system",
+    b"".join(
+        b"a%d: &a%d {%s}\n" % (n, n, b"<<: [" + b",".join([b"*a%d" % (n - 1)] * 9) + b"]" if n else b"k: v")
+        for n in range(12)
+    ),
+    b"a: &a {k: v}\nb: {!!merge x: *a}",
+    b"a: &a 1\nb: [" + b"*a," * 101 + b"]",
 ]
 
 
@@ -305,6 +312,24 @@ def test_a_configuration_that_is_no_yaml(written, state, text):
     parts = [one for one in nemo_files.members(state) if not one[0].name.endswith("yaml")]
     says = refused(written(archive(*parts, member("model_config.yaml", text))))
     assert "has a model_config.yaml that is no YAML" in says
+
+
+def test_numbers_to_base_60_stay_texts(written, state):
+    """PyYAML takes minutes for half a million digits."""
+    parts = [one for one in nemo_files.members(state) if not one[0].name.endswith("yaml")]
+    for long in (b"1" + b":1" * 400_000, b"1" + b":1" * 400_000 + b".5", b"!!int 1" + b":1" * 400_000):
+        text = b"encoder: {}\ntarget: " + long
+        says = refused(written(archive(*parts, member("model_config.yaml", text))))
+        assert "is another model (target is '1:1:1:1" in says
+
+
+def test_a_configuration_with_aliases_and_every_kind_of_number(written, state):
+    text = "first: &eighty 8_0\n" + yaml.safe_dump(nemo_files.CONFIG, allow_unicode=True)
+    for old, new in (("feat_in: 80", "feat_in: *eighty"), ("features: 80", "features: 0b1010000")):
+        assert old in text
+        text = text.replace(old, new)
+    parts = [one for one in nemo_files.members(state) if not one[0].name.endswith("yaml")]
+    load_nemo(written(archive(*parts, member("model_config.yaml", text.encode()))))
 
 
 def test_what_is_not_utf8_among_the_tokenizers_files(written, state):
