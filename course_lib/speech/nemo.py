@@ -111,4 +111,4 @@ def _named(names: list[str]) -> str:
     """Return the first three names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     plural = "tensors " if len(names) > 1 else "the tensor "
-    return plural + ", ".join(name[:80] for name in names[:3]) + more
+    return plural + ", ".join(repr(name[:80]) for name in names[:3]) + more

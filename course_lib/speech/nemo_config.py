@@ -130,9 +130,9 @@ def read_config(text: bytes) -> NemoConfig:
         for option, values in fixed.items():
             _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
         known = {*fixed, *IDLE[name], *SIZES[name]}
-        if unknown := sorted(str(option) for option in sections[name] if option not in known):
+        if unknown := [option for option in sections[name] if option not in known]:
             raise Fault(
-                f"has the option {name}.{unknown[0][:60]} in {CONFIG}, which is not known here: {USE}"
+                f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here: {USE}"
             )
     return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"]))
 

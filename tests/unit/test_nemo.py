@@ -270,8 +270,19 @@ CONFIGS = {
     ),
     "no scaling": (changed("encoder", "xscaling", value=False), "encoder.xscaling is False, only True"),
     "scaling by 1": (changed("encoder", "xscaling", value=1), "encoder.xscaling is 1, only True"),
-    "newer option": (changed("encoder", "rotary", value=True), "has the option encoder.rotary in"),
-    "newer front end": (changed("preprocessor", "pcen", value=True), "has the option preprocessor.pcen"),
+    "newer option": (changed("encoder", "rotary", value=True), "has the option 'rotary' for encoder in"),
+    "an option with control characters": (
+        changed("encoder", "\x1b[2J\nx", value=1),
+        r"has the option '\x1b[2J\nx' for encoder in",
+    ),
+    "an option with a huge number for a name": (
+        changed("encoder", 1 << 2000, value=1),
+        "has the option a number of 2001 bits for encoder in",
+    ),
+    "newer front end": (
+        changed("preprocessor", "pcen", value=True),
+        "has the option 'pcen' for preprocessor in",
+    ),
     "8 kHz": (
         changed("preprocessor", "sample_rate", value=8000),
         "preprocessor.sample_rate is 8000, only 16000",

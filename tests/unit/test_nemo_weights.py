@@ -106,15 +106,19 @@ def first_nan(tensor):
 STATES = {
     "missing": (
         edited(decoder__decoder_layers__0__bias=...),
-        "lacks the tensor decoder.decoder_layers.0.bias",
+        "lacks the tensor 'decoder.decoder_layers.0.bias'",
     ),
     "several missing": (
         lambda state: {name: tensor for name, tensor in state.items() if "self_attn" not in name},
-        "encoder.layers.0.self_attn.pos_bias_v, encoder.layers.0.self_attn.linear_q.weight and 19 more",
+        "'encoder.layers.0.self_attn.pos_bias_v', 'encoder.layers.0.self_attn.linear_q.weight' and 19 more",
     ),
     "extra": (
         edited(encoder__more=torch.ones(2)),
-        "has the tensor encoder.more that its configuration does not",
+        "has the tensor 'encoder.more' that its configuration does not",
+    ),
+    "a name with control characters": (
+        lambda state: state | {"\x1b[2J\nline two\ud800": torch.ones(2)},
+        r"has the tensor '\x1b[2J\nline two\ud800' that its configuration does not",
     ),
     "a third layer": (
         lambda state: (

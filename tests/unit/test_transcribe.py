@@ -79,6 +79,11 @@ def test_lists_of_pieces():
     assert pieces_of_word_list("##\u2028\n") == ["<unk>", "\u2028"]
 
 
+def test_control_characters_of_a_vocabulary_do_not_reach_the_terminal():
+    pieces = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
+    assert Tokenizer(pieces).text(range(7)) == "a[2Jbcdé\u200d"
+
+
 # -- the command -------------------------------------------------------------------------------------------
 
 
