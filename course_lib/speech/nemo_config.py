@@ -134,7 +134,7 @@ def read_config(text: bytes) -> NemoConfig:
             raise Fault(
                 f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here: {USE}"
             )
-    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"]))
+    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"], sizes["d_model"]))
 
 
 def _encoder_sizes(encoder: Mapping[str, Any]) -> dict[str, int]:
@@ -176,12 +176,22 @@ def _front_end_sizes(front_end: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _vocabulary(decoder: Mapping[str, Any]) -> tuple[str, ...]:
+def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
+    """Return the decoder's pieces; raises Fault where its own sizes contradict them or the encoder's width.
+
+    NeMo refuses the same, and fills both sizes in where they are null or 0, or there are -1 classes.
+    """
+    width = decoder.get("feat_in") or d_model
+    if isinstance(width, bool) or width != d_model:
+        raise _wrong("decoder.feat_in", width, f"the encoder's d_model, {d_model}")
     pieces = decoder.get("vocabulary") or []
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise _wrong("decoder.vocabulary", pieces, "a list of texts")
     if len(pieces) > MOST_PIECES:
         raise _wrong("decoder.vocabulary", f"{len(pieces)} pieces", f"at most {MOST_PIECES}")
+    classes = decoder.get("num_classes")
+    if pieces and classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
+        raise _wrong("decoder.num_classes", classes, f"the number of pieces in its vocabulary, {len(pieces)}")
     return tuple(pieces)
 
 

@@ -96,6 +96,17 @@ def test_options_that_change_nothing_are_let_be(written, state, option, value):
     load_nemo(written(nemo_files.nemo(state, changed("encoder", option, value=value))))
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("num_classes", value) for value in (None, 0, -1, ...)),
+        *(("feat_in", value) for value in (None, 0, ...)),
+    ],
+)
+def test_sizes_of_the_decoder_may_be_left_to_nemo(written, state, option, value):
+    load_nemo(written(nemo_files.nemo(state, changed("decoder", option, value=value))))
+
+
 # -- archives that are none, or not to be trusted ----------------------------------------------------------
 
 
@@ -142,6 +153,10 @@ ARCHIVES = {
     "config twice": (
         lambda state: with_member(state, member("model_config.yaml", b"{}")),
         "has two members named 'model_config.yaml'",
+    ),
+    "two vocabularies": (
+        lambda state: with_member(state, member("1_vocab.txt", b"a"), member("2_vocab.txt", b"b")),
+        "has two members whose names end in 'vocab.txt'",
     ),
     "too many": (
         lambda state: with_member(state, *(member(f"f{i}") for i in range(100))),
@@ -290,6 +305,15 @@ CONFIGS = {
     "frames padded": (changed("preprocessor", "pad_to", value=...), "preprocessor.pad_to is 16, only 0"),
     "vocabulary a text": (changed("decoder", "vocabulary", value="abc"), "a list of texts"),
     "vocabulary of numbers": (changed("decoder", "vocabulary", value=[1, 2]), "a list of texts"),
+    "more classes than pieces": (
+        changed("decoder", "num_classes", value=99),
+        "has 99 for decoder.num_classes in model_config.yaml, but wanted is the number of pieces",
+    ),
+    "classes a text": (changed("decoder", "num_classes", value="7"), "has '7' for decoder.num_classes"),
+    "another width": (
+        changed("decoder", "feat_in", value=512),
+        "has 512 for decoder.feat_in in model_config.yaml, but wanted is the encoder's d_model, 16",
+    ),
     "no vocabulary": (changed("decoder", "vocabulary", value=[]), "has no vocabulary"),
     "a list": ([1, 2], "has a list of 2 for the whole"),
 }
