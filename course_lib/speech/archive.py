@@ -94,6 +94,8 @@ def _read_all(stream: _Metered) -> dict[str, bytes]:
             key = next((word for word in (CONFIG, WEIGHTS) if name == word), None) or next(
                 (word for word in WORDS if name.endswith(word)), None
             )
+            if member.isreg() and key in found:  # under two names: which one counts is not for chance to say
+                raise Fault(f"has two members whose names end in {key!r}: {UNSAFE}")
             if member.isreg() and key:
                 found[key] = _content(archive, member)
     return found

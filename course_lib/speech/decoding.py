@@ -29,7 +29,8 @@ def greedy(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
 def transcribe(model: Any, samples: NDArray[np.floating], rate: int) -> str:
     """Return what `model` (from `nemo.load_nemo`) hears in mono samples (n,) at `rate` samples a second.
 
-    Raises ValueError for a recording that is too short for the front end or longer than 200 s.
+    Raises ValueError for a recording that is too short for the front end or longer than 200 s, and where
+    recording or weights give infinity or NaN, of which the largest would be a token like any other.
     """
     seconds = len(samples) / rate
     if seconds > LONGEST_S:
@@ -40,5 +41,14 @@ def transcribe(model: Any, samples: NDArray[np.floating], rate: int) -> str:
     weight = model.decoder.decoder_layers[0].weight
     with torch.no_grad():
         features, frames = model.preprocessor(signal[None].to(weight.device))
+        if not torch.isfinite(features).all():
+            raise ValueError(
+                "The recording's features are NaN or infinite, so its samples are too, or far beyond 1: "
+                "record it again."
+            )
         log_probs, lengths = model(features.to(weight.dtype), frames)
+    if log_probs.isnan().any() or not torch.isfinite(log_probs.amax(-1)).all():
+        raise ValueError(
+            "The model gives NaN or infinity for this recording, so its weights are damaged: fetch it again."
+        )
     return model.tokenizer.text(greedy(log_probs, lengths)[0])

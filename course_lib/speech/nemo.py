@@ -1,14 +1,11 @@
 """Models that NVIDIA NeMo saved: `load_nemo` reads a `.nemo` file into the course's own Conformer-CTC.
 
-The file is untrusted. `archive` reads its members, `nemo_config` its sizes; here the tensors are read without
-running any code, and compared with the model that the sizes describe before that takes any memory.
+The file is untrusted. `archive` reads its members, `nemo_config` its sizes, `nemo_weights` its tensors;
+here these are compared with the model that the sizes describe before that takes any memory.
 """
 
 from __future__ import annotations
 
-import io
-import re
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,10 +13,11 @@ import torch
 from torch import Tensor
 
 from course_lib.speech import tokenizer
-from course_lib.speech.archive import FETCH_AGAIN, UNSAFE, WEIGHTS, Fault, UnreadableModel, members
+from course_lib.speech.archive import FETCH_AGAIN, WEIGHTS, Fault, UnreadableModel, members
 from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
 from course_lib.speech.features import LogMel
 from course_lib.speech.nemo_config import NemoConfig, read_config
+from course_lib.speech.nemo_weights import read_tensors
 
 PADDING = ("old", "new")  # the ends of rows as before NeMo 2.5, and since
 
@@ -47,7 +45,7 @@ def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
 def _loaded(found: dict[str, bytes], new: bool) -> ConformerCTC:
     config = read_config(found["model_config.yaml"])
     pieces = config.vocabulary or _pieces(found)
-    state = _tensors(found[WEIGHTS])
+    state = read_tensors(found[WEIGHTS])
     with torch.device("meta"):  # shapes without memory
         expected = _model(config, pieces, new).state_dict()
     _compare(state, expected)
@@ -88,42 +86,7 @@ def _pieces(found: dict[str, bytes]) -> list[str]:
     raise Fault(f"has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt): {FETCH_AGAIN}")
 
 
-# -- the tensors -------------------------------------------------------------------------------------------
-
-
-def _tensors(content: bytes) -> dict[str, Tensor]:
-    """Return what torch.save wrote: tensors by name and nothing else; no code of the file is run."""
-    _check_zip(content)
-    try:
-        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception as problem:  # a file made to break it may raise anything; what is refused names itself
-        told = re.search(r"GLOBAL ([\w.]+)", str(problem))
-        if told:
-            raise Fault(
-                f"wants to run {told[1]} when {WEIGHTS} is read, which was refused: {UNSAFE}"
-            ) from None
-        raise Fault(f"has a {WEIGHTS} that holds no tensors (damaged?): {FETCH_AGAIN}") from None
-    if not isinstance(state, dict) or not state or not all(isinstance(name, str) for name in state):
-        raise Fault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}")
-    for name, value in state.items():
-        if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
-            raise Fault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
-    if sum(value.numel() * value.element_size() for value in state.values()) > len(content):
-        raise Fault(f"has a {WEIGHTS} whose tensors hold more than the file does: {UNSAFE}")
-    return state
-
-
-def _check_zip(content: bytes) -> None:
-    """Raise Fault unless this is a zip that keeps its members as they are, as torch.save does since 1.6."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError):
-        raise Fault(f"has a {WEIGHTS} that torch.save did not write (damaged?): {FETCH_AGAIN}") from None
-    if any(one.compress_type != zipfile.ZIP_STORED for one in entries) or sum(
-        one.file_size for one in entries
-    ) > len(content):
-        raise Fault(f"has a {WEIGHTS} that is compressed or unpacks to more than it is: {UNSAFE}")
+# -- the tensors, compared -------------------------------------------------------------------------------
 
 
 def _compare(state: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
@@ -148,4 +111,4 @@ def _named(names: list[str]) -> str:
     """Return the first three names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     plural = "tensors " if len(names) > 1 else "the tensor "
-    return plural + ", ".join(name[:80] for name in names[:3]) + more
+    return plural + ", ".join(repr(name[:80]) for name in names[:3]) + more

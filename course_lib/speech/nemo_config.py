@@ -21,6 +21,7 @@ USE = (
     "use a Conformer-CTC with striding subsampling and relative positions, such as stt_ru_conformer_ctc_large"
 )
 MOST_PIECES = 100_000
+MOST_ALIASES = 100  # NeMo writes every value where it stands
 
 #: section -> option -> the values that mean what is built here, NeMo's default first.
 FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -129,11 +130,11 @@ def read_config(text: bytes) -> NemoConfig:
         for option, values in fixed.items():
             _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
         known = {*fixed, *IDLE[name], *SIZES[name]}
-        if unknown := sorted(str(option) for option in sections[name] if option not in known):
+        if unknown := [option for option in sections[name] if option not in known]:
             raise Fault(
-                f"has the option {name}.{unknown[0][:60]} in {CONFIG}, which is not known here: {USE}"
+                f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here: {USE}"
             )
-    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"]))
+    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"], sizes["d_model"]))
 
 
 def _encoder_sizes(encoder: Mapping[str, Any]) -> dict[str, int]:
@@ -175,19 +176,63 @@ def _front_end_sizes(front_end: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _vocabulary(decoder: Mapping[str, Any]) -> tuple[str, ...]:
+def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
+    """Return the decoder's pieces; raises Fault where its own sizes contradict them or the encoder's width.
+
+    NeMo refuses the same, and fills both sizes in where they are null or 0, or there are -1 classes.
+    """
+    width = decoder.get("feat_in") or d_model
+    if isinstance(width, bool) or width != d_model:
+        raise _wrong("decoder.feat_in", width, f"the encoder's d_model, {d_model}")
     pieces = decoder.get("vocabulary") or []
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise _wrong("decoder.vocabulary", pieces, "a list of texts")
     if len(pieces) > MOST_PIECES:
         raise _wrong("decoder.vocabulary", f"{len(pieces)} pieces", f"at most {MOST_PIECES}")
+    classes = decoder.get("num_classes")
+    if pieces and classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
+        raise _wrong("decoder.num_classes", classes, f"the number of pieces in its vocabulary, {len(pieces)}")
     return tuple(pieces)
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's loader of plain values, without the means by which a short text takes long.
+
+    Merge keys (`<<: [*a, *a]`) copy what they name, so that ten lines make 10^9 entries; numbers to base 60
+    (`1:1:1`) are added up in quadratic time, and stay texts here, as in YAML 1.2. NeMo writes neither.
+    """
+
+    aliases = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node; raises YAMLError at one alias too many."""
+        self.aliases += self.check_event(yaml.AliasEvent)
+        if self.aliases > MOST_ALIASES:
+            raise yaml.YAMLError
+        return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Raise YAMLError at a merge key, where PyYAML would copy the entries."""
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise yaml.YAMLError
+        super().flatten_mapping(node)
+
+    def number(self, node: yaml.ScalarNode) -> int | float | str:
+        """Return the number of a scalar that looks like one, or its text if that is to base 60."""
+        if ":" in node.value:
+            return node.value
+        whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.number)
 
 
 def _parsed(text: bytes) -> Any:
     try:
-        return yaml.safe_load(text.decode("utf-8"))
-    except Exception:  # safe_load runs nothing, but a wrong date or an empty number makes it raise anything
+        return yaml.load(text.decode("utf-8"), _Loader)
+    except Exception:  # the loader runs nothing, but a wrong date or an empty number makes it raise anything
         raise Fault(f"has a {CONFIG} that is no YAML: fetch it again") from None
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 WORD_START = "▁"  # U+2581, how SentencePiece writes a space
 UNKNOWN = "<unk>"
 CONTROL = ("<s>", "</s>", "<pad>")  # they mark places and have no text
+#: Characters that act on a terminal instead of being seen: control, ends of lines, turned directions.
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a byte of a character that has no piece of its own
 
 
@@ -21,9 +23,12 @@ class Tokenizer:
         return len(self.pieces)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """Return the text of token numbers 0 … len - 1, as SentencePiece's decoder would."""
+        """Return the text of token numbers 0 … len - 1, as SentencePiece's decoder would.
+
+        The pieces come from a file, so control characters among them are left out.
+        """
         joined = b"".join(self._bytes(self.pieces[token]) for token in tokens).decode("utf-8", "replace")
-        return joined.replace(WORD_START, " ").removeprefix(" ")
+        return UNSEEN.sub("", joined).replace(WORD_START, " ").removeprefix(" ")
 
     def _bytes(self, piece: str) -> bytes:
         if piece in CONTROL:

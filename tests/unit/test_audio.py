@@ -1,13 +1,15 @@
 """Every kind of WAV gives the samples written, foreign files a sentence; resampling keeps sounds."""
 
+import os
 import struct
 import sys
-import types
 import wave
 
 import numpy as np
 import pytest
+from sound_files import soundfile_of
 
+from course_lib.speech import audio
 from course_lib.speech.audio import UnreadableAudio, read, resampled
 
 CODES = {"i8": (1, 8), "i16": (1, 16), "i24": (1, 24), "i32": (1, 32), "f32": (3, 32), "f64": (3, 64)}
@@ -100,9 +102,24 @@ def test_other_chunks_are_passed_by_also_those_of_odd_length(written):
     assert read(written(content))[0].tolist() == [0.5]
 
 
-def test_from_a_pipe_the_samples_go_to_the_end(written):
-    content = plain().replace(struct.pack("<4sI", b"data", 4), b"data\xff\xff\xff\xff")
-    assert read(written(content))[0].tolist() == [0.5, -0.25]
+UNKNOWN = (0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x7FFFF000, 0x7FFFF024, 0)
+
+
+@pytest.mark.parametrize("size", UNKNOWN)
+def test_from_a_pipe_the_samples_go_to_the_end(written, size):
+    values = (0.5, -0.25, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25)
+    old = struct.pack("<4sI", b"data", 18)
+    assert old in plain(values)
+    content = plain(values).replace(old, struct.pack("<4sI", b"data", size))
+    assert read(written(content))[0].tolist() == list(values)
+
+
+@pytest.mark.parametrize(
+    "after", [b"", chunk(b"LIST", b"some"), chunk(b"LIST", b"odd") + chunk(b"id3 ", b"")]
+)
+def test_an_empty_chunk_of_samples_before_others_is_empty(written, after):
+    with pytest.raises(UnreadableAudio, match="holds no samples"):
+        read(written(wav(FORM, chunk(b"data", b""), after)))
 
 
 FORM = chunk(b"fmt ", header("i16"))
@@ -121,6 +138,11 @@ REFUSED = {
     ),
     "no channels": (plain(channels=0, block=2), "0 channels"),
     "rate 0": (plain(rate=0), "0 samples a second"),
+    "rate too low": (plain(rate=999), "999 samples a second, but 1000 to 768000 can be used"),
+    "rate too high": (plain(rate=768_001), "768001 samples a second, but 1000 to 768000 can be used"),
+    "too loud for float32": (plain((1e300, 0.0), "f64"), "NaN or infinite"),
+    "too loud on average": (plain((1.7e308, 1.7e308), "f64", channels=2), "NaN or infinite"),
+    "too loud for energies": (plain((3e38, 0.0), "f32"), r"samples of up to 3.0e\+38, but full scale is 1"),
     "block that does not fit": (plain(channels=2, block=2), "2 bytes for all"),
     "no samples": (plain(()), "holds no samples"),
     "NaN": (plain((float("nan"), 0.5), "f32"), "NaN or infinite"),
@@ -161,17 +183,54 @@ def test_another_format_without_soundfile_says_what_to_install(written, monkeypa
 
 
 def test_another_format_goes_to_soundfile(written, monkeypatch):
-    def read_as_stereo(path, dtype, always_2d):
-        assert (dtype, always_2d) == ("float64", True)
-        if path.suffix == ".txt":
-            raise RuntimeError("Error opening: Format not recognised.")
-        return np.array([[0.5, 0.25], [0.0, 1.0]]), 22_050
-
-    monkeypatch.setitem(sys.modules, "soundfile", types.SimpleNamespace(read=read_as_stereo))
+    monkeypatch.setattr(audio, "PIECE", 3)
+    values = [[0.5, 0.25], [0.0, 1.0], [0.5, 0.5]]
+    monkeypatch.setitem(sys.modules, "soundfile", soundfile_of(values, 22_050))
     samples, rate = read(written(b"fLaC", "speech.flac"))
-    assert samples.dtype == np.float32 and samples.tolist() == [0.375, 0.5] and rate == 22_050
+    assert samples.dtype == np.float32 and samples.tolist() == [0.375, 0.5, 0.5] and rate == 22_050
     with pytest.raises(UnreadableAudio, match="no sound that can be read: convert"):
         read(written(b"a letter", "letter.txt"))
+
+
+def test_a_small_file_of_much_sound_is_not_read_to_its_end(written, monkeypatch):
+    monkeypatch.setattr(audio, "PIECE", 1000)
+    monkeypatch.setitem(sys.modules, "soundfile", soundfile_of(np.zeros((200_001, 1)), 1000))
+    with pytest.raises(UnreadableAudio, match="flac lasts more than 200 s, but no more can be used: cut it"):
+        read(written(b"fLaC", "speech.flac"))
+    monkeypatch.setitem(sys.modules, "soundfile", soundfile_of(np.zeros((5, 1)), 999))
+    with pytest.raises(UnreadableAudio, match="has 999 samples a second, but 1000 to 768000 can be used"):
+        read(written(b"fLaC", "speech.flac"))
+
+
+# -- sizes, before and after decoding ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_pieces_and_the_whole_give_the_same(written, monkeypatch, kind):
+    path = written(plain(VALUES, kind, channels=2))
+    whole = read(path)[0]
+    monkeypatch.setattr(audio, "PIECE", 6)
+    assert whole.tolist() == read(path)[0].tolist() == [0.125, -0.5, 0.4375, 0.09375]
+
+
+def test_too_long_a_file_is_not_decoded(written, monkeypatch):
+    monkeypatch.setattr(audio._Form, "_decoded", None)
+    path = written(wav(chunk(b"fmt ", header("i8", rate=1000)), chunk(b"data", bytes(200_001))))
+    with pytest.raises(UnreadableAudio, match="wav lasts 201 s, but at most 200 s can be used: cut it"):
+        read(path)
+
+
+def test_a_file_of_200_s_is_read(written):
+    path = written(wav(chunk(b"fmt ", header("i8", rate=1000)), chunk(b"data", bytes(200_000))))
+    assert len(read(path)[0]) == 200_000
+
+
+def test_a_file_without_an_end_is_read_up_to_a_limit(written, monkeypatch):
+    assert audio.MOST_BYTES > 200 * 2 * 8 * 160_000
+    monkeypatch.setattr(audio, "MOST_BYTES", 1 << 20)
+    path = "/dev/zero" if os.path.exists("/dev/zero") else written(bytes((1 << 20) + 1))
+    with pytest.raises(UnreadableAudio, match="has more than 1 MiB, as no recording of 200 s has: convert"):
+        read(path)
 
 
 # -- resampling --------------------------------------------------------------------------------------------

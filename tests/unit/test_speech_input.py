@@ -3,12 +3,12 @@
 import base64
 import io
 import sys
-import types
 from datetime import datetime
 
 import numpy as np
 import pytest
 import torch
+from sound_files import soundfile_of
 
 from course_lib import views
 from course_lib.speech import audio, sample, synthetic
@@ -39,11 +39,10 @@ def test_a_wav_of_ours_gives_the_same_samples(tmp_path):
 
 
 def test_a_foreign_format_in_memory_goes_to_soundfile(monkeypatch):
-    def read(source, dtype, always_2d):
-        assert isinstance(source, io.BytesIO) and source.read() == b"fLaC..." and always_2d
-        return np.array([[0.5, 0.25]]), 8000
+    def opened(source):
+        assert isinstance(source, io.BytesIO) and source.read() == b"fLaC..."
 
-    monkeypatch.setitem(sys.modules, "soundfile", types.SimpleNamespace(read=read))
+    monkeypatch.setitem(sys.modules, "soundfile", soundfile_of([[0.5, 0.25]], 8000, opened))
     samples, rate = audio.from_bytes(b"fLaC...", "a.flac")
     assert samples.tolist() == [0.375] and rate == 8000
 

@@ -79,6 +79,11 @@ def test_lists_of_pieces():
     assert pieces_of_word_list("##\u2028\n") == ["<unk>", "\u2028"]
 
 
+def test_control_characters_of_a_vocabulary_do_not_reach_the_terminal():
+    pieces = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
+    assert Tokenizer(pieces).text(range(7)) == "a[2Jbcdé\u200d"
+
+
 # -- the command -------------------------------------------------------------------------------------------
 
 
@@ -151,6 +156,33 @@ def test_the_commands_errors_are_sentences(tmp_path, model_path):
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr.startswith("transcribe: ") and says in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", [1e38, -1e38])
+def test_weights_that_overflow_are_no_text(tmp_path, value):
+    import nemo_files
+
+    state = nemo_files.model().state_dict()
+    huge = {n: torch.full_like(t, value) if t.is_floating_point() else t for n, t in state.items()}
+    huge |= {name: tensor for name, tensor in state.items() if name.startswith("preprocessor.")}
+    path = tmp_path / "huge.nemo"
+    path.write_bytes(nemo_files.nemo(huge))
+    done = transcribe(recorded(tmp_path / "noise.wav"), "--model", path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == (
+        "transcribe: The model gives NaN or infinity for this recording, so its weights are damaged: "
+        "fetch it again.\n"
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), 3e38])
+def test_samples_that_overflow_are_no_text(model_path, value):
+    from course_lib.speech.decoding import transcribe
+    from course_lib.speech.nemo import load_nemo
+
+    samples = np.full(8000, value, np.float32) * np.resize([1, -1], 8000).astype(np.float32)
+    with pytest.raises(ValueError, match=r"The recording's features are NaN or infinite, .* record it again"):
+        transcribe(load_nemo(model_path), samples, 16_000)
 
 
 def test_too_long_a_recording_is_refused_before_it_takes_memory(model_path):
