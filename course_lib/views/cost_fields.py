@@ -76,7 +76,8 @@ def machine(name: str, audio_per_s: float, price: float | Purchase, utilisation:
     """Return a machine that is rented (a price for an hour) or bought; raises ValueError, naming it."""
     try:
         share = checked("utilisation", utilisation, most=1)
-        per_hour = price.price_per_hour(share) if isinstance(price, Purchase) else price
-        return Choice(name, audio_per_s, per_hour, share)
+        if isinstance(price, Purchase):
+            return Choice(name, audio_per_s, price.price_per_hour(share), share, price.price_per_hour(0))
+        return Choice(name, audio_per_s, price, share)
     except ValueError as problem:
         raise ValueError(f"{name}: {problem}") from None

@@ -53,6 +53,30 @@ def test_a_kept_machine_pays_from_some_hours_on():
     assert break_even_hours(GPU, Choice("CPU", 20, 0)) is None
 
 
+@pytest.mark.parametrize("share", [0.01, 0.375, 1.0])
+def test_a_kept_machine_that_is_bought_pays_its_power_as_it_works(share):
+    """Idle 1.5 an hour, 1 more with work; its work of an hour costs 5 on CPUs: 1.5 + u = 5 u at u = 0.375."""
+    bought = Purchase(price=HOURS_A_YEAR, years=1, watts=3000, price_per_kwh=0.5, idle_watts=1000)
+    kept = Choice("GPU", 1000, bought.price_per_hour(share), share, bought.price_per_hour(0))
+    assert bought.price_per_hour(0) == pytest.approx(1.5)
+    assert break_even_hours(kept, CPU) == pytest.approx(375 * HOURS_A_YEAR)
+    there = Choice("GPU", 1000, bought.price_per_hour(0.375), 0.375)
+    assert there.per_speech_hour == pytest.approx(CPU.per_speech_hour)
+    assert break_even_hours(kept, Choice("CPU", 20, 0.02)) is None  # 1 an hour: as much as its power
+    assert break_even_hours(kept, Choice("CPU", 20, 0.049)) is None  # at u = 1.5 / 1.45
+    assert break_even_hours(kept, Choice("CPU", 20, 0.051)) == pytest.approx(1.5 / 1.55 * 1000 * HOURS_A_YEAR)
+
+
+def test_hours_without_work_cost_no_more_than_all_hours():
+    assert (
+        Choice("GPU", 1, 0.3, 0.25, 0.4).price_per_hour == 0.3
+    )  # the power of its work is free, 3/4 are paid
+    with pytest.raises(
+        ValueError, match=r"^idle_price_per_hour is 0\.5, but .* mean price_per_hour of 0\.3: "
+    ):
+        Choice("GPU", 1, 0.3, 0.25, 0.5)
+
+
 def test_a_bridge_is_paid_by_what_is_saved():
     saved = 0.020 - 0.005  # an hour of speech
     assert hours_that_pay(1e6, CPU, GPU) == hours_that_pay(1e6, GPU, CPU) == pytest.approx(1e6 / saved)
@@ -66,6 +90,7 @@ def test_what_is_no_number_is_refused_in_a_sentence(value):
         lambda: Choice("CPU", value, 1),
         lambda: Choice("CPU", 1, value),
         lambda: Choice("CPU", 1, 1, value),
+        *([lambda: Choice("CPU", 1, 1, 1, value)] if value is not None else []),
         *(lambda name=name: Purchase(**{**purchase, name: value}) for name in (*purchase, "idle_watts")),
         lambda: Purchase(**purchase).price_per_hour(value),
         lambda: hours_that_pay(value, CPU, GPU),
@@ -145,6 +170,13 @@ def test_a_bought_machine_has_fields_of_its_own():
     assert view.choices()[1].price_per_hour == pytest.approx(
         Purchase(30_000, 8, 700, 0.3).price_per_hour(0.1)
     )
+
+
+def test_the_break_even_of_a_bought_machine_is_said_at_any_utilisation():
+    bought = Purchase(price=HOURS_A_YEAR, years=1, watts=3000, price_per_kwh=0.5, idle_watts=1000)
+    for share in (0.05, 0.9):
+        still = views.costs(20, 1000, **{**PRICES, "gpu_price": bought, "gpu_utilisation": share}).static()
+        assert "when it has work in 38 % of its hours" in still.text
 
 
 def test_equal_and_free_machines():
