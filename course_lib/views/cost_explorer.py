@@ -148,9 +148,9 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     ]
     hours = break_even_hours(gpu, cpu)
     said.append(
-        "A GPU that is kept all year is cheaper than CPUs rented for the busy hours from "
-        f"{_rounded(hours)} hours of speech a year on, when it has work in "
-        f"{100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of its hours."
+        "Kept all year, a GPU is cheaper than CPUs rented for the busy hours as soon as it has work in "
+        f"{100 * hours / (gpu.audio_per_s * HOURS_A_YEAR):.2g} % of its hours ({_rounded(hours)} hours of "
+        "speech a year)."
         if hours is not None
         else "A GPU that is kept all year is never cheaper than CPUs rented for the busy hours."
     )

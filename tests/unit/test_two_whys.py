@@ -56,7 +56,7 @@ def test_a_kernel_takes_as_long_as_its_tiles_or_its_bytes() -> None:
     """SMs that do a tile of 32 x 64 and a sum over 10 in 1 s: 40,960 FLOP; 3 tiles on 2 SMs take 2 s."""
     known = two_whys.Constants(
         cpu_flops_per_s=1,
-        launch_s=9,
+        call_s=9,
         start_s=0.5,
         sm_flops_per_s=40_960,
         sms=2,
