@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from course_lib.speech.audio import LONGEST_S, resampled
+from course_lib.speech.audio import LONGEST_S, LOUDEST, resampled
 
 
 def greedy(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
@@ -38,16 +38,17 @@ def transcribe(model: Any, samples: NDArray[np.floating], rate: int) -> str:
             f"The recording is {seconds:.0f} s long, but at most {LONGEST_S} s fit: cut it into pieces."
         )
     signal = torch.from_numpy(resampled(samples, rate, model.preprocessor.sample_rate))
+    if not bool((signal.abs() <= LOUDEST).all()):  # so that NaN is none either
+        raise ValueError(
+            f"The recording holds samples that are NaN or beyond {LOUDEST:.0e}, but full scale is 1: "
+            "record it again."
+        )
     weight = model.decoder.decoder_layers[0].weight
     with torch.no_grad():
         features, frames = model.preprocessor(signal[None].to(weight.device))
-        if not torch.isfinite(features).all():
-            raise ValueError(
-                "The recording's features are NaN or infinite, so its samples are too, or far beyond 1: "
-                "record it again."
-            )
         log_probs, lengths = model(features.to(weight.dtype), frames)
-    if log_probs.isnan().any() or not torch.isfinite(log_probs.amax(-1)).all():
+    # A class may well be impossible (-infinity), but the likeliest is a number; NaN would be the likeliest.
+    if not (torch.isfinite(features).all() and torch.isfinite(log_probs.amax(-1)).all()):
         raise ValueError(
             "The model gives NaN or infinity for this recording, so its weights are damaged: fetch it again."
         )

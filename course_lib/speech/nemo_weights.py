@@ -56,7 +56,7 @@ def _checked(state: Any, most: int) -> dict[str, Tensor]:
 def _foreign(name: str) -> Fault:
     """Return what to say of a class or function that a table of tensors has no need of."""
     if name.startswith("torch."):  # sparse, quantized or nested tensors, and the like
-        return Fault(f"has a {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
+        return Fault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
     return Fault(f"wants to run {name[:80]!r} when {WEIGHTS} is read, which was refused: {UNSAFE}")
 
 
