@@ -163,6 +163,7 @@ class OnlyImports:
                 if name.split(".")[0] not in (*self.modules, "__future__"):
                     allowed = ", ".join(self.modules) or "nothing but plain Python"
                     return f"Your answer imports {name}{at(node, source)}: allowed is {allowed}."
+        for node in program.nodes():  # after all imports: these say more
             hidden = unreadable(program, node)
             if hidden:
                 return f"Your answer uses {hidden}{at(node, source)}: {UNREADABLE}."

@@ -105,6 +105,11 @@ def test_another_library_does_not_work_for_an_answer(id, text, head):
     assert rule.judge(head + source(text), task.entry)
 
 
+def test_an_import_is_named_before_what_is_done_with_it():
+    said = OnlyImports().judge("def f(x):\n    return torch.softmax(x)\nif f:\n    import torch", "f")
+    assert said.startswith("Your answer imports torch")
+
+
 def test_what_leads_to_other_modules_is_named():
     said = OnlyImports(("numpy",)).judge("import numpy as np\ndef f(): return np.ma.core.x('torch')", "f")
     assert said == (
