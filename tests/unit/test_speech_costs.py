@@ -176,7 +176,7 @@ def test_the_break_even_of_a_bought_machine_is_said_at_any_utilisation():
     bought = Purchase(price=HOURS_A_YEAR, years=1, watts=3000, price_per_kwh=0.5, idle_watts=1000)
     for share in (0.05, 0.9):
         still = views.costs(20, 1000, **{**PRICES, "gpu_price": bought, "gpu_utilisation": share}).static()
-        assert "when it has work in 38 % of its hours" in still.text
+        assert "as soon as it has work in 38 % of its hours" in still.text
 
 
 def test_equal_and_free_machines():
