@@ -100,6 +100,15 @@ def _moved(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int)
     return im2col(behind, kernel, stride, 0, dilation)
 
 
+def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray | None:
+    """Return what stands in the matrix if frames before the first one are counted from the end."""
+    T = x.shape[1]
+    if not 0 < padding <= T:
+        return None
+    from_the_end = np.concatenate([x[:, T - padding :], x, np.zeros((len(x), padding), x.dtype)], 1)
+    return im2col(from_the_end, kernel, stride, 0, dilation)
+
+
 TASK = Task(
     id="07.im2col",
     title="A convolution that is a matmul",
@@ -132,6 +141,9 @@ TASK = Task(
             lambda x, kernel, stride, padding, dilation: (
                 _moved(x, kernel, stride, padding, dilation) if padding else None
             ),
+        ),
+        Lookalike(
+            "x[c, -1] is the last frame in Python: frames before the first one must count as 0.", _wrapped
         ),
         Lookalike(
             "Taps lie `dilation` frames apart; in yours they are neighbours.",
@@ -182,7 +194,7 @@ TASK = Task(
             _answer(("dilation * (kernel - 1)", "(kernel - 1)")),
             ("The shape is",),
         ),
-        Mutant("reads from the end", _answer(("0 <= frame < T", "frame < T")), ("values",)),
+        Mutant("reads from the end", _answer(("0 <= frame < T", "frame < T")), ("last frame in Python",)),
         Mutant("frame 0 left out", _answer(("0 <= frame", "0 < frame")), ("values",)),
         Mutant(
             "transposed",

@@ -62,6 +62,8 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((turned, gflops, gbytes), "the same numbers, with other names")
     inside = [("forward", 3, 700.0, 1200.5, 0.0, 0.0), ("addmm", 12, 500.5, 500.5, 2.4e7, 4e5)]
     yield Case((inside, 50.0, 10.0), "a parent that spends most of the time itself")
+    even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
+    yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
     yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 
@@ -177,6 +179,10 @@ TASK = Task(
             fits=lambda got, *args: same(got[1], 100 * begin_with(*args)[1]),
         ),
         Lookalike(
+            "At its roofline an op takes the longer of the two times, arithmetic or memory.",
+            fits=lambda got, *args: any(same(got[2], _speed_up(*args, of)) for of in (sum, min)),
+        ),
+        Lookalike(
             "That is the speed-up if the op took no time at all; it cannot be below its roofline, in "
             "microseconds: flops / (gflops * 1000).",
             fits=lambda got, *args: same(got[2], 1 / (1 - begin_with(*args)[1])),
@@ -254,9 +260,27 @@ TASK = Task(
             ),
             ("the ",),
         ),
+        Mutant(
+            "memory counts only without arithmetic",
+            _answer(
+                (
+                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
+                    "flops / (gflops * 1000) or moved / (gbytes * 1000)",
+                ),
+            ),
+            ("the op: ",),
+        ),
         Mutant("only the op", _rest("name"), ("tuple of 3",)),
     ),
 )
+
+
+def _speed_up(rows: list[Row], gflops: float, gbytes: float, of: Callable[..., float]) -> float:
+    """Return the speed-up if the op took `of` both times, sum or min, in place of the longer one."""
+    op = begin_with(rows, gflops, gbytes)[0]
+    (row,) = [row for row in rows if row[0] == op]
+    time, least = sum(row[2] for row in rows), of((row[4] / gflops, row[5] / gbytes)) / 1000
+    return time / (time - (row[2] - least))
 
 
 def _ratio(row: Row, gflops: float, gbytes: float) -> float:

@@ -86,6 +86,10 @@ TASK = Task(
             lambda scores: _by_position(scores, -1) if len(scores) > 1 else None,
         ),
         Lookalike(
+            "The shift is right; but the first T columns are needed, and these are the last ones.",
+            lambda scores: _last_columns(scores) if len(scores) > 1 else None,
+        ),
+        Lookalike(
             "The shift is off by one: zeros of the padding, or scores of the row before, have come in.",
             lambda scores: _without_drop(scores),
         ),
@@ -112,7 +116,7 @@ TASK = Task(
         ),
         Mutant("the last dropped", _answer(("[1:]", "[:-1]")), ("off by one",)),
         Mutant("not cut", _answer(("[:, :T]", "")), ("The shape is",)),
-        Mutant("the other half", _answer(("[:, :T]", "[:, T - 1:]")), ("values are wrong",)),
+        Mutant("the other half", _answer(("[:, :T]", "[:, T - 1:]")), ("these are the last ones",)),
         Mutant(
             "wrong way",
             source("""
@@ -167,3 +171,10 @@ def _without_drop(scores: np.ndarray) -> np.ndarray:
     T = len(scores)
     padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
     return padded.ravel()[: T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]
+
+
+def _last_columns(scores: np.ndarray) -> np.ndarray:
+    """Return the last T columns of the shifted rows, where the first T are wanted."""
+    T = len(scores)
+    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
+    return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, T - 1 :]

@@ -99,6 +99,13 @@ def _keys_only(scores: np.ndarray, length: int) -> np.ndarray:
     return found
 
 
+def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights where only the pairs of two padded frames were masked."""
+    valid = np.arange(len(scores)) < length
+    seen = valid[:, None] | valid[None, :]
+    return np.where(seen, _softmax(np.where(seen, scores, FILL)), 0.0)
+
+
 TASK = Task(
     id="07.softmax",
     title="Nobody listens to padding",
@@ -120,6 +127,10 @@ TASK = Task(
         Lookalike(
             "Queries that are padding get weights: the mask is valid query AND valid key.",
             lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "A pair is masked where its query or its key is padding; yours only where both are.",
+            lambda scores, length: _both_only(scores, length) if 0 < length < len(scores) else None,
         ),
         Lookalike(
             "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.",
@@ -191,7 +202,7 @@ TASK = Task(
             ),
             ("must be 0 in the end",),
         ),
-        Mutant("query or key", _answer((" & ", " | ")), ("values are wrong",)),
+        Mutant("query or key", _answer((" & ", " | ")), ("only where both are",)),
         Mutant("along columns", _answer(("axis=1", "axis=0")), ("along the columns",)),
         Mutant("over all", _answer(("axis=1, keepdims=True", "")), ("over the whole matrix",)),
         Mutant(

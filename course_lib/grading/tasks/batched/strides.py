@@ -159,6 +159,16 @@ TASK = Task(
             ),
         ),
         Lookalike(
+            "The leading dimension of a transposed matrix is the distance between two columns.",
+            fits=lambda got, *view: (
+                got[:2] == ("transposed", 1) != layout(*view)[:2] == ("transposed", view[1][3])
+            ),
+        ),
+        Lookalike(
+            "The leading dimension and the step are exchanged: the leading dimension comes first.",
+            fits=lambda got, *view: (got[0], got[2], got[1]) == layout(*view) and got[1] != got[2],
+        ),
+        Lookalike(
             "The step leads from one matrix to the next one: that is the stride of the heads, and of the "
             "utterances only where each has one head.",
             fits=lambda got, shape, strides: (
@@ -205,6 +215,14 @@ TASK = Task(
             ("the word: ", "'copy', expected is"),
         ),
         Mutant("any stride will do", _answer(("column == 1 and ", "")), ("no flag helps",)),
+        Mutant(
+            "leading dimension and step exchanged",
+            _answer(('"plain", row, step', '"plain", step, row'), ("column, step", "step, column")),
+            ("are exchanged",),
+        ),
+        Mutant(
+            "the distance of rows", _answer(('"transposed", column', '"transposed", row')), ("two columns",)
+        ),
         Mutant("no word", _answer(('"plain", row, step', "row, step")), ("tuple of 3",)),
     ),
 )
