@@ -112,6 +112,7 @@ def test_what_pip_inherits(monkeypatch):
     assert inherited["PIP_INDEX_URL"] == "the user's own mirror"
 
 
+@pytest.mark.timing
 def test_nothing_to_do_is_fast_and_silent(made):
     mark(made)
     seconds = []

@@ -140,8 +140,8 @@ TASK = Task(
     rules=(USUAL_IMPORTS,),
     lookalikes=(
         Lookalike(
-            "That op was not there before, so it cannot have become slower. (If none was found: on a faster "
-            "machine every ratio may be below 1.)",
+            "That op was not there before, so it cannot have become slower. Was none found? On a faster "
+            "machine every ratio may be below 1.",
             fits=lambda got, before, after: got not in {row[0] for row in before},
         ),
         Lookalike(
