@@ -13,9 +13,8 @@ from course_lib.speech import pickle_check
 from course_lib.speech.archive import FETCH_AGAIN, UNSAFE, WEIGHTS, Fault
 
 TABLE = "data.pkl"  # torch.save's member with the names; it lies in a folder
-ZIP = (
-    b"PK\x03\x04"  # how its files begin since 1.6; an older one may have a zip appended, and torch sees both
-)
+#: How its files begin since 1.6; an older one may have a zip appended, and torch sees both.
+ZIP = b"PK\x03\x04"
 
 
 def read_tensors(content: bytes) -> dict[str, Tensor]:

@@ -40,11 +40,12 @@ class NoTable(Exception):
 
 @dataclass(frozen=True)
 class _Thing:
-    """What stands for an object: its kind, and how many objects it holds if it is a tuple."""
+    """What stands for an object: its kind, and how many objects it holds if it is a tuple.
 
-    kind: (
-        str  # "text", "number", "tuple", "table", "storage", "tensor" or the name of a maker or storage class
-    )
+    A kind is "text", "number", "tuple", "table", "storage", "tensor", or a maker's or storage class's name.
+    """
+
+    kind: str
     size: int = 1
 
 

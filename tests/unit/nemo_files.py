@@ -6,6 +6,7 @@ import copy
 import io
 import tarfile
 
+import pytest
 import torch
 import yaml
 
@@ -127,3 +128,15 @@ def members(state, config=None, prefix="./"):
 def nemo(state, config=None, prefix="./", zipped=False):
     """Return a whole .nemo file's bytes."""
     return archive(*members(state, config, prefix), zipped=zipped)
+
+
+def refused(path):
+    """Return the sentence with which `path` is refused."""
+    from course_lib.speech.nemo import UnreadableModel, load_nemo
+
+    with pytest.raises(UnreadableModel) as caught:
+        load_nemo(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{path} ") and sentence.endswith(".") and "\n" not in sentence
+    assert len(sentence) < 600
+    return sentence.removeprefix(f"{path} ")

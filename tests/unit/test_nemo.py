@@ -8,7 +8,7 @@ import nemo_files
 import pytest
 import torch
 import yaml
-from nemo_files import PIECES, archive, changed, member, saved
+from nemo_files import PIECES, archive, changed, member, refused, saved
 
 from course_lib.speech import archive as archives
 from course_lib.speech.nemo import UnreadableModel, load_nemo
@@ -32,16 +32,6 @@ def written(tmp_path):
         return path
 
     return write
-
-
-def refused(path):
-    """Return the sentence with which `path` is refused."""
-    with pytest.raises(UnreadableModel) as caught:
-        load_nemo(path)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{path} ") and sentence.endswith(".") and "\n" not in sentence
-    assert len(sentence) < 600
-    return sentence.removeprefix(f"{path} ")
 
 
 # -- whole files -------------------------------------------------------------------------------------------

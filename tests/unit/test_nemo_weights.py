@@ -10,9 +10,9 @@ import zipfile
 import nemo_files
 import pytest
 import torch
-from nemo_files import CONFIG, archive, member, saved
+from nemo_files import CONFIG, archive, member, refused, saved
 
-from course_lib.speech.nemo import UnreadableModel, load_nemo
+from course_lib.speech.nemo import load_nemo
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +33,6 @@ def written(tmp_path):
         return path
 
     return write
-
-
-def refused(path):
-    """Return the sentence with which `path` is refused."""
-    with pytest.raises(UnreadableModel) as caught:
-        load_nemo(path)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{path} ") and sentence.endswith(".") and "\n" not in sentence
-    assert len(sentence) < 600
-    return sentence.removeprefix(f"{path} ")
 
 
 QUERY = "encoder.layers.0.self_attn.linear_q.weight"
