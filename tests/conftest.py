@@ -1,6 +1,7 @@
 """What every test shares: a private folder for the learner's files, so no test touches real results."""
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -22,8 +23,30 @@ def pytest_xdist_auto_num_workers(config):
     return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Pass over files that measure no time when only those are asked for: to read all takes half a minute."""
+    if collection_path.suffix != ".py" or not config.option.markexpr.startswith("timing and "):
+        return None
+    return "mark.timing" not in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)  # before a choice of marks takes its pick
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONG_FILES)  # stable: else as they stand
+    _mark_all_but_samples(items)
+
+
+def _mark_all_but_samples(items):
+    """Of a test marked `sample(n)`, leave every n-th case in each run and the others to `make proof`."""
+    seen = Counter()
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is None:
+            continue
+        family = (item.path, item.originalname)
+        if seen[family] % mark.args[0]:
+            item.add_marker(pytest.mark.slow)
+        seen[family] += 1
 
 
 @pytest.fixture(autouse=True)

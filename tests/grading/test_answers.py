@@ -41,6 +41,7 @@ def test_the_solution_gets_all_points(task, seed, solutions):
     assert "The visible tests pass" in str(report)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("task", "mutant"), MUTANTS, ids=[f"{task.id}-{m.name}" for task, m in MUTANTS])
 def test_a_wrong_answer_is_rejected_and_its_fault_named(task, mutant):
     speedup = 1.0 if mutant.name == SLOW_MUTANT else 100.0
@@ -53,6 +54,7 @@ def test_a_wrong_answer_is_rejected_and_its_fault_named(task, mutant):
         assert "visible tests pass" not in str(report)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_the_solution_is_right_through_its_collected_source_too(task, solutions):
     live = load(solutions[task.chapter], task.entry)

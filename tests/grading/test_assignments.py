@@ -164,6 +164,7 @@ def test_released_notebooks_hold_no_solution(chapter, generated):
             assert "raise NotImplementedError" in text_of(cell)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_released_notebook_runs_from_top_to_bottom_as_not_started(chapter, generated, tmp_path):
     name = ASSIGNMENTS[chapter]

@@ -255,6 +255,7 @@ def costs_of_typical_answers(id: str) -> list[tuple]:
     return collector.asked
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("task", "limit"), LIMITS, ids=[f"{t.id}-{type(m).__name__}" for t, m in LIMITS])
 def test_every_limit_is_what_rejects_some_typical_answer(task, limit):
     assert any(limit.judge(counts, args) for counts, args in costs_of_typical_answers(task.id))
@@ -289,6 +290,7 @@ def test_no_barrier_of_a_solution_can_be_left_out(task, seed, cells):
         assert "Data race" in str(report) or "Read before anything was written" in str(report)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 def test_typical_wrong_answers_are_named_on_other_inputs_too(task):
     for one in task.mutants:

@@ -61,6 +61,7 @@ def test_a_right_kernel_has_all_points(task, judged):
     assert report.passed, str(report)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("task", "mutant"), MUTANTS, ids=lambda one: getattr(one, "name", ""))
 def test_typical_wrong_kernels_get_the_same_report_in_both_places(task, mutant):
     here, there = noted(task, mutant.source), boxed(task, mutant.source)
@@ -257,6 +258,7 @@ def test_lines_of_helpers_are_those_of_their_own_cells():
 # --- time ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compiling_the_tracer_costs_no_answer_its_time(monkeypatch):
     monkeypatch.setattr(tracer, "_kept", dict)  # nothing kept: it compiles, for seconds
     small = Sandbox(limits=replace(LIMITS, call_s=1, task_s=12))

@@ -140,6 +140,7 @@ def test_remade_when_a_source_changes(made):
     assert not is_same(made) and works(made) and made.leftovers() == []
 
 
+@pytest.mark.slow
 def test_remade_by_the_python_inside_it(made):
     """An active .venv is the first Python on the PATH, and it is moved away while it works."""
     mark(made)
@@ -149,6 +150,7 @@ def test_remade_by_the_python_inside_it(made):
     assert not is_same(made) and works(made)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("damage", ["interpreter", "packages"])
 def test_damaged_is_remade_with_a_reason(made, damage):
     mark(made)
@@ -233,6 +235,7 @@ def test_no_network(project):
     assert_nothing_left(project)
 
 
+@pytest.mark.slow
 def test_disk_runs_full(project):
     project.behave("full")
     assert_one_sentence(project.bootstrap(), "disk ran full", str(project.folder), "free about 3 GB")
@@ -355,6 +358,7 @@ def test_killed_then_healed(project):
     assert is_same(project) and works(project) and project.leftovers() == []
 
 
+@pytest.mark.slow
 def test_two_at_once_take_turns(project):
     project.behave("slow 1")
     first, second = project.start(), project.start()

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from numba import cuda, float32, float64, int32
+from pace import slowness
 
 from course_lib.simulators.gpu import NotTraceable, trace
 
@@ -860,7 +861,8 @@ def test_traced_tiled_matmul_is_quick():
     for size, limit in ((128, 0.1), (512, 2.5)):
         start = time.perf_counter()
         product(tiled, size, size, size)
-        assert time.perf_counter() - start < limit
+        taken = time.perf_counter() - start
+        assert taken < limit * slowness()
 
 
 @pytest.mark.timing
@@ -873,10 +875,11 @@ def test_the_first_launch_ever_is_quick(tmp_path):
     import os
 
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    before = slowness()
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert float(run.stdout) < 5
+    assert float(run.stdout) < 5 * max(before, slowness())
 
 
 # -- steps and report ----------------------------------------------------------------------------------------

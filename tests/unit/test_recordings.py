@@ -214,6 +214,14 @@ def test_options_that_make_no_sense_are_refused(options, words, capsys):
     assert words in said and said.startswith("record: ") and said.count("\n") == 1
 
 
+def test_nothing_is_recorded_in_haste(monkeypatch, capsys):
+    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    assert command("--encoder") == 2
+    assert capsys.readouterr().out == (
+        "record: NINE_CIRCLES_HASTE is set, but a recording must be measured with patience: unset it.\n"
+    )
+
+
 def rung(id, multiply):
     """A rung that looks like one for a GPU and runs on the CPU."""
 

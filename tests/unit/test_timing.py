@@ -73,6 +73,14 @@ def test_a_matrix_product_is_counted_and_compared():
     assert result.row(result.ranking()[0]).seconds == min(r.seconds for r in result.rows)
 
 
+def test_in_haste_two_rounds_do_and_the_card_says_so(monkeypatch):
+    usual = compare({"nap": time.sleep}, 0.02, budget_s=0.2, target=1e-9, progress=False)
+    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    hasty = compare({"nap": time.sleep}, 0.02, budget_s=0.2, target=1e-9, min_rounds=9, progress=False)
+    assert hasty.rows[0].rounds == 2 and usual.rows[0].rounds >= 7
+    assert "in haste" in str(hasty.card()) and "in haste" not in str(usual.card())
+
+
 def test_flops_come_from_two_matrices_or_from_the_caller_only():
     x = np.ones(8)
     assert compare({"sum": np.sum}, x, **QUICK).rows[0].gflops is None

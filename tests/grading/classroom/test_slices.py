@@ -62,6 +62,7 @@ def solution_cells() -> dict[str, tuple[Cell, ...]]:
     return {chapter: read(solution_path(chapter).read_bytes()).cells for chapter in ASSIGNMENTS}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
 def test_the_slice_of_a_solution_passes(task, solution_cells):
     found = answer_slice(solution_cells[task.chapter], task.entry)

@@ -83,6 +83,7 @@ def test_a_second_run_judges_nothing_anew_and_changes_no_byte(course, graded):
     assert points_in_csv(folder) == points_in_book(folder) == expected(6)
 
 
+@pytest.mark.slow
 def test_another_seed_or_other_bytes_are_judged_anew(course, graded, tmp_path):
     submissions, folder = graded
     here, copy = tmp_path / "submissions", tmp_path / "class"
@@ -126,6 +127,7 @@ def moodle(course: Path, folder: Path, person: str, number: int, answers) -> Non
     (place / "my notebook.ipynb").write_text(json.dumps(answered(course, answers)))
 
 
+@pytest.mark.slow
 def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, tmp_path):
     moodle(course, tmp_path / "a", "Ada Lovelace", 111, RIGHT)
     moodle(course, tmp_path / "b", "Ada Lovelace", 999, {})
@@ -140,6 +142,7 @@ def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, t
     assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
 
 
+@pytest.mark.slow
 def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
     folder = tmp_path / "class"
     for source, answers in (("new", RIGHT), ("old", {})):
@@ -149,6 +152,7 @@ def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
     assert "was graded before with 2 points" in (folder / f"{NAME}-summary.html").read_text()
 
 
+@pytest.mark.slow
 def test_another_assignments_notebook_is_told(course, tmp_path):
     other = read_notebook(ROOT / "exercises" / "02_compiled_loops" / "02_compiled_loops.ipynb")
     hand_in(course, tmp_path / "in", "ada", json.dumps(other).encode())
@@ -164,6 +168,7 @@ def test_what_holds_no_notebook_is_refused_and_makes_no_students(course, tmp_pat
     assert not (tmp_path / "class").exists()
 
 
+@pytest.mark.slow
 def test_collected_work_is_not_judged_again_for_another_file_name(course, tmp_path):
     moodle(course, tmp_path / "in", "Ada Lovelace", 111, RIGHT)
     folder = tmp_path / "class"

@@ -178,6 +178,7 @@ def test_the_second_process_compiles_nothing(monkeypatch):
     assert made[1] < made[0] / 2
 
 
+@pytest.mark.slow
 def test_the_time_for_it_is_given_back(monkeypatch):
     real = outside.make_ready
 
