@@ -3,7 +3,12 @@
 import os
 from collections import Counter
 
+import hypothesis
 import pytest
+
+# How long an example takes says more about the machine's other guests than about the code.
+hypothesis.settings.register_profile("course", deadline=None)
+hypothesis.settings.load_profile("course")
 
 MOST_WORKERS = 8
 #: Files that take a minute and more: a worker that began one of them last would end alone.
