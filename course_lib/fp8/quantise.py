@@ -62,7 +62,10 @@ def quantise(x: Tensor, block: Block = ROW_BLOCKS, power_of_two: bool = False) -
 def dequantise(
     codes: Tensor, scales: Tensor, block: Block = ROW_BLOCKS, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Return codes * scales in `dtype`, in the shape of the codes; raises ValueError for scales of wrong shape."""
+    """Return codes * scales in `dtype`, in the shape of the codes.
+
+    Raises ValueError for scales of another shape.
+    """
     _checked("codes", codes, block)
     blocks = _in_blocks(codes.to(dtype), block)
     wanted = (*blocks.shape[:-4], blocks.shape[-4], blocks.shape[-2])

@@ -34,7 +34,7 @@ SMALLEST_UNIT = -80  # below it there are no products but zeros: the old sum is 
 
 @dataclass(frozen=True)
 class TensorCore:
-    """What one step does: products added at once; bits below the leading one, in the sum and in the result."""
+    """What a step does: products added at once; bits below the leading one in the sum and in the result."""
 
     name: str
     terms: int
