@@ -65,7 +65,7 @@ def stmatrix_addresses(warp: int, j: int, rows: int, columns: int) -> list[int]:
 
 
 def conflicts(addresses: Iterable[int]) -> int:
-    """Return how many requests one bank gets at most for pieces of 16 bytes, eight lanes at a time (best: 1)."""
+    """Return how many requests one bank gets at most for pieces of 16 bytes, eight lanes at once."""
     addresses = list(addresses)
     worst = 0
     for first in range(0, len(addresses), 8):  # hardware serves 128 bytes at a time
