@@ -35,6 +35,7 @@ def test_the_slope_is_a_least_squares_fit():
     assert noisy.exponent("f") == pytest.approx(2.5, abs=0.1)
 
 
+@pytest.mark.timing
 def test_work_that_grows_quadratically_is_seen():
     def pairs(n):
         count = 0
