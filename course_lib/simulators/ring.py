@@ -8,7 +8,7 @@ producer), and `consumers` warps multiply what has come. They meet at two mbarri
 stages:
 
 - full: one arrival, the producer's, which announces bytes; the phase ends when it and all bytes are there;
-- empty: an arrival from every consumer of every block, because the producer writes into all of them (multicast).
+- empty: an arrival from every consumer of every block, because the producer writes into all of them.
 
 The model has the rules of PTX's mbarrier: a phase ends when arrivals and bytes are complete, and it can be
 asked only about the present phase and the one before - by parity. Copies arrive whenever they like. All
