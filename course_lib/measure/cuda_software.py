@@ -7,6 +7,7 @@ one: nvidia-smi (a process of its own), then what is installed, then torch, whic
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import warnings
 from importlib import metadata
@@ -44,6 +45,20 @@ def why_no_cubin() -> str | None:
     return (
         "This needs the packages that compile for NVIDIA GPUs (about 550 MB; Linux or Windows, no GPU): "
         f"install them with {INSTALL}."
+    )
+
+
+def why_no_nvrtc() -> str | None:
+    """Return the sentence that says why no CUDA C++ can be compiled here, None if it can."""
+    if all(map(_is_installed, ("cuda.bindings", "cuda.pathfinder"))):
+        from cuda import pathfinder
+
+        with contextlib.suppress(pathfinder.DynamicLibNotFoundError):
+            pathfinder.load_nvidia_dynamic_lib("nvrtc")
+            return None
+    return (
+        "This needs NVIDIA's compiler NVRTC as a Python package (Linux or Windows, no GPU): "
+        f"install it with {INSTALL}."
     )
 
 

@@ -110,7 +110,7 @@ def compile_kernel(kernel: Callable, *arguments: Any, cc: Capability = (9, 0)) -
         name = function.__name__
         why = re.sub(r"'_Z\w+'", name, str(problem))  # the linker knows the kernel by a long name
         raise CannotCompile(f"{name} cannot be compiled for {_in_words(cc)}: {why}.") from problem
-    text = _disassembled(cubin)
+    text = disassembled(cubin)
     return DeviceCode(function.__name__, cc, ptx, text, shared_bytes=_shared(ptx), **_read(log))
 
 
@@ -187,7 +187,8 @@ def _text(linker: int, what: str) -> bytes:
     return bytes(content)
 
 
-def _disassembled(cubin: bytes) -> str:
+def disassembled(cubin: bytes) -> str:
+    """Return nvdisasm's text of machine code; raises CannotCompile if it cannot read it."""
     from cuda import pathfinder
 
     program = pathfinder.find_nvidia_binary_utility("nvdisasm")

@@ -191,6 +191,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "avx512": lambda: _missing_simd("AVX-512"),
     "cores": _missing_cores,
     "cubin": cuda_software.why_no_cubin,
+    "nvrtc": cuda_software.why_no_nvrtc,
     "cuda": lambda: cuda_software.why_no_cuda(gpu()),
     "gpu": _missing_gpu,
     "hopper": _missing_hopper,

@@ -16,6 +16,10 @@ For FP8 Hopper keeps 13 bits below the leading one in both places, where float32
 for bit with H100 and H200, say the two papers it comes from: Xie et al. 2025, "MMA-Sim" (arXiv:2511.10909),
 and Khattak & Mikaitis 2025 (arXiv:2512.07004). DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"
 (arXiv:2412.19437), section 3.5.2, met it first. Here it has not been compared with a GPU yet.
+
+Only wgmma adds up so. `mma.sync` with e4m3 becomes, for Hopper, two products of float16 that start from zero
+and an ordinary float32 addition (seen in its machine code): `gemm_e4m3(A, B, promote_every=32,
+core=HOPPER_FP16)`, but for the order of the 32.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ class TensorCore:
 
 
 HOPPER = TensorCore("Hopper, wgmma", terms=32, sum_bits=13, result_bits=13)
-HOPPER_MMA = TensorCore("Hopper, mma.sync (through FP16)", terms=16, sum_bits=25, result_bits=23)
+HOPPER_FP16 = TensorCore("Hopper, FP16 mma.sync", terms=16, sum_bits=25, result_bits=23)
 ADA = TensorCore("Ada, mma.sync", terms=16, sum_bits=13, result_bits=13)
 BLACKWELL = TensorCore("Blackwell, tcgen05.mma", terms=32, sum_bits=25, result_bits=23)
 

@@ -13,12 +13,12 @@ from course_lib.simulators.tensor_core import (
     ADA,
     BLACKWELL,
     HOPPER,
-    HOPPER_MMA,
+    HOPPER_FP16,
     accumulate_e4m3,
     gemm_e4m3,
 )
 
-CORES = (HOPPER, HOPPER_MMA, ADA, BLACKWELL)
+CORES = (HOPPER, HOPPER_FP16, ADA, BLACKWELL)
 every_core = pytest.mark.parametrize("core", CORES, ids=lambda core: core.name)
 
 
@@ -97,7 +97,7 @@ def test_promotion_starts_anew_and_adds_in_float32():
 # -- experiments that find the widths out --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("core", "cleared"), [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_MMA, 0)])
+@pytest.mark.parametrize(("core", "cleared"), [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_FP16, 0)])
 def test_adding_nothing_clears_the_low_bits_of_the_old_sum(core, cleared):
     """So was Hopper's accumulator found (Zhang et al. 2024, SageAttention2): c without its last ten bits."""
     c = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * 1e3
@@ -106,7 +106,7 @@ def test_adding_nothing_clears_the_low_bits_of_the_old_sum(core, cleared):
     assert np.array_equal(accumulate_e4m3(nothing, nothing, c, core), wanted)
 
 
-@pytest.mark.parametrize(("core", "bits"), [(HOPPER, 13), (ADA, 13), (BLACKWELL, 23), (HOPPER_MMA, 23)])
+@pytest.mark.parametrize(("core", "bits"), [(HOPPER, 13), (ADA, 13), (BLACKWELL, 23), (HOPPER_FP16, 23)])
 def test_one_small_term_vanishes_beside_a_large_one(core, bits):
     """1 + 2^-n for growing n: the last n that still counts is the width below the leading one."""
 

@@ -1,0 +1,270 @@
+"""From CUDA C++ text in this package to machine code for Hopper, in a fraction of a second and without a GPU.
+
+    binary = build("v0_naive")                            # compiles, or takes what was compiled before
+    binary = build("v2_tma_ring", BM=128, BN=128, STAGES=5)
+    binary.registers, binary.spilled_bytes, binary.cubin
+
+The kernels include no header but our own, which are handed to the compiler as text: so NVRTC, NVIDIA's
+compiler in a library, is all that is needed - no toolkit, no nvcc, no driver - and it reads a few hundred
+lines instead of CUTLASS. `sm_90a` is Hopper with what only Hopper has: plain `sm_90` knows neither wgmma nor
+setmaxnreg.
+
+A build is kept on disk under a key of its text, options and compiler. A file is written beside its place and
+moved there in one step, so processes may share the folder, and it carries a checksum, so a damaged one is
+made anew. What would make a kernel slow without a word is an error here: registers that spill to memory, and
+waits that the compiler had to put between tensor-core instructions (its messages C75xx).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from course_lib.fp8 import kernels_folder, wgmma
+from course_lib.measure import machine, store
+
+KERNELS = kernels_folder()
+ARCHITECTURE = "sm_90a"
+OPTIONS = (
+    f"--gpu-architecture={ARCHITECTURE}",
+    "--std=c++17",
+    "-default-device",  # functions without a mark are for the GPU: there is no other side here
+    "--ptxas-options=-v",  # registers and spills, in the log
+    "--ptxas-options=--warn-on-spills",
+    "-lineinfo",
+)
+FOLDER_VARIABLE = "NINE_CIRCLES_KERNELS"
+#: What the messages about tensor-core instructions mean, by number (ptxas names the rest by itself).
+SLOW = {
+    "C7505": "it was compiled for debugging, so wgmma waits after every instruction",
+    "C7508": "setmaxnreg is ignored, because the registers at the kernel's start are not known: give it "
+    "__launch_bounds__(threads, 1)",
+    "C7510": "wgmma instructions run one by one, because an accumulator is touched while they are in flight",
+    "C7511": "wgmma instructions run one by one, because the registers do not suffice",
+    "C7515": "wgmma instructions run one by one, because a function is called between them",
+    "C7517": "the compiler had to wait itself, because an accumulator is read too early: wait_group first",
+    "C7519": "the compiler had to put a fence before wgmma itself: fence after the accumulators are written",
+}
+
+_ERROR = re.compile(
+    r"^(?P<file>[\w./]+)\((?P<line>\d+)\): (?:catastrophic )?error:? (?P<what>.*)$", re.MULTILINE
+)
+_PTXAS = re.compile(r"^(?:ptxas )?(?:fatal|error)\s*:?\s*(?P<what>.*)$", re.MULTILINE)
+_SLOW = re.compile(r"\((?P<number>C75\d\d)\)(?P<what>.*)")
+_NUMBERS = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+}
+
+
+class CannotBuild(RuntimeError):
+    """There is no compiler here, or it refuses the kernel; the message says why."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A kernel in machine code. Registers, stack and spills are those of one thread."""
+
+    name: str
+    constants: dict[str, int]
+    compiler: str
+    seconds: float  # what compiling took, when it was compiled
+    registers: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    cubin: bytes
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that go to memory and come back for want of registers."""
+        return self.spill_store_bytes + self.spill_load_bytes
+
+
+def build(name: str, *, keep: bool = True, **constants: int) -> Binary:
+    """Return a kernel of this package in machine code, with its constants ("BM", "STAGES") set.
+
+    Taken from the disk if it was built before (`keep` False: neither looked up nor kept). Raises CannotBuild
+    without a compiler, for an error, a spill or an injected wait, and ValueError for a name or constant that
+    makes no sense.
+    """
+    _checked(name, constants)
+    source, headers = source_of(name), headers_of(constants)
+    key = _key(name, source, headers, constants)
+    found = _kept(key) if keep else None
+    if found is None:
+        found = _compiled(name, source, headers, constants)
+        if keep:
+            _keep(key, found)
+    return found
+
+
+def names() -> list[str]:
+    """Return the names of the kernels, rung by rung."""
+    return sorted(path.stem for path in KERNELS.glob("*.cu"))
+
+
+def source_of(name: str) -> str:
+    """Return the text of a kernel."""
+    return (KERNELS / f"{name}.cu").read_text(encoding="utf-8")
+
+
+def headers_of(constants: dict[str, int]) -> dict[str, str]:
+    """Return our headers by name; wgmma's is written for the one width that the kernel uses."""
+    headers = {path.name: path.read_text(encoding="utf-8") for path in sorted(KERNELS.glob("*.cuh"))}
+    return headers | {"wgmma.cuh": wgmma.header(constants.get("WGMMA_N", constants.get("BN", 128)))}
+
+
+def _checked(name: str, constants: dict[str, int]) -> None:
+    if name not in names():
+        raise ValueError(f"name is {name!r}, but the kernels are {', '.join(names())}.")
+    for constant, value in constants.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not constant.isupper():
+            raise ValueError(
+                f"{constant}={value!r} is no constant: names are upper case, values whole numbers."
+            )
+
+
+# -- compiling ----------------------------------------------------------------------------------------------
+
+
+@cache
+def compiler() -> str:
+    """Return the compiler's name and version; raises CannotBuild where there is none."""
+    missing = machine.missing("nvrtc")
+    if missing:
+        raise CannotBuild(missing)
+    from cuda.bindings import nvrtc
+
+    status, major, minor = nvrtc.nvrtcVersion()
+    if int(status):
+        raise CannotBuild(f"NVRTC does not start: {status.name}.")
+    return f"NVRTC {major}.{minor}"
+
+
+def _compiled(name: str, source: str, headers: dict[str, str], constants: dict[str, int]) -> Binary:
+    made_by = compiler()
+    options = [*OPTIONS, *(f"-D{constant}={value}" for constant, value in sorted(constants.items()))]
+    start = time.perf_counter()
+    with _program(f"{name}.cu", source, headers) as program:
+        cubin, log = _run(program, options)
+    seconds = time.perf_counter() - start
+    return Binary(name, constants, made_by, seconds, **_numbers(name, constants, log), cubin=cubin)
+
+
+@contextlib.contextmanager
+def _program(file: str, source: str, headers: dict[str, str]) -> Iterator[object]:
+    from cuda.bindings import nvrtc
+
+    texts = [text.encode() for text in headers.values()]
+    includes = [name.encode() for name in headers]
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), file.encode(), len(texts), texts, includes)
+    if int(status):
+        raise CannotBuild(f"NVRTC does not take {file}: {status.name}.")
+    try:
+        yield program
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _run(program: object, options: list[str]) -> tuple[bytes, str]:
+    """Compile; return the machine code and the log."""
+    from cuda.bindings import nvrtc
+
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = _bytes(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+    if int(status):
+        raise CannotBuild(_complaint(log) or f"NVRTC refuses the kernel: {status.name}.")
+    return _bytes(program, "CUBIN"), log
+
+
+def _bytes(program: object, what: str) -> bytes:
+    from cuda.bindings import nvrtc
+
+    _, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    content = b"\0" * size
+    getattr(nvrtc, f"nvrtcGet{what}")(program, content)
+    return content
+
+
+def _complaint(log: str) -> str | None:
+    """Return the first error of a log as a sentence."""
+    error = _ERROR.search(log)
+    if error:
+        what = error["what"].strip().rstrip(".")
+        return f"The compiler refuses {Path(error['file']).name}, line {error['line']}: {what}."
+    error = _PTXAS.search(log)
+    return f"The assembler refuses the kernel: {error['what'].strip().rstrip('.')}." if error else None
+
+
+def _numbers(name: str, constants: dict[str, int], log: str) -> dict[str, int]:
+    """Return registers, stack and spills; raises CannotBuild for what makes a kernel slow without a word."""
+    what = (
+        f"{name} ({', '.join(f'{key}={value}' for key, value in constants.items())})" if constants else name
+    )
+    slow = _SLOW.search(log)
+    if slow:
+        meaning = SLOW.get(slow["number"], slow["what"].strip(" .:"))
+        raise CannotBuild(f"{what} would be slow: {meaning} ({slow['number']}).")
+    found = {key: pattern.search(log) for key, pattern in _NUMBERS.items()}
+    if not found["registers"]:
+        raise CannotBuild(f"The compiler's log of {what} names no registers: {log.strip()[:200]!r}.")
+    numbers = {key: int(match[1]) if match else 0 for key, match in found.items()}
+    if spilled := numbers["spill_store_bytes"] + numbers["spill_load_bytes"]:
+        raise CannotBuild(
+            f"{what} spills {spilled} bytes to memory: its tile needs more registers than there are."
+        )
+    return numbers
+
+
+# -- what was built before ----------------------------------------------------------------------------------
+
+
+def folder() -> Path:
+    """Return where builds are kept: $NINE_CIRCLES_KERNELS, or "kernels" beside the learner's files."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    return Path(chosen).expanduser() if chosen else store.data_dir() / "kernels"
+
+
+def _key(name: str, source: str, headers: dict[str, str], constants: dict[str, int]) -> str:
+    parts = (name, source, headers, sorted(constants.items()), OPTIONS, compiler())
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _kept(key: str) -> Binary | None:
+    """Return a build of before; None if there is none, or one that is damaged."""
+    try:
+        head, _, cubin = (folder() / key).read_bytes().partition(b"\n")
+        facts = json.loads(head)
+        checksum = facts.pop("checksum")
+        whole = checksum == _checksum(facts, cubin)
+        return Binary(**facts, cubin=cubin) if whole else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _keep(key: str, binary: Binary) -> None:
+    """Keep a build for the next time; where nothing can be written, the next time compiles again."""
+    facts = asdict(binary)
+    cubin = facts.pop("cubin")
+    content = json.dumps(facts | {"checksum": _checksum(facts, cubin)}).encode() + b"\n" + cubin
+    with contextlib.suppress(OSError):
+        folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder(), prefix=".", delete=False) as file:
+            file.write(content)
+        os.replace(file.name, folder() / key)  # in one step: another process sees all of it or nothing
+
+
+def _checksum(facts: dict, cubin: bytes) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode() + cubin).hexdigest()

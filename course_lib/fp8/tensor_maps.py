@@ -1,0 +1,114 @@
+"""What the copy engine is told about a matrix: a tensor map's arguments, checked before the driver sees them.
+
+    map_a = of_operand(address, rows=M, K=K, box_rows=128)
+    map_a.dims, map_a.strides, map_a.box                       # innermost first, as the driver wants them
+
+The driver answers a wrong argument with a number (CUDA_ERROR_INVALID_VALUE) and no reason, so the rules stand
+here as sentences. They are those of `cuTensorMapEncodeTiled` (CUDA Driver API, "Tensor Map Object
+Management") and of PTX for swizzled tiles. What lies outside of the matrix is read as zeros, with its bytes
+counted, and never written.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+UINT8, FLOAT32, BFLOAT16 = 0, 7, 9  # CUtensorMapDataType
+SIZES = {UINT8: 1, FLOAT32: 4, BFLOAT16: 2}
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # width in bytes -> CUtensorMapSwizzle
+PROMOTION_256 = 3  # CUtensorMapL2promotion: a miss fetches 256 bytes
+ALIGNMENT = 16
+MOST_IN_A_BOX, MOST_DIMS, MOST_STRIDE = 256, 2**32, 2**40
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A matrix (or several) in global memory and the box of it that one order copies; innermost dimension
+    first.
+
+    `strides` are bytes from one element of a dimension to the next, without the innermost, whose elements are
+    side by side. `swizzle` is the width in bytes over which the box's rows are swizzled in shared memory, 0
+    for not at all. Raises ValueError for what the driver would refuse.
+    """
+
+    name: str
+    dtype: int
+    address: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+    def __post_init__(self) -> None:
+        size, what = SIZES[self.dtype], f"the tensor map of {self.name}"
+        if not len(self.dims) == len(self.strides) + 1 == len(self.box):
+            raise ValueError(
+                f"{what} has {len(self.dims)} dims, {len(self.strides)} strides, {len(self.box)} box sides."
+            )
+        if self.address % ALIGNMENT:
+            raise ValueError(
+                f"{what} begins at address {self.address:#x}, but it must be a multiple of {ALIGNMENT}."
+            )
+        if not all(0 < dim <= MOST_DIMS for dim in self.dims):
+            raise ValueError(f"{what} has dims {self.dims}, but each must be 1 to 2^32.")
+        for stride in self.strides:
+            if stride % ALIGNMENT or not 0 < stride < MOST_STRIDE:
+                raise ValueError(
+                    f"{what} has a stride of {stride} bytes, but it must be a multiple of 16 below 2^40."
+                )
+        if not all(0 < side <= MOST_IN_A_BOX for side in self.box):
+            raise ValueError(f"{what} has a box of {self.box}, but each side must be 1 to {MOST_IN_A_BOX}.")
+        if self.box[0] * size % ALIGNMENT:
+            raise ValueError(
+                f"{what} has rows of {self.box[0] * size} bytes in a box, but they must be a multiple of 16."
+            )
+        if self.swizzle not in SWIZZLES:
+            raise ValueError(f"{what} has swizzle {self.swizzle}, but it must be 0, 32, 64 or 128 bytes.")
+        if self.swizzle and self.box[0] * size > self.swizzle:
+            raise ValueError(
+                f"{what} has rows of {self.box[0] * size} bytes in a box, "
+                f"but it swizzles over {self.swizzle}: no row may be longer."
+            )
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one order brings: the whole box, outside of the matrix too."""
+        return math.prod(self.box) * SIZES[self.dtype]
+
+
+def of_operand(
+    name: str, address: int, rows: int, K: int, box_rows: int, groups: int | None = None
+) -> TensorMap:
+    """Return the map of e4m3 (rows, K), or (groups, rows, K): boxes of `box_rows` x 128, swizzled."""
+    return _matrices(name, UINT8, address, (K, rows, groups), K, (BLOCK, box_rows), 128)
+
+
+def of_scales(name: str, address: int, padded_rows: int, blocks: int, box_rows: int) -> TensorMap:
+    """Return the map of A's scales, float32, M-major: `blocks` columns of `padded_rows`."""
+    return _matrices(name, FLOAT32, address, (padded_rows, blocks, None), 4 * padded_rows, (box_rows, 1), 0)
+
+
+def of_result(
+    name: str, address: int, rows: int, N: int, box_rows: int, width: int, groups: int | None = None
+) -> TensorMap:
+    """Return the map of D, bf16 (rows, N), or (groups, rows, N): boxes are panels of `width` bytes."""
+    return _matrices(name, BFLOAT16, address, (N, rows, groups), 2 * N, (width // 2, box_rows), width)
+
+
+def _matrices(
+    name: str,
+    dtype: int,
+    address: int,
+    dims: tuple[int, int, int | None],
+    row_bytes: int,
+    box: tuple[int, int],
+    swizzle: int,
+) -> TensorMap:
+    inner, rows, groups = dims
+    if groups is None:
+        return TensorMap(name, dtype, address, (inner, rows), (row_bytes,), box, swizzle)
+    return TensorMap(
+        name, dtype, address, (inner, rows, groups), (row_bytes, row_bytes * rows), (*box, 1), swizzle
+    )

@@ -1,0 +1,110 @@
+"""The tiles that the tuned kernels may have: what fits into a multiprocessor, and in how many stages.
+
+    tile = Tile(BM=128, BN=160)
+    tile.stages, tile.shared_bytes, tile.accumulators
+    TILES                                   # all that are worth a try
+
+Three limits hold (NVIDIA H100: 65,536 registers, 227 KiB of shared memory a block): a thread's accumulators,
+the tensor core's and the second level's, must not be more than 192, or registers spill; D's tile and the
+stages of the ring must fit into shared memory; and a tile may meet two blocks of B's scales at most, which a
+width above 128 does only if it reaches beyond by a divisor of 128.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+SHARED_BYTES = 227 * 1024  # a block may have
+ALIGNMENT = 1024  # of swizzled tiles; the barriers stand before the first
+MOST_ACCUMULATORS = 192  # registers of a thread: above, the compiler spills (seen with NVRTC 13.0)
+MOST_STAGES = 8
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of D, and how many blocks compute tiles side by side; raises ValueError if there is none."""
+
+    BM: int
+    BN: int
+    cluster: int = 1
+
+    def __post_init__(self) -> None:
+        if self.BM not in (64, 128, 256):
+            raise ValueError(f"BM is {self.BM!r}, but a block computes 64, 128 or 256 rows.")
+        if self.BN not in range(16, 257, 16):
+            raise ValueError(f"BN is {self.BN!r}, but it must be a multiple of 16 up to 256.")
+        if self.BN > BLOCK and BLOCK % (self.BN - BLOCK):
+            raise ValueError(
+                f"BN is {self.BN}, so a tile could meet three blocks of scales: take 144, 160 or 192."
+            )
+        if self.cluster not in (1, 2):
+            raise ValueError(f"cluster is {self.cluster!r}, but it must be 1 or 2.")
+        if self.accumulators > MOST_ACCUMULATORS:
+            raise ValueError(
+                f"a tile of {self.BM} x {self.BN} needs {self.accumulators} accumulators a thread, "
+                f"but above {MOST_ACCUMULATORS} registers spill."
+            )
+        if self.stages < 2:
+            raise ValueError(
+                f"a tile of {self.BM} x {self.BN} leaves room for {self.stages} stage: a ring needs two."
+            )
+
+    @property
+    def math_threads(self) -> int:
+        """Threads that multiply: one warpgroup for 64 rows, two for more."""
+        return 128 if self.BM == 64 else 256
+
+    @property
+    def accumulators(self) -> int:
+        """Registers of a thread for sums: the tensor core's for 64 rows, the second level's for all."""
+        waves = self.BM * 2 // self.math_threads
+        return (1 + waves) * self.BN // 2
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of a stage: 128 bytes for each row of both operands, and A's scales."""
+        return (self.BM + self.BN) * BLOCK + self.BM * 4
+
+    @property
+    def d_bytes(self) -> int:
+        """Shared memory of the tile's way out, bf16."""
+        return self.BM * self.BN * 2
+
+    @property
+    def stages(self) -> int:
+        """Stages of the ring: as many as fit, at most 8."""
+        return min((SHARED_BYTES - ALIGNMENT - self.d_bytes) // self.stage_bytes, MOST_STAGES)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return self.d_bytes + self.stages * self.stage_bytes
+
+    @property
+    def straddles(self) -> bool:
+        """May a tile meet two blocks of B's scales?"""
+        return bool(BLOCK % self.BN)
+
+    def constants(self, band: int = 16) -> dict[str, int]:
+        """Return what the kernel's text is compiled with."""
+        return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": band}
+
+
+def _all() -> tuple[Tile, ...]:
+    widths = (*range(16, 129, 16), 144, 160, 192)
+    found = []
+    for BM in (64, 128, 256):
+        for BN in widths:
+            if (1 + max(BM // 128, 1)) * BN // 2 <= MOST_ACCUMULATORS:
+                found += [Tile(BM, BN, cluster) for cluster in (1, 2)]
+    return tuple(found)
+
+
+TILES = _all()
+
+
+def traffic(tile: Tile) -> float:
+    """Return the bytes that a multiprocessor reads from L2 for each 4096 products."""
+    return (tile.BM / tile.cluster + tile.BN) * BLOCK / math.prod((tile.BM, tile.BN, BLOCK)) * 4096
