@@ -46,7 +46,7 @@ GOOD = of_operand("A", 0, rows=100, K=256, box_rows=64)
         ({"dims": (0, 4)}, r"has dims \(0, 4\), but each must be 1 to 2\^32"),
         ({"strides": (120,)}, r"has a stride of 120 bytes, but it must be a multiple of 16 below 2\^40"),
         ({"strides": (2**40,)}, "has a stride of 1099511627776 bytes"),
-        ({"strides": ()}, "has 2 dims, 0 strides and 2 box sides"),
+        ({"strides": ()}, "has 2 dims, 0 strides, 2 box sides"),
         ({"box": (128, 257)}, r"has a box of \(128, 257\), but each side must be 1 to 256"),
         ({"box": (24, 4)}, "has rows of 24 bytes in a box, but they must be a multiple of 16"),
         ({"swizzle": 16}, "has swizzle 16, but it must be 0, 32, 64 or 128 bytes"),
