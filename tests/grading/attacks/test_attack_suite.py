@@ -7,10 +7,12 @@ what is secret, or stop the run.
 from __future__ import annotations
 
 import csv
+import functools
 import html
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +59,27 @@ class Class:
         pages = {name: self.folder / "feedback" / name / NAME / f"{NAME}.html" for name in self.verdicts}
         return {name: page.read_text(encoding="utf-8") for name, page in pages.items()}
 
+    @functools.cached_property
+    def rows(self) -> dict[str, dict[str, str]]:
+        """The rows of the csv by student."""
+        with (self.folder / f"{NAME}-grades.csv").open(encoding="utf-8-sig", newline="") as file:
+            return {row["student"].lstrip("'"): row for row in csv.DictReader(file)}
+
+    @functools.cached_property
+    def book(self) -> dict[str, dict[str, tuple[float, bool]]]:
+        """What nbgrader's grade book has: by student and task the points, and whether it waits for a look."""
+        from nbgrader.api import Gradebook
+
+        found = {}
+        names = {f"{cell.removesuffix('-answer')}-points": task for task, cell in TASKS.items()}
+        with Gradebook(f"sqlite:///{(self.folder / 'gradebook.db').as_posix()}") as book:
+            for one in book.notebook_submissions(NAME, NAME):
+                marks = {
+                    names[grade.name]: (grade.auto_score, grade.needs_manual_grade) for grade in one.grades
+                }
+                found[one.student.id] = marks
+        return found
+
 
 def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Class:
     """Have a class handed in and graded."""
@@ -75,41 +98,36 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     return Class(students, target, seconds, {one["student"]: one for one in found})
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=MARKS[name]) for name in CLASSES])
-def attacked(tmp_path_factory, request) -> Class:
-    """Attackers and the honest students between them, graded as one class."""
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory, request) -> Callable[[str], Class]:
+    """The classes by name, each graded when it is first asked for."""
     Sandbox().check()  # without bubblewrap: NoSandbox says what to install
     patch = pytest.MonkeyPatch()
     request.addfinalizer(patch.undo)
     patch.delenv(secret.VARIABLE, raising=False)
-    return graded(tmp_path_factory.mktemp("attacked"), CLASSES[request.param])
+    return functools.cache(lambda name: graded(tmp_path_factory.mktemp("attacked"), CLASSES[name]))
+
+
+@pytest.fixture(params=[pytest.param(name, marks=MARKS[name]) for name in CLASSES])
+def attacked(classes, request) -> Class:
+    """Attackers and the honest students between them, graded as one class."""
+    return classes(request.param)
 
 
 @pytest.fixture(scope="module")
-def peaceful(tmp_path_factory, attacked) -> Class:
+def peaceful(tmp_path_factory, classes) -> Class:
     """The honest students alone, with the same seed."""
     return graded(tmp_path_factory.mktemp("peaceful"), HONEST)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def rows(attacked) -> dict[str, dict[str, str]]:
-    """The rows of the csv by student."""
-    with (attacked.folder / f"{NAME}-grades.csv").open(encoding="utf-8-sig", newline="") as file:
-        return {row["student"].lstrip("'"): row for row in csv.DictReader(file)}
+    return attacked.rows
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def book(attacked) -> dict[str, dict[str, tuple[float, bool]]]:
-    """What nbgrader's grade book has: by student and task the points, and whether it waits for a look."""
-    from nbgrader.api import Gradebook
-
-    found = {}
-    names = {f"{cell.removesuffix('-answer')}-points": task for task, cell in TASKS.items()}
-    with Gradebook(f"sqlite:///{(attacked.folder / 'gradebook.db').as_posix()}") as book:
-        for one in book.notebook_submissions(NAME, NAME):
-            marks = {names[grade.name]: (grade.auto_score, grade.needs_manual_grade) for grade in one.grades}
-            found[one.student.id] = marks
-    return found
+    return attacked.book
 
 
 def points(verdict: dict) -> dict[str, float]:
