@@ -95,7 +95,7 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
 
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:
-    """Return the estimates for all tiles, the best first; of equal ones first what computes faster, then what reads less."""
+    """Return the estimates for all tiles, the best first (of equal ones what computes faster)."""
     found = [estimate(tile, M, N, K, gpu) for tile in tiles]
     return sorted(found, key=lambda one: (one.cycles, one.own_cycles, _fetched(one)))
 

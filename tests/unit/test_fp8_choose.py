@@ -7,7 +7,7 @@ from course_lib.fp8.tiles import TILES, Tile
 
 
 def test_a_large_product_by_hand():
-    """4096 x 7168 x 16384 in tiles of 128 x 128: 32 x 56 of them, 66 pairs at a time, 128 blocks of K each."""
+    """4096 x 7168 x 16384 in tiles of 128 x 128: 32 x 56, 66 pairs at a time, 128 blocks of K each."""
     found = estimate(Tile(128, 128, 2), 4096, 7168, 16384)
     assert found.turns == -(-32 * 28 // 66) == 14
     tensor = 128 * 128 * 128 / 4096
