@@ -38,7 +38,7 @@ def test_no_tile_of_the_table_is_better_than_the_chosen_one():
         every = ranking(*shape)
         assert len(every) == len(TILES) and every[0] == choose(*shape)
         order = [(one.cycles, one.own_cycles) for one in every]
-    assert order == sorted(order)
+        assert order == sorted(order)
         assert every[0].flops <= 2 * 4096 * 132 * 1.575e9
 
 
