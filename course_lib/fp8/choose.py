@@ -1,0 +1,110 @@
+"""Which tile suits a product: a model of its time in cycles, from waves, the tensor core, L2 and memory.
+
+    best = choose(256, 7168, 4096)                     # Estimate for the tile that the model likes best
+    best.tile, best.turns, best.limit                  # Tile(BM=128, BN=112, cluster=2), 1, "L2"
+    ranking(4096, 7168, 16384)[:5]                     # the next best, too
+
+Nothing here is measured: it is a model, and says so. A multiprocessor of Hopper does 4096 products of e4m3 a
+cycle (64 x N x 32 in N/2 cycles); L2 gives it about 64 bytes a cycle while all draw on it, and all of them
+together about 6.1 kB; the clock is what large products leave of the boost clock. A block of K takes as long
+as the slower of the two needs, a tile its blocks of K and the way out of D, which overlaps with the next
+tile's work but not after the last. The whole cannot be faster than memory delivers the operands once. (The
+constants are estimates that DeepGEMM's heuristics work with, too.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.fp8.schedule import Schedule
+from course_lib.fp8.tiles import BLOCK, TILES, Tile
+
+PRODUCTS_A_CYCLE = 4096
+L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL = 64.0, 6100.0
+PROMOTIONS_A_CYCLE = 128  # float32 FMAs
+BAND = 16
+
+
+@dataclass(frozen=True)
+class Hopper:
+    """A GPU with Hopper's multiprocessors: how many, its memory's bytes a second, its clock under load."""
+
+    name: str
+    sms: int
+    bytes_per_s: float
+    clock_hz: float
+
+
+#: Bandwidths as NVIDIA publishes them (data sheets); the clock is one seen under load (DeepGEMM, issue 120).
+H100 = Hopper("H100", 132, 3.35e12, 1.575e9)
+H200 = Hopper("H200", 132, 4.8e12, 1.575e9)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the model says of a tile: cycles in all, and their limit, "tensor core", "L2" or "memory".
+
+    `own_cycles` are what it would take if memory were no limit.
+    """
+
+    tile: Tile
+    turns: int
+    idle_share: float
+    cycles: float
+    own_cycles: float
+    limit: str
+    flop: float
+    clock_hz: float
+
+    @property
+    def seconds(self) -> float:
+        """The time that the model expects."""
+        return self.cycles / self.clock_hz
+
+    @property
+    def flops(self) -> float:
+        """FLOP/s that the model expects."""
+        return self.flop / self.seconds if self.cycles else 0.0
+
+
+def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
+    """Return the model's estimate for D (M, N) with K products an element; ValueError for negative sizes."""
+    for name, size in (("M", M), ("N", N), ("K", K)):
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise ValueError(f"{name} is {size!r}, but it must be a whole number, 0 or more.")
+    schedule = Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster, BAND)
+    busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
+    blocks = -(-K // BLOCK)
+    tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE
+    promotion = (
+        tile.BM * tile.BN / PROMOTIONS_A_CYCLE
+    )  # hidden behind the other warpgroup's product, if there is one
+    if tile.math_threads == 128:
+        tensor += promotion
+    fetched = (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
+    l2 = fetched / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
+    way_out = tile.d_bytes / L2_BYTES_A_CYCLE
+    cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
+    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * blocks
+    memory = moved / gpu.bytes_per_s * gpu.clock_hz
+    limit = "memory" if memory > cycles else "L2" if l2 > tensor else "tensor core"
+    flop = 2.0 * M * N * K
+    return Estimate(
+        tile, schedule.turns, schedule.idle_share, max(cycles, memory), cycles, limit, flop, gpu.clock_hz
+    )
+
+
+def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:
+    """Return the estimates for all tiles, the best first (of equal ones what computes faster)."""
+    found = [estimate(tile, M, N, K, gpu) for tile in tiles]
+    return sorted(found, key=lambda one: (one.cycles, one.own_cycles, _fetched(one)))
+
+
+def choose(M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
+    """Return the best tile's estimate."""
+    return ranking(M, N, K, gpu)[0]
+
+
+def _fetched(one: Estimate) -> float:
+    """Bytes of operands that all tiles fetch, for each number of D."""
+    return 1 / one.tile.BN / one.tile.cluster + 1 / one.tile.BM

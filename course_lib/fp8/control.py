@@ -1,0 +1,132 @@
+"""What nvdisasm does not print: the control bits of machine code, in which the compiler plans every wait.
+
+    code = controls(binary.cubin)                          # every instruction's Control, in order
+    interleaving(code)                                     # how the FFMAs alternate between yield and reuse
+
+An instruction of Volta and later GPUs is 16 bytes, and the upper eight carry orders to the scheduler: how
+many cycles to stall, whether the warp may yield to another, which barriers to set and to wait for, and which
+operands to keep for the next instruction (reuse). The layout is not documented by NVIDIA; it was found by
+Jia, Maggioni, Staiger & Scarpazza 2018 ("Dissecting the NVIDIA Volta GPU architecture via microbenchmarking",
+arXiv:1804.06826).
+
+DeepGEMM once patched these bits: among the FFMAs of the promotion, every second one was made to yield instead
+of keeping its operands, so that the other warpgroup's tensor-core work could start in between. Compilers from
+CUDA 12.9 on do the same by themselves - which one can see here, without a GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+INSTRUCTION = 16
+OPCODE = 0xFFF
+FFMA = 0x223  # fused multiply-add of three registers
+#: In the upper 64 bits: the first bit and how many.
+STALL, YIELD, WRITES, READS, WAITS, REUSE = (41, 4), (45, 1), (46, 3), (49, 3), (52, 6), (58, 4)
+NO_BARRIER = 7
+
+
+class NotMachineCode(ValueError):
+    """The bytes are no cubin; the message says what is wrong with them."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """The orders of one instruction. `keeps` is the yield bit: 0 lets another warp come next."""
+
+    address: int
+    opcode: int
+    stall: int
+    keeps: bool
+    sets_on_write: int | None
+    sets_on_read: int | None
+    waits: int
+    reuse: int
+
+    @classmethod
+    def read(cls, address: int, low: int, high: int) -> Control:
+        """Read an instruction from its two 64-bit words."""
+
+        def field(place: tuple[int, int]) -> int:
+            return high >> place[0] & (1 << place[1]) - 1
+
+        def barrier(place: tuple[int, int]) -> int | None:
+            return None if field(place) == NO_BARRIER else field(place)
+
+        return cls(
+            address,
+            low & OPCODE,
+            field(STALL),
+            bool(field(YIELD)),
+            barrier(WRITES),
+            barrier(READS),
+            field(WAITS),
+            field(REUSE),
+        )
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """How the FFMAs of a kernel stand to each other."""
+
+    count: int
+    yielding: int  # those whose yield bit is 0
+    reusing: int  # those that keep an operand
+    neighbours: int  # pairs of FFMAs, one directly behind the other
+    alternating: int  # pairs of which one yields and the other does not
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "no FFMA"
+        return (
+            f"{self.count} FFMAs: {self.yielding / self.count:.0%} yield, "
+            f"{self.reusing / self.count:.0%} reuse an operand; "
+            f"{self.alternating} of {self.neighbours} neighbours alternate"
+        )
+
+
+def controls(cubin: bytes) -> list[Control]:
+    """Return the control bits of every instruction of a cubin's kernels; raises NotMachineCode."""
+    found = []
+    for name, start, size in _sections(cubin):
+        if name.startswith(".text."):
+            if size % INSTRUCTION:
+                raise NotMachineCode(f"{name} has {size} bytes, but instructions take {INSTRUCTION} each.")
+            words = struct.iter_unpack("<QQ", cubin[start : start + size])
+            found += [Control.read(INSTRUCTION * i, low, high) for i, (low, high) in enumerate(words)]
+    if not found:
+        raise NotMachineCode("the cubin has no section with a kernel's code.")
+    return found
+
+
+def interleaving(code: Sequence[Control]) -> Interleaving:
+    """Return how the FFMAs among the instructions alternate."""
+    fused = [one for one in code if one.opcode == FFMA]
+    pairs = [(one, other) for one, other in itertools.pairwise(code) if one.opcode == other.opcode == FFMA]
+    return Interleaving(
+        len(fused),
+        sum(not one.keeps for one in fused),
+        sum(bool(one.reuse) for one in fused),
+        len(pairs),
+        sum(one.keeps != other.keeps for one, other in pairs),
+    )
+
+
+def _sections(cubin: bytes) -> list[tuple[str, int, int]]:
+    """Return name, first byte and size of every section of an ELF file of 64 bits."""
+    if cubin[:5] != b"\x7fELF\x02":
+        raise NotMachineCode(f"a cubin is an ELF file of 64 bits, and this begins with {cubin[:5]!r}.")
+    try:
+        (table,) = struct.unpack_from("<Q", cubin, 40)
+        entry, count, names = struct.unpack_from("<HHH", cubin, 58)
+        heads = [struct.unpack_from("<IIQQQQ", cubin, table + entry * i) for i in range(count)]
+        text = heads[names][4]
+        return [
+            (cubin[text + head[0] : cubin.index(b"\0", text + head[0])].decode(), head[4], head[5])
+            for head in heads
+        ]
+    except (struct.error, IndexError, ValueError, OverflowError) as problem:
+        raise NotMachineCode(f"the cubin is cut or damaged: {problem}.") from problem

@@ -1,0 +1,131 @@
+"""What a product with block scales may be given: every argument is looked at, and refused in one sentence.
+
+Each sentence says which tensor, what it is, what it must be and how to get there. Nothing here asks the GPU
+anything: values on the device (the indices of groups) are not read there, because that would make the host
+wait.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from course_lib.fp8.quantise import SIDE
+
+E4M3 = torch.float8_e4m3fn
+ROW_BYTES = 16  # the copy engine's rows begin at multiples of it
+N_MULTIPLE, K_MULTIPLE = ROW_BYTES // 2, ROW_BYTES  # bf16 and e4m3 in a row
+
+
+class Refused(ValueError):
+    """An argument that the product cannot take; the message says which, and what would do."""
+
+
+def blocks(n: int) -> int:
+    """Return how many blocks of 128 hold n."""
+    return -(-n // SIDE)
+
+
+def operand(name: str, x: Tensor, dims: int, *, row: str = "K") -> None:
+    """Refuse what is no dense e4m3 tensor of `dims` dimensions whose rows the copy engine can fetch."""
+    _tensor(name, x, dims)
+    if x.dtype != E4M3:
+        raise Refused(f"{name} has dtype {x.dtype}, but it must be {E4M3}: quantise it first (fp8.quantise).")
+    if not x.is_contiguous():
+        raise Refused(
+            f"{name} has strides {x.stride()}, but its rows must lie one behind the other: "
+            f"{name}.contiguous()."
+        )
+    if x.shape[-1] % K_MULTIPLE:
+        raise Refused(
+            f"{name} has {row} = {x.shape[-1]}, but it must be a multiple of {K_MULTIPLE} (rows "
+            "begin at multiples of "
+            f"{ROW_BYTES} bytes): fill the rows up with zeros."
+        )
+    _aligned(name, x)
+
+
+def scales(name: str, x: Tensor, shape: tuple[int, ...], of: str) -> None:
+    """Refuse scales that are not float32 of this shape; their layout is free."""
+    _tensor(name, x, len(shape))
+    if x.dtype != torch.float32:
+        raise Refused(f"{name} has dtype {x.dtype}, but it must be torch.float32: {name}.float().")
+    if tuple(x.shape) != shape:
+        raise Refused(
+            f"{name} has shape {tuple(x.shape)}, but for {of} it must be {shape}: one scale for each block."
+        )
+
+
+def same_k(a: Tensor, b: Tensor) -> None:
+    """Refuse operands whose rows differ in length."""
+    if a.shape[-1] != b.shape[-1]:
+        raise Refused(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}, but both must end in K: b is (N, "
+            "K), the right "
+            "factor transposed."
+        )
+
+
+def columns(b: Tensor) -> None:
+    """Refuse a number of columns of D whose rows the copy engine cannot store."""
+    if b.shape[-2] % N_MULTIPLE:
+        raise Refused(
+            f"b has N = {b.shape[-2]}, but it must be a multiple of {N_MULTIPLE} (rows of D begin "
+            "at multiples of "
+            f"{ROW_BYTES} bytes): fill b up with rows of zeros."
+        )
+
+
+def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return `out`, checked, or a new tensor for it."""
+    if out is None:
+        return torch.zeros(shape, dtype=torch.bfloat16, device=like.device)
+    _tensor("out", out, len(shape))
+    if out.dtype != torch.bfloat16:
+        raise Refused(f"out has dtype {out.dtype}, but it must be torch.bfloat16.")
+    if tuple(out.shape) != shape:
+        raise Refused(f"out has shape {tuple(out.shape)}, but the product has {shape}.")
+    if not out.is_contiguous():
+        raise Refused(f"out has strides {out.stride()}, but its rows must lie one behind the other.")
+    _aligned("out", out)
+    return out
+
+
+def whole_numbers(name: str, x: Tensor, length: int, what: str) -> None:
+    """Refuse what are not `length` numbers of int32, one for each `what`."""
+    _tensor(name, x, 1)
+    if x.dtype != torch.int32:
+        raise Refused(f"{name} has dtype {x.dtype}, but it must be torch.int32: {name}.int().")
+    if len(x) != length:
+        raise Refused(f"{name} has {len(x)} entries, but it must have {length}: one for each {what}.")
+    if not x.is_contiguous():
+        raise Refused(
+            f"{name} has stride {x.stride(0)}, but its entries must lie side by side: {name}.contiguous()."
+        )
+
+
+def one_device(**tensors: Tensor | None) -> None:
+    """Refuse tensors that do not live together."""
+    places = {name: x.device for name, x in tensors.items() if x is not None}
+    first = next(iter(places))
+    for name, place in places.items():
+        if place != places[first]:
+            raise Refused(f"{name} is on {place}, but {first} is on {places[first]}: move one of them.")
+
+
+def _tensor(name: str, x: Tensor, dims: int) -> None:
+    if not isinstance(x, Tensor):
+        raise Refused(f"{name} is a {type(x).__name__}, but it must be a tensor.")
+    if x.dim() != dims:
+        raise Refused(
+            f"{name} has shape {tuple(x.shape)}, but it must have {dims} dimension{'s' * (dims > 1)}."
+        )
+
+
+def _aligned(name: str, x: Tensor) -> None:
+    if x.data_ptr() % ROW_BYTES:
+        raise Refused(
+            f"{name} begins {x.data_ptr() % ROW_BYTES} bytes after a multiple of {ROW_BYTES}, which "
+            "the copy engine "
+            f"cannot fetch: {name}.clone()."
+        )

@@ -1,0 +1,259 @@
+"""How each kernel is started: its constants, grid, shared memory, cluster and arguments, in the order of its
+text.
+
+    problem = Problem.of(a, a_scales, b, b_scales, d)
+    plan = plan_for("v6_tuned", problem, Tile(128, 160, cluster=2), sms=132)
+    plan.grid, plan.threads, plan.shared_bytes, plan.arguments
+
+A plan is made without a GPU, and so it is tested without one: against the parameters in the kernel's own
+text, and by the rules of tensor maps. `launch` starts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from course_lib.fp8 import tensor_maps
+from course_lib.fp8.quantise import m_major
+from course_lib.fp8.swizzle import panel_width
+from course_lib.fp8.tensor_maps import TensorMap
+from course_lib.fp8.tiles import MOST_STAGES, SHARED_BYTES, Tile
+
+BLOCK = 128
+BAND = 16  # rows of tiles that are walked together
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The address of a tensor on the GPU."""
+
+    name: str
+    address: int
+
+
+Argument = TensorMap | Pointer | int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product by its addresses and sizes. With `groups` b has that many matrices, and `indices` says for
+    whom.
+
+    `rows` are the rows of a (of each group, where `masked`), `padded_rows` those with which its scales are
+    laid out.
+    """
+
+    a: int
+    a_scales: int
+    b: int
+    b_scales: int
+    d: int
+    rows: int
+    N: int
+    K: int
+    padded_rows: int
+    groups: int = 0
+    indices: int = 0
+    masked: bool = False
+
+    @classmethod
+    def of(cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, d: Tensor) -> Problem:
+        """Return the problem of one product; a_scales must be laid out by `quantise.m_major`."""
+        if m_major(a_scales) is not a_scales:
+            raise ValueError("a_scales is not laid out for the copy engine: m_major(a_scales).")
+        if not b_scales.is_contiguous():
+            raise ValueError(
+                f"b_scales has strides {b_scales.stride()}, but its rows must follow each other."
+            )
+        pointers = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
+        return cls(
+            *pointers, rows=a.shape[0], N=b.shape[0], K=a.shape[1], padded_rows=-(-a.shape[0] // 4) * 4
+        )
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of K, begun ones counted."""
+        return -(-self.K // BLOCK)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kernel and how it is started. `grid` counts blocks, `cluster` those that run together."""
+
+    kernel: str
+    constants: dict[str, int]
+    grid: tuple[int, int]
+    threads: int
+    shared_bytes: int
+    cluster: int
+    arguments: tuple[Argument, ...]
+
+
+def plan_for(kernel: str, problem: Problem, tile: Tile | None = None, sms: int = 132) -> Plan:
+    """Return the plan of a rung for a problem; raises ValueError for a kernel or tile that does not go with
+    it.
+
+    `tile` is the rung's own where it is None. `sms` are the GPU's multiprocessors, for kernels whose blocks
+    stay.
+    """
+    if kernel not in _PLANS:
+        raise ValueError(f"kernel is {kernel!r}, but there are plans for {', '.join(_PLANS)}.")
+    if bool(problem.groups) != (kernel == "v9_grouped"):
+        raise ValueError(
+            f"{kernel} computes {'groups' if kernel == 'v9_grouped' else 'one product'}, and this is not."
+        )
+    return _PLANS[kernel](problem, tile, sms)
+
+
+# -- rung by rung --------------------------------------------------------------------------------------------
+
+
+def _naive(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    arguments = (*_pointers(p, "a", "a_scales", "b", "b_scales", "d"), p.rows, p.N, p.K, p.padded_rows)
+    return Plan("v0_naive", {}, (_up(p.N, 16), _up(p.rows, 16)), 256, 0, 1, arguments)
+
+
+def _mma(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    arguments = (*_pointers(p, "a", "b", "d"), p.rows, p.N, p.K)
+    return Plan("v1_mma", {}, (_up(p.N, 64), _up(p.rows, 64)), 128, 0, 1, arguments)
+
+
+def _wgmma(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    BN = tile.BN if tile else 128
+    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"), p.rows, p.N, p.K)
+    return Plan("v1_wgmma", {"BN": BN}, (_up(p.N, BN), _up(p.rows, 64)), 128, (64 + BN) * BLOCK, 1, arguments)
+
+
+def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | None, int], Plan]:
+    """Return how v2, v3 and v4 are planned: a block for each tile, and a ring of stages in shared memory."""
+
+    def plan(p: Problem, tile: Tile | None, sms: int) -> Plan:
+        BM, BN = (tile.BM, tile.BN) if tile else (128, 128)
+        if BM > 128 or (scaled and BLOCK % BN):
+            raise ValueError(
+                f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128."
+            )
+        stage = (BM + BN) * BLOCK + 4 * BM * scaled
+        stages = min((SHARED_BYTES - 1024) // stage, MOST_STAGES)
+        constants = {"BM": BM, "BN": BN, "STAGES": stages}
+        scales = (_s(p, BM), *_pointers(p, "b_scales")) if scaled else ()
+        arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), p.rows, p.N, p.K)
+        threads = 2 * BM + 128 * roles
+        return Plan(kernel, constants, (_up(p.N, BN), _up(p.rows, BM)), threads, stages * stage, 1, arguments)
+
+    return plan
+
+
+def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    tile = tile or Tile(128, 128, 2)
+    if tile.BM > 128 or tile.straddles:
+        raise ValueError("v5_persistent has tiles of 64 or 128 rows and of widths that divide 128.")
+    constants = tile.constants(BAND)
+    arguments = (
+        _a(p, tile.BM // tile.cluster),
+        _b(p, tile.BN),
+        _s(p, tile.BM),
+        *_pointers(p, "b_scales", "d"),
+    )
+    shared = tile.stages * tile.stage_bytes
+    grid = (sms // tile.cluster * tile.cluster, 1)
+    return Plan(
+        "v5_persistent",
+        constants,
+        grid,
+        tile.math_threads + 128,
+        shared,
+        tile.cluster,
+        (*arguments, p.rows, p.N, p.K),
+    )
+
+
+def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    tile = tile or Tile(128, 128, 2)
+    maps = (
+        _a(p, tile.BM // tile.cluster),
+        _b(p, tile.BN),
+        _s(p, tile.BM),
+        _d(p, tile.BM, panel_width(tile.BN)),
+    )
+    arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
+    grid = (sms // tile.cluster * tile.cluster, 1)
+    threads = tile.math_threads + 128
+    return Plan("v6_tuned", tile.constants(BAND), grid, threads, tile.shared_bytes, tile.cluster, arguments)
+
+
+def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    """The tile's BM are rows of B (64 or 128), its BN tokens."""
+    tile = tile or Tile(64, min(-(-max(p.rows, 1) // 16) * 16, 64))
+    rows, tokens = tile.BM, tile.BN
+    if rows > BLOCK or tokens > BLOCK:
+        raise ValueError(
+            f"v8_swap_ab has 64 or 128 rows of weights and up to 128 tokens, and this is {rows} x {tokens}."
+        )
+    stage = rows * BLOCK + _up(tokens * BLOCK, 1024) * 1024 + _up(4 * tokens, 128) * 128
+    way_out = rows // 64 * tokens * 128
+    stages = min((SHARED_BYTES - 1024 - way_out) // stage, MOST_STAGES)
+    constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": 1}
+    maps = (_a(p, tokens), _b(p, rows), _s(p, tokens), _d(p, tokens, 128))
+    arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
+    blocks = min(sms, _up(p.rows, tokens) * _up(p.N, rows))
+    return Plan("v8_swap_ab", constants, (blocks, 1), 2 * rows + 128, way_out + stages * stage, 1, arguments)
+
+
+def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    tile = tile or Tile(128, 128, 2)
+    if not p.masked and tile.BM > BLOCK:
+        raise ValueError(f"contiguous groups begin at multiples of {BLOCK} rows, and the tile has {tile.BM}.")
+    matrices = p.groups if p.masked else 1
+    maps = (
+        tensor_maps.of_operand("a", p.a, p.rows, p.K, tile.BM // tile.cluster, matrices),
+        tensor_maps.of_operand("b", p.b, p.groups * p.N, p.K, tile.BN),
+        tensor_maps.of_scales("a_scales", p.a_scales, p.padded_rows, matrices * p.blocks, tile.BM),
+        tensor_maps.of_result("d", p.d, p.rows, p.N, tile.BM, panel_width(tile.BN), matrices),
+    )
+    arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, p.rows, p.N, p.K)
+    constants = tile.constants(BAND) | {"MASKED": int(p.masked)}
+    grid = (sms // tile.cluster * tile.cluster, 1)
+    threads = tile.math_threads + 128
+    return Plan("v9_grouped", constants, grid, threads, tile.shared_bytes, tile.cluster, arguments)
+
+
+_PLANS: dict[str, Callable[[Problem, Tile | None, int], Plan]] = {
+    "v0_naive": _naive,
+    "v1_mma": _mma,
+    "v1_wgmma": _wgmma,
+    "v2_tma_ring": _ring("v2_tma_ring", roles=False, scaled=False),
+    "v3_warp_specialised": _ring("v3_warp_specialised", roles=True, scaled=False),
+    "v4_two_level": _ring("v4_two_level", roles=True, scaled=True),
+    "v5_persistent": _persistent,
+    "v6_tuned": _tuned,
+    "v8_swap_ab": _swapped,
+    "v9_grouped": _grouped,
+}
+
+
+def _pointers(p: Problem, *names: str) -> tuple[Pointer, ...]:
+    return tuple(Pointer(name, getattr(p, name)) for name in names)
+
+
+def _a(p: Problem, box_rows: int) -> TensorMap:
+    return tensor_maps.of_operand("a", p.a, p.rows, p.K, box_rows)
+
+
+def _b(p: Problem, box_rows: int) -> TensorMap:
+    return tensor_maps.of_operand("b", p.b, p.N, p.K, box_rows)
+
+
+def _s(p: Problem, box_rows: int) -> TensorMap:
+    return tensor_maps.of_scales("a_scales", p.a_scales, p.padded_rows, p.blocks, box_rows)
+
+
+def _d(p: Problem, box_rows: int, width: int) -> TensorMap:
+    return tensor_maps.of_result("d", p.d, p.rows, p.N, box_rows, width)
+
+
+def _up(n: int, size: int) -> int:
+    return -(-n // size)

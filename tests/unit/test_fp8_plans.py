@@ -1,0 +1,159 @@
+"""Plans of kernels: what is handed over is what the text asks for, and fits into a multiprocessor."""
+
+import re
+
+import pytest
+import torch
+
+from course_lib.fp8 import jit
+from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
+from course_lib.fp8.quantise import m_major
+from course_lib.fp8.tensor_maps import TensorMap
+from course_lib.fp8.tiles import SHARED_BYTES, TILES, Tile
+
+DENSE = [name for name in jit.names() if name != "v9_grouped"]
+ONE = Problem(1 << 20, 2 << 20, 3 << 20, 4 << 20, 5 << 20, rows=100, N=264, K=208, padded_rows=100)
+MASKED = Problem(
+    *(n << 20 for n in range(1, 6)),
+    rows=70,
+    N=264,
+    K=208,
+    padded_rows=72,
+    groups=3,
+    indices=6 << 20,
+    masked=True,
+)
+CONTIGUOUS = Problem(
+    *(n << 20 for n in range(1, 6)), rows=384, N=264, K=208, padded_rows=384, groups=3, indices=6 << 20
+)
+
+
+def parameters(kernel):
+    """(kind, name) of each parameter in the kernel's text."""
+    text = re.search(rf"void {kernel}\((.*?)\) {{", jit.source_of(kernel), re.DOTALL)[1]
+    text = re.sub(r"//[^\n]*", "", text)
+    found = []
+    kind = ""
+    for part in text.split(","):
+        words = part.replace("*", " * ").split()
+        if len(words) > 1:
+            kind = "map" if "TensorMap" in words else "pointer" if "*" in words else "int"
+        found.append((kind, words[-1]))
+    return found
+
+
+def kinds(plan: Plan):
+    return [
+        "map" if isinstance(x, TensorMap) else "pointer" if isinstance(x, Pointer) else "int"
+        for x in plan.arguments
+    ]
+
+
+@pytest.mark.parametrize("kernel", jit.names())
+@pytest.mark.parametrize("masked", [False, True])
+def test_arguments_are_those_of_the_text_in_its_order(kernel, masked):
+    problem = (MASKED if masked else CONTIGUOUS) if kernel == "v9_grouped" else ONE
+    plan, wanted = plan_for(kernel, problem), parameters(kernel)
+    assert kinds(plan) == [kind for kind, _ in wanted]
+    for argument, (_, name) in zip(plan.arguments, wanted, strict=True):
+        if isinstance(argument, int):
+            sizes = {"M": problem.rows, "M_padded": problem.padded_rows}
+            assert argument == sizes.get(name, getattr(problem, name, None))
+        else:
+            assert argument.name == name.lower().removeprefix("map_")
+            assert argument.address == getattr(problem, argument.name)
+
+
+@pytest.mark.parametrize("kernel", jit.names())
+def test_constants_are_those_that_the_text_uses(kernel):
+    problem = MASKED if kernel == "v9_grouped" else ONE
+    constants = plan_for(kernel, problem).constants
+    text = jit.source_of(kernel) + "".join(jit.headers_of(constants).values())
+    for name in set(constants) - {"WGMMA_N"}:
+        assert re.search(rf"\b{name}\b", jit.source_of(kernel)), f"{kernel} has no use for {name}"
+    for name in ("BM", "BN", "STAGES", "CLUSTER", "BAND", "MASKED", "ROWS"):
+        used = re.search(rf"\b{name}\b", re.sub(r"//[^\n]*", "", jit.source_of(kernel)))
+        made = re.search(rf"constexpr int [^;]*\b{name} =", text)
+        assert bool(used) == bool(made or name in constants), name
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_every_tile_fits(tile):
+    for problem in (ONE, MASKED) if tile.BM > 128 else (ONE, MASKED, CONTIGUOUS):
+        kernel = "v9_grouped" if problem.groups else "v6_tuned"
+        plan = plan_for(kernel, problem, tile)
+        assert plan.shared_bytes + 1024 <= SHARED_BYTES
+        assert plan.threads in (256, 384) and plan.grid[0] % plan.cluster == 0
+        a, b, scales, d = plan.arguments[:4]
+        stage = plan.cluster * a.box_bytes + b.box_bytes + scales.box_bytes
+        way_out = tile.BN * 2 // d.swizzle * d.box_bytes
+        assert plan.shared_bytes == plan.constants["STAGES"] * stage + way_out
+
+
+@pytest.mark.parametrize("kernel", ["v2_tma_ring", "v3_warp_specialised", "v4_two_level", "v5_persistent"])
+@pytest.mark.parametrize("BM", [64, 128])
+def test_rings_fit(kernel, BM):
+    plan = plan_for(kernel, ONE, Tile(BM, 64))
+    maps = [x for x in plan.arguments if isinstance(x, TensorMap)]
+    assert plan.shared_bytes == plan.constants["STAGES"] * sum(one.box_bytes for one in maps)
+    assert plan.shared_bytes + 1024 <= SHARED_BYTES and plan.constants["STAGES"] >= 2
+
+
+def test_the_grid_covers_d():
+    for kernel, tile in (
+        ("v0_naive", (16, 16)),
+        ("v1_mma", (64, 64)),
+        ("v1_wgmma", (64, 128)),
+        ("v4_two_level", (128, 128)),
+    ):
+        plan = plan_for(kernel, ONE)
+        assert plan.grid == (-(-264 // tile[1]), -(-100 // tile[0]))
+    assert plan_for("v6_tuned", ONE, Tile(128, 128, 2), sms=131).grid == (130, 1)
+    assert plan_for("v8_swap_ab", ONE).grid == (2 * 5, 1)  # 64 tokens and 64 rows of weights a tile
+
+
+@pytest.mark.parametrize(("rows", "tokens"), [(1, 16), (16, 16), (17, 32), (64, 64), (500, 64)])
+def test_tokens_come_in_sixteens(rows, tokens):
+    problem = Problem(0, 0, 0, 0, 0, rows=rows, N=64, K=128, padded_rows=-(-rows // 4) * 4)
+    plan = plan_for("v8_swap_ab", problem)
+    assert plan.constants["WGMMA_N"] == tokens and plan.shared_bytes + 1024 <= SHARED_BYTES
+
+
+def test_a_problem_from_tensors():
+    a, b, d = (
+        torch.zeros(6, 256, dtype=torch.uint8),
+        torch.zeros(24, 256, dtype=torch.uint8),
+        torch.zeros(6, 24),
+    )
+    scales = torch.ones(6, 2)
+    with pytest.raises(
+        ValueError, match=r"a_scales is not laid out for the copy engine: m_major\(a_scales\)"
+    ):
+        Problem.of(a, scales, b, torch.ones(1, 2), d)
+    with pytest.raises(
+        ValueError, match=r"b_scales has strides \(1, 2\), but its rows must follow each other"
+    ):
+        Problem.of(a, m_major(scales), b, torch.ones(2, 2).T, d)
+    problem = Problem.of(a, m_major(scales), b, torch.ones(1, 2), d)
+    assert (problem.rows, problem.N, problem.K, problem.padded_rows, problem.blocks) == (6, 24, 256, 8, 2)
+
+
+def test_what_does_not_go_together_is_refused():
+    with pytest.raises(ValueError, match="kernel is 'v7', but there are plans for v0_naive"):
+        plan_for("v7", ONE)
+    with pytest.raises(ValueError, match="v9_grouped computes groups, and this is not"):
+        plan_for("v9_grouped", ONE)
+    with pytest.raises(ValueError, match="v6_tuned computes one product, and this is not"):
+        plan_for("v6_tuned", MASKED)
+    with pytest.raises(
+        ValueError, match="v4_two_level has tiles of 64 or 128 rows and, with scales, of widths"
+    ):
+        plan_for("v4_two_level", ONE, Tile(128, 112))
+    with pytest.raises(ValueError, match="v5_persistent has tiles of 64 or 128 rows"):
+        plan_for("v5_persistent", ONE, Tile(256, 128))
+    with pytest.raises(ValueError, match="v8_swap_ab has 64 or 128 rows of weights"):
+        plan_for("v8_swap_ab", ONE, Tile(128, 144))
+    with pytest.raises(
+        ValueError, match="contiguous groups begin at multiples of 128 rows, and the tile has 256"
+    ):
+        plan_for("v9_grouped", CONTIGUOUS, Tile(256, 128))
