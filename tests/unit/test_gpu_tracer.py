@@ -869,7 +869,8 @@ def test_traced_tiled_matmul_is_quick():
 def test_the_first_launch_ever_is_quick(tmp_path):
     """With nothing compiled yet, in a process of its own; what Numba's import takes is not counted."""
     program = (
-        "import time; from tests.unit.test_gpu_tracer import product, tiled; start = time.perf_counter();"
+        "import sys, time; sys.path.append('tests'); from tests.unit.test_gpu_tracer import product, tiled;"
+        "start = time.perf_counter();"
         "product(tiled, 64, 64, 64); print(time.perf_counter() - start)"
     )
     import os
