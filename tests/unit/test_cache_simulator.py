@@ -5,9 +5,9 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from pace import slowness
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import slowness
 
 from course_lib.measure import machine
 from course_lib.measure.hardware import CacheLevel
