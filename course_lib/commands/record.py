@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
-import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import gpu_state, recordings
 from course_lib.measure.recordings import Recording, Row
 from course_lib.measure.sizes import in_bytes
-from course_lib.measure.timing import HASTE_VARIABLE
+from course_lib.measure.timing import HASTE_VARIABLE, in_haste
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -112,7 +111,7 @@ def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
 
 def _checked(args: argparse.Namespace) -> str:
     """Return the commit; raises ValueError for options that make no sense."""
-    if os.environ.get(HASTE_VARIABLE):
+    if in_haste():
         raise ValueError(
             f"{HASTE_VARIABLE} is set, but a recording must be measured with patience: unset it."
         )

@@ -180,6 +180,7 @@ class InProcess:
                     budget_s=speed.budget_s,
                     max_error=False,
                     progress=False,
+                    haste=False,  # a grade is no quick look
                 )
             except KeyboardInterrupt:
                 raise

@@ -45,6 +45,7 @@ def compare(
     max_error: bool = True,
     progress: bool | None = None,
     seed: int = 0,
+    haste: bool | None = None,
 ) -> Comparison:
     """Time functions against each other on equal copies of the same inputs.
 
@@ -52,14 +53,15 @@ def compare(
     None counts 2MNK when the inputs are two matrices (M, K) and (K, N). Thread pools are held to `threads`.
     Rounds are added until the 95 % interval of every ratio is within ± `target` of it or `budget_s` is spent,
     but at least `min_rounds` (a function of which one call outlasts the budget is timed once, and the card
-    says so). A progress bar appears when it takes long (`progress` True: always, False: never). Where the
-    environment has NINE_CIRCLES_HASTE, two rounds and a tenth of the budget do, and the card says so.
+    says so). A progress bar appears when it takes long (`progress` True: always, False: never). In `haste`
+    two rounds and a tenth of the budget do, and the card says so (None: where the environment has
+    NINE_CIRCLES_HASTE).
     """
     baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
     usable = hardware.threads()
     subjects = [Subject(name, function, arguments) for name, function in functions.items()]
     run = _Run(subjects, baseline, budget_s, target, min_rounds, seed)
-    if os.environ.get(HASTE_VARIABLE):
+    if in_haste() if haste is None else haste:
         run.hurry()
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
         run.warm_up(cap, min(threads, usable), bar)
@@ -67,6 +69,11 @@ def compare(
     if threads > usable:
         run.notes.append(f"{threads} threads were asked for, and this process may use {usable}.")
     return run.comparison(arguments, min(threads, usable), flops, max_error)
+
+
+def in_haste() -> bool:
+    """Does this machine's user want a quick look rather than good numbers?"""
+    return bool(os.environ.get(HASTE_VARIABLE))
 
 
 class _Run:
@@ -98,7 +105,7 @@ class _Run:
         """Measure what has to be measured, but not well."""
         self.patience_s = HASTY_SHARE * self.budget_s
         self.min_rounds = min(self.min_rounds, HASTY_ROUNDS)
-        self.notes.append(f"Measured in haste, because {HASTE_VARIABLE} is set: these times are rough.")
+        self.notes.append(f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough.")
 
     def warm_up(self, cap: clocks.ThreadCap, threads: int, bar: Progress) -> None:
         """Call every function first, then find out how long each takes and which clock is right for all."""

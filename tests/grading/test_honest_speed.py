@@ -54,6 +54,17 @@ def verdict(id: str, text: str, kind=Swift):
     return judge(task, kind(load(text, task.entry)), text, 9)
 
 
+def test_a_grade_is_never_measured_in_haste(monkeypatch):
+    from course_lib.measure import timing
+
+    asked = []
+    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    monkeypatch.setattr(timing._Run, "hurry", lambda run: asked.append(run))
+    task = registry.task("01.faster")
+    InProcess(load(PYTHON, task.entry)).time(task.speed, ([[1.0]], [[1.0]]))
+    assert not asked
+
+
 # --- wrong on the inputs that are timed ---
 
 WRONG_WHEN_LARGE = {

@@ -21,7 +21,7 @@ from tiny_project import BASE_PYTHON, ROOT, TinyProject, fake_pythons, old_pytho
 
 from course_lib.environment import build, complaints, state
 
-NOOP_LIMIT_S = 0.3
+NOOP_STARTS = 6  # nothing to do: make starts Python twice; about 3 starts of a bare Python were measured
 
 
 @pytest.fixture(scope="module")
@@ -114,14 +114,18 @@ def test_what_pip_inherits(monkeypatch):
 
 @pytest.mark.timing
 def test_nothing_to_do_is_fast_and_silent(made):
+    """Against a bare Python in turns: on a busy machine a limit in seconds says more about the neighbours."""
     mark(made)
-    seconds = []
-    for _ in range(5):
+    bare, seconds = [], []
+    for _ in range(7):
         start = time.perf_counter()
+        subprocess.run([BASE_PYTHON, "-c", ""], check=True)
+        middle = time.perf_counter()
         done = made.make("venv", PYTHON=BASE_PYTHON)
-        seconds.append(time.perf_counter() - start)
+        bare.append(middle - start)
+        seconds.append(time.perf_counter() - middle)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert is_same(made) and min(seconds) < NOOP_LIMIT_S
+    assert is_same(made) and min(seconds) < NOOP_STARTS * min(bare)
 
 
 def test_remade_when_a_source_changes(made):

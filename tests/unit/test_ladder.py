@@ -51,6 +51,16 @@ def test_a_new_measurement_replaces_the_old_of_the_same_kind_only():
     assert [result.shape[0] for result in ladder.results()] == [8, 9]
 
 
+def test_what_is_measured_in_haste_replaces_nothing(monkeypatch):
+    ladder.climb(["compiled-ikj"], 8, budget_s=0.05)
+    patient = ladder.results()
+    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    ladder.climb(["compiled-ikj"], 8, budget_s=0.05)
+    assert ladder.results() == patient
+    ladder.climb(["compiled-ikj"], 9, budget_s=0.05)
+    assert [result.shape[0] for result in ladder.results()] == [8, 9]
+
+
 def test_forget_one_rung_keeps_the_others():
     ladder.climb(["compiled-ikj", "numpy"], 8, budget_s=0.05)
     assert ladder.forget(["numpy"]) == 1

@@ -79,6 +79,8 @@ def test_in_haste_two_rounds_do_and_the_card_says_so(monkeypatch):
     hasty = compare({"nap": time.sleep}, 0.02, budget_s=0.2, target=1e-9, min_rounds=9, progress=False)
     assert hasty.rows[0].rounds == 2 and usual.rows[0].rounds >= 7
     assert "in haste" in str(hasty.card()) and "in haste" not in str(usual.card())
+    patient = compare({"nap": time.sleep}, 0.02, budget_s=0.2, target=1e-9, progress=False, haste=False)
+    assert patient.rows[0].rounds >= 7
 
 
 def test_flops_come_from_two_matrices_or_from_the_caller_only():

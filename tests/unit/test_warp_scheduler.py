@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import slowness
 
 from course_lib.simulators.gpu import warp_scheduler as module
 from course_lib.simulators.gpu.littles_law import pass_cycles
@@ -478,8 +479,8 @@ def test_it_is_fast_enough_for_a_slider():
     simulate(independent_loads(4, 20), 16, cycles=2000, memory_interval=10)
     one = time.perf_counter() - start
     occupancy_curve(independent_loads(4, 20), memory_interval=10)
-    assert one < 0.02
-    assert time.perf_counter() - start < 0.5
+    both, slower = time.perf_counter() - start, slowness()
+    assert one < 0.02 * slower and both < 0.5 * slower
 
 
 def test_the_door_names_what_it_has():

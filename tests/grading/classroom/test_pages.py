@@ -13,6 +13,7 @@ import tracemalloc
 from urllib.parse import unquote
 
 import pytest
+from pace import slowness
 from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
 
 from course_lib.grading.classroom.pages import files
@@ -173,7 +174,8 @@ def test_an_endless_answer_is_cut_with_a_sentence(source):
     one["tasks"][0]["answer"] = source
     start = time.perf_counter()
     page = feedback_page(one)
-    assert time.perf_counter() - start < 3
+    seconds = time.perf_counter() - start
+    assert seconds < 3 or seconds < 3 * slowness()
     assert "Cut here: this is the beginning" in page
     assert len(page) < 400_000
 
