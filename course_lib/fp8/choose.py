@@ -85,13 +85,18 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     l2 = fetched / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
     way_out = tile.d_bytes / L2_BYTES_A_CYCLE
     cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
-    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * blocks
-    memory = moved / gpu.bytes_per_s * gpu.clock_hz
+    memory = memory_cycles(M, N, K, gpu)
     limit = "memory" if memory > cycles else "L2" if l2 > tensor else "tensor core"
     flop = 2.0 * M * N * K
     return Estimate(
         tile, schedule.turns, schedule.idle_share, max(cycles, memory), cycles, limit, flop, gpu.clock_hz
     )
+
+
+def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
+    """Return the cycles in which memory delivers operands and scales once, and takes D."""
+    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * -(-K // BLOCK)
+    return moved / gpu.bytes_per_s * gpu.clock_hz
 
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:

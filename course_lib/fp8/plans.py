@@ -12,7 +12,7 @@ text, and by the rules of tensor maps. `launch` starts it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -71,6 +71,26 @@ class Problem:
         pointers = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
         return cls(
             *pointers, rows=a.shape[0], N=b.shape[0], K=a.shape[1], padded_rows=-(-a.shape[0] // 4) * 4
+        )
+
+    @classmethod
+    def of_groups(
+        cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, indices: Tensor, d: Tensor
+    ) -> Problem:
+        """Return the problem of grouped products: contiguous for a (M, K), masked for a (groups, rows, K).
+
+        `indices` are the rows' groups, or the groups' numbers of rows. Layouts as in `of`.
+        """
+        one = cls.of(a.flatten(0, -2), a_scales, b.flatten(0, -2), b_scales, d)
+        rows = a.shape[-2]
+        return replace(
+            one,
+            rows=rows,
+            N=b.shape[1],
+            padded_rows=-(-rows // 4) * 4,
+            groups=len(b),
+            indices=indices.data_ptr(),
+            masked=a.dim() == 3,
         )
 
     @property
