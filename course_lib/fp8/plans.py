@@ -147,6 +147,13 @@ def _wgmma(p: Problem, tile: Tile | None, sms: int) -> Plan:
     return Plan("v1_wgmma", {"BN": BN}, (_up(p.N, BN), _up(p.rows, 64)), 128, (64 + BN) * BLOCK, 1, arguments)
 
 
+def _probe(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    """One instruction: a (64, 32), b (N, 32); d is float32 (64, N)."""
+    BN = tile.BN if tile else 128
+    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"))
+    return Plan("probe", {"BN": BN}, (1, 1), 128, (64 + BN) * BLOCK, 1, arguments)
+
+
 def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | None, int], Plan]:
     """Return how v2, v3 and v4 are planned: a block for each tile, and a ring of stages in shared memory."""
 
@@ -242,6 +249,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 
 _PLANS: dict[str, Callable[[Problem, Tile | None, int], Plan]] = {
+    "probe": _probe,
     "v0_naive": _naive,
     "v1_mma": _mma,
     "v1_wgmma": _wgmma,

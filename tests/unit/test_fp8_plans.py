@@ -139,7 +139,7 @@ def test_a_problem_from_tensors():
 
 
 def test_what_does_not_go_together_is_refused():
-    with pytest.raises(ValueError, match="kernel is 'v7', but there are plans for v0_naive"):
+    with pytest.raises(ValueError, match="kernel is 'v7', but there are plans for probe, v0_naive"):
         plan_for("v7", ONE)
     with pytest.raises(ValueError, match="v9_grouped computes groups, and this is not"):
         plan_for("v9_grouped", ONE)
