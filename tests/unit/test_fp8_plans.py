@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from course_lib.fp8 import jit
+from course_lib.fp8 import BLOCK, gemm, jit
 from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
 from course_lib.fp8.quantise import m_major
 from course_lib.fp8.tensor_maps import TensorMap
@@ -75,6 +75,12 @@ def test_constants_are_those_that_the_text_uses(kernel):
         used = re.search(rf"\b{name}\b", re.sub(r"//[^\n]*", "", jit.source_of(kernel)))
         made = re.search(rf"constexpr int [^;]*\b{name} =", text)
         assert bool(used) == bool(made or name in constants), name
+
+
+def test_numbers_that_text_and_library_both_have_are_the_same():
+    (scaled,) = re.findall(r"constexpr int SCALED = (\d+);", jit.headers_of({})["types.cuh"])
+    (alignment,) = re.findall(r"constexpr int ALIGNMENT = (\d+);", jit.source_of("v9_grouped"))
+    assert int(scaled) == BLOCK == 128 and int(alignment) == gemm.ALIGNMENT == 128
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)

@@ -19,7 +19,8 @@ constexpr int BK = SCALED, MATH = BM == 64 ? 128 : 256, THREADS = MATH + 128, PA
 constexpr int WAVES = BM * 2 / MATH;  // how often a warpgroup multiplies 64 rows for a tile
 constexpr int A_BYTES = BM * BK, B_BYTES = BN * BK, S_BYTES = BM * 4;
 constexpr bool TWO_SCALES = SCALED % BN != 0;
-static_assert(MASKED || SCALED % BM == 0, "a tile of rows has one index");
+constexpr int ALIGNMENT = 128;        // contiguous groups begin at multiples of it
+static_assert(MASKED || ALIGNMENT % BM == 0, "a tile of rows has one index");
 static_assert(BN % 16 == 0 && (BN <= SCALED || SCALED % (BN - SCALED) == 0), "a tile may meet two blocks of scales");
 
 using DTile = PanelledTile<BM, BN>;  // how D's tile lies in shared memory before it leaves
