@@ -23,8 +23,8 @@ from course_lib.fp8.doors import Refused, blocks
 from course_lib.fp8.reference import product
 from course_lib.fp8.tiles import ROWS_AT_ONCE
 
-#: Rows of A that share a group. A tile of rows has one group, and contiguous groups are computed in tiles of what
-#: two warpgroups multiply at once, at most: so this is the height of a tile, and no matter of scales.
+#: Rows of A that share a group. A tile of rows has one group, and contiguous groups are computed in tiles of
+#: what two warpgroups multiply at once, at most: so this is the height of a tile, and no matter of scales.
 ALIGNMENT = ROWS_AT_ONCE
 NOBODY = -1
 
