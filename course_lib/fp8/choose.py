@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.fp8 import BLOCK
 from course_lib.fp8.schedule import Schedule
-from course_lib.fp8.tiles import BLOCK, TILES, Tile
+from course_lib.fp8.tiles import TILES, Tile
+from course_lib.measure.gpu_published import PUBLISHED
 
 PRODUCTS_A_CYCLE = 4096
 L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL = 64.0, 6100.0
 PROMOTIONS_A_CYCLE = 128  # float32 FMAs
-BAND = 16
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Hopper:
     clock_hz: float
 
 
-#: Bandwidths as NVIDIA publishes them (data sheets); the clock is one seen under load (DeepGEMM, issue 120).
-H100 = Hopper("H100", 132, 3.35e12, 1.575e9)
-H200 = Hopper("H200", 132, 4.8e12, 1.575e9)
+CLOCK_HZ = 1.575e9  # seen under load (DeepGEMM, issue 120), where the boost clock is 1.98 GHz
+H100 = Hopper("H100", PUBLISHED["H100"].sms, PUBLISHED["H100"].bytes_per_s, CLOCK_HZ)
+H200 = Hopper("H200", 132, 4.8e12, CLOCK_HZ)  # NVIDIA H200 Tensor Core GPU, data sheet, 2024
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     for name, size in (("M", M), ("N", N), ("K", K)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise ValueError(f"{name} is {size!r}, but it must be a whole number, 0 or more.")
-    schedule = Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster, BAND)
+    schedule = Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster)
     busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
     blocks = -(-K // BLOCK)
     tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE

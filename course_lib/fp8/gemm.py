@@ -21,8 +21,11 @@ from torch import Tensor
 from course_lib.fp8 import doors, launch, on_hopper
 from course_lib.fp8.doors import Refused, blocks
 from course_lib.fp8.reference import product
+from course_lib.fp8.tiles import ROWS_AT_ONCE
 
-ALIGNMENT = 128  # rows of A that share a group: the tallest tile of a grouped product
+#: Rows of A that share a group. A tile of rows has one group, and contiguous groups are computed in tiles of
+#: what two warpgroups multiply at once, at most: so this is the height of a tile, and no matter of scales.
+ALIGNMENT = ROWS_AT_ONCE
 NOBODY = -1
 
 

@@ -16,14 +16,12 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from course_lib.fp8 import tensor_maps
+from course_lib.fp8 import BLOCK, tensor_maps
 from course_lib.fp8.quantise import m_major
+from course_lib.fp8.schedule import BAND
 from course_lib.fp8.swizzle import panel_width
 from course_lib.fp8.tensor_maps import TensorMap
-from course_lib.fp8.tiles import MOST_STAGES, SHARED_BYTES, Tile
-
-BLOCK = 128
-BAND = 16  # rows of tiles that are walked together
+from course_lib.fp8.tiles import MOST_STAGES, ROWS_AT_ONCE, SHARED_BYTES, Tile
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | N
 
     def plan(p: Problem, tile: Tile | None, sms: int) -> Plan:
         BM, BN = (tile.BM, tile.BN) if tile else (128, 128)
-        if BM > 128 or (scaled and BLOCK % BN):
+        if BM > ROWS_AT_ONCE or (scaled and BLOCK % BN):
             raise ValueError(
                 f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128."
             )
@@ -176,7 +174,7 @@ def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | N
 
 def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    if tile.BM > 128 or tile.straddles:
+    if tile.BM > ROWS_AT_ONCE or tile.straddles:
         raise ValueError("v5_persistent has tiles of 64 or 128 rows and of widths that divide 128.")
     constants = tile.constants(BAND)
     arguments = (
@@ -232,8 +230,10 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    if not p.masked and tile.BM > BLOCK:
-        raise ValueError(f"contiguous groups begin at multiples of {BLOCK} rows, and the tile has {tile.BM}.")
+    if not p.masked and tile.BM > ROWS_AT_ONCE:
+        raise ValueError(
+            f"contiguous groups begin at multiples of {ROWS_AT_ONCE} rows, and the tile has {tile.BM}."
+        )
     matrices = p.groups if p.masked else 1
     maps = (
         tensor_maps.of_operand("a", p.a, p.rows, p.K, tile.BM // tile.cluster, matrices),

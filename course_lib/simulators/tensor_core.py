@@ -87,7 +87,7 @@ def gemm_e4m3(
     for start in range(0, len(A), every):
         fresh = np.zeros_like(total)
         part = _accumulate(A.part(start, start + every), B.part(start, start + every), fresh, core)
-        total = total + part if promote_every else part
+        total = total + part
     return total
 
 

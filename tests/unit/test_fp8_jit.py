@@ -52,6 +52,12 @@ def test_every_kernel_is_tested_here():
     assert jit.names() == sorted(CONSTANTS) == sorted(NEW)
 
 
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_kernel_says_what_has_been_seen_of_it(name):
+    head = re.match(r"(//.*\n)+", jit.source_of(name))[0]
+    assert head.endswith("\n//\n// Compiles for sm_90a; not yet run on a GPU.\n")
+
+
 @compiles
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_a_kernel_has_what_is_new_in_it_and_does_not_spill(name):
@@ -184,6 +190,11 @@ def test_an_error_is_a_sentence_with_its_line(kernel, text, sentence):
         kernel(text)
     said = str(raised.value)
     assert said.startswith(sentence.replace("\\", "")) and "\n" not in said and said.endswith(".")
+
+
+def test_a_log_without_figures_is_not_taken_for_no_spills():
+    with pytest.raises(jit.CannotBuild, match=r"^mine \(BM=64\): The compiler's log names no registers: ''"):
+        jit._numbers("mine", {"BM": 64}, "")
 
 
 def test_a_name_or_constant_that_makes_no_sense_is_refused():

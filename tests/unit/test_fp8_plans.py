@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from course_lib.fp8 import jit
+from course_lib.fp8 import BLOCK, gemm, jit
 from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
 from course_lib.fp8.quantise import m_major
 from course_lib.fp8.tensor_maps import TensorMap
@@ -75,6 +75,45 @@ def test_constants_are_those_that_the_text_uses(kernel):
         used = re.search(rf"\b{name}\b", re.sub(r"//[^\n]*", "", jit.source_of(kernel)))
         made = re.search(rf"constexpr int [^;]*\b{name} =", text)
         assert bool(used) == bool(made or name in constants), name
+
+
+def test_numbers_that_text_and_library_both_have_are_the_same():
+    (scaled,) = re.findall(r"constexpr int SCALED = (\d+);", jit.headers_of({})["types.cuh"])
+    (alignment,) = re.findall(r"constexpr int ALIGNMENT = (\d+);", jit.source_of("v9_grouped"))
+    assert int(scaled) == BLOCK == 128 and int(alignment) == gemm.ALIGNMENT == 128
+
+
+def maps(plan: Plan):
+    return {x.name: (x.dims, x.box) for x in plan.arguments if isinstance(x, TensorMap)}
+
+
+def test_what_the_copy_engine_is_told():
+    """N = 264 and K = 208: two begun blocks of K, and rows of scales are filled up to a multiple of 4."""
+    tile = Tile(128, 112, 2)
+    assert maps(plan_for("v6_tuned", ONE, tile)) == {
+        "a": ((208, 100), (128, 64)),  # half of the cluster's rows
+        "b": ((208, 264), (128, 112)),
+        "a_scales": ((100, 2), (128, 1)),
+        "d": ((264, 100), (16, 128)),  # panels of 32 bytes
+    }
+    assert maps(plan_for("v9_grouped", MASKED, tile)) == {
+        "a": ((208, 70, 3), (128, 64, 1)),
+        "b": ((208, 3 * 264), (128, 112)),
+        "a_scales": ((72, 3 * 2), (128, 1)),
+        "d": ((264, 70, 3), (16, 128, 1)),
+    }
+    assert maps(plan_for("v9_grouped", CONTIGUOUS, tile)) == {
+        "a": ((208, 384, 1), (128, 64, 1)),
+        "b": ((208, 3 * 264), (128, 112)),
+        "a_scales": ((384, 2), (128, 1)),
+        "d": ((264, 384, 1), (16, 128, 1)),
+    }
+    assert maps(plan_for("v8_swap_ab", ONE, Tile(128, 32))) == {
+        "a": ((208, 100), (128, 32)),  # tokens
+        "b": ((208, 264), (128, 128)),  # weights
+        "a_scales": ((100, 2), (32, 1)),
+        "d": ((264, 100), (64, 32)),
+    }
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
