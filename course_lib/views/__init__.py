@@ -18,6 +18,7 @@ _HOME = {
     "Prediction": "prediction",
     "Stepper": "stepper",
     "Walker": "loop_orders",
+    "accumulator_figure": "accumulator_bits",
     "amdahl": "amdahl_figure",
     "assembly": "machine_code",
     "block_products": "strassen_figure",
