@@ -57,6 +57,7 @@ _HOME = {
     "predict": "prediction",
     "profile": "operators",
     "progress": "tasks_done",
+    "promotion_figure": "promotion_curves",
     "source": "listing",
     "speech_input": "speech_widget",
     "step_through": "stepper",
