@@ -96,6 +96,11 @@ class Pipeline:
         return max(self.bounds, key=self.bounds.get)
 
     @property
+    def most_share(self) -> float:
+        """The share of time that the tensor core works at most: without beginnings and ends."""
+        return self.math_cycles / max(self.bounds.values())
+
+    @property
     def stages_needed(self) -> int:
         """The fewest stages whose laps limit nothing any more (Little's law)."""
         lap = self.bounds["lap of a stage"] * self.stages
