@@ -38,7 +38,8 @@ def roles(
 
     Each computes `tiles` tiles of D (default 128 x 128) with K products an element. The axis ends when the
     slowest rung but v1_wgmma is done. A block is seen alone: several small ones of v1_wgmma, which share a
-    multiprocessor, cover for each other, and the picture does not show that. Raises ValueError for no kernel and for one that has no pipeline.
+    multiprocessor, cover for each other, and the picture does not show that. Raises ValueError for no
+    kernel and for one that has no pipeline.
     """
     if not kernels:
         raise ValueError(f"There is no kernel to draw: name some of {', '.join(ROLES_OF)}.")
