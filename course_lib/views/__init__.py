@@ -55,6 +55,7 @@ _HOME = {
     "predict": "prediction",
     "profile": "operators",
     "progress": "tasks_done",
+    "ring": "ring_animation",
     "roles": "roles_figure",
     "source": "listing",
     "speech_input": "speech_widget",
