@@ -34,7 +34,7 @@ from course_lib.views.paper import (
 MOST_STAGES, MOST_BLOCKS_OF_K, MOST_WARPS = 6, 24, 4
 SEEDS = 400  # orders of steps that are tried until one goes wrong
 MOST_TURNS = 16  # rows of the still twin
-WIDE, HIGH, GAP, LEFT = 206.0, 122.0, 8.0, 84.0  # of a stage's box
+WIDE, HIGH, GAP, LEFT = 178.0, 122.0, 8.0, 84.0  # of a stage's box
 ROW = 27.0  # of an actor
 
 
@@ -65,7 +65,8 @@ VARIANTS = {
 LEGEND = (
     "A phase ends when nothing is missing for it: arrivals of threads, and copies (their bytes). To wait for "
     "a parity is to wait until the phase of that parity is over. A fresh barrier is in phase 0, so a wait "
-    "for parity 1 passes at once. Thick frame: changed by this step. Dashed: ordered, or must wait."
+    "for parity 1 passes at once. Strips: the block of K that somebody is at, and what comes next. Thick "
+    "frame: changed by this step. Dashed: ordered, or must wait."
 )
 
 
@@ -221,7 +222,7 @@ def label(shown: Trace, step: int) -> str:
     moment = shown.moments[step]
     of_block = [f"of block {block} " if shown.ring.blocks > 1 else "" for block in range(shown.ring.blocks)]
     stages = "; ".join(
-        f"stage {number} {of_block[block]}{state(stage)}"
+        f"stage {number} {of_block[block]}is {state(stage)}"
         for block, row in enumerate(moment.stages)
         for number, stage in enumerate(row)
     )
@@ -235,10 +236,10 @@ def state(stage: StageState) -> str:
     held = {visit for visit in stage.held if visit is not None}
     name = f"block {held.pop()}" if len(held) == 1 and None not in stage.held else _parts(stage)
     if stage.readers:
-        return f"is read by {plural(stage.readers, 'warp')}: {name}"
+        return f"read by {plural(stage.readers, 'warp')}: {name}"
     if stage.full.phase > stage.empty.phase:
-        return f"is full: {name}"
-    return "is ordered" if stage.full.arrivals == 0 else "is empty"
+        return f"full: {name}"
+    return "ordered" if stage.full.arrivals == 0 else "empty"
 
 
 def _parts(stage: StageState) -> str:
@@ -249,7 +250,7 @@ def _stage(x: float, y: float, number: int, stage: StageState, is_new: bool) -> 
     said = state(stage)
     is_full = stage.full.phase > stage.empty.phase
     fill = VIOLET_TINT if stage.readers else PINK_TINT if is_full else GREY_TINT
-    dash = "5 3" if said == "is ordered" else None
+    dash = "5 3" if said == "ordered" else None
     stroke, thick = (INK, 2.5) if is_new else (LINE if not (is_full or dash) else QUIET, 1)
     parts = [box(x, y, WIDE, HIGH, fill=fill, stroke=stroke, stroke_width=thick, dash=dash, radius=5)]
     parts.append(write(x + 10, y + 19, f"stage {number}", bold=True))
@@ -286,7 +287,7 @@ def _actor(y: float, actor: ActorState, is_new: bool) -> list[str]:
     parts.append(
         box(x, y + 2, WIDE, ROW - 4, fill=ground, stroke=edge, stroke_width=thick, dash=dash, radius=4)
     )
-    parts.append(write(x + 8, y + 18, _doing(actor), size=12))
+    parts.append(write(x + 8, y + 18, _doing(actor).removeprefix("block "), size=12))
     return parts
 
 
@@ -317,13 +318,13 @@ def _copies(moment: Moment, shown: Ring) -> str:
 
 
 def _busiest(shown: Trace) -> int:
-    """Return the step at which the stages differ most in how they stand."""
+    """Return the step at which the stages differ most in how they stand, while nobody is done."""
 
-    def kinds(step: int) -> tuple[int, int]:
+    def kinds(step: int) -> tuple[bool, int, int]:
         moment = shown.moments[step]
-        said = [" ".join(state(stage).split()[:2]) for row in moment.stages for stage in row]
-        waiting = sum(not actor.is_able for actor in moment.actors)
-        return len(set(said)), waiting
+        said = {state(stage).split()[0] for row in moment.stages for stage in row}
+        at_work = all(actor.visit < shown.ring.visits for actor in moment.actors)
+        return at_work, len(said), step
 
     return max(range(len(shown.moments)), key=kinds)
 
@@ -332,10 +333,15 @@ def _turns_table(shown: Trace) -> str:
     head = ["step", "what ends a phase", *(f"stage {number}" for number in range(shown.ring.stages))]
     rows = [
         [str(step), escape(shown.moments[step].did)]
-        + [escape(state(stage).removeprefix("is ")) for stage in shown.moments[step].stages[0]]
+        + [escape(_short(stage)) for stage in shown.moments[step].stages[0]]
         for step in turns(shown)[:MOST_TURNS]
     ]
     return table(head, rows, left=tuple(range(1, len(head))))
+
+
+def _short(stage: StageState) -> str:
+    said = state(stage)
+    return f"read: {said.split(': ')[1]}" if stage.readers else said
 
 
 def _turns_in_words(shown: Trace) -> str:

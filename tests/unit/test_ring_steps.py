@@ -23,8 +23,8 @@ def test_the_first_step_shows_fresh_barriers_and_who_waits(view):
     said = words_of(view.frame(WHOLE, 0))
     assert said.count("full: phase 0, parity 0") == said.count("empty: phase 0, parity 0") == 4
     assert said.count("needs 1 arrival") == said.count("needs 2 arrivals") == 4
-    assert "block 0: may pass empty, parity 1" in said
-    assert said.count("block 0: waits for full, parity 0") == 2
+    assert "0: may pass empty, parity 1" in said
+    assert said.count("0: waits for full, parity 0") == 2
     assert "on their way: nothing" in said and "Before the first step" in said
 
 
@@ -33,7 +33,8 @@ def test_the_label_says_what_the_picture_says(view):
     drawing = view.frame(WHOLE, step)
     said = ElementTree.fromstring(drawing).get("aria-label")
     assert said == label(view.trace, step) and said.startswith(f"Step {step} of 101: ")
-    assert "stage 0 is full: block 0" in said and "is full: block 0" in words_of(drawing)
+    assert "stage 0 is full: block 0" in said and "full: block 0" in words_of(drawing)
+    assert "warp 1 – block 0: may pass full, parity 0" in said
 
 
 def test_every_step_can_be_drawn_in_one_size(view):
@@ -97,11 +98,11 @@ def stage(full=(0, 1, 0), empty=(0, 2, 0), held=(None, None), readers=0):
 
 
 def test_how_a_stage_stands():
-    assert state(stage()) == "is empty"
-    assert state(stage(full=(0, 0, 2))) == "is ordered"
-    assert state(stage(full=(1, 1, 0), held=(3, 3))) == "is full: block 3"
-    assert state(stage(full=(1, 1, 0), held=(3, 3), readers=2)) == "is read by 2 warps: block 3"
-    assert state(stage(full=(1, 1, 0), held=(7, 3), readers=1)) == "is read by 1 warp: blocks 7, 3"
+    assert state(stage()) == "empty"
+    assert state(stage(full=(0, 0, 2))) == "ordered"
+    assert state(stage(full=(1, 1, 0), held=(3, 3))) == "full: block 3"
+    assert state(stage(full=(1, 1, 0), held=(3, 3), readers=2)) == "read by 2 warps: block 3"
+    assert state(stage(full=(1, 1, 0), held=(7, 3), readers=1)) == "read by 1 warp: blocks 7, 3"
 
 
 def test_copies_that_came_before_they_were_announced_are_said():
