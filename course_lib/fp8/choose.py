@@ -56,6 +56,7 @@ class Estimate:
     limit: str
     flop: float
     clock_hz: float
+    sms: int
 
     @property
     def seconds(self) -> float:
@@ -67,13 +68,23 @@ class Estimate:
         """FLOP/s that the model expects."""
         return self.flop / self.seconds if self.cycles else 0.0
 
+    @property
+    def efficiency(self) -> float:
+        """The share of what the tensor cores of this GPU could do in that time."""
+        return self.flop / 2 / (self.cycles * PRODUCTS_A_CYCLE * self.sms) if self.cycles else 0.0
+
+
+def schedule_of(tile: Tile, M: int, N: int, gpu: Hopper = H200) -> Schedule:
+    """Return the order in which a GPU computes the tiles of D (M, N)."""
+    return Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster, BAND)
+
 
 def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
     """Return the model's estimate for D (M, N) with K products an element; ValueError for negative sizes."""
     for name, size in (("M", M), ("N", N), ("K", K)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise ValueError(f"{name} is {size!r}, but it must be a whole number, 0 or more.")
-    schedule = Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster)
+    schedule = schedule_of(tile, M, N, gpu)
     busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
     blocks = -(-K // BLOCK)
     tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE
@@ -82,16 +93,20 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     )  # hidden behind the other warpgroup's product, if there is one
     if tile.math_threads == 128:
         tensor += promotion
-    fetched = (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
-    l2 = fetched / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
+    l2 = fetched_bytes(tile) / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
     way_out = tile.d_bytes / L2_BYTES_A_CYCLE
     cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
     memory = memory_cycles(M, N, K, gpu)
     limit = "memory" if memory > cycles else "L2" if l2 > tensor else "tensor core"
     flop = 2.0 * M * N * K
-    return Estimate(
-        tile, schedule.turns, schedule.idle_share, max(cycles, memory), cycles, limit, flop, gpu.clock_hz
-    )
+    slowest = max(cycles, memory)
+    waves = (schedule.turns, schedule.idle_share)
+    return Estimate(tile, *waves, slowest, cycles, limit, flop, gpu.clock_hz, gpu.sms)
+
+
+def fetched_bytes(tile: Tile) -> float:
+    """Return the bytes of L2 that a block's block of K costs: A (a cluster shares it), B and A's scales."""
+    return (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
 
 
 def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:

@@ -71,6 +71,8 @@ _HOME = {
     "strides_of": "loop_orders",
     "strides_table": "loop_orders",
     "three_profiles": "profiles_beside",
+    "tile_choice": "tile_explorer",
+    "tile_sawtooth": "tile_waves",
     "time_ratios": "strassen_curves",
     "two_whys": "two_whys_figure",
     "verdict": "guess_line",

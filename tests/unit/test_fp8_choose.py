@@ -17,6 +17,7 @@ def test_a_large_product_by_hand():
     assert found.cycles == pytest.approx(14 * 128 * l2 + 128 * 128 * 2 / 64)
     assert found.seconds == pytest.approx(found.cycles / 1.575e9)
     assert found.flops == pytest.approx(2 * 4096 * 7168 * 16384 / found.seconds)
+    assert found.efficiency == pytest.approx(found.flops / (132 * 8192 * 1.575e9))
 
 
 def test_an_h100_is_what_its_maker_publishes():
@@ -54,7 +55,7 @@ def test_large_products_take_large_tiles_in_pairs():
 
 def test_nothing_takes_no_time():
     assert estimate(Tile(128, 128), 0, 128, 0).cycles == 0
-    assert choose(0, 128, 128).flops == 0
+    assert choose(0, 128, 128).flops == choose(0, 128, 128).efficiency == 0
     for wrong in ((-1, 1, 1), (1, 1.5, 1), (1, 1, True)):
         with pytest.raises(ValueError, match="must be a whole number, 0 or more"):
             choose(*wrong)
