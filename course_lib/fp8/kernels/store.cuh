@@ -23,6 +23,13 @@ void store_matrices(u32 address, u32 a, u32 b, u32 c, u32 d) {
                : "memory");
 }
 
+// The same transposed: lane l gives the address of what becomes row l % 8, a column of the registers' matrix l / 8.
+void store_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
+               "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
 // What this thread has written to shared memory is seen by the copy engine, too. Then a barrier, then the order.
 void show_to_copy_engine() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -21,12 +21,6 @@ constexpr int A_ROOM = (A_BYTES + 1023) / 1024 * 1024, S_ROOM = (S_BYTES + 127) 
 constexpr int PANEL_BYTES = TOKENS * 128;  // 64 columns of D: what a warpgroup computes
 static_assert(SCALED % ROWS == 0 && TOKENS % 16 == 0, "one scale of B for a tile; two columns of matrices at a time");
 
-void store_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
-               "r"(b), "r"(c), "r"(d)
-               : "memory");
-}
-
 extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
     const __grid_constant__ TensorMap map_a,         // (M, K) e4m3, boxes of TOKENS x BK, swizzled
     const __grid_constant__ TensorMap map_b,         // (N, K) e4m3, boxes of ROWS x BK, swizzled
