@@ -87,7 +87,7 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
-        found = _guarded_fault(task, runner, other, case) if other and case.guard else None
+        found = _guarded_fault(task, runner, other, case, code) if other and case.guard else None
         if found:
             return found
         outcome = runner.call(clone(case.args))
@@ -109,10 +109,12 @@ def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:
     return replace(found, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *found.lines))
 
 
-def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case) -> Report | None:
+def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case, code: Code) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = other.call(clone(case.args))
     told = _guard_lines(case, outcome)
+    if told == [OUTSIDE] and "jit" not in code.text:
+        return None  # Python checks its indices by itself: the plain run tells more
     if told == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
         return None  # the answer writes NaN itself
     found = _fault_of_case(task, case, outcome) if told else None
@@ -122,9 +124,22 @@ def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case) -> Rep
     return replace(found, lines=lines, notes=(*found.notes, GUARD_NOTE))
 
 
-def _same_nans(guarded: np.ndarray, plain: Any) -> bool:
+def _same_nans(guarded: Any, plain: Any) -> bool:
+    """Whether the plain run gave NaN wherever the guarded one did."""
+    if isinstance(guarded, tuple):
+        alike = isinstance(plain, tuple) and len(plain) == len(guarded)
+        return alike and all(map(_same_nans, guarded, plain))
+    if not _has_nan(guarded):
+        return True
     alike = isinstance(plain, np.ndarray) and plain.shape == guarded.shape and plain.dtype.kind == "f"
     return bool(alike and np.isnan(plain)[np.isnan(guarded)].all())
+
+
+def _has_nan(value: Any) -> bool:
+    """Whether an array, or one of a tuple of arrays, has a NaN."""
+    if isinstance(value, tuple):
+        return any(map(_has_nan, value))
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
 def _details(found: Report) -> tuple[str, ...]:
@@ -136,9 +151,8 @@ def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
     """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
     if outcome.fault and "IndexError" in outcome.fault.kinds:
         return [OUTSIDE]
-    value = outcome.value
     finite = all(np.isfinite(one).all() for one in case.args if isinstance(one, np.ndarray))
-    if finite and isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+    if finite and _has_nan(outcome.value):
         return [NEVER_WRITTEN]
     return []
 
@@ -195,10 +209,11 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
     """Say that the result was built with rows and columns swapped, if an index error shows it."""
     if fault is None or not fault.built:
         return []
-    want = np.shape(task.reference(*clone(case.args)))
-    if len(want) != 2 or want[0] == want[1]:
+    want = task.reference(*clone(case.args))
+    shape = () if isinstance(want, tuple) else np.shape(want)
+    if len(shape) != 2 or shape[0] == shape[1]:
         return []
-    rows, columns = want
+    rows, columns = shape
     return [
         f"`{name}` has {columns} rows of {rows}; {rows} rows of {columns} are needed."
         for name, shape in fault.built

@@ -17,6 +17,7 @@ CHAPTERS = {
     "05": "threads",
     "06": "gpu",
     "07": "batched",
+    "10": "fp8",
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from course_lib.grading.loop_nests import returns_something
 from course_lib.grading.program import Program
+from course_lib.grading.rules_given import changed_helper, helpers_of
 from course_lib.simulators.interleaving_program import Program as Threads
 from course_lib.simulators.interleaving_search import Search
 from course_lib.simulators.interleavings import Lock, NotJudged, Replay, Semaphore, Verdict, explore
@@ -99,8 +100,8 @@ class UnderAllSchedules:
         if function is None or not returns_something(function):
             return None  # running it says more
         tree = ast.parse(source)
-        helpers = {one.name: one for one in ast.parse(self.given).body if isinstance(one, ast.FunctionDef)}
-        changed = _changed(tree, helpers)
+        helpers = helpers_of(self.given)
+        changed = changed_helper(tree, helpers)
         if changed:
             return f"Your answer changes {changed}, which is given: leave it as it is."
         for scenario in self.scenarios:
@@ -157,21 +158,6 @@ def _needed(tree: ast.Module, entry: str, helpers: Mapping[str, ast.FunctionDef]
             names += [called.id for called in calls if isinstance(called, ast.Name)]
     values = [one for one in tree.body if isinstance(one, ast.Assign)]
     return "\n\n".join(map(ast.unparse, [*values, *found.values()]))
-
-
-def _changed(tree: ast.Module, helpers: Mapping[str, ast.FunctionDef]) -> str | None:
-    """Return the name of a given helper that the text gives another meaning."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in helpers:
-            if ast.dump(node) != ast.dump(helpers[node.name]):
-                return node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and node.id in helpers:
-            return node.id
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bound = {one.asname or one.name for one in node.names} & {*helpers}
-            if bound:
-                return bound.pop()
-    return None
 
 
 def _report(verdict: Verdict, scenario: Scenario) -> str:

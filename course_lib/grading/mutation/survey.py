@@ -80,7 +80,8 @@ def solution(task: Task, root: Path = ROOT) -> Code:
 
 def _is_answer(cell: dict) -> bool:
     graded = cell["metadata"].get("nbgrader", {})
-    return cell["cell_type"] == "code" and (graded.get("solution", False) or cell["id"] == "setup")
+    given = cell["id"] == "setup" or cell["id"].endswith("-given")
+    return cell["cell_type"] == "code" and (graded.get("solution", False) or given)
 
 
 def faults_of(task: Task, code: Code) -> list[Fault]:

@@ -1,0 +1,290 @@
+"""Task 10.accumulator: the width of a sum that nobody can see, found by experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from course_lib.grading.compare import exact
+from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS, changed, on_tensor_core
+from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
+
+Core = tuple[int, int, int]
+
+SOLUTION = source("""
+    def widths(core):
+        large, minus, zero = (256.0, 256.0), (-256.0, 256.0), (0.0, 0.0)
+
+        def small(k):  # its product is 2^(16 - k)
+            return 2.0 ** (8 - k // 2), 2.0 ** (8 - k + k // 2)
+
+        def dot(*pairs):
+            a, b = np.array(pairs).T
+            return tensor_core(a[None], b[None], np.zeros((1, 1)), core)[0, 0]
+
+        terms = next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34)))
+        sum_bits = max(k for k in range(1, 34) if dot(large, minus, small(k)))
+        result_bits = max(k for k in range(1, 34) if dot(large, small(k)) != 2.0**16)
+        return terms, sum_bits, result_bits
+""")
+_answer = partial(changed, on_tensor_core(SOLUTION))
+
+
+def widths(core: Core) -> Core:
+    """Return what the key says: products at once, bits kept in the sum, bits kept in the result."""
+    return core
+
+
+def _cores(rng: np.random.Generator) -> Iterator[Case]:
+    for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
+        yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
+    for _ in range(8):
+        sum_bits = int(rng.integers(6, 28))
+        result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))
+        yield Case(
+            ((int(rng.choice([4, 8, 16, 32])), sum_bits, result_bits),), "a tensor core nobody has built"
+        )
+
+
+TASK = Task(
+    id="10.accumulator",
+    title="The sum nobody can see",
+    kind="open",
+    points=3,
+    difficulty=5,
+    minutes=35,
+    good_for="finding out what a data sheet does not say; DeepSeek found Hopper's 14 bits in this way",
+    entry="widths",
+    cases=_cores,
+    reference=widths,
+    comparison=exact(("products at once", "bits in the sum", "bits in the result")),
+    rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
+    lookalikes=(
+        Lookalike(
+            "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
+            "significant bits.",
+            fits=lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
+        ),
+        Lookalike(
+            "Those are the widths of Hopper, whichever tensor core is asked for.",
+            fits=lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13),
+        ),
+        Lookalike(
+            "The bits in the sum are those of the result here. What is cut before the adding shows only if "
+            "the result is small: let two large products cancel each other, and add a small one.",
+            fits=lambda got, core: got[1] == core[2] < core[1],
+        ),
+        Lookalike(
+            "The bits in the result are those of the sum here. A result is cut once more, to its "
+            "own leading "
+            "one: add a small product to a large one that stays.",
+            fits=lambda got, core: got[2] == core[1] > core[2],
+        ),
+        Lookalike(
+            "The products at once are too many by one, or too few: count from the large product itself.",
+            fits=lambda got, core: abs(got[0] - core[0]) == 1,
+        ),
+        Lookalike(
+            "The step is not that long: products that are added at once share one unit, and later "
+            "ones do not.",
+            fits=lambda got, core: got[0] != core[0],
+        ),
+    ),
+    hints=(
+        "256 · 256 - 256 · 256 + 2^-18 is 2^-18. When does the tensor core say 0? And what does it "
+        "say if the "
+        "last product comes a step later, when the large ones have cancelled already?",
+        "Three experiments. Large, minus large, zeros, and a tiny product at place n: as long as n "
+        "is in the "
+        "first step, it is cut off; the first n that survives is the number of products at once. Large, "
+        "minus large, and 2^-k of it, in one step: the last k that survives is the width of the sum. Large "
+        "and 2^-k of it: the last k that changes anything is the width of the result.",
+        "next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34))); max(k for k in "
+        "range(1, 34) if dot(large, minus, small(k))); max(k … if dot(large, small(k)) != 2.0 ** 16).",
+    ),
+    mutants=(
+        Mutant("always Hopper", on_tensor_core("def widths(core):\n    return 32, 13, 13\n"), ("of Hopper",)),
+        Mutant(
+            "counts the leading one",
+            _answer(
+                ("    return terms, sum_bits, result_bits", "    return terms, sum_bits + 1, result_bits + 1")
+            ),
+            ("leading one",),
+        ),
+        Mutant(
+            "nothing cancels",
+            _answer(("if dot(large, minus, small(k))", "if dot(large, small(k)) != 2.0**16")),
+            ("cancel each other",),
+        ),
+        Mutant(
+            "everything cancels",
+            _answer(("if dot(large, small(k)) != 2.0**16", "if dot(large, minus, small(k))")),
+            ("to its own leading",),
+        ),
+        Mutant(
+            "always 32 at once",
+            _answer(
+                ("next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34)))", "32")
+            ),
+            ("share one unit",),
+        ),
+        Mutant("one place too far", _answer(("[zero] * (n - 2)", "[zero] * (n - 1)")), ("by one",)),
+        Mutant(
+            "a small product that is not small enough",
+            _answer(("small(34)", "small(9)")),
+            ("products at once",),
+        ),
+        Mutant("no wider than float16", _answer(("range(1, 34)", "range(1, 11)")), ("bits in the",)),
+        Mutant(
+            "looks at the key",
+            on_tensor_core(
+                "def widths(core):\n    terms, sum_bits, result_bits = core\n"
+                "    return terms, sum_bits, result_bits\n"
+            ),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key by another name",
+            on_tensor_core("def widths(core):\n    key = core\n    return tuple(key)\n"),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key through a helper",
+            on_tensor_core("""
+            def same(x):
+                return x
+
+
+            def widths(core):
+                return same(core)
+        """),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key as a star",
+            on_tensor_core("def widths(*given):\n    return given[0]\n"),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key in a list",
+            on_tensor_core("def widths(core):\n    return tuple([*core])\n"),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key through a helper with two meanings",
+            on_tensor_core("""
+                def same(core):
+                    return tensor_core(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), core)
+
+
+                def widths(core):
+                    same = list
+                    return tuple(same(core))
+            """),
+            ("looks at core",),
+        ),
+        Mutant(
+            "the key through the name of a method",
+            on_tensor_core("""
+                class Own:
+                    def tuple(core):
+                        return tensor_core(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), core)
+
+
+                def widths(core):
+                    return tuple(core) if Own else 0
+            """),
+            ("looks at core",),
+        ),
+        Mutant(
+            "numbers that tell how they are cut",
+            on_tensor_core("""
+                told = []
+
+
+                class Numbers:
+                    shape = 1, 32
+
+                    def __len__(self):
+                        return 1
+
+                    def __getitem__(self, place):
+                        told.append(place)
+                        if place:
+                            raise IndexError("no more")
+                        return np.ones(32)
+
+
+                def widths(core):
+                    numbers = Numbers()
+                    tensor_core(numbers, np.ones((1, 32)), np.zeros((1, 1)), core)
+                    terms = [one[2].stop for one in told if isinstance(one, tuple)]
+                    return (terms or [0])[0], 13, 13
+            """),
+            ("products at once",),
+        ),
+        Mutant(
+            "a class for the tensor core",
+            source("""
+                class tensor_core:
+                    def __init__(self, a, b, c, core):
+                        self.core = core
+
+
+                def widths(core):
+                    return tensor_core(0, 0, 0, core).core
+            """),
+            ("changes tensor_core",),
+        ),
+        Mutant(
+            "another tensor_core",
+            source("""
+                def tensor_core(a, b, c, core):
+                    return core
+
+
+                def widths(core):
+                    return tensor_core(0, 0, 0, core)
+            """),
+            ("changes tensor_core",),
+        ),
+        Mutant(
+            "a numpy that tells",
+            on_tensor_core("""
+                class np:
+                    def where(*a):
+                        return a
+
+
+                def widths(core):
+                    return tensor_core(1, 1, 1, core)
+            """),
+            ("changes np",),
+        ),
+        Mutant(
+            "a function of numpy that tells",
+            on_tensor_core("""
+                told = []
+
+
+                def widths(core):
+                    np.ldexp = lambda x, n: told.append(n)
+                    return told
+            """),
+            ("attribute ldexp",),
+        ),
+        Mutant(
+            "without the helper",
+            source("""
+                def widths(core):
+                    import course_lib.simulators.tensor_core as t
+                    return t.HOPPER.terms, 13, 13
+            """),
+            ("imports course_lib",),
+        ),
+    ),
+)

@@ -1,0 +1,199 @@
+"""Task 10.promotion: a new sum every so many products, and the sums in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from course_lib.fp8.formats import E4M3
+from course_lib.grading.compare import exact
+from course_lib.grading.rules_given import GivenAsItIs
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS, changed, on_tensor_core
+from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
+
+SOLUTION = source("""
+    def two_level(A, B, every, core):
+        total = np.zeros((len(A), len(B)), np.float32)
+        for start in range(0, A.shape[1], every):
+            a, b = A[:, start : start + every], B[:, start : start + every]
+            fresh = np.zeros((len(A), len(B)), np.float32)
+            total = total + tensor_core(a, b, fresh, core)
+        return total
+""")
+_answer = partial(changed, on_tensor_core(SOLUTION))
+
+
+def two_level(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    """Return A (M, K) times B (N, K) transposed, float32, with a new sum every `every` products."""
+    return gemm_e4m3(A, B, promote_every=every, core=TensorCore("", *core))
+
+
+def _products(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, K, every, core in (
+        (2, 3, 256, 128, HOPPER),
+        (13, 15, 512, 32, HOPPER),
+        (14, 13, 896, 256, HOPPER),
+        (1, 1, 128, 128, HOPPER),
+        (5, 2, 300, 128, HOPPER),
+        (2, 4, 97, 64, HOPPER),
+        (3, 2, 40, 128, HOPPER),
+        (3, 3, 0, 128, HOPPER),
+        (3, 4, 384, 128, ADA),
+        (2, 5, 320, 64, BLACKWELL),
+        (int(rng.integers(3, 7)), int(rng.integers(3, 7)), int(rng.integers(700, 999)), 128, HOPPER),
+    ):
+        A, B = (_e4m3(rng, rows, K) for rows in (M, N))
+        if rng.integers(2):
+            A, B = np.abs(A), np.abs(B)
+        key = core.terms, core.sum_bits, core.result_bits
+        yield Case((A, B, every, key), f"A {M} x {K}, B {N} x {K}, a new sum every {every}, as {core.name}")
+
+
+def _e4m3(rng: np.random.Generator, rows: int, K: int) -> np.ndarray:
+    """Return numbers whose size changes every 64 columns, so that the outer sums are rounded."""
+    sizes = np.exp2(rng.integers(-5, 7, K // 64 + 1))
+    return E4M3.round(rng.standard_normal((rows, K)) * np.repeat(sizes, 64)[:K])
+
+
+TASK = Task(
+    id="10.promotion",
+    title="Begin again every 128",
+    kind="complete",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    good_for="the two levels of every FP8 kernel for Hopper, in four lines",
+    entry="two_level",
+    cases=_products,
+    reference=two_level,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE)),
+    lookalikes=(
+        Lookalike(
+            "That is one sum from beginning to end: the tensor core's sum must begin anew, from "
+            "zero, every "
+            "`every` products.",
+            fits=lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core),
+        ),
+        Lookalike(
+            "That is an exact product. The tensor core adds the inner sums, with all it cuts off.",
+            fits=lambda got, A, B, every, core: _is(
+                got, (A.astype(np.float64) @ B.T.astype(np.float64)).astype(np.float32), A, B, every, core
+            ),
+        ),
+        Lookalike(
+            "Only the last of the inner sums is there: add them up.",
+            fits=lambda got, A, B, every, core: _is(got, _last_sum(A, B, every, core), A, B, every, core),
+        ),
+        Lookalike(
+            "The last inner sum is missing: it has fewer products than the others.",
+            fits=lambda got, A, B, every, core: _is(
+                got,
+                two_level(*(X[:, : X.shape[1] // every * every] for X in (A, B)), every, core),
+                A,
+                B,
+                every,
+                core,
+            ),
+        ),
+        Lookalike(
+            "A last bit is different here and there: the outer sum is float32, rounded after each "
+            "addition, "
+            "from the first block to the last.",
+            fits=lambda got, A, B, every, core: bool(
+                np.allclose(got, two_level(A, B, every, core), rtol=3e-6, atol=1e-6)
+            ),
+        ),
+    ),
+    hints=(
+        "`tensor_core(a, b, c, core)` gives c plus a product. Which c does each run of `every` "
+        "products begin "
+        "with, and who adds up the results?",
+        "Begin each run with zeros. What comes back is float32, and so is the total: `total + part` "
+        "is then "
+        "one rounded addition of float32, as the kernel does it. Slices end by themselves where K ends.",
+        "total = total + tensor_core(A[:, start : start + every], B[:, start : start + every], "
+        "np.zeros_like(total), core)",
+    ),
+    mutants=(
+        Mutant(
+            "one sum",
+            _answer(
+                ("total = total + tensor_core(a, b, fresh, core)", "total = tensor_core(a, b, total, core)")
+            ),
+            ("begin anew",),
+        ),
+        Mutant(
+            "an exact product",
+            on_tensor_core("""
+            def two_level(A, B, every, core):
+                return (A.astype(np.float64) @ B.T.astype(np.float64)).astype(np.float32)
+        """),
+            ("exact product",),
+        ),
+        Mutant("the last one", _answer(("total = total + ", "total = ")), ("Only the last",)),
+        Mutant(
+            "whole runs alone",
+            _answer(("range(0, A.shape[1], every)", "range(0, A.shape[1] // every * every, every)")),
+            ("fewer products",),
+        ),
+        Mutant("sums begin with the total", _answer(("fresh, core)", "total, core)")), ("wrong",)),
+        Mutant(
+            "the outer sum in float64",
+            _answer(
+                ("total = np.zeros((len(A), len(B)), np.float32)", "total = np.zeros((len(A), len(B)))"),
+                ("return total", "return total.astype(np.float32)"),
+            ),
+            ("rounded after each addition",),
+        ),
+        Mutant(
+            "from the end",
+            _answer(("in range(0, A.shape[1], every)", "in reversed(range(0, A.shape[1], every))")),
+            ("to the last",),
+        ),
+        Mutant(
+            "always 128",
+            _answer(("A.shape[1], every)", "A.shape[1], 128)"), ("+ every", "+ 128")),
+            ("wrong",),
+        ),
+        Mutant("always Hopper", _answer(("fresh, core)", "fresh, (32, 13, 13))")), ("as Ada",)),
+        Mutant(
+            "the course's simulator",
+            source("""
+            from course_lib.simulators.tensor_core import TensorCore, gemm_e4m3
+            def two_level(A, B, every, core):
+                return gemm_e4m3(A, B, every, TensorCore("", *core))
+        """),
+            ("imports course_lib",),
+        ),
+        Mutant(
+            "a tensor core that cuts nothing",
+            source("""
+            import numpy as np
+            def tensor_core(a, b, c, core):
+                return (c + a @ b.T).astype(np.float32)
+
+
+            def two_level(A, B, every, core):
+                return tensor_core(A, B, np.zeros((len(A), len(B)), np.float32), core)
+        """),
+            ("changes tensor_core",),
+        ),
+    ),
+)
+
+
+def _one_sum(A: np.ndarray, B: np.ndarray, core: tuple[int, int, int]) -> np.ndarray:
+    return gemm_e4m3(A, B, core=TensorCore("", *core))
+
+
+def _last_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    last = (A.shape[1] - 1) // every * every
+    return _one_sum(A[:, last:], B[:, last:], core)
+
+
+def _is(got: np.ndarray, wrong: np.ndarray, *args) -> bool:
+    return np.array_equal(got, wrong) and not np.array_equal(wrong, two_level(*args))

@@ -1,0 +1,187 @@
+"""Task 10.tiles: the tile that fills the GPU's turns best, and how many stages it leaves room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from course_lib.fp8.schedule import Schedule
+from course_lib.fp8.tiles import Tile
+from course_lib.grading.compare import close
+from course_lib.grading.patterns import same
+from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+
+Choice = tuple[int, int, float, int]  # BN, turns, idle share, stages
+WIDTHS = range(16, 129, 16)
+
+SOLUTION = source("""
+    def tile_for(M, N, sms):
+        BM = 64 if M <= 64 else 128
+        best = -math.inf, 0, 0
+        for BN in range(16, 129, 16):
+            tiles = -(-M // BM) * -(-N // BN)
+            turns = -(-tiles // sms)
+            last = tiles - (turns - 1) * sms
+            best = max(best, (-turns, last, BN))
+        turns, last, BN = -best[0], best[1], best[2]
+        idle = (sms - last) / (turns * sms)
+        room = 227 * 1024 - 1024 - 2 * BM * BN
+        stage = 128 * (BM + BN) + 4 * BM
+        return BN, turns, idle, min(room // stage, 8)
+""")
+_answer = partial(changed, f"import math\n\n\n{SOLUTION}")
+
+
+def tile_for(M: int, N: int, sms: int) -> Choice:
+    """Return BN, turns, the idle share and the stages by the rule of DeepGEMM's first release.
+
+    deepseek-ai/DeepGEMM a6d97a1: the fewest turns, of those the fullest last one, of those the widest tile.
+    """
+    BM = 64 if M <= 64 else 128
+    orders = {BN: Schedule(-(-M // BM), -(-N // BN), sms) for BN in WIDTHS}
+    BN = max(WIDTHS, key=lambda width: (-orders[width].turns, orders[width].units % -sms, width))
+    return BN, orders[BN].turns, orders[BN].idle_share, Tile(BM, BN).stages
+
+
+def _sizes(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, sms in (
+        (256, 7168, 132),
+        (128, 24576, 132),
+        (64, 2112, 132),
+        (65, 2112, 132),
+        (4096, 4096, 132),
+        (4096, 576, 132),
+        (1, 16, 132),
+        (63, 7168, 78),
+        (1, 4096, 132),
+        (300, 1000, 20),
+        (64, 16896, 132),
+        (64, 128, 4),
+    ):
+        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
+    for _ in range(12):
+        M, N = int(rng.integers(1, 3000)), 16 * int(rng.integers(1, 600))
+        sms = int(rng.choice([78, 114, 132, 16]))
+        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
+
+
+def _stages(M: int, BN: int, scales: int = 4, way_out: int = 2, most: int = 8) -> int:
+    BM = 64 if M <= 64 else 128
+    return min((226 * 1024 - way_out * BM * BN) // (128 * (BM + BN) + scales * BM), most)
+
+
+def _fits_stages(**slip: int):
+    return lambda got, M, N, sms: got[:2] == tile_for(M, N, sms)[:2] and got[3] == _stages(M, got[0], **slip)
+
+
+TASK = Task(
+    id="10.tiles",
+    title="A tile that fits",
+    kind="complete",
+    points=3,
+    difficulty=3,
+    minutes=25,
+    good_for="seeing why the fastest tile for one size is the wrong one for the next",
+    entry="tile_for",
+    cases=_sizes,
+    reference=tile_for,
+    comparison=close(
+        rtol=1e-9, atol=1e-12, parts=("the width BN", "the turns", "the idle share", "the stages")
+    ),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That is the widest tile. The fewest turns come first.",
+            fits=lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1],
+        ),
+        Lookalike(
+            "Of widths with the same number of turns take that with the fullest last turn, and of "
+            "those the "
+            "widest.",
+            fits=lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0],
+        ),
+        Lookalike(
+            "The share is what is busy; asked is the idle one.",
+            fits=lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2],
+        ),
+        Lookalike(
+            "That is the idle share of the last turn alone; divide by the places of all turns.",
+            fits=lambda got, *args: same(got[2], tile_for(*args)[2] * tile_for(*args)[1]) and got[1] > 1,
+        ),
+        Lookalike(
+            "A row of A has a scale of 4 bytes in every stage, too.",
+            fits=_fits_stages(scales=0),
+        ),
+        Lookalike(
+            "D's tile needs room on its way out, two bytes for each element, beside the stages.",
+            fits=_fits_stages(way_out=0),
+        ),
+        Lookalike("More than 8 stages bring nothing: stop there.", fits=_fits_stages(most=99)),
+    ),
+    hints=(
+        "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "
+        "multiprocessors have none? And with tiles of 128 x 112?",
+        "For each BN count the tiles (both sides rounded up), the turns (rounded up) and what is left for "
+        "the last turn. Tuples compare from left to right, so max of (-turns, last, BN) is the "
+        "rule. A stage "
+        "needs 128 bytes for each row of A and of B, and 4 for the scale of each row of A.",
+        "last = tiles - (turns - 1) * sms; best = max(best, (-turns, last, BN)); idle = (sms - last) / "
+        "(turns * sms); stages = min((227 * 1024 - 1024 - 2 * BM * BN) // (128 * (BM + BN) + 4 * BM), 8).",
+    ),
+    mutants=(
+        Mutant(
+            "the widest",
+            _answer(
+                ("(-turns, last, BN)", "(0, 0, BN)"),
+                (
+                    "turns, last, BN = -best[0], best[1], best[2]",
+                    "BN = best[2]\n    tiles = -(-M // BM) * -(-N // BN)\n    turns = -(-tiles // "
+                    "sms)\n    last = tiles - (turns - 1) * sms",
+                ),
+            ),
+            ("fullest last turn",),
+        ),
+        Mutant(
+            "the emptiest last turn",
+            _answer(("(-turns, last, BN)", "(-turns, -last, BN)"), ("best[1], best[2]", "-best[1], best[2]")),
+            ("fullest",),
+        ),
+        Mutant(
+            "the narrowest",
+            _answer(("(-turns, last, BN)", "(-turns, last, -BN)"), ("best[2]", "-best[2]")),
+            ("the widest",),
+        ),
+        Mutant(
+            "the most turns",
+            _answer(("(-turns, last, BN)", "(turns, last, BN)"), ("-best[0]", "best[0]")),
+            ("the width",),
+        ),
+        Mutant(
+            "the share that is busy",
+            _answer(("idle = (sms - last) / (turns * sms)", "idle = 1 - (sms - last) / (turns * sms)")),
+            ("is busy",),
+        ),
+        Mutant("idle in the last turn", _answer(("/ (turns * sms)", "/ sms")), ("all turns",)),
+        Mutant("tiles rounded off", _answer(("-(-N // BN)", "N // BN")), ("the",)),
+        Mutant("always 128 rows", _answer(("64 if M <= 64 else 128", "128")), ("the",)),
+        Mutant("64 rows are too many for 64", _answer(("M <= 64", "M < 64")), ("the",)),
+        Mutant("no room for scales", _answer((" + 4 * BM", "")), ("scale of 4 bytes",)),
+        Mutant("no way out", _answer((" - 2 * BM * BN", "")), ("way out",)),
+        Mutant("stages without end", _answer(("min(room // stage, 8)", "room // stage")), ("stop there",)),
+        Mutant("two bytes an element", _answer(("128 * (BM + BN)", "256 * (BM + BN)")), ("the stages",)),
+        Mutant("48 KB", _answer(("227 * 1024", "48 * 1024")), ("the stages",)),
+        Mutant(
+            "the course's chooser",
+            source("""
+            from course_lib.fp8.choose import choose
+            def tile_for(M, N, sms):
+                best = choose(M, N, 4096)
+                return best.tile.BN, best.turns, best.idle_share, best.tile.stages
+        """),
+            ("imports course_lib",),
+        ),
+    ),
+)

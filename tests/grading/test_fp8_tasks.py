@@ -1,0 +1,411 @@
+"""Chapter 10's tasks: what is handed out is what it says it is, and other right answers are right."""
+
+import ast
+
+import numpy as np
+import pytest
+from grading_tools import read_notebook, solution_path, text_of
+
+from course_lib.fp8.errors import calc_diff
+from course_lib.fp8.formats import E4M3
+from course_lib.fp8.swizzle import conflicts
+from course_lib.grading import registry
+from course_lib.grading.judge import generator, judge
+from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
+from course_lib.grading.runner import InProcess
+from course_lib.grading.sources import load
+from course_lib.grading.task import source
+from course_lib.grading.tasks.fp8 import protocol, scales, schedule, shared, swizzle
+from course_lib.grading.tasks.fp8.parity import waits
+from course_lib.simulators.ring import Ring, run
+from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16, gemm_e4m3
+
+SEEDS = (9, 5150)
+CORES = (HOPPER, ADA, BLACKWELL, HOPPER_FP16)
+
+
+def verdict(id: str, text: str, seed: int = 9):
+    task = registry.task(id)
+    return judge(task, InProcess(load(text, task.entry)), text, seed)
+
+
+# --- what is handed out ---
+
+
+def functions(text: str) -> dict[str, str]:
+    return {one.name: ast.dump(one) for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}
+
+
+def test_the_assignment_hands_out_the_declared_helpers():
+    cells = {cell["id"]: text_of(cell) for cell in read_notebook(solution_path("10"))["cells"]}
+    handed = "\n\n".join(text for id, text in cells.items() if id.endswith("-given"))
+    declared = shared.TENSOR_CORE + "\n\n" + scales.KERNELS + "\n\n" + scales.PUBLISHED
+    assert functions(handed) == functions(declared)
+
+
+@pytest.mark.parametrize("core", CORES, ids=lambda core: core.name)
+def test_the_tensor_core_that_is_handed_out_is_the_simulator_bit_by_bit(core):
+    tensor_core = load(shared.TENSOR_CORE, "tensor_core")
+    rng = np.random.default_rng(3)
+    key = core.terms, core.sum_bits, core.result_bits
+    for K in (32, 96, 320):
+        a, b = (E4M3.round(rng.standard_normal((9, K)) * np.exp2(rng.integers(-9, 7, (9, K)))) for _ in "ab")
+        a[0] = 0
+        got = tensor_core(a, b, np.zeros((9, 9)), key)
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, gemm_e4m3(a, b, core=core))
+
+
+def kernel(**fault: int) -> tuple:
+    names = ("late", "a_late", "b_late", "row_late", "first", "spoilt", "backwards")
+    return tuple({"spoilt": -1, **fault}.get(name, 0) for name in names)
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    rng = np.random.default_rng(8)
+    return tuple(E4M3.round(100 * rng.standard_normal((rows, 384))).astype(np.float64) for rows in (40, 200))
+
+
+@pytest.mark.parametrize(
+    ("fault", "accepted"),
+    [
+        ({}, True),
+        ({"late": 16}, True),
+        ({"spoilt": 3}, True),
+        ({"a_late": 1}, False),
+        ({"row_late": 1}, False),
+    ],
+    ids=str,
+)
+def test_the_published_test_accepts_what_the_assignment_says(matrices, fault, accepted):
+    published = load(scales.KERNELS + "\n\n" + scales.PUBLISHED, "published")
+    assert (published(kernel(**fault), *matrices) == "right") == accepted
+
+
+def test_a_right_kernel_is_as_exact_as_a_real_one(matrices):
+    names = {name: load(scales.KERNELS, name) for name in ("product", "dequantised")}
+    a, b = matrices
+    a_scales, b_scales = np.exp2(np.arange(120).reshape(40, 3) % 7), np.exp2(np.arange(6).reshape(2, 3))
+    A, B = names["dequantised"](a, a_scales, b, b_scales)
+    d = names["product"](kernel(), a, a_scales, b, b_scales)
+    assert 5e-7 < calc_diff(d, A @ B.T) < 3e-6
+    spoilt = names["product"](kernel(spoilt=4), a, a_scales, b, b_scales)
+    assert (spoilt != d).sum() == 1
+
+
+# --- parities ---
+
+
+def test_the_right_table_leads_to_nothing_wrong():
+    for stages in (1, 2, 3, 4):
+        assert protocol.outcome(waits(3 * stages + 1, stages), stages) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda s, p, c: [s, c, c], protocol.DEADLOCK),
+        (lambda s, p, c: [s, 0, 1], protocol.NOT_THERE),
+        (lambda s, p, c: [s, 1, c], protocol.OVERWRITTEN),
+        (lambda s, p, c: [s, p, 1 - c], protocol.NOT_THERE),
+    ],
+    ids=["nobody begins", "exchanged", "the producer never waits", "the consumer never waits"],
+)
+def test_a_wrong_table_is_shown_by_what_it_leads_to(change, found):
+    assert protocol.outcome([change(*row) for row in waits(9, 3)], 3) == found
+
+
+def test_the_protocol_agrees_with_the_simulated_ring():
+    flat = [[stage, 1, 0] for stage, *_ in waits(8, 2)]
+    assert protocol.outcome(flat, 2) is not None
+    assert any(run(Ring(2, tiles=(8,), flips=False), seed).problem for seed in range(20))
+    assert not any(run(Ring(2, tiles=(8,)), seed).problem for seed in range(20))
+
+
+def test_a_table_with_other_stages_is_refused():
+    with pytest.raises(ValueError, match="no stage with two parities"):
+        protocol.outcome([[4, 1, 0]], 4)
+
+
+# --- addresses and tiles ---
+
+
+@pytest.mark.parametrize("width", [128, 64, 32])
+def test_addresses_are_all_different_and_columns_free_of_conflicts(width):
+    rows = 1024 // width * 2
+    every = {swizzle.address(row, column, width) for row in range(rows) for column in range(width)}
+    assert every == set(range(rows * width))
+    for piece in range(width // 16):
+        assert conflicts(swizzle.address(row, 16 * piece, width) for row in range(8)) == 1
+
+
+def test_all_blocks_together_compute_every_tile_once():
+    for args in ((5, 7, 6, 2, 3), (4, 4, 4, 1, 2), (9, 1, 4, 2, 4)):
+        rows, columns, blocks, team, _ = args
+        found = [tile for block in range(blocks) for tile in schedule.tiles_of(block, *args)]
+        inside = [tuple(tile) for tile in found if tile[1] < columns]
+        assert sorted(inside) == [(r, c) for r in range(rows) for c in range(columns)]
+        assert len(found) == rows * -(-columns // team) * team
+
+
+def test_too_few_tiles_are_no_fault_of_the_form():
+    compare = schedule.ListOfTiles().compare
+    (said,) = compare([[0, 0]], [[0, 0], [1, 0]], ()).says
+    assert said == "Your block computes 1 tile; 2 are its own."
+    assert "number 0" in compare([[1, 0]], [[0, 0], [1, 0]], ()).says[0]
+    assert "every row must be a list" in compare([(0, 0)], [[0, 0]], ()).says[0]
+
+
+# --- rules: given code and black boxes ---
+
+GIVEN = "import numpy as np\n\n\ndef box(x, key):\n    return np.abs(x) * key\n"
+HONEST = {
+    "plain": "def f(key):\n    return box(1, key)",
+    "by name": "def f(key):\n    return box(x=1, key=key)",
+    "a helper": "def g(n, key):\n    return box(n, key)\n\n\ndef f(key):\n    return g(2, key)",
+    "inside": "def f(key):\n    def g(n):\n        return box(n, key)\n    return max(range(9), key=g)",
+    "recursion": "def f(key, n=3):\n    return box(n, key) + (f(key, n - 1) if n else 0)",
+    "its own np": "def f(key):\n    ones = np.ones(3)\n    return box(ones, key)",
+    "no return yet": "def f(key):\n    x = key",
+}
+DODGES = {
+    "returned": "def f(key):\n    return key",
+    "renamed": "def f(key):\n    k = key\n    return box(1, k)",
+    "as a star": "def f(*key):\n    return box(1, *key)",
+    "a star before it": "def g(a, key, x):\n    return x\n\n\ndef f(key):\n    return g(*[1, 2], key)",
+    "a keyword for all": "def g(**all):\n    return all\n\n\ndef f(key):\n    return g(key=key)",
+    "a star takes it": "def g(*all, key):\n    return all\n\n\ndef f(key):\n    return g(key, key=1)",
+    "a default": "def f(key):\n    def g(key=key):\n        return box(1, key)\n    return g()",
+    "the name of a list": "def f(key):\n    def list(key):\n        return 1\n    return list(key)",
+    "a decorated helper": "@repr\ndef g(key):\n    return 1\n\n\ndef f(key):\n    return g(key)",
+    "an argument's name": "def g(key):\n    return 1\n\n\ndef f(key, g=repr):\n    return g(key)",
+    "a lambda": "f = lambda key: key",
+    "given a value": "def f(key):\n    key = 3\n    return key",
+}
+CHANGES = {
+    "another box": "def box(x, key):\n    return key\n\n\ndef f(key):\n    return box(1, key)",
+    "a class": "class box:\n    pass\n\n\ndef f(key):\n    return box(1, key)",
+    "an import": "from math import sqrt as box\n\n\ndef f(key):\n    return box(key)",
+    "np": "import math as np\n\n\ndef f(key):\n    return box(1, key) + np.pi",
+    "np in a loop": "for np in [3]:\n    pass\n\n\ndef f(key):\n    return box(1, key) + np",
+    "np in a function": "def f(key):\n    global np\n    np = 3\n    return box(1, key)",
+    "a part of np": "def f(key):\n    np.abs = print\n    return box(1, key)",
+}
+
+
+@pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
+def test_handing_a_key_on_is_allowed(text):
+    text = f"{GIVEN}\n\n{text}\n"
+    assert OnlyHandedTo("key", "box").judge(text, "f") is None
+    assert GivenAsItIs(GIVEN).judge(text, "f") is None
+
+
+@pytest.mark.parametrize("text", DODGES.values(), ids=DODGES)
+def test_looking_at_a_key_is_not(text):
+    assert OnlyHandedTo("key", "box").judge(f"{GIVEN}\n\n{text}\n", "f")
+
+
+@pytest.mark.parametrize("text", CHANGES.values(), ids=CHANGES)
+def test_what_is_given_must_stay(text):
+    assert GivenAsItIs(GIVEN).judge(f"{GIVEN}\n\n{text}\n", "f")
+
+
+def test_rules_say_what_they_want():
+    assert GivenAsItIs(GIVEN).wanted == "box left as given"
+    assert OnlyHandedTo("key", "box").wanted == "`key` goes to box alone"
+
+
+# --- other right answers ---
+
+OTHERS = {
+    "decode by a table": (
+        "10.decode",
+        """
+        import numpy as np
+        def decode(code):
+            steps = [f if e == 0 else (8 + f) << (e - 1) for e in range(16) for f in range(8)]
+            value = float("nan") if code % 128 == 127 else steps[code % 128] / 512
+            return float(np.copysign(value, -1.0 if code > 127 else 1.0))
+        """,
+    ),
+    "encode by a search": (
+        "10.encode",
+        """
+        import math
+        def encode(x):
+            if math.isnan(x):
+                return 127
+            values = [(c if c < 8 else (8 + c % 8) * 2.0 ** (c // 8 - 1)) / 512 for c in range(127)]
+            size = min(abs(x), 448.0)
+            code = min(range(127), key=lambda c: (abs(values[c] - size), c % 2))
+            return code + (128 if str(x)[0] == "-" else 0)
+        """,
+    ),
+    "encode in integers": (
+        "10.encode",
+        """
+        import math
+        import numpy as np
+        def encode(x):
+            sign = 128 * int(np.signbit(x))
+            if x != x:
+                return 127
+            if abs(x) >= 464:
+                return sign | 126
+            step = 2.0 ** (max(math.floor(math.log2(abs(x))), -6) - 3) if x else 1.0
+            n = np.rint(abs(x) / step)
+            e = 0
+            while n and n * step >= 2.0 ** (e - 6):
+                e += 1
+            top = 2.0 ** (max(e, 1) - 10)
+            return sign + max(e - 1, 0) * 8 + int(n * step / top) if n else sign
+        """,
+    ),
+    "quantise by reshaping": (
+        "10.quantise",
+        """
+        import numpy as np
+        def quantise(x):
+            M, K = x.shape
+            rest = -K % 128
+            padded = np.pad(x, ((0, 0), (0, rest))).reshape(M, -1, 128)
+            amax = np.abs(padded).max(axis=2, keepdims=True) if K else np.zeros((M, 0, 1), np.float32)
+            amax = np.maximum(amax, np.float32(1e-4))
+            scaled = (padded * (np.float32(448) / amax)).reshape(M, K + rest)[:, :K]
+            return scaled.copy(), (amax / np.float32(448))[:, :, 0].copy()
+        """,
+    ),
+    "two levels, step by step": (
+        "10.promotion",
+        shared.on_tensor_core("""
+            def two_level(A, B, every, core):
+                total = np.zeros((len(A), len(B)), np.float32)
+                part, since = np.zeros_like(total), 0
+                for k in range(0, A.shape[1], core[0]):
+                    part = tensor_core(A[:, k : k + core[0]], B[:, k : k + core[0]], part, core)
+                    since += core[0]
+                    if since == every:
+                        total, part, since = total + part, np.zeros_like(part), 0
+                return total + part
+        """),
+    ),
+    "laps counted": (
+        "10.parity",
+        """
+        def waits(visits, stages):
+            rows, stage, lap = [], 0, 0
+            for _ in range(visits):
+                rows.append([stage, lap ^ 1, lap])
+                stage += 1
+                if stage == stages:
+                    stage, lap = 0, lap ^ 1
+            return rows
+        """,
+    ),
+    "bits of the address": (
+        "10.swizzle",
+        """
+        def address(row, column, width):
+            at = row * width + column
+            bits = {128: 0b1110000, 64: 0b110000, 32: 0b10000}[width]
+            return at ^ ((at >> 3) & bits)
+        """,
+    ),
+    "all units in a list": (
+        "10.schedule",
+        """
+        def tiles_of(block, rows, columns, blocks, team, band):
+            order = [
+                [row, column]
+                for first in range(0, rows, band)
+                for column in range(0, columns, team)
+                for row in range(first, min(first + band, rows))
+            ]
+            return [[row, column + block % team] for row, column in order[block // team :: blocks // team]]
+        """,
+    ),
+    "the least of three": (
+        "10.tiles",
+        """
+        import math
+        def tile_for(M, N, sms):
+            BM = 128 if M > 64 else 64
+            def tiles(BN):
+                return math.ceil(M / BM) * math.ceil(N / BN)
+            def turns(BN):
+                return math.ceil(tiles(BN) / sms)
+            def idle(BN):
+                return turns(BN) * sms - tiles(BN)
+            BN = min(range(128, 15, -16), key=lambda BN: (turns(BN), idle(BN)))
+            stages = 0
+            while stages < 8 and 2 * BM * BN + (stages + 1) * (132 * BM + 128 * BN) <= 226 * 1024:
+                stages += 1
+            return BN, turns(BN), idle(BN) / turns(BN) / sms, stages
+        """,
+    ),
+    "other products": (
+        "10.accumulator",
+        shared.on_tensor_core("""
+            def run(powers, core):
+                # a sum of products that are powers of two, with signs
+                a = [[sign * 2.0 ** (power // 2) for sign, power in powers]]
+                b = [[2.0 ** (power - power // 2) for _, power in powers]]
+                return tensor_core(np.array(a), np.array(b), np.zeros((1, 1)), core).item()
+
+
+            def widths(core):
+                wide, exact, terms = 0, 0, 2
+                while run([(1, 16), (-1, 16), (1, 15 - wide)], core) > 0:
+                    wide += 1
+                while run([(1, 16), (1, 15 - exact)], core) > 2**16:
+                    exact += 1
+                while not run([(1, 16), (-1, 16)] + [(0, 0)] * (terms - 2) + [(1, -17)], core):
+                    terms += 1
+                return terms, wide, exact
+        """),
+    ),
+    "scales from a list": (
+        "10.scales",
+        scales.KERNELS
+        + source("""
+
+
+            def judged(kernel, a, b):
+                M, N, K = len(a), len(b), a.shape[1]
+                powers = [2.0 ** (n * n * 7 % 11 - 5) for n in range(M + 20)]
+                a_scales = np.array([[powers[m + 3 * k] for k in range(-(-K // 128))] for m in range(M)])
+                blocks, groups = range(-(-K // 128)), range(-(-N // 128))
+                b_scales = np.array([[8.0 ** ((n + k) % 3) for k in blocks] for n in groups])
+                d = product(kernel, a, a_scales, b, b_scales)
+                A, B = dequantised(a, a_scales, b, b_scales)
+                error = np.abs(d - A @ B.T)
+                return "wrong" if (error > abs(A @ B.T) / 200 + abs(A) @ abs(B).T / 900).any() else "right"
+        """),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_right_answers_get_all_points(name, seed):
+    id, text = OTHERS[name]
+    report = verdict(id, source(text), seed)
+    assert report.passed, str(report)
+
+
+def test_every_task_has_another_right_answer_here():
+    assert {id for id, _ in OTHERS.values()} == {task.id for task in registry.tasks("10")}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6])
+def test_the_solution_of_the_test_of_kernels_is_right_for_many_seeds(seed):
+    report = verdict("10.scales", scales.KERNELS + "\n\n" + scales.SOLUTION, seed)
+    assert report.passed, str(report)
+
+
+def test_cores_of_the_cases_differ_in_all_that_is_asked():
+    task = registry.task("10.accumulator")
+    keys = [case.args[0] for case in task.cases(generator(task, 4))]
+    assert all(len(set(column)) >= 3 for column in zip(*keys, strict=True))
+    assert any(wide > result for _, wide, result in keys)
