@@ -76,7 +76,7 @@ class Estimate:
 
 def schedule_of(tile: Tile, M: int, N: int, gpu: Hopper = H200) -> Schedule:
     """Return the order in which a GPU computes the tiles of D (M, N)."""
-    return Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster, BAND)
+    return Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster)
 
 
 def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
