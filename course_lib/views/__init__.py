@@ -64,6 +64,7 @@ _HOME = {
     "strides": "loop_orders",
     "strides_of": "loop_orders",
     "strides_table": "loop_orders",
+    "swizzle_map": "swizzle_tiles",
     "three_profiles": "profiles_beside",
     "time_ratios": "strassen_curves",
     "two_whys": "two_whys_figure",
