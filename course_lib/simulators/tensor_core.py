@@ -37,6 +37,7 @@ E4M3_LARGEST = 448.0
 E4M3_SMALLEST_EXPONENT = -6  # of the normal numbers, and of the subnormal ones
 E4M3_FRACTION_BITS = 3
 OF_ZERO = -60  # the exponent of a zero: below all others, and the sum of two fits into eight bits
+OF_NOTHING = -200  # the exponent of terms that are all zeros: below float32's smallest
 SMALLEST_UNIT = -80  # below it there are no products but zeros: the old sum is alone
 
 
@@ -193,9 +194,10 @@ def _accumulate(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCo
 def _step(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCore) -> NDArray[np.float32]:
     wide = np.float32 if core.sum_bits <= 16 else np.float64  # holds the sum of the cut products exactly
     products = a.values.astype(wide)[:, :, None] * b.values[:, None, :]  # (terms, M, N), exact
-    exponents = (a.exponents[:, :, None] + b.exponents[:, None, :]).max(axis=0)  # (M, N)
+    exponents = (a.exponents[:, :, None] + b.exponents[:, None, :]).max(axis=0).astype(np.int32)  # (M, N)
+    exponents[exponents < 2 * E4M3_SMALLEST_EXPONENT] = OF_NOTHING  # a zero times a large number, too
     _, c_exponents = np.frexp(c)
-    c_exponents = np.where(c == 0, 2 * OF_ZERO, c_exponents - 1)
+    c_exponents = np.where(c == 0, OF_NOTHING, c_exponents - 1)
     unit = np.maximum(exponents, c_exponents) - core.sum_bits  # terms are cut to multiples of 2^unit
     products *= np.ldexp(wide(1), -np.maximum(unit, SMALLEST_UNIT))
     kept = np.trunc(products, out=products).sum(axis=0, dtype=wide).astype(np.float64)

@@ -70,6 +70,7 @@ _HOME = {
     "strides": "loop_orders",
     "strides_of": "loop_orders",
     "strides_table": "loop_orders",
+    "swizzle_map": "swizzle_tiles",
     "three_profiles": "profiles_beside",
     "tile_choice": "tile_explorer",
     "tile_sawtooth": "tile_waves",

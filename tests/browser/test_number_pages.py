@@ -1,4 +1,4 @@
-"""The explorer of eight-bit numbers in a real browser: it fits the page, and keys are enough."""
+"""Pictures of eight-bit numbers in a real browser: they fit the page, and keys are enough."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ pytestmark = [pytest.mark.browser]
 def bodies():
     for x, format in ((0.3, "e4m3"), (0.003, "e4m3"), (-1e9, "e5m2")):
         yield f"format_{format}_{x:g}", views.explore_format(x, format).static().body
+    small = [2.0**-9] * 4  # the longest labels, and the most places behind the line
+    yield "accumulator", views.accumulator_figure(small, [-x for x in small], 0.3).body
+    for width in (32, 64, 128):
+        yield f"swizzle_{width}", views.swizzle_map(width).static().body
 
 
 @pytest.mark.parametrize("width", [800, 1200])
