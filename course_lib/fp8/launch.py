@@ -13,6 +13,7 @@ Not yet run on a GPU.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -42,21 +43,33 @@ def missing(x: torch.Tensor) -> str | None:
     return machine.missing("nvrtc")
 
 
-def launch(plan: Plan, device: torch.device) -> None:
-    """Put a kernel into the queue of torch's current stream; raises CannotBuild or CannotLaunch."""
+Change = Callable[[bytes], bytes]
+
+
+def launch(plan: Plan, device: torch.device, change: Change | None = None) -> None:
+    """Put a kernel into the queue of torch's current stream; raises CannotBuild or CannotLaunch.
+
+    `change` is a function that is given the machine code and returns what is loaded in its place.
+    """
     driver = Driver.here()
     with torch.cuda.device(device):
         driver.make_current(device.index or 0)
         function = _loaded(
-            device.index or 0, plan.kernel, tuple(sorted(plan.constants.items())), plan.shared_bytes
+            device.index or 0, plan.kernel, tuple(sorted(plan.constants.items())), plan.shared_bytes, change
         )
         driver.launch(function, plan, torch.cuda.current_stream(device).cuda_stream)
 
 
 @cache  # machine code stays loaded as long as the process lives
-def _loaded(device: int, kernel: str, constants: tuple[tuple[str, int], ...], shared_bytes: int) -> int:
-    binary = jit.build(kernel, **dict(constants))
-    return Driver.here().load(binary.cubin, kernel, shared_bytes)
+def _loaded(
+    device: int,
+    kernel: str,
+    constants: tuple[tuple[str, int], ...],
+    shared_bytes: int,
+    change: Change | None,
+) -> int:
+    cubin = jit.build(kernel, **dict(constants)).cubin
+    return Driver.here().load(change(cubin) if change else cubin, kernel, shared_bytes)
 
 
 @cache

@@ -61,17 +61,18 @@ def machine_codes(kernels: dict[str, dict[str, int]]) -> Table:
 
     Raises fp8.jit.CannotBuild where there is no compiler.
     """
-    rows = []
+    columns = []
     for name, constants in kernels.items():
         binary = jit.build(name, **constants)
         counts = Counter(one.name for one in sass.parse(device_code.disassembled(binary.cubin)).instructions)
         marks = (str(counts[mark]) if counts[mark] else "–" for mark in MARKS)
-        rows.append((name, str(binary.registers), str(binary.spilled_bytes), *marks))
+        columns.append((name, str(binary.registers), str(binary.spilled_bytes), *marks))
+    heads = ("registers a thread", "bytes spilled", *(f"{mark} – {what}" for mark, what in MARKS.items()))
+    names, *lines = zip(*columns, strict=True)
     return Table(
-        columns=("", "registers", "spilled", *MARKS),
-        rows=tuple(rows),
+        columns=("", *names),
+        rows=tuple((head, *line) for head, line in zip(heads, lines, strict=True)),
         caption=f"Compiled here for {jit.ARCHITECTURE} by {jit.compiler()}, not run: instructions",
-        notes=tuple(f"{mark}: {what}" for mark, what in MARKS.items()),
     )
 
 
@@ -92,7 +93,7 @@ def control_bits(cubin: bytes, rows: int = 16) -> Html:
         for one in code[first : first + rows]
     ]
     said = str(control.interleaving(code))
-    body = table(("address", "instruction", "stall", "yield", "reuse"), cells)
+    body = table(("address", "instruction", "stall", "yield", "reuse"), cells, left=(0, 1))
     picture = card(
         body
         + note("stall: cycles until the next; yields: another warp may come next; reuse: operands kept."),

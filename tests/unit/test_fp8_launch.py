@@ -171,8 +171,10 @@ def test_a_kernel_is_compiled_and_loaded_once_for_all_its_launches(pretend):
     assert pretend.fake_launched(7) == Stream.cuda_stream
     launch.launch(plan_for("v1_wgmma", ONE, Tile(64, 64)), torch.device("cuda", 0))
     assert pretend.fake_loads() == before + 2  # other constants, other code
+    launch.launch(plan, torch.device("cuda", 0), change=lambda cubin: cubin)
+    assert pretend.fake_loads() == before + 3
     launch.launch(plan, torch.device("cuda", 1))
-    assert pretend.fake_loads() == before + 3  # code is loaded into a device's context
+    assert pretend.fake_loads() == before + 4  # code is loaded into a device's context
 
 
 def test_a_tensor_elsewhere_cannot_run_the_kernels(monkeypatch):

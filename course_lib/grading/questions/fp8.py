@@ -7,8 +7,7 @@ from course_lib.grading.questions.question import Question
 QUESTIONS: tuple[Question, ...] = (
     Question(
         "10.e4m3_step",
-        "In e4m3, how far apart are the neighbours of 200? "
-        "200 itself is none of its numbers.",
+        "In e4m3, how far apart are the neighbours of 200? 200 itself is none of its numbers.",
         16,
         "200 = 2^7 x 1.5625, and a binade is cut into 2^3 steps: 2^7 / 8 = 16. So 200 is stored as 192 or "
         "208: it lies in the middle, and goes to the even code, 192.",
@@ -25,8 +24,8 @@ QUESTIONS: tuple[Question, ...] = (
         "10.promotion_steps",
         "Promotion every 128, K = 4096: how many times is a number of the result added in true float32?",
         32,
-        "4096 / 128 = 32 partial sums leave the tensor core and are added up in float32. Inside, each of them "
-        "is made of four steps of 32 products.",
+        "4096 / 128 = 32 partial sums leave the tensor core and are added up in float32. Inside, each of "
+        "them is made of four steps of 32 products.",
         (
             (128, "That is how many steps of 32 products there are: 4096 / 32."),
             (4, "That is how many steps of the tensor core lie between two promotions."),
@@ -58,8 +57,8 @@ QUESTIONS: tuple[Question, ...] = (
         "M = N = 4096, tiles of 128 x 128, 132 multiprocessors with one block each: what share of the "
         "multiprocessors' time is lost because the last wave is not full? Answer in per cent.",
         100 * (1 - 1024 / (8 * 132)),
-        "32 x 32 = 1024 tiles in 8 waves of 132, which have room for 1056: 3.0 % is idle. (1024 / 132 = 7.76: "
-        "the eighth wave is three quarters full.)",
+        "32 x 32 = 1024 tiles in 8 waves of 132, which have room for 1056: 3.0 % is idle. (1024 / 132 = "
+        "7.76: the eighth wave is three quarters full.)",
         (
             (24.24, "That is how empty the last wave is; seven others are full."),
             (100 * 1024 / (8 * 132), "That is the share that works."),
