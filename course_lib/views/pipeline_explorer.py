@@ -80,8 +80,8 @@ class PipelineExplorer(Live):
 
     def _show(self) -> None:
         said = f"{finding(timeline(self.pipeline))}. {KEYS}"
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{said}</div>'
         self.picture.value = f'<div style="{FITS}">{self.frame(self.pipeline)}</div>'
+        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{said}</div>'
 
     def frame(self, chosen: Pipeline) -> str:
         """Return the timeline of a pipeline, the curve over its stages, and its limits in words."""

@@ -34,7 +34,7 @@ from course_lib.views.paper import (
 MOST_STAGES, MOST_BLOCKS_OF_K, MOST_WARPS = 6, 24, 4
 SEEDS = 400  # orders of steps that are tried until one goes wrong
 MOST_TURNS = 16  # rows of the still twin
-WIDE, HIGH, GAP, LEFT = 178.0, 122.0, 8.0, 84.0  # of a stage's box
+WIDE, HIGH, GAP, LEFT = 182.0, 122.0, 8.0, 84.0  # of a stage's box
 ROW = 27.0  # of an actor
 
 
@@ -54,13 +54,13 @@ class Variant:
         return Ring(**values)
 
 
-WHOLE = "the whole protocol"
+WHOLE = "nothing"
 VARIANTS = {
     WHOLE: Variant(),
-    "no flip of the parity: wrong data": Variant(("flips",), 1, "wanted"),
-    "no flip of the parity: deadlock": Variant(("flips",), 1, "Everybody waits"),
-    "no report to the other block": Variant(("remote_reports",), 2, "written while a warp read"),
-    "no meeting at the end": Variant(("meets_at_the_end",), 2, "had ended"),
+    "the flip of the parity (wrong data)": Variant(("flips",), 1, "wanted"),
+    "the flip of the parity (deadlock)": Variant(("flips",), 1, "Everybody waits"),
+    "reports to the other block": Variant(("remote_reports",), 2, "written while a warp read"),
+    "the meeting at the end": Variant(("meets_at_the_end",), 2, "had ended"),
 }
 LEGEND = (
     "A phase ends when nothing is missing for it: arrivals of threads, and copies (their bytes). To wait for "
@@ -136,7 +136,7 @@ class RingSteps(Live):
             f"{whole.outcome.steps} steps"
         )
         words = f"{said}. {_turns_in_words(whole)} " + " ".join(
-            f"Left out, {name}: {outcome}" for name, outcome in failures.items()
+            f"Left out: {name}. {outcome}" for name, outcome in failures.items()
         )
         wrong = table(["left out", "an order of steps in which it goes wrong"], rows, left=(0, 1))
         body = frame(whole, _busiest(whole)) + _scrolling(_turns_table(whole)) + _scrolling(wrong)
@@ -187,7 +187,7 @@ def frame(shown: Trace, step: int) -> str:
     before = shown.moments[max(step - 1, 0)]
     width = LEFT + shown.ring.stages * (WIDE + GAP) + 4
     width = max(width, 640.0)
-    parts, y = [], 8.0
+    parts, y = [write(10, 18, _left_out(shown.ring), size=12.5, fill=QUIET)], 28.0
     for block, stages in enumerate(moment.stages):
         name = f"block {block}" if shown.ring.blocks > 1 else "stages"
         parts.append(write(10, y + 18, name, bold=True))
@@ -206,6 +206,16 @@ def frame(shown: Trace, step: int) -> str:
     if is_last and shown.outcome.problem:
         parts.append(write(10, y + 54, f"It goes wrong. {shown.outcome.problem}", fill=DEEP_PINK, bold=True))
     return svg(width, y + 66, parts, label(shown, step))
+
+
+def _left_out(ring: Ring) -> str:
+    """Say which parts of the protocol are left out."""
+    parts = {
+        "the flip of the parity": ring.flips,
+        "reports to the other block": ring.remote_reports,
+        "the meeting at the end": ring.meets_at_the_end,
+    }
+    return f"Left out: {', '.join(name for name, is_in in parts.items() if not is_in) or 'nothing'}."
 
 
 def sentence(shown: Trace, step: int) -> str:
@@ -228,7 +238,8 @@ def label(shown: Trace, step: int) -> str:
     )
     actors = "; ".join(f"{one.name} {of_block[one.block]}– {_doing(one)}" for one in moment.actors)
     problem = shown.outcome.problem if step == len(shown.moments) - 1 else None
-    return f"{sentence(shown, step)}. {stages}. {actors}.{f' It goes wrong. {problem}' if problem else ''}"
+    ending = f" It goes wrong. {problem}" if problem else ""
+    return f"{sentence(shown, step)}. {_left_out(shown.ring)} {stages}. {actors}.{ending}"
 
 
 def state(stage: StageState) -> str:
@@ -287,7 +298,7 @@ def _actor(y: float, actor: ActorState, is_new: bool) -> list[str]:
     parts.append(
         box(x, y + 2, WIDE, ROW - 4, fill=ground, stroke=edge, stroke_width=thick, dash=dash, radius=4)
     )
-    parts.append(write(x + 8, y + 18, _doing(actor).removeprefix("block "), size=12))
+    parts.append(write(x + 8, y + 18, _doing(actor).removeprefix("block "), size=11.5))
     return parts
 
 

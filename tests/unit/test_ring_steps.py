@@ -25,7 +25,9 @@ def test_the_first_step_shows_fresh_barriers_and_who_waits(view):
     assert said.count("needs 1 arrival") == said.count("needs 2 arrivals") == 4
     assert "0: may pass empty, parity 1" in said
     assert said.count("0: waits for full, parity 0") == 2
-    assert "on their way: nothing" in said and "Before the first step" in said
+    assert (
+        "Left out: nothing." in said and "on their way: nothing" in said and "Before the first step" in said
+    )
 
 
 def test_the_label_says_what_the_picture_says(view):
@@ -59,7 +61,7 @@ def test_each_variant_shows_the_problem_it_is_named_for(stages):
 
 def test_a_ring_too_short_to_go_wrong_shows_the_run_as_it_is():
     base = views.ring(6, blocks_of_k=1).base
-    assert found("no flip of the parity: deadlock", base, 3).outcome.problem is None
+    assert found("the flip of the parity (deadlock)", base, 3).outcome.problem is None
 
 
 def test_the_controls_walk_through_the_run(view):
@@ -68,7 +70,8 @@ def test_the_controls_walk_through_the_run(view):
     assert view.player.slider.value == 1 and "Step 1 of 101" in view.player.picture.value
     view.player.jumps["next phase »"].click()
     assert view.player.slider.value == turns(view.trace)[0]
-    view.variant.value = "no flip of the parity: deadlock"
+    view.variant.value = "the flip of the parity (deadlock)"
+    assert "Left out: the flip of the parity." in view.player.picture.value
     assert view.player.slider.value == 0 and view.player.slider.max == len(view.trace.moments) - 1
     view.player.jumps["end »"].click()
     assert "It goes wrong. Everybody waits: 3 of 3 never end." in view.player.picture.value
@@ -88,7 +91,7 @@ def test_the_still_twin_names_the_steps_and_the_failures(view):
     assert still.text.startswith("7 blocks of K go through 4 stages in 101 steps.")
     for name in VARIANTS:
         if name != WHOLE:
-            assert f"Left out, {name}: {found(name, view.base, 0).outcome}" in still.text
+            assert f"Left out: {name}. {found(name, view.base, 0).outcome}" in still.text
     assert still.body.count("<table") == 2 and still.body.count("<svg") == 1
     assert still.body.count("</tr>") == 1 + 14 + 1 + 4
 
