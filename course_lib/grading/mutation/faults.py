@@ -33,10 +33,17 @@ class Fault:
         return f"{self.operator}: {self.change}"
 
 
-def faults(code: Code, args: tuple, value: Any, operators: Operators = OPERATORS) -> list[Fault]:
+def faults(
+    code: Code,
+    args: tuple,
+    value: Any,
+    operators: Operators = OPERATORS,
+    given: frozenset[str] = frozenset(),
+) -> list[Fault]:
     """Return the faults of an answer, in a fixed order; `args` and `value` are one example of its use.
 
-    A value of None says that the answer returns nothing, as kernels do. A text that is no Python, says the
+    A value of None says that the answer returns nothing, as kernels do. The functions of these names are
+    `given` with the task, and have no faults. A text that is no Python, says the
     same as the answer, or is there already, is left out.
     """
     tree = ast.parse(code.text)
@@ -44,7 +51,7 @@ def faults(code: Code, args: tuple, value: Any, operators: Operators = OPERATORS
     found: dict[str, Fault] = {}
     keys: dict[str, int] = {}
     whole = whole_faults(ast.parse(plain), code.entry, args, value) if value is not None else ()
-    everything = [*_small_faults(tree, operators), *whole]
+    everything = [*_small_faults(tree, operators, given), *whole]
     for operator, text in everything:
         text = _canonical(text)
         if text is None or text == plain or text in found:
@@ -96,11 +103,11 @@ class _Place:
         return [*before[: self.number], new, *before[self.number + 1 :]]
 
 
-def _small_faults(tree: ast.Module, operators: Operators) -> Iterator[tuple[str, str]]:
+def _small_faults(tree: ast.Module, operators: Operators, given: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield (operator, text) for every operator in every place of every function."""
     modules = frozenset(one for node in tree.body for one in _imported(node))
     for number, node in enumerate(tree.body):
-        if not isinstance(node, ast.FunctionDef):
+        if not isinstance(node, ast.FunctionDef) or node.name in given:
             continue
         scope = Scope(node, modules)
         for place in [_Place(tree, "body", number), *_places(node)]:

@@ -15,6 +15,7 @@ from course_lib.grading.mutation.faults import Fault, faults, needed
 from course_lib.grading.mutation.judging import CHECKS, SURVIVED, Job, caught_by
 from course_lib.grading.mutation.kernel_operators import KERNEL_OPERATORS
 from course_lib.grading.mutation.workers import CRASH, TIME, spread
+from course_lib.grading.rules_given import GivenAsItIs, helpers_of
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
@@ -89,7 +90,9 @@ def faults_of(task: Task, code: Code) -> list[Fault]:
     first = next(case for case in task.cases(generator(task, 0)) if case.expect == "value")
     if task.launch:
         return faults(code, first.args, None, KERNEL_OPERATORS)
-    return faults(code, first.args, task.reference(*clone(first.args)))
+    rules = (rule for rule in task.rules if isinstance(rule, GivenAsItIs))
+    given = frozenset(name for rule in rules for name in helpers_of(rule.given))
+    return faults(code, first.args, task.reference(*clone(first.args)), given=given)
 
 
 def survey(

@@ -26,10 +26,15 @@ SOLUTION = source("""
             a, b = np.array(pairs).T
             return tensor_core(a[None], b[None], np.zeros((1, 1)), core)[0, 0]
 
-        terms = next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34)))
-        sum_bits = max(k for k in range(1, 34) if dot(large, minus, small(k)))
-        result_bits = max(k for k in range(1, 34) if dot(large, small(k)) != 2.0**16)
-        return terms, sum_bits, result_bits
+        def most(holds):
+            n = 1
+            while holds(n + 1):
+                n += 1
+            return n
+
+        terms = most(lambda n: not dot(large, minus, *[zero] * (n - 3), small(34)))
+        sum_bits = most(lambda k: dot(large, minus, small(k)))
+        return terms, sum_bits, most(lambda k: dot(large, small(k)) > 2.0**16)
 """)
 _answer = partial(changed, on_tensor_core(SOLUTION))
 
@@ -103,42 +108,44 @@ TASK = Task(
         "first step, it is cut off; the first n that survives is the number of products at once. Large, "
         "minus large, and 2^-k of it, in one step: the last k that survives is the width of the sum. Large "
         "and 2^-k of it: the last k that changes anything is the width of the result.",
-        "next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34))); max(k for k in "
-        "range(1, 34) if dot(large, minus, small(k))); max(k … if dot(large, small(k)) != 2.0 ** 16).",
+        "With n products in one step, dot(large, minus, *[zero] * (n - 3), small(34)) is 0; the "
+        "largest such n "
+        "is `terms`. Then the largest k with dot(large, minus, small(k)) > 0, and the largest k with "
+        "dot(large, small(k)) > 2.0 ** 16, where small(k) is a pair whose product is 2.0 ** (16 - k).",
     ),
     mutants=(
         Mutant("always Hopper", on_tensor_core("def widths(core):\n    return 32, 13, 13\n"), ("of Hopper",)),
         Mutant(
             "counts the leading one",
             _answer(
-                ("    return terms, sum_bits, result_bits", "    return terms, sum_bits + 1, result_bits + 1")
+                ("return terms, sum_bits, most(", "return terms, sum_bits + 1, 1 + most("),
             ),
             ("leading one",),
         ),
         Mutant(
             "nothing cancels",
-            _answer(("if dot(large, minus, small(k))", "if dot(large, small(k)) != 2.0**16")),
+            _answer(("dot(large, minus, small(k))", "dot(large, small(k)) > 2.0**16")),
             ("cancel each other",),
         ),
         Mutant(
             "everything cancels",
-            _answer(("if dot(large, small(k)) != 2.0**16", "if dot(large, minus, small(k))")),
+            _answer(("dot(large, small(k)) > 2.0**16", "dot(large, minus, small(k))")),
             ("to its own leading",),
         ),
         Mutant(
             "always 32 at once",
-            _answer(
-                ("next(n for n in range(2, 65) if dot(large, minus, *[zero] * (n - 2), small(34)))", "32")
-            ),
+            _answer(("most(lambda n: not dot(large, minus, *[zero] * (n - 3), small(34)))", "32")),
             ("share one unit",),
         ),
-        Mutant("one place too far", _answer(("[zero] * (n - 2)", "[zero] * (n - 1)")), ("by one",)),
+        Mutant("one place too far", _answer(("[zero] * (n - 3)", "[zero] * (n - 2)")), ("by one",)),
         Mutant(
             "a small product that is not small enough",
             _answer(("small(34)", "small(9)")),
             ("products at once",),
         ),
-        Mutant("no wider than float16", _answer(("range(1, 34)", "range(1, 11)")), ("bits in the",)),
+        Mutant(
+            "no wider than float16", _answer(("while holds(n + 1)", "while n < 10 and holds(n + 1)")), ("32",)
+        ),
         Mutant(
             "looks at the key",
             on_tensor_core(

@@ -38,6 +38,8 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
         (14, 13, 896, 256, HOPPER),
         (1, 1, 128, 128, HOPPER),
         (5, 2, 300, 128, HOPPER),
+        (4, 3, 129, 128, HOPPER),
+        (32, 32, 32, 32, HOPPER),
         (2, 4, 97, 64, HOPPER),
         (3, 2, 40, 128, HOPPER),
         (3, 3, 0, 128, HOPPER),

@@ -63,6 +63,7 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     x = _matrix(rng, 3, 260)
     x[1, 140] = np.nan
     yield Case((x,), "x 3 x 260, a NaN: it spreads over its block")
+    yield Case((_matrix(rng, 5, 300),), "x 5 x 300 again, with other numbers", guard=True)
     yield Case((_matrix(rng, 200, 6).T,), "x 6 x 200, a transposed view")
     yield Case((_matrix(rng, 5, 520)[:, ::2],), "x 5 x 260, every second column of a matrix")
 

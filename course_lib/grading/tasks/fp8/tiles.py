@@ -59,6 +59,7 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         (1, 4096, 132),
         (300, 1000, 20),
         (64, 16896, 132),
+        (129, 7168, 132),
         (64, 128, 4),
     ):
         yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
