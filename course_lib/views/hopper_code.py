@@ -69,8 +69,12 @@ def machine_codes(kernels: dict[str, dict[str, int]]) -> Table:
         columns.append((name, str(binary.registers), str(binary.spilled_bytes), *marks))
     heads = ("registers a thread", "bytes spilled", *(f"{mark} – {what}" for mark, what in MARKS.items()))
     names, *lines = zip(*columns, strict=True)
+    rungs = [name.partition("_")[0] for name in names]
     return Table(
-        columns=("", *names),
+        columns=(
+            "",
+            *(name if rungs.count(one) > 1 else one for one, name in zip(rungs, names, strict=True)),
+        ),
         rows=tuple((head, *line) for head, line in zip(heads, lines, strict=True)),
         caption=f"Compiled here for {jit.ARCHITECTURE} by {jit.compiler()}, not run: instructions",
     )
