@@ -6,6 +6,7 @@ Inputs are small whole numbers and scales powers of two, so every sum is exact a
 """
 
 import ctypes
+import mmap
 import re
 import shutil
 import subprocess
@@ -156,13 +157,24 @@ def run(tmp_path_factory):
 def numbers(*shape: int, seed: int) -> torch.Tensor:
     """Return whole numbers from -4 to 4 in e4m3."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(-4, 5, shape, generator=generator).float().to(torch.float8_e4m3fn)
+    return fenced(torch.randint(-4, 5, shape, generator=generator).float().to(torch.float8_e4m3fn))
 
 
 def powers(*shape: int, seed: int) -> torch.Tensor:
     """Return powers of two from 1/4 to 4, float32: the scales of wholly different blocks."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.exp2(torch.randint(-2, 3, shape, generator=generator).float())
+    return fenced(torch.exp2(torch.randint(-2, 3, shape, generator=generator).float()))
+
+
+def fenced(x: torch.Tensor) -> torch.Tensor:
+    """Return a copy with nothing behind it: who reads on meets memory that nobody may touch."""
+    size = x.numel() * x.element_size()
+    pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, pages + mmap.PAGESIZE)
+    fence = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + pages
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), mmap.PAGESIZE, 0) == 0
+    copy = torch.frombuffer(memory, dtype=x.dtype, count=x.numel(), offset=pages - size).reshape(x.shape)
+    return copy.copy_(x)
 
 
 def room(*shape: int) -> torch.Tensor:
@@ -177,7 +189,8 @@ def blocks(n: int) -> int:
 # -- one product -------------------------------------------------------------------------------------------
 
 UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
-#: M, N and K are multiples of nothing that a kernel would like; a ring of five goes round twice.
+#: M, N and K are multiples of nothing that a kernel would like. A ring of five goes round twice; of three
+#: columns of tiles the last cluster of two sticks out.
 PRODUCTS = [
     ("v0_naive", (20, 40, 208), None),
     ("v1_mma", (100, 72, 208), None),
@@ -186,13 +199,13 @@ PRODUCTS = [
     ("v3_warp_specialised", (200, 136, 1168), None),
     pytest.param("v3_warp_specialised", (70, 72, 400), Tile(64, 64), marks=pytest.mark.slow),
     ("v4_two_level", (200, 136, 1168), None),
-    ("v5_persistent", (200, 392, 400), Tile(128, 128, 2)),
-    pytest.param("v5_persistent", (200, 264, 400), Tile(64, 64, 1), marks=pytest.mark.slow),
-    ("v6_tuned", (200, 392, 400), Tile(128, 112, 2)),
+    ("v5_persistent", (200, 264, 400), Tile(128, 128, 2)),
+    pytest.param("v5_persistent", (200, 392, 400), Tile(64, 64, 1), marks=pytest.mark.slow),
+    ("v6_tuned", (200, 264, 400), Tile(128, 112, 2)),
     ("v6_tuned", (300, 264, 400), Tile(256, 128, 2)),
     ("v6_tuned", (100, 392, 400), Tile(64, 160, 1)),
     ("v8_swap_ab", (20, 264, 400), None),
-    pytest.param("v8_swap_ab", (200, 264, 400), Tile(128, 48), marks=pytest.mark.slow),
+    ("v8_swap_ab", (200, 264, 400), Tile(128, 48)),
 ]
 
 
@@ -203,7 +216,7 @@ def planned(
     a, b = numbers(M, K, seed=1), numbers(N, K, seed=2)
     a_scales, b_scales = powers(M, blocks(K), seed=3), powers(blocks(N), blocks(K), seed=4)
     if kernel in UNSCALED:
-        a_scales, b_scales = torch.ones_like(a_scales), torch.ones_like(b_scales)
+        a_scales, b_scales = a_scales.fill_(1), b_scales.fill_(1)
     a_scales = m_major(a_scales)
     whole = room(M, N)
     plan = plan_for(kernel, Problem.of(a, a_scales, b, b_scales, whole[4:-4]), tile, sms=4)
@@ -214,7 +227,7 @@ def planned(
 @pytest.mark.parametrize(("kernel", "shape", "tile"), PRODUCTS, ids=str)
 def test_a_kernel_computes_the_product_and_touches_nothing_else(run, kernel, shape, tile):
     plan, whole, wanted = planned(kernel, *shape, tile)
-    for seed in range(2):
+    for seed in range(4):
         whole.fill_(UNTOUCHED)
         assert run(plan, seed) == ""
         assert torch.equal(whole[4:-4], wanted)
@@ -224,6 +237,37 @@ def test_a_kernel_computes_the_product_and_touches_nothing_else(run, kernel, sha
 def test_every_kernel_runs_here():
     quick = {case[0] for case in PRODUCTS if isinstance(case[0], str)}
     assert quick | {"v9_grouped"} == set(jit.names())
+
+
+#: Lines of kernels, what stands there instead, and what the model says of it.
+FAULTS = [
+    ("v5_persistent", "if (lane < CLUSTER) barrier", "if (lane < 1) barrier", "Everybody waits."),
+    ("v5_persistent", "cluster_meet();  // the last", "//", "A signal went to a block that had ended."),
+    ("v5_persistent", "min(n_block * BN, N - 1)", "n_block * BN", "A thread went beyond what it was given."),
+    (
+        "v6_tuned",
+        "show_to_copy_engine();",
+        "",
+        "A tile was stored before it was shown to the copy engine.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kernel", "line", "instead", "says"), FAULTS, ids=lambda x: x.strip()[:30])
+def test_a_fault_has_a_name(run, monkeypatch, kernel, line, instead, says):
+    source = jit.source_of(kernel)
+    assert line in source
+    monkeypatch.setattr(jit, "source_of", lambda name: source.replace(line, instead))
+    plan, _whole, _wanted = planned(kernel, 200, 264, 400, Tile(64, 128, 2))
+    assert says in {run(plan, seed) for seed in range(6)}
+
+
+def test_blocks_that_reach_into_each_other_meet_at_the_end():
+    """Who ends early is rarely found out: so the text is looked at, too."""
+    for kernel in jit.names():
+        source = jit.source_of(kernel)
+        last = source.rstrip().splitlines()[-2]
+        assert last.startswith("  cluster_meet();") == ('"cluster.cuh"' in source)
 
 
 # -- groups ------------------------------------------------------------------------------------------------

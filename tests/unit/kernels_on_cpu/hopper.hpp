@@ -1,9 +1,11 @@
 // A Hopper for one cluster at a time, on a CPU: what the kernels' headers say in PTX, said in C++.
 //
 // Every GPU thread is a fiber, so all interleaving is ours: in every round the threads take their turns in a random
-// order, each up to its next wait. The copy engine delivers when it likes, and wgmma reads its tiles only when it is
-// waited for: whoever relies on luck is found out. When nobody can go on, that is said, and nothing hangs.
+// order, each up to its next wait, and now and then a warp has other things to do. The copy engine delivers when it
+// likes, and wgmma reads its tiles only when it is waited for: whoever relies on luck is found out. When nobody can go
+// on, that is said, and nothing hangs.
 #pragma once
+#include <signal.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -57,6 +59,7 @@ struct Copy {  // an order to the copy engine; `thread` has committed it, if it 
   int64_t at[3];
   int barrier;  // -1 for a store
   struct Thread* thread;
+  int delay;  // rounds
 };
 
 struct Thread {
@@ -85,6 +88,7 @@ struct Block {
   Meeting meetings[16];
   struct { u32 address, registers[6]; } lanes[32][32];  // of each warp
   Meeting warps[32];
+  int idle[32] = {};  // rounds for which a warp has other things to do
 
   Block(Place index, int rank, int threads, int dynamic_bytes)
       : index(index), rank(rank), threads(threads), alive(threads), room(STATIC_BYTES + dynamic_bytes + 1024, 0xff) {
@@ -111,25 +115,25 @@ inline const float* e4m3;  // the value of every code
 
 // -- waiting -----------------------------------------------------------------------------------------------
 
-inline void pause(std::function<bool()> until = nullptr) {
+inline void give_way(std::function<bool()> until = nullptr) {
   now->wait = until;
   swapcontext(&now->context, &home);
 }
 
 inline void wrong(const std::string& what) {
   if (problem.empty()) problem = what;
-  if (now) pause([] { return false; });
+  if (now) give_way([] { return false; });
 }
 
 inline void meet(Meeting& meeting, int threads) {
   int number = meeting.number;
   if (++meeting.met == threads) meeting.met = 0, ++meeting.number;
   Meeting* m = &meeting;
-  pause([m, number] { return m->number != number; });
+  give_way([m, number] { return m->number != number; });
 }
 
 inline void __syncthreads() { meet(now->block->meetings[0], now->block->threads); }
-inline void __syncwarp() { pause(); }
+inline void __syncwarp() { give_way(); }
 template <int ID, int THREADS> void meet() { meet(now->block->meetings[ID], THREADS); }
 inline void meet_group(int group) { meet(now->block->meetings[group + 1], 128); }
 inline void cluster_meet() { meet(all_blocks, cluster[0]->threads * static_cast<int>(cluster.size())); }
@@ -149,12 +153,12 @@ inline void barrier_init(u64* b, int arrivals) {
   barrier = Barrier{arrivals, arrivals};
 }
 inline void barrier_init_done() {}
-inline void barrier_expect(u64* b, int bytes) { arrive(*now->block, now->block->number(b), bytes), pause(); }
+inline void barrier_expect(u64* b, int bytes) { arrive(*now->block, now->block->number(b), bytes), give_way(); }
 inline void barrier_arrive(u64* b) { barrier_expect(b, 0); }
-inline void barrier_arrive_at(u64* b, int rank) { arrive(*cluster[rank], now->block->number(b), 0), pause(); }
+inline void barrier_arrive_at(u64* b, int rank) { arrive(*cluster[rank], now->block->number(b), 0), give_way(); }
 inline void barrier_wait(u64* b, int parity) {
   Barrier* barrier = &now->block->barriers[now->block->number(b)];
-  pause([barrier, parity] { return (barrier->phase - 1 & 1) == parity; });
+  give_way([barrier, parity] { return (barrier->phase - 1 & 1) == parity; });
 }
 
 // -- roles -------------------------------------------------------------------------------------------------
@@ -203,22 +207,24 @@ inline void deliver(Copy copy) {
   block.barriers[copy.barrier].turn();
 }
 
+inline int delay() { return chance() % 6 ? chance() % 4 : chance() % 100; }  // some take very long
+
 inline void order(const TensorMap& map, Block& block, const void* tile, u64* full, int x, int y, int z) {
   u32 place = shared_address(tile);
   if (place % (map.swizzle ? 8 * map.swizzle : 128)) wrong("A tile begins where the copy engine can put none.");
   if (place < STATIC_BYTES || place + box_bytes(map) > block.bytes()) wrong("A tile reaches out of shared memory.");
-  Copy copy{map, &block, place, {x, y, z}, full ? now->block->number(full) : -1, now};
+  Copy copy{map, &block, place, {x, y, z}, full ? now->block->number(full) : -1, now, delay()};
   full ? copies.push_back(copy) : now->ordered.push_back(copy);
 }
 
 inline void prefetch_map(const TensorMap&) {}
 inline void load_tile(const TensorMap& map, void* tile, u64* full, int x, int y, int z = 0) {
-  order(map, *now->block, tile, full, x, y, z), pause();
+  order(map, *now->block, tile, full, x, y, z), give_way();
 }
 inline void load_tile_everywhere(const TensorMap& map, void* tile, u64* full, int x, int y, int z, u16 blocks) {
   for (auto& block : cluster)
     if (blocks >> block->rank & 1) order(map, *block, tile, full, x, y, z);
-  pause();
+  give_way();
 }
 inline void load_tile_everywhere(const TensorMap& map, void* tile, u64* full, int x, int y, u16 blocks) {
   load_tile_everywhere(map, tile, full, x, y, 0, blocks);
@@ -227,7 +233,7 @@ inline void load_tile_everywhere(const TensorMap& map, void* tile, u64* full, in
 inline void show_to_copy_engine() {
   for (u32 piece : now->written) now->block->hidden[piece] = 0;
   now->written.clear();
-  pause();
+  give_way();
 }
 inline void store_tile(const TensorMap& map, const void* tile, int x, int y, int z = 0) {
   order(map, *now->block, tile, nullptr, x, y, z);
@@ -239,11 +245,11 @@ inline void store_commit() {
   now->on_the_way += now->ordered.size();
   copies.insert(copies.end(), now->ordered.begin(), now->ordered.end());
   now->ordered.clear();
-  pause();
+  give_way();
 }
 inline void store_wait() {
   Thread* thread = now;
-  pause([thread] { return !thread->on_the_way; });
+  give_way([thread] { return !thread->on_the_way; });
 }
 inline void store_wait_read() { store_wait(); }
 
@@ -283,7 +289,7 @@ inline void multiply(const Product& p, int width) {
 
 template <int PENDING, int WIDTH> void wait_for_products() {
   static_assert(PENDING == 0, "nobody leaves any in flight");
-  pause();
+  give_way();
   for (const Product& product : now->products)
     if (product.committed) multiply(product, WIDTH);
   now->products.clear();
@@ -356,6 +362,7 @@ inline void run_cluster(Place first, int blocks, int threads, int dynamic_bytes)
   cluster.clear(), everybody.clear(), copies.clear(), all_blocks = {};
   for (int rank = 0; rank < blocks; ++rank) {
     cluster.emplace_back(new Block({first.x + rank, first.y}, rank, threads, dynamic_bytes));
+    std::fill_n(cluster.back()->idle, 32, chance() % 2 * 200);  // blocks need not begin together
     for (int x = 0; x < threads; ++x) {
       everybody.emplace_back(new Thread);
       Thread& thread = *everybody.back();
@@ -372,20 +379,25 @@ inline void run_cluster(Place first, int blocks, int threads, int dynamic_bytes)
     std::shuffle(order.begin(), order.end(), chance);
     for (Thread* thread : order) {
       if (thread->wait && !thread->wait()) continue;
+      int& idle = thread->block->idle[thread->index.x / 32];
+      if (idle) { moved = true; continue; }
       thread->wait = nullptr, now = thread, moved = true;
       swapcontext(&home, &thread->context);
       if (!problem.empty()) return;
     }
     now = nullptr;
+    for (auto& block : cluster)
+      for (int& idle : block->idle) idle = idle ? idle - 1 : chance() % 64 ? 0 : chance() % 150;
     order.erase(std::remove_if(order.begin(), order.end(), [](Thread* t) { return t->done; }), order.end());
     std::vector<Copy> waiting;
     std::shuffle(copies.begin(), copies.end(), chance);
     waiting.swap(copies);
-    for (const Copy& copy : waiting) {
-      if (chance() % 3) copies.push_back(copy);
-      else deliver(copy), moved = true;
+    for (Copy& copy : waiting) {
+      if (copy.delay-- > 0) copies.push_back(copy);
+      else deliver(copy);
+      moved = true;
     }
-    if (!moved && copies.empty()) wrong("Everybody waits.");
+    if (!moved) wrong("Everybody waits.");
   }
   if (!copies.empty()) wrong("A copy was on its way when its block ended.");
 }
@@ -401,10 +413,19 @@ struct Address {  // of any type
   template <class T> operator T*() const { return static_cast<T*>(pointer); }
 };
 
+inline void no_such_memory(int) {
+  if (!now) signal(SIGSEGV, SIG_DFL);  // a fault of this file
+  else wrong("A thread went beyond what it was given.");
+}
+
 inline const char* run(const Launch& launch) {
+  struct sigaction before, here = {};
+  here.sa_handler = no_such_memory, here.sa_flags = SA_NODEFER;
+  sigaction(SIGSEGV, &here, &before);
   problem.clear(), chance.seed(launch.seed), gridDim = launch.grid, e4m3 = launch.e4m3, now = nullptr;
   for (int y = 0; y < launch.grid.y; ++y)
     for (int x = 0; x < launch.grid.x && problem.empty(); x += launch.cluster)
       run_cluster({x, y}, launch.cluster, launch.threads, launch.dynamic_bytes);
+  sigaction(SIGSEGV, &before, nullptr);
   return problem.c_str();
 }
