@@ -103,6 +103,7 @@ def test_ada_adds_sixteen_at_once_so_what_comes_before_a_large_product_survives_
     A[0, :16], A[0, 16] = 2, 448
     assert gemm_e4m3(A, A, core=HOPPER).item() == 448 * 448
     assert gemm_e4m3(A, A, core=ADA).item() == 448 * 448 + 64
+    assert gemm_e4m3(A, A, promote_every=16, core=ADA).item() == 448 * 448 + 64
 
 
 @pytest.mark.parametrize(("core", "cleared"), [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_FP16, 0)])
