@@ -1,7 +1,7 @@
 """`python -m course_lib record`: for those who lack it, what a GPU measures or a compiler for GPUs makes.
 
 --gpu measures the GPU rungs (here); --code compiles them (`record_code`); --encoder measures the speech
-encoder on a CPU or a GPU (`record_encoder`).
+encoder on a CPU or a GPU (`record_encoder`); --hopper measures the FP8 kernels (`record_hopper`).
 
 For --gpu, all rungs and cuBLAS take turns on the same operands, size by size, in one run. The result is a
 small JSON file in `course_lib/measure/recordings/`, which `course_lib.measure.recordings` reads.
@@ -49,17 +49,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
     parser.add_argument("--code", action="store_true", help="record what the GPU rungs are compiled to")
     parser.add_argument("--encoder", action="store_true", help="record the speech encoder")
+    parser.add_argument("--hopper", action="store_true", help="record the FP8 kernels on a Hopper GPU")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default: cpu)"
     )
-    parser.add_argument("--small", action="store_true", help="a small encoder, for trying the command out")
+    parser.add_argument(
+        "--small", action="store_true", help="a small encoder or small shapes, for trying out"
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help="N of N x N")
     parser.add_argument("--rounds", type=int, default=15, metavar="R", help="samples of each (default: 15)")
     parser.add_argument(
         "--budget",
         type=float,
         metavar="S",
-        help="seconds of measuring: for a size (default: 20), for the encoder (120 on a CPU, 60 on a GPU)",
+        help="seconds of measuring: for a size (default: 20), for the encoder (120 on a CPU, 60 on a GPU), "
+        "for a product of --hopper (3)",
     )
     parser.add_argument("--folder", type=Path, help="where the files go (default: into the course)")
     parser.add_argument("--commit", help="the course's git commit, where this folder is no git checkout")
@@ -81,6 +85,11 @@ def run(args: argparse.Namespace) -> int:
 
         order = record_encoder.Order(args.device, args.budget, args.small, commit)
         return record_encoder.run(order, args.folder)
+    if args.hopper:
+        from course_lib.commands import record_hopper
+
+        budget_s = args.budget or record_hopper.Order.budget_s
+        return record_hopper.run(record_hopper.Order(args.rounds, budget_s, args.small, commit), args.folder)
     return _run_on_gpu(args, commit)
 
 
@@ -115,8 +124,8 @@ def _checked(args: argparse.Namespace) -> str:
         raise ValueError(
             f"{HASTE_VARIABLE} is set, but a recording must be measured with patience: unset it."
         )
-    if args.gpu + args.code + args.encoder != 1:
-        raise ValueError("there is one thing to record at a time: say --gpu or --code or --encoder.")
+    if args.gpu + args.code + args.encoder + args.hopper != 1:
+        raise ValueError("there is one thing to record at a time: say --gpu, --code, --encoder or --hopper.")
     if wrong := [size for size in args.sizes if size < 1]:
         raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
     if args.rounds < 3:

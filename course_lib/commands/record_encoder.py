@@ -19,11 +19,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from course_lib.measure import gpu_state, machine
+from course_lib.measure import gpu_state, machine, recorded_gpu
 from course_lib.measure.recorded_fields import Range
 from course_lib.measure.table import Table, digits
 from course_lib.speech import encoder_recordings
-from course_lib.speech.encoder_recordings import EncoderRecording, Gpu
+from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import METHOD, SpeedPoint, grid, measure
 from course_lib.speech.encoder_variants import FRAMES_A_SECOND, CannotMeasure, Setting
 
@@ -107,7 +107,7 @@ def measured(order: Order) -> EncoderRecording:
         system=here.system,
         cpu_mhz=_range(mhz + _cpu_mhz()),
         load=load,
-        gpu=_gpu(watch) if order.device == "cuda" else None,
+        gpu=recorded_gpu.now(watch) if order.device == "cuda" else None,
         versions={
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in PACKAGES},
@@ -166,22 +166,6 @@ def _device(device: str) -> dict[str, Any]:
     import torch
 
     return {"device": here.gpu.name, "memory_bytes": torch.cuda.get_device_properties(0).total_memory}
-
-
-def _gpu(watch: gpu_state.Watch) -> Gpu:
-    import torch
-
-    found = machine.gpu()
-    power_limit_w, highest_sm_mhz = gpu_state.limits()
-    return Gpu(
-        driver=found.driver,
-        compute_capability=found.compute_capability,
-        cuda=torch.version.cuda,
-        multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count,
-        state=watch.ranges(),
-        power_limit_w=power_limit_w,
-        highest_sm_mhz=highest_sm_mhz,
-    )
 
 
 def _load() -> float | None:

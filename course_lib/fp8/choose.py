@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.fp8 import BLOCK
 from course_lib.fp8.schedule import Schedule
-from course_lib.fp8.tiles import BLOCK, TILES, Tile
+from course_lib.fp8.tiles import TILES, Tile
+from course_lib.measure.gpu_published import PUBLISHED
 
 PRODUCTS_A_CYCLE = 4096
 L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL = 64.0, 6100.0
 PROMOTIONS_A_CYCLE = 128  # float32 FMAs
-BAND = 16
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Hopper:
     clock_hz: float
 
 
-#: Bandwidths as NVIDIA publishes them (data sheets); the clock is one seen under load (DeepGEMM, issue 120).
-H100 = Hopper("H100", 132, 3.35e12, 1.575e9)
-H200 = Hopper("H200", 132, 4.8e12, 1.575e9)
+CLOCK_HZ = 1.575e9  # seen under load (DeepGEMM, issue 120), where the boost clock is 1.98 GHz
+H100 = Hopper("H100", PUBLISHED["H100"].sms, PUBLISHED["H100"].bytes_per_s, CLOCK_HZ)
+H200 = Hopper("H200", 132, 4.8e12, CLOCK_HZ)  # NVIDIA H200 Tensor Core GPU, data sheet, 2024
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Estimate:
     limit: str
     flop: float
     clock_hz: float
+    sms: int
 
     @property
     def seconds(self) -> float:
@@ -66,13 +68,23 @@ class Estimate:
         """FLOP/s that the model expects."""
         return self.flop / self.seconds if self.cycles else 0.0
 
+    @property
+    def efficiency(self) -> float:
+        """The share of what the tensor cores of this GPU could do in that time."""
+        return self.flop / 2 / (self.cycles * PRODUCTS_A_CYCLE * self.sms) if self.cycles else 0.0
+
+
+def schedule_of(tile: Tile, M: int, N: int, gpu: Hopper = H200) -> Schedule:
+    """Return the order in which a GPU computes the tiles of D (M, N)."""
+    return Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster)
+
 
 def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
     """Return the model's estimate for D (M, N) with K products an element; ValueError for negative sizes."""
     for name, size in (("M", M), ("N", N), ("K", K)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise ValueError(f"{name} is {size!r}, but it must be a whole number, 0 or more.")
-    schedule = Schedule(-(-M // tile.BM), -(-N // tile.BN), gpu.sms // tile.cluster, tile.cluster, BAND)
+    schedule = schedule_of(tile, M, N, gpu)
     busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
     blocks = -(-K // BLOCK)
     tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE
@@ -81,17 +93,26 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     )  # hidden behind the other warpgroup's product, if there is one
     if tile.math_threads == 128:
         tensor += promotion
-    fetched = (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
-    l2 = fetched / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
+    l2 = fetched_bytes(tile) / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
     way_out = tile.d_bytes / L2_BYTES_A_CYCLE
     cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
-    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * blocks
-    memory = moved / gpu.bytes_per_s * gpu.clock_hz
+    memory = memory_cycles(M, N, K, gpu)
     limit = "memory" if memory > cycles else "L2" if l2 > tensor else "tensor core"
     flop = 2.0 * M * N * K
-    return Estimate(
-        tile, schedule.turns, schedule.idle_share, max(cycles, memory), cycles, limit, flop, gpu.clock_hz
-    )
+    slowest = max(cycles, memory)
+    waves = (schedule.turns, schedule.idle_share)
+    return Estimate(tile, *waves, slowest, cycles, limit, flop, gpu.clock_hz, gpu.sms)
+
+
+def fetched_bytes(tile: Tile) -> float:
+    """Return the bytes of L2 that a block's block of K costs: A (a cluster shares it), B and A's scales."""
+    return (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
+
+
+def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
+    """Return the cycles in which memory delivers operands and scales once, and takes D."""
+    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * -(-K // BLOCK)
+    return moved / gpu.bytes_per_s * gpu.clock_hz
 
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:

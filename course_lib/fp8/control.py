@@ -115,6 +115,22 @@ def interleaving(code: Sequence[Control]) -> Interleaving:
     )
 
 
+def without_yields(cubin: bytes) -> bytes:
+    """Return the cubin with the yield bit of every FFMA set back to "keeps": what older compilers made.
+
+    Reuse flags stay as they are, so no instruction waits for an operand that was not kept. For measuring what
+    the interleaving is worth. Raises NotMachineCode.
+    """
+    changed = bytearray(cubin)
+    for name, start, size in _sections(cubin):
+        if name.startswith(".text."):
+            for place in range(start, start + size - size % INSTRUCTION, INSTRUCTION):
+                low, high = struct.unpack_from("<QQ", changed, place)
+                if low & OPCODE == FFMA:
+                    struct.pack_into("<Q", changed, place + 8, high | 1 << YIELD[0])
+    return bytes(changed)
+
+
 def _sections(cubin: bytes) -> list[tuple[str, int, int]]:
     """Return name, first byte and size of every section of an ELF file of 64 bits."""
     if cubin[:5] != b"\x7fELF\x02":

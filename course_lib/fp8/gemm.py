@@ -9,8 +9,8 @@ a has a scale for every 128 numbers of a row, b for every square of 128 x 128 (`
 free, N a multiple of 8, K a multiple of 16; scales count begun blocks. These are the rules of Hopper's copy
 engine; they hold on every machine, so that what runs here runs there.
 
-The products are computed in plain torch (`reference`), with the numerics of the kernels; the kernels
-themselves (`kernels`, compiled by `jit`) are not launched yet.
+On a Hopper GPU our kernels compute them (`on_hopper`); everywhere else plain torch does (`reference`), with
+the numerics of the kernels. The kernels have not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib.fp8 import doors
+from course_lib.fp8 import doors, launch, on_hopper
 from course_lib.fp8.doors import Refused, blocks
 from course_lib.fp8.reference import product
+from course_lib.fp8.tiles import ROWS_AT_ONCE
 
-ALIGNMENT = 128  # rows of A that share a group: the tallest tile of a grouped product
+#: Rows of A that share a group. A tile of rows has one group, and contiguous groups are computed in tiles of
+#: what two warpgroups multiply at once, at most: so this is the height of a tile, and no matter of scales.
+ALIGNMENT = ROWS_AT_ONCE
 NOBODY = -1
 
 
@@ -41,7 +44,11 @@ def fp8_gemm(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tens
     doors.scales("b_scales", b_scales, (blocks(N), blocks(K)), f"b of shape {(N, K)}")
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, out=out)
     out = doors.result(out, (M, N), a)
-    return out.copy_(product(a, a_scales, b, b_scales)) if out.numel() else out
+    if not out.numel():
+        return out
+    if launch.missing(a) is None:
+        return on_hopper.dense(a, a_scales, b, b_scales, out)
+    return out.copy_(product(a, a_scales, b, b_scales))
 
 
 def fp8_gemm_grouped_contiguous(
@@ -71,6 +78,8 @@ def fp8_gemm_grouped_contiguous(
     if group_indices.device.type == "cpu":
         _check_indices(group_indices, groups)
     out = doors.result(out, (M, N), a)
+    if out.numel() and launch.missing(a) is None:
+        return on_hopper.grouped(a, a_scales, b, b_scales, group_indices, M // max(groups, 1), out)
     for start in range(0, M if N else 0, ALIGNMENT):
         rows, group = slice(start, start + ALIGNMENT), int(group_indices[start])
         if group != NOBODY:
@@ -114,6 +123,8 @@ def fp8_gemm_grouped_masked(
             f"{rows} rows a group."
         )
     out = doors.result(out, (groups, rows, N), a)
+    if out.numel() and launch.missing(a) is None:
+        return on_hopper.grouped(a, a_scales, b, b_scales, masked_m, min(expected_m, rows), out)
     for group, count in enumerate(masked_m.tolist() if N else ()):
         if count:
             out[group, :count] = product(a[group, :count], a_scales[group, :count], b[group], b_scales[group])

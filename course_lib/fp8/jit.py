@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 
 from course_lib.fp8 import kernels_folder, wgmma
-from course_lib.measure import machine, store
+from course_lib.measure import device_code, machine, store
 
 KERNELS = kernels_folder()
 ARCHITECTURE = "sm_90a"
@@ -60,12 +60,6 @@ _ERROR = re.compile(
 )
 _PTXAS = re.compile(r"^(?:ptxas )?(?:fatal|error)\s*:?\s*(?P<what>.*)$", re.MULTILINE)
 _SLOW = re.compile(r"\((?P<number>C75\d\d)\)(?P<what>.*)")
-_NUMBERS = {
-    "registers": re.compile(r"Used (\d+) registers"),
-    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
-    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
-    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
-}
 
 
 class CannotBuild(RuntimeError):
@@ -217,10 +211,10 @@ def _numbers(name: str, constants: dict[str, int], log: str) -> dict[str, int]:
     if slow:
         meaning = SLOW.get(slow["number"], slow["what"].strip(" .:"))
         raise CannotBuild(f"{what} would be slow: {meaning} ({slow['number']}).")
-    found = {key: pattern.search(log) for key, pattern in _NUMBERS.items()}
-    if not found["registers"]:
-        raise CannotBuild(f"The compiler's log of {what} names no registers: {log.strip()[:200]!r}.")
-    numbers = {key: int(match[1]) if match else 0 for key, match in found.items()}
+    try:
+        numbers = device_code.numbers_in(log)
+    except device_code.CannotCompile as problem:
+        raise CannotBuild(f"{what}: {problem}") from problem
     if spilled := numbers["spill_store_bytes"] + numbers["spill_load_bytes"]:
         raise CannotBuild(
             f"{what} spills {spilled} bytes to memory: its tile needs more registers than there are."

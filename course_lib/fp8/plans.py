@@ -12,18 +12,16 @@ text, and by the rules of tensor maps. `launch` starts it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from course_lib.fp8 import tensor_maps
+from course_lib.fp8 import BLOCK, tensor_maps
 from course_lib.fp8.quantise import m_major
+from course_lib.fp8.schedule import BAND
 from course_lib.fp8.swizzle import panel_width
 from course_lib.fp8.tensor_maps import TensorMap
-from course_lib.fp8.tiles import MOST_STAGES, SHARED_BYTES, Tile
-
-BLOCK = 128
-BAND = 16  # rows of tiles that are walked together
+from course_lib.fp8.tiles import MOST_STAGES, ROWS_AT_ONCE, SHARED_BYTES, Tile
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,26 @@ class Problem:
         pointers = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
         return cls(
             *pointers, rows=a.shape[0], N=b.shape[0], K=a.shape[1], padded_rows=-(-a.shape[0] // 4) * 4
+        )
+
+    @classmethod
+    def of_groups(
+        cls, a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, indices: Tensor, d: Tensor
+    ) -> Problem:
+        """Return the problem of grouped products: contiguous for a (M, K), masked for a (groups, rows, K).
+
+        `indices` are the rows' groups, or the groups' numbers of rows. Layouts as in `of`.
+        """
+        one = cls.of(a.flatten(0, -2), a_scales, b.flatten(0, -2), b_scales, d)
+        rows = a.shape[-2]
+        return replace(
+            one,
+            rows=rows,
+            N=b.shape[1],
+            padded_rows=-(-rows // 4) * 4,
+            groups=len(b),
+            indices=indices.data_ptr(),
+            masked=a.dim() == 3,
         )
 
     @property
@@ -127,12 +145,19 @@ def _wgmma(p: Problem, tile: Tile | None, sms: int) -> Plan:
     return Plan("v1_wgmma", {"BN": BN}, (_up(p.N, BN), _up(p.rows, 64)), 128, (64 + BN) * BLOCK, 1, arguments)
 
 
+def _probe(p: Problem, tile: Tile | None, sms: int) -> Plan:
+    """One instruction: a (64, 32), b (N, 32); d is float32 (64, N)."""
+    BN = tile.BN if tile else 128
+    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"))
+    return Plan("probe", {"BN": BN}, (1, 1), 128, (64 + BN) * BLOCK, 1, arguments)
+
+
 def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | None, int], Plan]:
     """Return how v2, v3 and v4 are planned: a block for each tile, and a ring of stages in shared memory."""
 
     def plan(p: Problem, tile: Tile | None, sms: int) -> Plan:
         BM, BN = (tile.BM, tile.BN) if tile else (128, 128)
-        if BM > 128 or (scaled and BLOCK % BN):
+        if BM > ROWS_AT_ONCE or (scaled and BLOCK % BN):
             raise ValueError(
                 f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128."
             )
@@ -149,7 +174,7 @@ def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | N
 
 def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    if tile.BM > 128 or tile.straddles:
+    if tile.BM > ROWS_AT_ONCE or tile.straddles:
         raise ValueError("v5_persistent has tiles of 64 or 128 rows and of widths that divide 128.")
     constants = tile.constants(BAND)
     arguments = (
@@ -205,8 +230,10 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
-    if not p.masked and tile.BM > BLOCK:
-        raise ValueError(f"contiguous groups begin at multiples of {BLOCK} rows, and the tile has {tile.BM}.")
+    if not p.masked and tile.BM > ROWS_AT_ONCE:
+        raise ValueError(
+            f"contiguous groups begin at multiples of {ROWS_AT_ONCE} rows, and the tile has {tile.BM}."
+        )
     matrices = p.groups if p.masked else 1
     maps = (
         tensor_maps.of_operand("a", p.a, p.rows, p.K, tile.BM // tile.cluster, matrices),
@@ -222,6 +249,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 
 _PLANS: dict[str, Callable[[Problem, Tile | None, int], Plan]] = {
+    "probe": _probe,
     "v0_naive": _naive,
     "v1_mma": _mma,
     "v1_wgmma": _wgmma,

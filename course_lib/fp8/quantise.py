@@ -18,12 +18,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from course_lib.fp8 import BLOCK
 from course_lib.fp8.formats import E4M3
 
 LARGEST = E4M3.largest
 SMALLEST_AMAX = 1e-4  # a block of zeros must not be divided by zero
 TMA_ALIGNMENT = 4  # float32 numbers in the 16 bytes of which the copy engine's strides must be multiples
-SIDE = 128
+SIDE = BLOCK
 
 
 class Block(NamedTuple):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 Tile = tuple[int, int]
+BAND = 16  # rows of tiles that are walked together, where nothing else is said
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Schedule:
     columns: int
     teams: int
     team: int = 1
-    band: int = 16
+    band: int = BAND
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from course_lib.fp8 import BLOCK
+
 UINT8, FLOAT32, BFLOAT16 = 0, 7, 9  # CUtensorMapDataType
 SIZES = {UINT8: 1, FLOAT32: 4, BFLOAT16: 2}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # width in bytes -> CUtensorMapSwizzle
 PROMOTION_256 = 3  # CUtensorMapL2promotion: a miss fetches 256 bytes
 ALIGNMENT = 16
 MOST_IN_A_BOX, MOST_DIMS, MOST_STRIDE = 256, 2**32, 2**40
-BLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def of_operand(
     name: str, address: int, rows: int, K: int, box_rows: int, groups: int | None = None
 ) -> TensorMap:
     """Return the map of e4m3 (rows, K), or (groups, rows, K): boxes of `box_rows` x 128, swizzled."""
-    return _matrices(name, UINT8, address, (K, rows, groups), K, (BLOCK, box_rows), 128)
+    return _matrices(name, UINT8, address, (K, rows, groups), K, (BLOCK, box_rows), BLOCK)
 
 
 def of_scales(name: str, address: int, padded_rows: int, blocks: int, box_rows: int) -> TensorMap:

@@ -12,14 +12,18 @@ width above 128 does only if it reaches beyond by a divisor of 128.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+
+from course_lib.fp8 import BLOCK
+from course_lib.fp8.schedule import BAND
 
 SHARED_BYTES = 227 * 1024  # a block may have
 ALIGNMENT = 1024  # of swizzled tiles; the barriers stand before the first
 MOST_ACCUMULATORS = 192  # registers of a thread: above, the compiler spills (seen with NVRTC 13.0)
 MOST_STAGES = 8
-BLOCK = 128
+WGMMA_ROWS = 64  # of a tile that one warpgroup multiplies by an instruction
+#: Two warpgroups multiply, and this is what they take at once: taller tiles take several goes.
+ROWS_AT_ONCE = 2 * WGMMA_ROWS
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,12 @@ class Tile:
     @property
     def math_threads(self) -> int:
         """Threads that multiply: one warpgroup for 64 rows, two for more."""
-        return 128 if self.BM == 64 else 256
+        return 128 if self.BM == WGMMA_ROWS else 256
 
     @property
     def accumulators(self) -> int:
         """Registers of a thread for sums: the tensor core's for 64 rows, the second level's for all."""
-        waves = self.BM * 2 // self.math_threads
-        return (1 + waves) * self.BN // 2
+        return _accumulators(self.BM, self.BN)
 
     @property
     def stage_bytes(self) -> int:
@@ -87,9 +90,14 @@ class Tile:
         """May a tile meet two blocks of B's scales?"""
         return bool(BLOCK % self.BN)
 
-    def constants(self, band: int = 16) -> dict[str, int]:
+    def constants(self, band: int = BAND) -> dict[str, int]:
         """Return what the kernel's text is compiled with."""
         return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": band}
+
+
+def _accumulators(BM: int, BN: int) -> int:
+    waves = max(BM // ROWS_AT_ONCE, 1)
+    return (1 + waves) * BN // 2
 
 
 def _all() -> tuple[Tile, ...]:
@@ -97,14 +105,9 @@ def _all() -> tuple[Tile, ...]:
     found = []
     for BM in (64, 128, 256):
         for BN in widths:
-            if (1 + max(BM // 128, 1)) * BN // 2 <= MOST_ACCUMULATORS:
+            if _accumulators(BM, BN) <= MOST_ACCUMULATORS:
                 found += [Tile(BM, BN, cluster) for cluster in (1, 2)]
     return tuple(found)
 
 
 TILES = _all()
-
-
-def traffic(tile: Tile) -> float:
-    """Return the bytes that a multiprocessor reads from L2 for each 4096 products."""
-    return (tile.BM / tile.cluster + tile.BN) * BLOCK / math.prod((tile.BM, tile.BN, BLOCK)) * 4096

@@ -111,7 +111,7 @@ def compile_kernel(kernel: Callable, *arguments: Any, cc: Capability = (9, 0)) -
         why = re.sub(r"'_Z\w+'", name, str(problem))  # the linker knows the kernel by a long name
         raise CannotCompile(f"{name} cannot be compiled for {_in_words(cc)}: {why}.") from problem
     text = disassembled(cubin)
-    return DeviceCode(function.__name__, cc, ptx, text, shared_bytes=_shared(ptx), **_read(log))
+    return DeviceCode(function.__name__, cc, ptx, text, shared_bytes=_shared(ptx), **numbers_in(log))
 
 
 def _intermediate(
@@ -201,6 +201,17 @@ def disassembled(cubin: bytes) -> str:
     return done.stdout
 
 
+def numbers_in(log: str) -> dict[str, int]:
+    """Return registers, stack_bytes, spill_store_bytes and spill_load_bytes from ptxas's log of one kernel.
+
+    What the log does not mention is 0; raises CannotCompile where it does not even name the registers.
+    """
+    found = {name: pattern.search(log) for name, pattern in _LOG.items()}
+    if not found["registers"]:
+        raise CannotCompile(f"The compiler's log names no registers: {log.strip()[:200]!r}.")
+    return {name: int(match[1]) if match else 0 for name, match in found.items()}
+
+
 def _types(arguments: tuple) -> tuple:
     import numba
     from numba.core.types import Type
@@ -214,10 +225,3 @@ def _in_words(cc: Capability) -> str:
 
 def _shared(ptx: str) -> int:
     return sum(map(int, _SHARED.findall(ptx)))
-
-
-def _read(log: str) -> dict[str, int]:
-    found = {name: pattern.search(log) for name, pattern in _LOG.items()}
-    if not found["registers"]:
-        raise CannotCompile(f"The compiler's log names no registers: {log.strip()[:200]!r}.")
-    return {name: int(match[1]) if match else 0 for name, match in found.items()}

@@ -22,6 +22,7 @@ BATCH_S = 5e-3  # of work in a sample: ten thousand steps of the GPU's clock for
 MOST_LAUNCHES = 200  # in a sample: the queue holds about 1,000, then a launch waits
 SPIN_HZ = 2e9  # cycles per second at most: what torch.cuda._sleep counts, so the GPU waits at least that long
 LONGEST_WAIT_S = 0.2
+MOST_FLUSHED = 20  # launches in a sample with a flush before each
 
 
 @dataclass
@@ -53,17 +54,21 @@ def samples(
     rounds: int = 7,
     budget_s: float = math.inf,
     seed: int = 0,
+    flush: Callable[[], None] | None = None,
 ) -> dict[str, Taken]:
     """Time functions that start work on torch's current stream, taking turns in shuffled order.
 
     Each is called once before (that compiles). At least three rounds are made; more, up to `rounds`, as long
-    as `budget_s` seconds are not over.
+    as `budget_s` seconds are not over. With `flush`, which empties the L2 cache (`l2_flush`), it comes before
+    each launch and does not count; the GPU's clock is then read around each launch, not around a batch.
     """
     random = np.random.default_rng(seed)
     names = list(functions)
     for name in names:
         functions[name]()
     launches = {name: _launches(functions[name]) for name in names}
+    if flush:  # it takes longer than most of what is measured, and its launches want room in the queue, too
+        launches = {name: min(count, MOST_FLUSHED) for name, count in launches.items()}
     taken = {name: Taken() for name in names}
     begin = time.perf_counter()
     for turn in range(rounds):
@@ -71,7 +76,7 @@ def samples(
             break
         for place in random.permutation(len(names)):
             name = names[place]
-            seconds, call_s = _sample(functions[name], launches[name])
+            seconds, call_s = _sample(functions[name], launches[name], flush)
             taken[name].seconds.append(seconds)
             taken[name].call_s.append(call_s)
     return taken
@@ -83,22 +88,45 @@ def _launches(function: Callable[[], None]) -> int:
     return min(max(1, math.ceil(BATCH_S / max(seconds, 1e-7))), MOST_LAUNCHES)
 
 
-def _sample(function: Callable[[], None], launches: int) -> tuple[float, float]:
+def l2_flush() -> Callable[[], None]:
+    """Return what overwrites all of the L2 cache: the GPU's present one, four times over."""
+    import torch
+
+    size = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    room = torch.empty(4 * size, dtype=torch.uint8, device="cuda")
+
+    def flush() -> None:
+        room.zero_()
+
+    return flush
+
+
+def _sample(
+    function: Callable[[], None], launches: int, flush: Callable[[], None] | None = None
+) -> tuple[float, float]:
     """Return the seconds a call takes on the GPU and on the CPU, the mean of a batch."""
     import torch
 
-    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     start = time.perf_counter()
+    if flush:
+        flush()
     function()
     expected_s = time.perf_counter() - start  # for one launch; the work itself goes on meanwhile
     torch.cuda.synchronize()
     torch.cuda._sleep(int(min(2 * launches * expected_s, LONGEST_WAIT_S) * SPIN_HZ))
-    before.record()
-    start = time.perf_counter()
-    for _ in range(launches):
-        function()
-    call_s = (time.perf_counter() - start) / launches
-    after.record()
+    batches = [launches] if flush is None else [1] * launches
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in batches]
+    call_s = 0.0
+    for (before, after), batch in zip(events, batches, strict=True):
+        if flush:
+            flush()
+        before.record()
+        start = time.perf_counter()
+        for _ in range(batch):
+            function()
+        call_s += time.perf_counter() - start
+        after.record()
     torch.cuda.synchronize()
-    return before.elapsed_time(after) / 1e3 / launches, call_s
+    seconds = sum(before.elapsed_time(after) for before, after in events) / 1e3
+    return seconds / launches, call_s / launches

@@ -43,6 +43,12 @@ def file_name(kind: str, device: str, when: str) -> str:
     return f"{kind}-{name}-{moment_}.json"
 
 
+def origin(device: str, what: str, when: str) -> str:
+    """Return where figures come from: "recorded on an NVIDIA H200 (driver 580.95) on 2026-11-22"."""
+    article = "an" if device[0] in "AEIOU" or device.startswith("NVIDIA") else "a"
+    return f"recorded on {article} {device} ({what}) on {when[:10]}"
+
+
 def is_commit(commit: str) -> bool:
     """Say whether a text names a git commit in full, with or without "+changes"."""
     return bool(_COMMIT.fullmatch(commit))

@@ -87,8 +87,7 @@ class Recording:
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        article = "an" if self.device[0] in "AEIOU" or self.device.startswith("NVIDIA") else "a"
-        return f"recorded on {article} {self.device} (driver {self.driver}) on {self.when[:10]}"
+        return fields.origin(self.device, f"driver {self.driver}", self.when)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
     run(Ring(stages=4, blocks=2, tiles=(3, 3)), seed=0)            # Outcome: "done", in so many steps
     run(Ring(stages=4, blocks=2, tiles=(3, 3), remote_reports=False), seed=0).problem
+    trace(Ring(stages=4), seed=0).moments                          # the same, with the state at every step
 
 A cluster of `blocks` thread blocks computes tile after tile. In each block one thread orders copies (the
 producer), and `consumers` warps multiply what has come. They meet at two mbarriers for each of `stages`
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
 
@@ -70,6 +71,76 @@ class Outcome:
         return self.problem or f"done in {self.steps} steps"
 
 
+@dataclass(frozen=True)
+class BarrierState:
+    """An mbarrier at a moment: its open phase, and the arrivals and copies that this phase still needs.
+
+    Copies stand for their bytes. Fewer than none are missing when one came before it was announced.
+    """
+
+    phase: int
+    arrivals: int
+    copies: int
+
+    @property
+    def parity(self) -> int:
+        """The parity of the open phase; a wait for the other one passes."""
+        return self.phase % 2
+
+
+@dataclass(frozen=True)
+class StageState:
+    """A stage of a block: both barriers, the block of K in each part (None: nothing yet), and its readers.
+
+    Parts are A's, one fetched by each block of the cluster, and B.
+    """
+
+    full: BarrierState
+    empty: BarrierState
+    held: tuple[int | None, ...]
+    readers: int
+
+
+@dataclass(frozen=True)
+class ActorState:
+    """A producer or a warp: the block of K (`visit`) that it is at, and what it waits for.
+
+    `waits_for` is "full", "empty", "the others" at the end, or "" if it can simply go on; `is_able` says
+    whether the wait is over.
+    """
+
+    name: str
+    block: int
+    visit: int
+    stage: int
+    waits_for: str
+    parity: int
+    is_able: bool
+    has_ended: bool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What has just been done, and the state after it: stages and actors of each block, copies on their way.
+
+    `stages[block][stage]`; copies are (block, stage, part, visit).
+    """
+
+    did: str
+    stages: tuple[tuple[StageState, ...], ...]
+    actors: tuple[ActorState, ...]
+    copies: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run with its moments: the first before any step, then one after each step, the failed one counted."""
+
+    ring: Ring
+    outcome: Outcome
+    moments: tuple[Moment, ...]
+
+
 @dataclass
 class _Barrier:
     """An mbarrier: arrivals and bytes that the present phase still needs."""
@@ -104,6 +175,20 @@ class _Barrier:
         """Is the phase of this parity over? The one before the present phase, that is."""
         return (self.phase - 1) % 2 == parity
 
+    def state(self) -> BarrierState:
+        return BarrierState(self.phase, self.missing, self.bytes)
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """What an actor waits for; `visit` is the block of K that it is at."""
+
+    waits_for: str
+    visit: int
+    stage: int = 0
+    parity: int = 0
+    is_over: Callable[[], bool] = lambda: True
+
 
 @dataclass
 class _Block:
@@ -121,6 +206,7 @@ class _Cluster:
     ring: Ring
     blocks: list[_Block] = field(default_factory=list)
     copies: list[tuple[int, int, int, int]] = field(default_factory=list)  # block, stage, part, visit
+    did: str = "nothing yet"
     through: Counter[int] = field(
         default_factory=Counter
     )  # of each block, those who are through with their work
@@ -134,54 +220,77 @@ class _Cluster:
             block.empty = [_Barrier(reports, owner=block) for _ in range(ring.stages)]
             self.blocks.append(block)
 
-    # Actors are generators. What they yield is a question: they go on when it is answered with True.
+    # Actors are generators: they yield what they wait for, and go on when that is over. Before an actor does
+    # something it says so in `did`.
 
-    def producer(self, rank: int) -> Iterator:
-        block = self.blocks[rank]
+    def producer(self, rank: int) -> Iterator[_Wait]:
+        block, name = self.blocks[rank], self._name("producer", rank)
         for visit in range(self.ring.visits):
             stage, parity = self._where(visit)
-            yield lambda stage=stage, parity=parity: block.empty[stage].is_over(parity ^ 1)
-            yield None
+            barrier, earlier = block.empty[stage], parity ^ 1
+            goes_on = _Wait("", visit, stage)
+            yield _Wait("empty", visit, stage, earlier, lambda b=barrier, p=earlier: b.is_over(p))
+            self.did = f"{name} sees that stage {stage} is empty"
+            yield goes_on
+            self.did = f"{name} announces block {visit} of K at full[{stage}]"
             block.full[stage].arrive(expected=self.ring.blocks + 1)  # a part of A from each block, and B
-            yield None
+            yield goes_on
+            self.did = f"{name} orders {'its part of ' if self.ring.blocks > 1 else ''}A for stage {stage}"
             for other in range(self.ring.blocks):
                 self.copies.append((other, stage, rank, visit))
-            yield None
+            yield goes_on
+            self.did = f"{name} orders B for stage {stage}"
             self.copies.append((rank, stage, self.ring.blocks, visit))
-        yield from self._end(rank)
+        yield from self._end(rank, name)
 
-    def consumer(self, rank: int) -> Iterator:
-        block = self.blocks[rank]
+    def consumer(self, rank: int, warp: int) -> Iterator[_Wait]:
+        block, name = self.blocks[rank], self._name(f"warp {warp}", rank)
         for visit in range(self.ring.visits):
             stage, parity = self._where(visit)
-            yield lambda stage=stage, parity=parity: block.full[stage].is_over(parity)
+            barrier, goes_on = block.full[stage], _Wait("", visit, stage)
+            yield _Wait("full", visit, stage, parity, lambda b=barrier, p=parity: b.is_over(p))
+            self.did = f"{name} sees that stage {stage} is full, and begins to read"
             block.readers[stage] += 1
-            yield None
+            yield goes_on
+            self.did = f"{name} reads block {visit} of K in stage {stage}"
             found = [block.held[stage].get(part) for part in range(self.ring.blocks + 1)]
             if found != [visit] * len(found):
                 raise Wrong(f"A warp wanted block {visit} of K and found {found} in stage {stage}.")
-            yield None
+            yield goes_on
+            self.did = f"{name} is through with stage {stage}"
             block.readers[stage] -= 1
             for other in range(self.ring.blocks) if self.ring.remote_reports else (rank,):
-                yield None
+                yield goes_on
+                self.did = f"{name} reports at empty[{stage}]" + self._of_block(other)
                 self.blocks[other].empty[stage].arrive()
-        yield from self._end(rank)
+        yield from self._end(rank, name)
 
     def _where(self, visit: int) -> tuple[int, int]:
         """Return the stage of a visit, and the parity of its lap."""
         return visit % self.ring.stages, visit // self.ring.stages % 2 if self.ring.flips else 0
 
-    def _end(self, rank: int) -> Iterator:
+    def _of_block(self, rank: int) -> str:
+        return f" of block {rank}" if self.ring.blocks > 1 else ""
+
+    def _name(self, name: str, rank: int) -> str:
+        return name + self._of_block(rank)
+
+    def _end(self, rank: int, name: str) -> Iterator[_Wait]:
         self.through[rank] += 1
         if self.ring.meets_at_the_end:
-            yield lambda: self.through.total() == self.ring.blocks * (1 + self.ring.consumers)
+            everybody = self.ring.blocks * (1 + self.ring.consumers)
+            yield _Wait("the others", self.ring.visits, is_over=lambda: self.through.total() == everybody)
         else:
-            yield lambda: self.through[rank] == 1 + self.ring.consumers
+            own = 1 + self.ring.consumers
+            yield _Wait("the others", self.ring.visits, is_over=lambda: self.through[rank] == own)
+        self.did = f"{name} ends"
         self.blocks[rank].ended = True
 
     def deliver(self, number: int) -> None:
         rank, stage, part, visit = self.copies.pop(number)
         block = self.blocks[rank]
+        what = "B" if part == self.ring.blocks else f"A{self._of_block(part).replace(' of', ' from')}"
+        self.did = f"{what} of block {visit} of K comes into stage {stage}{self._of_block(rank)}"
         if block.ended:
             raise Wrong("A copy came to a block that had ended.")
         if block.readers[stage]:
@@ -189,32 +298,91 @@ class _Cluster:
         block.held[stage][part] = visit
         block.full[stage].deliver()
 
+    def stages(self) -> tuple[tuple[StageState, ...], ...]:
+        """Return the state of every stage of every block."""
+        parts = range(self.ring.blocks + 1)
+        return tuple(
+            tuple(
+                StageState(full.state(), empty.state(), tuple(held.get(part) for part in parts), readers)
+                for full, empty, held, readers in zip(
+                    block.full, block.empty, block.held, block.readers, strict=True
+                )
+            )
+            for block in self.blocks
+        )
+
+
+class _Run:
+    """A run: the cluster, its actors by name, and what each waits for (None: it has ended)."""
+
+    def __init__(self, ring: Ring, seed: int) -> None:
+        self.cluster, self.rng = _Cluster(ring), random.Random(seed)
+        warps = range(ring.consumers)
+        self.names = [("producer", rank) for rank in range(ring.blocks)]
+        self.names += [(f"warp {warp}", rank) for rank in range(ring.blocks) for warp in warps]
+        self.actors = [self.cluster.producer(rank) for rank in range(ring.blocks)]
+        self.actors += [self.cluster.consumer(rank, warp) for rank in range(ring.blocks) for warp in warps]
+        self.waits = {number: next(actor, None) for number, actor in enumerate(self.actors)}
+
+    def steps(self, most_steps: int) -> Generator[None, None, Outcome]:
+        """Take steps in a random order, and pause after each; return how it went."""
+        steps = 0
+        try:
+            while self.waits and steps < most_steps:
+                able = [number for number, wait in self.waits.items() if wait.is_over()]
+                choices = len(able) + len(self.cluster.copies)
+                if not choices:
+                    waiting = f"{len(self.waits)} of {len(self.actors)}"
+                    return Outcome(f"Everybody waits: {waiting} never end.", steps)
+                steps += 1
+                choice = self.rng.randrange(choices)
+                if choice >= len(able):
+                    self.cluster.deliver(choice - len(able))
+                else:
+                    self._go_on(able[choice])
+                yield
+        except Wrong as problem:
+            return Outcome(str(problem), steps)
+        if self.waits:
+            return Outcome(f"It did not end within {most_steps} steps.", steps)
+        return Outcome(None, steps)
+
+    def _go_on(self, number: int) -> None:
+        try:
+            self.waits[number] = next(self.actors[number])
+        except StopIteration:
+            del self.waits[number]
+
+    def moment(self) -> Moment:
+        """Return the present state."""
+        actors = []
+        for number, (name, rank) in enumerate(self.names):
+            wait = self.waits.get(number) or _Wait("", self.cluster.ring.visits)
+            state = (wait.visit, wait.stage, wait.waits_for, wait.parity, wait.is_over())
+            actors.append(ActorState(name, rank, *state, has_ended=number not in self.waits))
+        copies = tuple(self.cluster.copies)
+        return Moment(self.cluster.did, self.cluster.stages(), tuple(actors), copies)
+
 
 def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> Outcome:
     """Let everybody take steps in a random order until all have ended; return how it went."""
-    rng = random.Random(seed)
-    cluster = _Cluster(ring)
-    actors = [cluster.producer(rank) for rank in range(ring.blocks)]
-    actors += [cluster.consumer(rank) for rank in range(ring.blocks) for _ in range(ring.consumers)]
-    waits = {number: next(actor, None) for number, actor in enumerate(actors)}
-    steps = 0
-    try:
-        while waits and steps < most_steps:
-            able = [number for number, wait in waits.items() if wait is None or wait()]
-            choices = len(able) + len(cluster.copies)
-            if not choices:
-                return Outcome(f"Everybody waits: {len(waits)} of {len(actors)} never end.", steps)
-            steps += 1
-            choice = rng.randrange(choices)
-            if choice >= len(able):
-                cluster.deliver(choice - len(able))
-                continue
-            try:
-                waits[able[choice]] = next(actors[able[choice]])
-            except StopIteration:
-                del waits[able[choice]]
-    except Wrong as problem:
-        return Outcome(str(problem), steps)
-    if waits:
-        return Outcome(f"It did not end within {most_steps} steps.", steps)
-    return Outcome(None, steps)
+    steps = _Run(ring, seed).steps(most_steps)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def trace(ring: Ring, seed: int = 0, most_steps: int = 2000) -> Trace:
+    """Return the run of a seed step by step, as `run` takes it."""
+    running = _Run(ring, seed)
+    steps, moments = running.steps(most_steps), [running.moment()]
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            if len(moments) <= end.value.steps:  # the last step failed
+                moments.append(running.moment())
+            return Trace(ring, end.value, tuple(moments))
+        moments.append(running.moment())

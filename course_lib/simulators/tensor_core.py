@@ -3,6 +3,7 @@
     d = accumulate_e4m3(a, b, c)                   # one instruction: d = c + the dot product of 32 pairs
     D = gemm_e4m3(A, B)                            # a whole product, (M, K) times (N, K)
     D = gemm_e4m3(A, B, promote_every=128)         # a new sum every 128, added up in float32
+    one_step(a, b, c).terms                        # one sum taken apart: what is kept of every term
 
 One step of a tensor core adds `terms` products and the old sum, and it does so in fixed point:
 
@@ -24,7 +25,10 @@ core=HOPPER_FP16)`, but for the order of the 32.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +37,7 @@ E4M3_LARGEST = 448.0
 E4M3_SMALLEST_EXPONENT = -6  # of the normal numbers, and of the subnormal ones
 E4M3_FRACTION_BITS = 3
 OF_ZERO = -60  # the exponent of a zero: below all others, and the sum of two fits into eight bits
+OF_NOTHING = -200  # the exponent of terms that are all zeros: below float32's smallest
 SMALLEST_UNIT = -80  # below it there are no products but zeros: the old sum is alone
 
 
@@ -87,8 +92,76 @@ def gemm_e4m3(
     for start in range(0, len(A), every):
         fresh = np.zeros_like(total)
         part = _accumulate(A.part(start, start + every), B.part(start, start + every), fresh, core)
-        total = total + part if promote_every else part
+        total = total + part
     return total
+
+
+@dataclass(frozen=True)
+class Term:
+    """What a step adds: `value`, its `exponent` (None for 0, which has none) and what is `kept` of it.
+
+    `factors` are the two numbers of a product; the old sum has none.
+    """
+
+    factors: tuple[float, float] | None
+    value: Fraction
+    exponent: int | None
+    kept: Fraction
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step for one sum, taken apart; all numbers are exact.
+
+    Terms are cut to multiples of 2^`unit`. `total` is the sum of what is kept, `result` that cut to the
+    significant bits that the core keeps, `exact` the sum of the terms as they are.
+    """
+
+    terms: tuple[Term, ...]
+    unit: int
+    total: Fraction
+    result: float
+    exact: Fraction
+
+
+def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER) -> Step:
+    """Return one step for one sum, c + a . b, term by term in exact arithmetic; the old sum is the last term.
+
+    a and b hold up to `core.terms` numbers of e4m3, c is rounded to float32. `result` is that of
+    `accumulate_e4m3` for the same numbers followed by zeros. Raises ValueError for what cannot be a step.
+    """
+    a, b = _checked("a", np.atleast_2d(a))[0], _checked("b", np.atleast_2d(b))[0]
+    if len(a) != len(b) or not 1 <= len(a) <= core.terms:
+        raise ValueError(
+            f"a and b have {len(a)} and {len(b)} numbers, but both must have the same number of them, "
+            f"1 to {core.terms}."
+        )
+    c = float(np.float32(c))
+    if not math.isfinite(c):
+        raise ValueError(f"c is {c}, but it must be a finite number.")
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    added = [((x, y), Fraction(x) * Fraction(y), _exponent(x, y)) for x, y in pairs]
+    added.append((None, Fraction(c), math.frexp(c)[1] - 1 if c else None))
+    largest = max((exponent for *_, exponent in added if exponent is not None), default=0)
+    unit = largest - core.sum_bits
+    terms = tuple(Term(*term, _toward_zero(term[1], unit)) for term in added)
+    total = sum((term.kept for term in terms), Fraction(0))
+    leading = math.frexp(float(total))[1] - 1
+    result = _toward_zero(total, leading - core.result_bits)
+    return Step(terms, unit, total, float(result), sum((term.value for term in terms), Fraction(0)))
+
+
+def _exponent(x: float, y: float) -> int | None:
+    """Return the exponent of a product of two numbers of e4m3: the sum of theirs, and None for 0."""
+    if not x or not y:
+        return None
+    return sum(max(math.frexp(factor)[1] - 1, E4M3_SMALLEST_EXPONENT) for factor in (x, y))
+
+
+def _toward_zero(x: Fraction, exponent: int) -> Fraction:
+    """Return x cut toward zero to a multiple of 2^exponent."""
+    unit = Fraction(2) ** exponent
+    return math.trunc(x / unit) * unit
 
 
 @dataclass(frozen=True)
@@ -121,9 +194,10 @@ def _accumulate(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCo
 def _step(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCore) -> NDArray[np.float32]:
     wide = np.float32 if core.sum_bits <= 16 else np.float64  # holds the sum of the cut products exactly
     products = a.values.astype(wide)[:, :, None] * b.values[:, None, :]  # (terms, M, N), exact
-    exponents = (a.exponents[:, :, None] + b.exponents[:, None, :]).max(axis=0)  # (M, N)
+    exponents = (a.exponents[:, :, None] + b.exponents[:, None, :]).max(axis=0).astype(np.int32)  # (M, N)
+    exponents[exponents < 2 * E4M3_SMALLEST_EXPONENT] = OF_NOTHING  # a zero times a large number, too
     _, c_exponents = np.frexp(c)
-    c_exponents = np.where(c == 0, 2 * OF_ZERO, c_exponents - 1)
+    c_exponents = np.where(c == 0, OF_NOTHING, c_exponents - 1)
     unit = np.maximum(exponents, c_exponents) - core.sum_bits  # terms are cut to multiples of 2^unit
     products *= np.ldexp(wide(1), -np.maximum(unit, SMALLEST_UNIT))
     kept = np.trunc(products, out=products).sum(axis=0, dtype=wide).astype(np.float64)

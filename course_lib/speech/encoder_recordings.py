@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.measure import recorded_fields as fields
+from course_lib.measure import recorded_gpu
 from course_lib.measure.recorded_fields import MalformedRecording, Range, Wrong
-from course_lib.measure.recordings import STATES
+from course_lib.measure.recorded_gpu import Gpu
 from course_lib.speech.encoder_profile import EncoderOp
 from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import DEVICES, Setting
@@ -38,19 +39,6 @@ def none(device_kind: str = "cpu") -> str:
         f"The encoder has not been recorded on a {what} yet: `python -m course_lib record --encoder --device "
         f"{device_kind}` on a machine with one writes a file that is shown here."
     )
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The GPU of a recording, and how it was while it measured."""
-
-    driver: str
-    compute_capability: str  # "9.0"
-    cuda: str  # version that torch was built for
-    multiprocessors: int
-    state: Mapping[str, Range | None]  # of STATES; None: nvidia-smi does not tell
-    power_limit_w: float | None
-    highest_sm_mhz: float | None
 
 
 @dataclass(frozen=True)
@@ -84,9 +72,9 @@ class EncoderRecording:
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
         if self.gpu:
-            return f"recorded on {_a(self.device)} (driver {self.gpu.driver}) on {self.when[:10]}"
+            return fields.origin(self.device, f"driver {self.gpu.driver}", self.when)
         cores = f"{self.cores} core{'s' * (self.cores > 1)}"
-        return f"recorded on {_a(self.device)} ({cores}, {self.simd}) on {self.when[:10]}"
+        return fields.origin(self.device, f"{cores}, {self.simd}", self.when)
 
     @property
     def is_large(self) -> bool:
@@ -98,10 +86,6 @@ class EncoderRecording:
         content = asdict(self)
         content["points"] = [{**point.pop("setting"), **point} for point in content["points"]]
         return {"kind": KIND, "format": FORMAT, **content}
-
-
-def _a(device: str) -> str:
-    return f"{'an' if device[0] in 'AEIOU' or device.startswith('NVIDIA') else 'a'} {device}"
 
 
 def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) -> EncoderRecording | None:
@@ -159,7 +143,7 @@ def _restored(content: Any) -> EncoderRecording:
         **{name: fields.whole(content, name) for name in wholes},
         cpu_mhz=fields.perhaps(fields.span, content, "cpu_mhz"),
         load=fields.perhaps(_not_negative, content, "load"),
-        gpu=fields.perhaps(_gpu, content, "gpu"),
+        gpu=fields.perhaps(recorded_gpu.restored, content, "gpu"),
         versions={name: fields.text(versions, name) for name in VERSIONS},
         audio_s=fields.number(content, "audio_s"),
         profile=fields.rows(_op, content, "profile", "row of the profile"),
@@ -182,18 +166,6 @@ def _check_together(recording: EncoderRecording) -> None:
         raise Wrong(f"the point '{twice}' stands there twice")
     if stray := next((one for one in settings if one.device != recording.device_kind), None):
         raise Wrong(f"the point '{stray}' is of another device than '{recording.device_kind}'")
-
-
-def _gpu(content: dict, name: str) -> Gpu:
-    found = fields.value(content, name, dict)
-    state = fields.value(found, "state", dict)
-    return Gpu(
-        **{name: fields.text(found, name) for name in ("driver", "compute_capability", "cuda")},
-        multiprocessors=fields.whole(found, "multiprocessors"),
-        state={name: fields.perhaps(fields.span, state, name) for name in STATES},
-        power_limit_w=fields.perhaps(fields.number, found, "power_limit_w"),
-        highest_sm_mhz=fields.perhaps(fields.number, found, "highest_sm_mhz"),
-    )
 
 
 def _op(content: dict) -> EncoderOp:

@@ -23,11 +23,13 @@ def verdict(
     *,
     interval: tuple[float, float] | None = None,
     busy: bool = False,
+    source: str = "measured",
 ) -> theme.Picture:
     """Draw a locked guess and the measured value of `what` on one axis.
 
     `guess` is a Prediction, a number or None (nothing was locked in: then the picture says so). `interval` is
     the 95 % interval of `measured` (an end may be inf); `busy` says that other programs held the cores.
+    `source` is what stands at the point, "by a model" where nothing was measured.
     A guess is not judged by a measurement that tells nothing, nor refuted while it lies in the interval.
     """
     guessed = getattr(guess, "value", guess)
@@ -44,7 +46,7 @@ def verdict(
         if ends:  # an open end runs to the edge
             span = [ends[0], interval[1] if len(ends) == 2 else 10 * max(values)]
             axes.plot(span, [0, 0], color=theme.PINK, linewidth=7, alpha=0.35, solid_capstyle="butt")
-        _mark(axes, measured, unit, "measured", theme.PINK, "o", above=True)
+        _mark(axes, measured, unit, source, theme.PINK, "o", above=True)
         if guessed is not None:
             _mark(axes, guessed, unit, "your guess", theme.VIOLET, "D", above=False)
         _scale(axes, values, unit)

@@ -57,15 +57,15 @@ def unwrapped(code: Any) -> Any:
             return code
 
 
-def highlighted(text: str) -> list[str]:
-    """Return the lines of a Python text as HTML with inline colours, readable on light paper."""
+def highlighted(text: str, language: str = "python") -> list[str]:
+    """Return the lines of a program's text as HTML with inline colours, readable on light paper."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
+    from pygments.lexers import get_lexer_by_name
 
     formatter = HtmlFormatter(noclasses=True, nowrap=True, style=_style())
     page = io.StringIO()
-    highlight(text.rstrip("\n"), PythonLexer(stripnl=False), formatter, outfile=page)
+    highlight(text.rstrip("\n"), get_lexer_by_name(language, stripnl=False), formatter, outfile=page)
     return page.getvalue().rstrip("\n").split("\n")
 
 

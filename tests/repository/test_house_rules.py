@@ -90,6 +90,9 @@ def test_the_compiler_for_gpus_is_the_one_that_the_oldest_driver_understands():
     assert {"nvvm", "nvjitlink"} <= toolkit.extras
     assert "13.0.2" in toolkit.specifier and "13.0.3.0" in toolkit.specifier  # torch 2.11's pin, torch 2.13's
     assert "13.1.0" not in toolkit.specifier and "12.9.1" not in toolkit.specifier
+    nvrtc = next(one for one in REQUIREMENTS if one.name == "nvidia-cuda-nvrtc")
+    assert "13.0.88" in nvrtc.specifier  # what both of these toolkits ask for
+    assert "13.1.80" not in nvrtc.specifier and "12.9.86" not in nvrtc.specifier
 
 
 def test_constraints_form():

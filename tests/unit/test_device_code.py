@@ -216,8 +216,10 @@ def test_without_the_compiler_one_sentence_says_how_to_get_it(monkeypatch):
 
 def test_a_log_without_figures_is_not_taken_for_zero():
     with pytest.raises(CannotCompile, match="names no registers: 'nothing'"):
-        device_code._read("nothing")
-    assert device_code._read("ptxas info : Used 32 registers, used 1 barriers\n 8 bytes stack frame") == {
+        device_code.numbers_in("nothing")
+    assert device_code.numbers_in(
+        "ptxas info : Used 32 registers, used 1 barriers\n 8 bytes stack frame"
+    ) == {
         "registers": 32,
         "stack_bytes": 8,
         "spill_store_bytes": 0,

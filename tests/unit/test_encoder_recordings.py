@@ -11,10 +11,10 @@ import pytest
 
 from course_lib.commands import record, record_encoder
 from course_lib.commands.record_encoder import Order
-from course_lib.measure import gpu_state, machine, recorded_fields
+from course_lib.measure import gpu_state, machine, recorded_fields, recorded_gpu, recordings
 from course_lib.measure.recorded_fields import MalformedRecording
+from course_lib.measure.recorded_gpu import Gpu
 from course_lib.speech import encoder_recordings, encoder_speed
-from course_lib.speech.encoder_recordings import Gpu
 from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import CannotMeasure, Setting
 
@@ -93,7 +93,7 @@ GPU = Gpu(
     compute_capability="9.9",
     cuda="13.0",
     multiprocessors=7,
-    state=dict.fromkeys(encoder_recordings.STATES, (1.0, 2.0, 3.0)),
+    state=dict.fromkeys(recordings.STATES, (1.0, 2.0, 3.0)),
     power_limit_w=None,
     highest_sm_mhz=2000.0,
 )
@@ -273,9 +273,9 @@ def test_a_gpus_header_comes_from_torch_and_nvidia_smi(monkeypatch):
     found = SimpleNamespace(name="NVIDIA Test 9", driver="580.1", compute_capability="9.0")
     monkeypatch.setattr(machine, "gpu", lambda: found)
     monkeypatch.setattr(machine, "describe", lambda: SimpleNamespace(gpu=found))
-    gpu = record_encoder._gpu(gpu_state.Watch())
+    gpu = recorded_gpu.now(gpu_state.Watch())
     assert (gpu.driver, gpu.cuda, gpu.multiprocessors, gpu.power_limit_w) == ("580.1", "13.0", 132, 700.0)
-    assert gpu.state == dict.fromkeys(encoder_recordings.STATES)
+    assert gpu.state == dict.fromkeys(recordings.STATES)
     assert record_encoder._device("cuda") == {"device": "NVIDIA Test 9", "memory_bytes": 2**37}
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from course_lib.fp8.choose import H100, H200, choose, estimate, ranking
 from course_lib.fp8.tiles import TILES, Tile
+from course_lib.measure.gpu_published import PUBLISHED
 
 
 def test_a_large_product_by_hand():
@@ -16,6 +17,11 @@ def test_a_large_product_by_hand():
     assert found.cycles == pytest.approx(14 * 128 * l2 + 128 * 128 * 2 / 64)
     assert found.seconds == pytest.approx(found.cycles / 1.575e9)
     assert found.flops == pytest.approx(2 * 4096 * 7168 * 16384 / found.seconds)
+    assert found.efficiency == pytest.approx(found.flops / (132 * 8192 * 1.575e9))
+
+
+def test_an_h100_is_what_its_maker_publishes():
+    assert (H100.sms, H100.bytes_per_s) == (PUBLISHED["H100"].sms, PUBLISHED["H100"].bytes_per_s)
 
 
 def test_few_rows_wait_for_memory():
@@ -23,7 +29,7 @@ def test_few_rows_wait_for_memory():
     assert found.limit == "memory" and found.own_cycles < found.cycles
     moved = 64 * 1536 + 24576 * 1536 + 2 * 64 * 24576 + 4 * (64 + 192) * 12
     assert found.seconds == pytest.approx(moved / 4.8e12)
-    assert choose(64, 24576, 1536, H100).seconds == pytest.approx(moved / 3.35e12)
+    assert choose(64, 24576, 1536, H100).seconds == pytest.approx(moved / H100.bytes_per_s)
 
 
 def test_a_width_that_fills_the_wave_is_preferred():
@@ -49,7 +55,7 @@ def test_large_products_take_large_tiles_in_pairs():
 
 def test_nothing_takes_no_time():
     assert estimate(Tile(128, 128), 0, 128, 0).cycles == 0
-    assert choose(0, 128, 128).flops == 0
+    assert choose(0, 128, 128).flops == choose(0, 128, 128).efficiency == 0
     for wrong in ((-1, 1, 1), (1, 1.5, 1), (1, 1, True)):
         with pytest.raises(ValueError, match="must be a whole number, 0 or more"):
             choose(*wrong)

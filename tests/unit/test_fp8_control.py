@@ -1,9 +1,19 @@
 """Control bits: read from words made by hand, and from what the compiler makes of the promotion."""
 
+from dataclasses import replace
+
 import pytest
 
 from course_lib.fp8 import jit
-from course_lib.fp8.control import FFMA, Control, Interleaving, NotMachineCode, controls, interleaving
+from course_lib.fp8.control import (
+    FFMA,
+    Control,
+    Interleaving,
+    NotMachineCode,
+    controls,
+    interleaving,
+    without_yields,
+)
 from course_lib.measure import device_code, machine, sass
 
 NO_COMPILER = machine.missing("nvrtc")
@@ -56,3 +66,15 @@ def test_the_compiler_interleaves_the_promotion_by_itself():
     found = interleaving(code)
     assert found.count >= 64 and 0.4 < found.yielding / found.count < 0.6
     assert found.alternating > 0.9 * found.neighbours
+
+
+@compiles
+def test_yields_can_be_set_back_and_nothing_else_changes():
+    cubin = jit.build("v4_two_level", BM=128, BN=128, STAGES=5).cubin
+    changed = without_yields(cubin)
+    before, after = interleaving(controls(cubin)), interleaving(controls(changed))
+    assert before.yielding and after == replace(before, yielding=0, alternating=0)
+    assert len(changed) == len(cubin)
+    differing = sum((one ^ other).bit_count() for one, other in zip(cubin, changed, strict=True))
+    assert differing == before.yielding  # a bit each
+    assert device_code.disassembled(changed) == device_code.disassembled(cubin)

@@ -4,8 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from course_lib.fp8 import errors
+from course_lib.fp8.quantise import SQUARES, dequantise, quantise
+from course_lib.fp8.reference import product
 
 
 def test_calc_diff_is_the_formula_without_its_cancellation():
@@ -29,6 +32,31 @@ def test_one_wrong_element_is_seen_by_the_element_only():
     d[3, 5] += 0.01 * size[3, 5]
     assert errors.calc_diff(d, reference) < errors.LIMIT
     assert errors.worst_element(d, reference, size) > 1 > errors.worst_element(reference, reference, size)
+
+
+@pytest.fixture(scope="module")
+def quantised():
+    """Random matrices A (64, 512) and B (256, 512), and what is left of them in e4m3, with scales."""
+    generator = torch.Generator().manual_seed(2)
+    a, b = (torch.randn(rows, 512, generator=generator) for rows in (64, 256))
+    return a, b, quantise(a), quantise(b, SQUARES)
+
+
+def test_quantisation_alone_is_a_noise_that_hides_faults(quantised):
+    """Against the product before quantisation DeepGEMM's limit is 1e-3, and the right result has 7e-4."""
+    a, b, (a_codes, a_scales), (b_codes, b_scales) = quantised
+    before, _ = errors.exact(a, b)
+    after, _ = errors.exact(dequantise(a_codes, a_scales), dequantise(b_codes, b_scales, SQUARES))
+    right = product(a_codes, a_scales, b_codes, b_scales).float()
+    assert errors.calc_diff(right, before) == pytest.approx(7e-4, rel=0.1)
+    assert errors.calc_diff(right, after) < errors.LIMIT / 5
+
+    wrong = right.clone()
+    wrong[3, 5] += 3 * right.std()
+    late = right.clone()
+    late[:, 128:144] = product(a_codes, a_scales, b_codes, b_scales[[0, 0]])[:, 128:144]
+    for fault in (wrong, late):
+        assert errors.calc_diff(fault, before) < 1e-3 and errors.calc_diff(fault, after) > errors.LIMIT
 
 
 def test_elements_of_zero_size_and_no_numbers():

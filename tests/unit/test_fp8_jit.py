@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import pytest
+from pace import slowness
 
 from course_lib.fp8 import jit, wgmma
 from course_lib.fp8.tiles import TILES
@@ -14,6 +15,7 @@ compiles = pytest.mark.skipif(NO_COMPILER is not None, reason=str(NO_COMPILER))
 
 TILE = {"BM": 128, "BN": 128, "STAGES": 5}
 CONSTANTS = {
+    "probe": {"BN": 128},
     "v0_naive": {},
     "v1_mma": {},
     "v1_wgmma": {"BN": 128},
@@ -27,6 +29,7 @@ CONSTANTS = {
 }
 #: What the machine code of a rung has, and the rungs below it have not.
 NEW = {
+    "probe": ("QGMMA", 1),
     "v0_naive": ("FFMA", 16),
     "v1_mma": ("HMMA", 64),
     "v1_wgmma": ("QGMMA", 4),
@@ -47,6 +50,12 @@ def kept_elsewhere(monkeypatch, tmp_path):
 
 def test_every_kernel_is_tested_here():
     assert jit.names() == sorted(CONSTANTS) == sorted(NEW)
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_kernel_says_what_has_been_seen_of_it(name):
+    head = re.match(r"(//.*\n)+", jit.source_of(name))[0]
+    assert head.endswith("\n//\n// Compiles for sm_90a; not yet run on a GPU.\n")
 
 
 @compiles
@@ -183,8 +192,13 @@ def test_an_error_is_a_sentence_with_its_line(kernel, text, sentence):
     assert said.startswith(sentence.replace("\\", "")) and "\n" not in said and said.endswith(".")
 
 
+def test_a_log_without_figures_is_not_taken_for_no_spills():
+    with pytest.raises(jit.CannotBuild, match=r"^mine \(BM=64\): The compiler's log names no registers: ''"):
+        jit._numbers("mine", {"BM": 64}, "")
+
+
 def test_a_name_or_constant_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="name is 'v7', but the kernels are v0_naive, v1_mma"):
+    with pytest.raises(ValueError, match="name is 'v7', but the kernels are probe, v0_naive, v1_mma"):
         jit.build("v7")
     for wrong in ({"BM": "128"}, {"BM": True}, {"bm": 128}, {"BM": 12.8}):
         with pytest.raises(ValueError, match="is no constant: names are upper case, values whole numbers"):
@@ -289,4 +303,4 @@ def test_compiling_never_calls_the_driver(monkeypatch):
 @pytest.mark.timing
 def test_the_final_kernel_compiles_in_half_a_second():
     seconds = [jit.build("v6_tuned", keep=False, **CONSTANTS["v6_tuned"]).seconds for _ in range(3)]
-    assert min(seconds) < 0.5
+    assert min(seconds) < 0.5 or min(seconds) < 0.5 * slowness()

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from course_lib.fp8 import jit
+from course_lib.fp8 import BLOCK, gemm, jit
 from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
 from course_lib.fp8.quantise import m_major
 from course_lib.fp8.tensor_maps import TensorMap
@@ -55,6 +55,7 @@ def test_arguments_are_those_of_the_text_in_its_order(kernel, masked):
     problem = (MASKED if masked else CONTIGUOUS) if kernel == "v9_grouped" else ONE
     plan, wanted = plan_for(kernel, problem), parameters(kernel)
     assert kinds(plan) == [kind for kind, _ in wanted]
+    assert plan.constants.get("MASKED", 0) == (masked and kernel == "v9_grouped")
     for argument, (_, name) in zip(plan.arguments, wanted, strict=True):
         if isinstance(argument, int):
             sizes = {"M": problem.rows, "M_padded": problem.padded_rows}
@@ -75,6 +76,45 @@ def test_constants_are_those_that_the_text_uses(kernel):
         used = re.search(rf"\b{name}\b", re.sub(r"//[^\n]*", "", jit.source_of(kernel)))
         made = re.search(rf"constexpr int [^;]*\b{name} =", text)
         assert bool(used) == bool(made or name in constants), name
+
+
+def test_numbers_that_text_and_library_both_have_are_the_same():
+    (scaled,) = re.findall(r"constexpr int SCALED = (\d+);", jit.headers_of({})["types.cuh"])
+    (alignment,) = re.findall(r"constexpr int ALIGNMENT = (\d+);", jit.source_of("v9_grouped"))
+    assert int(scaled) == BLOCK == 128 and int(alignment) == gemm.ALIGNMENT == 128
+
+
+def maps(plan: Plan):
+    return {x.name: (x.dims, x.box) for x in plan.arguments if isinstance(x, TensorMap)}
+
+
+def test_what_the_copy_engine_is_told():
+    """N = 264 and K = 208: two begun blocks of K, and rows of scales are filled up to a multiple of 4."""
+    tile = Tile(128, 112, 2)
+    assert maps(plan_for("v6_tuned", ONE, tile)) == {
+        "a": ((208, 100), (128, 64)),  # half of the cluster's rows
+        "b": ((208, 264), (128, 112)),
+        "a_scales": ((100, 2), (128, 1)),
+        "d": ((264, 100), (16, 128)),  # panels of 32 bytes
+    }
+    assert maps(plan_for("v9_grouped", MASKED, tile)) == {
+        "a": ((208, 70, 3), (128, 64, 1)),
+        "b": ((208, 3 * 264), (128, 112)),
+        "a_scales": ((72, 3 * 2), (128, 1)),
+        "d": ((264, 70, 3), (16, 128, 1)),
+    }
+    assert maps(plan_for("v9_grouped", CONTIGUOUS, tile)) == {
+        "a": ((208, 384, 1), (128, 64, 1)),
+        "b": ((208, 3 * 264), (128, 112)),
+        "a_scales": ((384, 2), (128, 1)),
+        "d": ((264, 384, 1), (16, 128, 1)),
+    }
+    assert maps(plan_for("v8_swap_ab", ONE, Tile(128, 32))) == {
+        "a": ((208, 100), (128, 32)),  # tokens
+        "b": ((208, 264), (128, 128)),  # weights
+        "a_scales": ((100, 2), (32, 1)),
+        "d": ((264, 100), (64, 32)),
+    }
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
@@ -99,6 +139,28 @@ def test_rings_fit(kernel, BM):
     assert plan.shared_bytes + 1024 <= SHARED_BYTES and plan.constants["STAGES"] >= 2
 
 
+def test_threads_are_those_that_multiply_and_a_warpgroup_that_orders():
+    threads = {name: plan_for(name, ONE).threads for name in DENSE}
+    assert threads == {
+        **{"v0_naive": 256, "v1_mma": 128, "v1_wgmma": 128},
+        "v2_tma_ring": 256,  # here those who multiply order as well
+        **dict.fromkeys(("v3_warp_specialised", "v4_two_level", "v5_persistent", "v6_tuned"), 384),
+        "v8_swap_ab": 256,
+    }
+    assert plan_for("v8_swap_ab", ONE, Tile(128, 48)).threads == 384
+    assert plan_for("v9_grouped", MASKED, Tile(64, 64)).threads == 256
+
+
+@pytest.mark.parametrize(("rows", "tokens"), [(64, 16), (128, 48), (128, 128)])
+def test_tokens_and_weights_fit(rows, tokens):
+    """Scales of tokens begin at multiples of 128 bytes, and a panel of D of each 64 rows goes out at once."""
+    plan = plan_for("v8_swap_ab", ONE, Tile(rows, tokens))
+    stage = (rows + tokens) * 128 + -(-tokens // 32) * 128
+    way_out = rows // 64 * tokens * 128
+    assert plan.shared_bytes == plan.constants["STAGES"] * stage + way_out <= SHARED_BYTES - 1024
+    assert plan.constants["STAGES"] == 8 or plan.shared_bytes + stage > SHARED_BYTES - 1024
+
+
 def test_the_grid_covers_d():
     for kernel, tile in (
         ("v0_naive", (16, 16)),
@@ -108,7 +170,9 @@ def test_the_grid_covers_d():
     ):
         plan = plan_for(kernel, ONE)
         assert plan.grid == (-(-264 // tile[1]), -(-100 // tile[0]))
-    assert plan_for("v6_tuned", ONE, Tile(128, 128, 2), sms=131).grid == (130, 1)
+    for kernel, problem in (("v5_persistent", ONE), ("v6_tuned", ONE), ("v9_grouped", MASKED)):
+        assert plan_for(kernel, problem, Tile(128, 128, 2), sms=131).grid == (130, 1)
+    assert plan_for("v8_swap_ab", ONE, sms=7).grid == (7, 1)
     assert plan_for("v8_swap_ab", ONE).grid == (2 * 5, 1)  # 64 tokens and 64 rows of weights a tile
 
 
@@ -139,7 +203,7 @@ def test_a_problem_from_tensors():
 
 
 def test_what_does_not_go_together_is_refused():
-    with pytest.raises(ValueError, match="kernel is 'v7', but there are plans for v0_naive"):
+    with pytest.raises(ValueError, match="kernel is 'v7', but there are plans for probe, v0_naive"):
         plan_for("v7", ONE)
     with pytest.raises(ValueError, match="v9_grouped computes groups, and this is not"):
         plan_for("v9_grouped", ONE)

@@ -13,6 +13,7 @@ def test_every_byte_has_one_place(width):
     places = [swizzled(byte, width) for byte in range(size)]
     assert sorted(places) == list(range(size))
     assert all(place % 16 == byte % 16 for byte, place in enumerate(places))  # pieces of 16 stay together
+    assert all(place // width == byte // width for byte, place in enumerate(places))  # nothing leaves its row
     assert places[: min(width, 128)] == list(range(width))  # the first row of a tile lies as it is
 
 
@@ -40,17 +41,32 @@ def test_the_tile_of_d(rows, columns):
     assert places == set(range(0, rows * columns * 2, 2))
     for warp in range(rows // 16):
         for j in range(columns // 16):
-            assert conflicts(stmatrix_addresses(warp, j, rows, columns)) <= 64 // min(
-                panel_width(columns), 64
-            )
+            assert conflicts(stmatrix_addresses(warp, j, rows, columns)) == 1  # in narrow panels, too
 
 
-def test_wide_panels_store_without_any_conflict():
-    for rows, columns in TILES:
-        if panel_width(columns) == 128:
-            assert all(
-                conflicts(stmatrix_addresses(warp, 0, rows, columns)) == 1 for warp in range(rows // 16)
-            )
+def test_narrow_panels_would_conflict_if_they_were_not_swizzled():
+    """Rows of 32 bytes: four of them fill all banks, so of eight pieces in a column two meet."""
+    plain = {width: conflicts([row * width for row in range(8)]) for width in WIDTHS}
+    assert plain == {32: 2, 64: 4, 128: 8}
+
+
+@pytest.mark.parametrize(("rows", "columns"), TILES)
+def test_lanes_address_the_rows_of_the_four_matrices_that_stmatrix_stores(rows, columns):
+    """PTX ISA, stmatrix: lanes 8 m ... 8 m + 7 address the rows of matrix m.
+
+    Register by register, as wgmma lays its accumulators out, the matrices are rows 0-7 and 8-15 of eight
+    columns, then those of the next eight.
+    """
+    for warp in range(rows // 16):
+        for j in range(columns // 16):
+            found = stmatrix_addresses(warp, j, rows, columns)
+            wanted = [
+                d_address(16 * warp + below + row, 16 * j + beyond, rows, columns)
+                for beyond in (0, 8)
+                for below in (0, 8)
+                for row in range(8)
+            ]
+            assert found == wanted
 
 
 def test_panels():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.fp8.tiles import MOST_ACCUMULATORS, SHARED_BYTES, TILES, Tile, traffic
+from course_lib.fp8.tiles import MOST_ACCUMULATORS, SHARED_BYTES, TILES, Tile
 
 
 def test_the_stages_are_those_that_fit():
@@ -32,12 +32,6 @@ def test_no_tile_meets_three_blocks_of_scales():
     for tile in TILES:
         for n0 in range(0, 128 * tile.BN, tile.BN):
             assert (n0 + tile.BN - 1) // 128 - n0 // 128 <= 1
-
-
-def test_what_l2_has_to_give():
-    """Bytes a cycle and multiprocessor, when the tensor core does its 4096 products a cycle."""
-    assert traffic(Tile(128, 128)) == 64 and traffic(Tile(128, 128, 2)) == 48
-    assert traffic(Tile(256, 128, 2)) == 32
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """The ring's protocol in many interleavings: it ends, nothing is read too early or overwritten."""
 
+from itertools import pairwise
+
 import pytest
 
-from course_lib.simulators.ring import Ring, run
+from course_lib.simulators.ring import Ring, run, trace
 
 SEEDS = range(60)
 
@@ -54,3 +56,62 @@ def test_numbers_that_make_no_sense_are_refused():
             Ring(**{"stages": 1} | wrong)
     with pytest.raises(ValueError, match="tiles is"):
         Ring(1, tiles=(1, -1))
+
+
+# -- step by step ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "leaves_out", [{}, {"flips": False}, {"remote_reports": False}, {"meets_at_the_end": False}], ids=str
+)
+def test_a_trace_is_the_run_with_a_moment_for_every_step(leaves_out):
+    ring = Ring(stages=2, blocks=2, tiles=(3, 2), **leaves_out)
+    for seed in SEEDS[:10]:
+        found = trace(ring, seed)
+        assert found.outcome == run(ring, seed)
+        assert len(found.moments) == found.outcome.steps + 1
+
+
+def test_moments_follow_the_rules_of_the_barriers():
+    """From a moment to the next a phase opens only when nothing of the one before was missing."""
+    ring = Ring(stages=3, tiles=(7,))
+    moments = trace(ring, seed=4).moments
+    for before, after in pairwise(moments):
+        for old, new in zip(before.stages[0], after.stages[0], strict=True):
+            for was, now, arrivals in ((old.full, new.full, 1), (old.empty, new.empty, ring.consumers)):
+                assert now.phase - was.phase in (0, 1)
+                if now.phase > was.phase:
+                    assert (now.arrivals, now.copies) == (arrivals, 0) and was.arrivals + was.copies == 1
+    first, last = moments[0], moments[-1]
+    assert first.did == "nothing yet" and {stage.held for stage in first.stages[0]} == {(None, None)}
+    assert [stage.held for stage in last.stages[0]] == [(6, 6), (4, 4), (5, 5)]
+    assert [stage.full.phase for stage in last.stages[0]] == [3, 2, 2]
+    assert [stage.empty.phase for stage in last.stages[0]] == [3, 2, 2]
+    assert all(actor.has_ended for actor in last.actors) and not last.copies
+
+
+def test_actors_say_what_they_wait_for():
+    ring = Ring(stages=2, tiles=(5,))
+    first = trace(ring, seed=1).moments[0]
+    assert [(one.name, one.waits_for, one.parity, one.is_able) for one in first.actors] == [
+        ("producer", "empty", 1, True),
+        ("warp 0", "full", 0, False),
+        ("warp 1", "full", 0, False),
+    ]
+    seen = [one for moment in trace(ring, seed=1).moments for one in moment.actors if one.name == "producer"]
+    assert {(one.visit, one.stage, one.parity) for one in seen if one.waits_for == "empty"} == {
+        (0, 0, 1), (1, 1, 1), (2, 0, 0), (3, 1, 0), (4, 0, 1),
+    }  # fmt: skip
+
+
+def test_the_last_moment_tells_what_went_wrong():
+    ring = Ring(stages=1, tiles=(3,), flips=False)
+    found = next(one for one in map(lambda seed: trace(ring, seed), SEEDS) if "wanted" in one.outcome.problem)
+    assert "reads block" in found.moments[-1].did
+    with pytest.raises(StopIteration):
+        next(one for one in map(lambda seed: trace(Ring(1, tiles=(3,)), seed), SEEDS) if one.outcome.problem)
+
+
+def test_a_trace_ends_at_its_limit():
+    found = trace(Ring(stages=2, tiles=(50,)), most_steps=20)
+    assert found.outcome.problem == "It did not end within 20 steps." and len(found.moments) == 21

@@ -44,12 +44,12 @@ def test_work_that_grows_quadratically_is_seen():
                 count += i < j
         return count
 
-    grown = scaling({"pairs": pairs}, (150, 50, 100, 100), lambda n: (n,), budget_s=0.3)
-    assert [n for n, _ in grown.points["pairs"]] == [50, 100, 150]
+    grown = scaling({"pairs": pairs}, (480, 60, 240, 240), lambda n: (n,), budget_s=0.5)
+    assert [n for n, _ in grown.points["pairs"]] == [60, 240, 480]
     assert grown.threads == 1
     assert grown.exponent("pairs") == pytest.approx(2, abs=0.3)
-    measured = dict(grown.points["pairs"])[150]
-    assert grown.predict("pairs", 150) == pytest.approx(measured, rel=0.5)
+    measured = dict(grown.points["pairs"])[480]
+    assert grown.predict("pairs", 480) == pytest.approx(measured, rel=0.5)
 
 
 def test_two_random_float64_matrices_are_the_usual_inputs():

@@ -16,6 +16,7 @@ from course_lib.simulators.tensor_core import (
     HOPPER_FP16,
     accumulate_e4m3,
     gemm_e4m3,
+    one_step,
 )
 
 CORES = (HOPPER, HOPPER_FP16, ADA, BLACKWELL)
@@ -92,6 +93,62 @@ def test_promotion_starts_anew_and_adds_in_float32():
     A, B = any_codes((5, 320), 6), any_codes((6, 320), 7)
     parts = [by_hand(A[:, k : k + 128], B[:, k : k + 128], np.zeros((5, 6)), HOPPER) for k in (0, 128, 256)]
     assert np.array_equal(gemm_e4m3(A, B, promote_every=128), (parts[0] + parts[1]) + parts[2])
+
+
+@every_core
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_taken_apart_has_the_result_of_the_step(core, seed):
+    rng = np.random.default_rng(seed)
+    count = (core.terms, 5, 1)[seed]
+    a, b = any_codes((20, count), seed), any_codes((20, count), seed + 100)
+    c = (rng.standard_normal(20) * 2.0 ** rng.integers(-40, 30, 20)).astype(np.float32)
+    c[0] = a[1] = 0
+    a[2] = np.sign(a[2]) * E4M3.smallest  # subnormal
+    for row_a, row_b, old in zip(a, b, c, strict=True):
+        step = one_step(row_a, row_b, float(old), core)
+        wide = np.zeros((2, 1, 32), np.float32)
+        wide[:, 0, :count] = row_a, row_b
+        assert step.result == accumulate_e4m3(*wide, [[old]], core)[0, 0]
+        products = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(row_a, row_b, strict=True)]
+        assert [term.value for term in step.terms] == [*products, Fraction(float(old))]
+        assert step.total == sum(term.kept for term in step.terms) and step.exact == sum(
+            products, Fraction(float(old))
+        )
+        for term in step.terms:
+            assert abs(term.value) - Fraction(2) ** step.unit < abs(term.kept) <= abs(term.value)
+            assert term.kept % Fraction(2) ** step.unit == 0
+
+
+@every_core
+@pytest.mark.parametrize("power", [-50, -60, -120, -126, -140])
+def test_zeros_times_large_numbers_take_nothing_from_a_tiny_old_sum(core, power):
+    a, b = np.full((1, 32), 448.0), np.zeros((1, 32))
+    c = np.float32(2.0**power * 1.7654321)
+    wanted = one_step(a[0, : core.terms], b[0, : core.terms], float(c), core).result
+    assert accumulate_e4m3(a, b, [[c]], core)[0, 0] == wanted
+    assert wanted == pytest.approx(float(c), rel=2.0**-core.result_bits) or power < -126
+
+
+def test_a_step_of_nothing_is_nothing():
+    step = one_step([0.0, 2.0], [1.0, 0.0])
+    assert (step.result, step.total, step.exact) == (0, 0, 0)
+    assert [term.exponent for term in step.terms] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([1.0, 2.0], [1.0]), "a and b have 2 and 1 numbers, but both must have the same number"),
+        (([1.0] * 33, [1.0] * 33), "1 to 32"),
+        (([], []), "a and b have 0 and 0 numbers"),
+        (([0.3], [1.0]), "a has 0.3, which is no finite number of e4m3: round first"),
+        (([1.0], [1.0], math.inf), "c is inf, but it must be a finite number"),
+    ],
+)
+def test_what_is_no_step_is_refused(arguments, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        one_step(*arguments)
+    assert "\n" not in str(caught.value)
 
 
 # -- experiments that find the widths out --------------------------------------------------------------------

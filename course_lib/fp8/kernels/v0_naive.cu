@@ -3,6 +3,8 @@
 //   D[m, n] = sum over blocks kb of 128:  a_scales[m, kb] * b_scales[n / 128, kb] * sum over k in kb: A[m, k] * B[n, k]
 //
 // It is exact to float32 and the oracle for the rungs above. K must be a multiple of 16: numbers come 16 at a time.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "types.cuh"
 
 // Two numbers of e4m3 as float32: there is an instruction to float16, which holds each of them exactly.

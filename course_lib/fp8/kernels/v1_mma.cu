@@ -4,6 +4,9 @@
 // (cp.async, past the registers; rows 16 bytes longer than they are, so that the eight rows of a request meet in no
 // bank), and each of four warps computes 32 x 32 of D. Look at its machine code: for Hopper there is no FP8 in it. The
 // numbers become float16 and go through HMMA, at half the rate - and with an accumulator that cuts nothing we can see.
+//
+// Compiles for sm_90a; not yet run on a GPU.
+#include "store.cuh"
 #include "types.cuh"
 
 constexpr int BM = 64, BN = 64, BK = SCALED, ROW = BK + 16, STEP = 32;
@@ -72,11 +75,6 @@ extern "C" __global__ __launch_bounds__(128) void v1_mma(
 #pragma unroll
   for (int i = 0; i < 2; ++i)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      int row = m0 + row0 + 16 * i + lane / 4, column = n0 + column0 + 8 * j + lane % 4 * 2;
-      if (column >= N) continue;
-      u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-      if (row < M) *here = pack_bf16(d[i][j][0], d[i][j][1]);
-      if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(d[i][j][2], d[i][j][3]);
-    }
+    for (int j = 0; j < 4; ++j)
+      store_columns(D, d[i][j], m0 + row0 + 16 * i + lane / 4, n0 + column0 + 8 * j + lane % 4 * 2, M, N);
 }

@@ -4,7 +4,10 @@
 // memory, four steps of 32 a tile; the accumulators lie spread over the registers of all 128 threads. Nothing
 // overlaps: while a tile comes, the tensor core waits. There are no scales, and no promotion: the sum over the whole
 // of K stays in the tensor core's accumulators, and loses what they cut off.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
+#include "store.cuh"
 #include "tensor_core.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -47,14 +50,6 @@ extern "C" __global__ __launch_bounds__(128, 1) void v1_wgmma(
     __syncthreads();  // all four warps are through: the next tile may overwrite this one
   }
 
-  // Of every eight columns a thread has two in row `row` and two in row + 8.
   int lane = threadIdx.x % 32, row = m0 + threadIdx.x / 32 * 16 + lane / 4;
-#pragma unroll
-  for (int j = 0; j < BN / 8; ++j) {
-    int column = n0 + 8 * j + lane % 4 * 2;
-    if (column >= N) continue;
-    u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-    if (row < M) *here = pack_bf16(d[4 * j], d[4 * j + 1]);
-    if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(d[4 * j + 2], d[4 * j + 3]);
-  }
+  store_columns(D, d, row, n0 + lane % 4 * 2, M, N);
 }

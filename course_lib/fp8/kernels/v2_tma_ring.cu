@@ -4,7 +4,10 @@
 // block / STAGES of that stage: the parity to wait for is the lap's. Two warpgroups share the tile of B, each with 64
 // rows of A. Thread 0 orders the tile that comes STAGES later as soon as everybody is through with its place: it is
 // still one of those who multiply, so ordering and multiplying wait for each other.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
+#include "store.cuh"
 #include "tensor_core.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -56,12 +59,5 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v2_tma_ring(
   }
 
   int lane = threadIdx.x % 32, row = m0 + threadIdx.x / 32 * 16 + lane / 4;
-#pragma unroll
-  for (int j = 0; j < BN / 8; ++j) {
-    int column = n0 + 8 * j + lane % 4 * 2;
-    if (column >= N) continue;
-    u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-    if (row < M) *here = pack_bf16(d[4 * j], d[4 * j + 1]);
-    if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(d[4 * j + 2], d[4 * j + 3]);
-  }
+  store_columns(D, d, row, n0 + lane % 4 * 2, M, N);
 }

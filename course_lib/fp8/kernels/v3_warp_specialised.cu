@@ -4,8 +4,11 @@
 // others multiply and order nothing. They meet at two barriers for each stage: `full` (the copy engine has brought the
 // tiles) and `empty` (every warp that multiplies is through with them). Nobody else waits for anybody, so the copies
 // run ahead as far as the ring allows. Who orders needs few registers: setmaxnreg gives the rest to those who multiply.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
 #include "roles.cuh"
+#include "store.cuh"
 #include "tensor_core.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -66,12 +69,5 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v3_warp_specialised(
   }
 
   int row = m0 + threadIdx.x / 32 * 16 + lane / 4;
-#pragma unroll
-  for (int j = 0; j < BN / 8; ++j) {
-    int column = n0 + 8 * j + lane % 4 * 2;
-    if (column >= N) continue;
-    u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-    if (row < M) *here = pack_bf16(d[4 * j], d[4 * j + 1]);
-    if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(d[4 * j + 2], d[4 * j + 3]);
-  }
+  store_columns(D, d, row, n0 + lane % 4 * 2, M, N);
 }

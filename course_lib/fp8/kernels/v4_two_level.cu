@@ -4,8 +4,11 @@
 // to a second set of registers by the ordinary float32 units ("promotion"): the scales change there anyway, and what the
 // tensor core cuts off stays as small as it is after four steps, whatever K is. The two warpgroups take turns without
 // being told to: while one promotes, the tensor core belongs to the other.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
 #include "roles.cuh"
+#include "store.cuh"
 #include "tensor_core.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -83,13 +86,5 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v4_two_level(
     }
   }
 
-  row += m0;
-#pragma unroll
-  for (int j = 0; j < BN / 8; ++j) {
-    int column = n0 + 8 * j + lane % 4 * 2;
-    if (column >= N) continue;
-    u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-    if (row < M) *here = pack_bf16(total[4 * j], total[4 * j + 1]);
-    if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(total[4 * j + 2], total[4 * j + 3]);
-  }
+  store_columns(D, total, m0 + row, n0 + lane % 4 * 2, M, N);
 }

@@ -8,23 +8,19 @@
 //
 // A block writes into its neighbour's shared memory, so it must know that the stage is empty *there* as well: every warp
 // that multiplies reports to all blocks of the cluster. And no block may end while another can still report to it.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "cluster.cuh"
+#include "ring.cuh"
 #include "roles.cuh"
 #include "scheduler.cuh"
+#include "store.cuh"
 #include "tensor_core.cuh"
 #include "wgmma.cuh"
 
 constexpr int BK = SCALED, MATH = BM / 64 * 128, THREADS = MATH + 128, PART = BM / CLUSTER;
 constexpr int A_BYTES = BM * BK, B_BYTES = BN * BK, S_BYTES = BM * 4;
 static_assert(SCALED % BN == 0, "a tile must lie in one block of B's scales");
-
-// Which stage, and in which lap: goes on from tile to tile.
-struct Turn {
-  int stage = 0, lap = 0;
-  void next() {
-    if (++stage == STAGES) stage = 0, lap ^= 1;
-  }
-};
 
 extern "C" __global__ __launch_bounds__(THREADS, 1) void v5_persistent(
     const __grid_constant__ TensorMap map_a,         // (M, K) e4m3, boxes of PART x BK, swizzled
@@ -103,15 +99,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v5_persistent(
         }
       }
 
-      int row = m_block * BM + upper_row;
-#pragma unroll
-      for (int j = 0; j < BN / 8; ++j) {
-        int column = n_block * BN + 8 * j + lane % 4 * 2;
-        if (column >= N) continue;
-        u32* here = reinterpret_cast<u32*>(D + u64(row) * N + column);
-        if (row < M) *here = pack_bf16(total[4 * j], total[4 * j + 1]);
-        if (row + 8 < M) here[u64(8) * N / 2] = pack_bf16(total[4 * j + 2], total[4 * j + 3]);
-      }
+      store_columns(D, total, m_block * BM + upper_row, n_block * BN + lane % 4 * 2, M, N);
     }
   }
   cluster_meet();  // the last reports have been made

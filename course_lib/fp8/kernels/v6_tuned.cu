@@ -5,7 +5,10 @@
 // bytes, swizzled so that no two of a request meet in a bank, and one thread orders the tile's way to D. It is still
 // on its way while the next tile is computed. And the tile's width need not divide 128: then a tile meets two blocks of
 // B's scales, and its columns take the one or the other. Widths such as 112 or 160 fill the last wave of blocks.
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "cluster.cuh"
+#include "ring.cuh"
 #include "roles.cuh"
 #include "scheduler.cuh"
 #include "store.cuh"
@@ -18,23 +21,8 @@ constexpr int A_BYTES = BM * BK, B_BYTES = BN * BK, S_BYTES = BM * 4;
 constexpr bool TWO_SCALES = SCALED % BN != 0;
 static_assert(BN % 16 == 0 && (BN <= SCALED || SCALED % (BN - SCALED) == 0), "a tile may meet two blocks of scales");
 
-// D's tile: panels of W bytes a row side by side, the widest swizzle that divides it.
-constexpr int W = BN % 64 == 0 ? 128 : BN % 32 == 0 ? 64 : 32;
-constexpr int PANELS = BN * 2 / W, PANEL_BYTES = BM * W;
-
-struct Turn {
-  int stage = 0, lap = 0;
-  void next() {
-    if (++stage == STAGES) stage = 0, lap ^= 1;
-  }
-};
-
-// Where an element of D's tile lies: fp8/swizzle.py has the same in Python.
-u32 d_address(const u8* d_tile, int row, int column) {
-  int byte = row * W + column * 2 % W;
-  byte ^= (byte >> 7 & (W / 16 - 1)) << 4;
-  return shared_address(d_tile + column * 2 / W * PANEL_BYTES + byte);
-}
+using DTile = PanelledTile<BM, BN>;  // how D's tile lies in shared memory before it leaves
+constexpr int W = DTile::WIDTH, PANELS = DTile::PANELS, PANEL_BYTES = DTile::PANEL_BYTES;
 
 extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
     const __grid_constant__ TensorMap map_a,         // (M, K) e4m3, boxes of PART x BK, swizzled
@@ -133,8 +121,9 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v6_tuned(
         for (int j = 0; j < BN / 16; ++j) {
           const float* x = total[wave] + 8 * j;
           int row = (wave * (MATH / 128) + group) * 64 + warp * 16 + lane % 16;
-          store_matrices(d_address(d_tile, row, 16 * j + lane / 16 * 8), pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]),
-                         pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7]));
+          u32 address = shared_address(d_tile + DTile::place(row, 16 * j + lane / 16 * 8));
+          store_matrices(address, pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]),
+                         pack_bf16(x[6], x[7]));
         }
       show_to_copy_engine();
       meet<1, MATH>();

@@ -4,7 +4,10 @@
 // and columns come in widths of 16: a matrix with 20 tokens wastes 12 columns, not 44 rows. What changes: a thread's
 // neighbours in a row are now tokens, so the scales of A differ from column to column and that of B is one number; and
 // the result leaves transposed, which stmatrix does on the way (.trans).
+//
+// Compiles for sm_90a; not yet run on a GPU.
 #include "barrier.cuh"
+#include "ring.cuh"
 #include "roles.cuh"
 #include "scheduler.cuh"
 #include "store.cuh"
@@ -17,19 +20,6 @@ constexpr int B_BYTES = ROWS * BK, A_BYTES = TOKENS * BK, S_BYTES = TOKENS * 4;
 constexpr int A_ROOM = (A_BYTES + 1023) / 1024 * 1024, S_ROOM = (S_BYTES + 127) / 128 * 128;
 constexpr int PANEL_BYTES = TOKENS * 128;  // 64 columns of D: what a warpgroup computes
 static_assert(SCALED % ROWS == 0 && TOKENS % 16 == 0, "one scale of B for a tile; two columns of matrices at a time");
-
-struct Turn {
-  int stage = 0, lap = 0;
-  void next() {
-    if (++stage == STAGES) stage = 0, lap ^= 1;
-  }
-};
-
-void store_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
-               "r"(b), "r"(c), "r"(d)
-               : "memory");
-}
 
 extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
     const __grid_constant__ TensorMap map_a,         // (M, K) e4m3, boxes of TOKENS x BK, swizzled
@@ -107,7 +97,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
 #pragma unroll
     for (int j = 0; j < TOKENS / 8; j += 2) {
       int token = 8 * (j + lane / 16) + lane % 8, piece = 2 * warp + lane / 8 % 2;  // of 8 columns of D
-      u32 address = shared_address(panel + token * 128 + ((piece ^ token % 8) << 4));
+      u32 address = shared_address(panel + swizzled<128>(token * 128 + piece * 16));
       store_transposed(address, pack_bf16(total[4 * j], total[4 * j + 1]), pack_bf16(total[4 * j + 2], total[4 * j + 3]),
                        pack_bf16(total[4 * j + 4], total[4 * j + 5]), pack_bf16(total[4 * j + 6], total[4 * j + 7]));
     }

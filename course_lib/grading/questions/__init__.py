@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.grading.questions import batched, cache_and_simd, foundation, gpu, strassen, threads
+from course_lib.grading.questions import batched, cache_and_simd, foundation, fp8, gpu, strassen, threads
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -12,4 +12,5 @@ QUESTIONS: tuple[Question, ...] = (
     *threads.QUESTIONS,
     *gpu.QUESTIONS,
     *batched.QUESTIONS,
+    *fp8.QUESTIONS,
 )

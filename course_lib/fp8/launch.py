@@ -1,0 +1,97 @@
+"""Starts the kernels on a Hopper GPU, on the stream that torch works on.
+
+    launch.missing(a)                  # None, or the sentence that says why a's device cannot run them
+    launch.launch(plan, a.device)      # compiles if need be, loads once, puts the kernel into the queue
+    launch.finish(a.device, 10)        # waits; raises Hangs if the GPU is not done within 10 s
+
+A kernel whose blocks wait for each other can wait for ever, and then everything that waits for the GPU does,
+too. So tests and recordings wait with a limit, in a process of their own that can be ended.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+from course_lib.fp8 import jit
+from course_lib.fp8.choose import H100, H200, Hopper
+from course_lib.fp8.driver import Driver
+from course_lib.fp8.plans import Plan
+from course_lib.measure import machine
+
+CAPABILITY = (9, 0)
+PATIENCE_S = 1e-4
+
+
+class Hangs(RuntimeError):
+    """The GPU did not finish in time."""
+
+
+def missing(x: torch.Tensor) -> str | None:
+    """Return the sentence that says why the kernels cannot run on a tensor's device; None if they can."""
+    if x.device.type != "cuda":
+        return f"The kernels run on a Hopper GPU, and this tensor is on {x.device}."
+    capability = torch.cuda.get_device_capability(x.device)
+    if capability != CAPABILITY:
+        name, number = torch.cuda.get_device_name(x.device), ".".join(map(str, capability))
+        return f"The kernels are for Hopper (compute capability 9.0), and {name} has {number}."
+    return machine.missing("nvrtc")
+
+
+Change = Callable[[bytes], bytes]
+
+
+def launch(plan: Plan, device: torch.device, change: Change | None = None) -> None:
+    """Put a kernel into the queue of torch's current stream; raises CannotBuild or CannotLaunch.
+
+    `change` is a function that is given the machine code and returns what is loaded in its place.
+    """
+    driver = Driver.here()
+    with torch.cuda.device(device):
+        driver.make_current(device.index or 0)
+        function = _loaded(
+            device.index or 0, plan.kernel, tuple(sorted(plan.constants.items())), plan.shared_bytes, change
+        )
+        driver.launch(function, plan, torch.cuda.current_stream(device).cuda_stream)
+
+
+@cache  # machine code stays loaded as long as the process lives
+def _loaded(
+    device: int,
+    kernel: str,
+    constants: tuple[tuple[str, int], ...],
+    shared_bytes: int,
+    change: Change | None,
+) -> int:
+    cubin = jit.build(kernel, **dict(constants)).cubin
+    return Driver.here().load(change(cubin) if change else cubin, kernel, shared_bytes)
+
+
+@cache
+def gpu(device: torch.device) -> Hopper:
+    """Return the GPU as the model of tiles knows it, with as many multiprocessors as it really has."""
+    properties = torch.cuda.get_device_properties(device)
+    known = H200 if "H200" in properties.name else H100
+    return Hopper(properties.name, properties.multi_processor_count, known.bytes_per_s, known.clock_hz)
+
+
+def finish(device: torch.device, limit_s: float) -> None:
+    """Wait until torch's current stream is done; raises Hangs after `limit_s` seconds.
+
+    Then the GPU still computes: only the end of the process stops it.
+    """
+    done = torch.cuda.Event()
+    done.record(torch.cuda.current_stream(device))
+    end = time.monotonic() + limit_s
+    while not done.query():
+        if time.monotonic() > end:
+            raise Hangs(
+                f"The GPU was not done after {limit_s:g} s, so a kernel may hang: end this process "
+                "(in a notebook: restart the kernel)."
+            )
+        time.sleep(PATIENCE_S)

@@ -1,0 +1,61 @@
+"""The products on a Hopper GPU: which kernel, which tile, and the launch. `gemm` has checked the arguments.
+
+    dense(a, a_scales, b, b_scales, out)
+    grouped(a, a_scales, b, b_scales, masked_m, expected_rows, out)
+
+Which kernel and tile are best is what `search` has measured on this GPU for such a product, or else what the
+model in `choose` expects.
+
+Not yet run on a GPU.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from course_lib.fp8 import launch, search
+from course_lib.fp8.choice import Choice, candidates_of_groups
+from course_lib.fp8.plans import Problem, plan_for
+from course_lib.fp8.quantise import m_major
+
+
+def dense(
+    a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tensor, choice: Choice | None = None
+) -> Tensor:
+    """Write the product of a (M, K) and b (N, K) to `out`, bf16 (M, N), and return it.
+
+    `choice` None: the best that is known for this GPU. M and N are above 0.
+    """
+    if not a.shape[1]:
+        return out.zero_()
+    gpu = launch.gpu(a.device)
+    choice = choice or search.best(len(a), len(b), a.shape[1], gpu)
+    problem = Problem.of(a, m_major(a_scales), b, b_scales.contiguous(), out)
+    launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
+    return out
+
+
+def grouped(
+    a: Tensor,
+    a_scales: Tensor,
+    b: Tensor,
+    b_scales: Tensor,
+    indices: Tensor,
+    expected_rows: int,
+    out: Tensor,
+    choice: Choice | None = None,
+) -> Tensor:
+    """Write the products of groups to `out` and return it.
+
+    a is (M, K) and `indices` the group of every row, or a is (groups, rows, K) and they are the groups' rows.
+
+    `expected_rows`, about how many rows a group has, helps to choose a tile. Nothing here waits for the GPU.
+    """
+    masked, (groups, N, K) = a.dim() == 3, b.shape
+    if not K:
+        return out if masked else out.masked_fill_((indices >= 0)[:, None], 0)
+    gpu = launch.gpu(a.device)
+    choice = choice or candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
+    problem = Problem.of_groups(a, m_major(a_scales), b, b_scales.contiguous(), indices, out)
+    launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
+    return out

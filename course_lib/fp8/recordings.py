@@ -1,0 +1,198 @@
+"""What the FP8 kernels took on a Hopper GPU: read from files that `record --hopper` wrote there.
+
+    recordings.newest()                 the newest recording, None if there is none
+    recording.origin                    "recorded on an NVIDIA H200 (…) on …": to be shown with every figure
+    recording.table("dense")            all shapes of a kind, ours beside torch's
+    recording.ladder()                  rung by rung, at one shape
+
+A recording is a JSON file in the folder of this package. As with `measure.recordings`, a file in which
+something is missing or makes no sense is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.measure import recorded_fields as fields
+from course_lib.measure import recorded_gpu
+from course_lib.measure.recorded_fields import MalformedRecording, Wrong
+from course_lib.measure.recorded_gpu import Gpu
+from course_lib.measure.table import Table, digits
+
+FOLDER = Path(__file__).parent / "recordings"
+KIND, FORMAT = "hopper", 1
+KINDS = ("ladder", "dense", "contiguous", "masked")
+VERSIONS = ("python", "numpy", "torch", "nvrtc")
+OURS = "ours"
+NONE = (
+    "No Hopper GPU has been recorded yet: `python -m course_lib record --hopper` on a machine with one "
+    "writes a file that is shown here."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to compute one product. `rows` are those that are computed, of all groups together."""
+
+    kind: str  # of KINDS
+    what: str  # "ours", a rung's name, or "torch …"
+    kernel: str  # our kernel and its tile; "" for torch's
+    groups: int
+    rows: int
+    N: int
+    K: int
+    seconds: float  # on the GPU with an empty L2 cache, the median of `samples`
+    spread_s: float  # half the distance between the quartiles
+    samples: int
+    call_s: float  # of the CPU until the product is queued
+    diff: float  # errors.calc_diff against the product of what it was given
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Groups, rows, N, K."""
+        return self.groups, self.rows, self.N, self.K
+
+    @property
+    def tflops(self) -> float:
+        """TFLOP/s, counting two operations for each product."""
+        return 2e-12 * self.rows * self.N * self.K / self.seconds
+
+    @property
+    def gbytes_per_s(self) -> float:
+        """GB/s of memory if operands of one byte (bf16: two) are read once and D is written once."""
+        size = 2 if self.what == "torch bf16" else 1
+        moved = size * (self.rows * self.K + self.groups * self.N * self.K) + 2 * self.rows * self.N
+        return 1e-9 * moved / self.seconds
+
+
+@dataclass(frozen=True)
+class HopperRecording:
+    """One run on one GPU: what has the same kind and shape was measured in turns."""
+
+    when: str  # ISO 8601, UTC
+    commit: str  # of the course; "+changes" if files differed from it
+    device: str  # "NVIDIA H200"
+    gpu: Gpu
+    versions: Mapping[str, str]  # of VERSIONS
+    method: str  # how it was measured, in words
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()  # what could not be measured, a sentence each
+
+    @property
+    def origin(self) -> str:
+        """Where the figures come from, in a few words."""
+        return fields.origin(self.device, f"driver {self.gpu.driver}", self.when)
+
+    def of(self, kind: str) -> tuple[Row, ...]:
+        """Return the rows of a kind; ValueError for a kind that is none."""
+        if kind not in KINDS:
+            raise ValueError(f"kind is {kind!r}, but it must be one of {', '.join(KINDS)}.")
+        return tuple(row for row in self.rows if row.kind == kind)
+
+    def ladder(self) -> tuple[Row, ...]:
+        """Return the rungs in the order in which they were measured."""
+        return self.of("ladder")
+
+    def share(self, row: Row, of: str = "torch block-wise") -> float | None:
+        """Return a row's speed as a part of another's for the same product; None if that was not measured."""
+        others = [one for one in self.of(row.kind) if one.shape == row.shape and one.what == of]
+        return others[0].seconds / row.seconds if others else None
+
+    def table(self, kind: str) -> Table:
+        """Return the rows of a kind, ours beside torch's."""
+        return Table(
+            columns=("groups x rows x N x K", "", "kernel", "us", "TFLOP/s", "GB/s", "x block-wise", "diff"),
+            rows=tuple(self._cells(row) for row in self.of(kind)),
+            caption=f"{kind.capitalize()} products, {self.origin}",
+            notes=(
+                "us: median on the GPU ± half the middle 50 %, L2 cache empty; GB/s: operands read once, D "
+                f"written once; diff: 1 - 2 sum(d r) / sum(d² + r²). {self.method}",
+            ),
+        )
+
+    def _cells(self, row: Row) -> tuple[str, ...]:
+        share = self.share(row)
+        return (
+            " x ".join(map(str, row.shape)),
+            row.what,
+            row.kernel,
+            f"{digits(row.seconds * 1e6)} ± {digits(row.spread_s * 1e6, 2)}",
+            digits(row.tflops),
+            digits(row.gbytes_per_s),
+            f"{share:.3f}" if share else "–",
+            f"{row.diff:.1e}",
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {"kind": KIND, "format": FORMAT, **asdict(self)}
+
+
+def newest(folder: Path = FOLDER) -> HopperRecording | None:
+    """Return the newest recording, None if there is none; MalformedRecording if a file is no recording."""
+    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    return max(found, key=lambda recording: fields.moment(recording.when), default=None)
+
+
+def write(recording: HopperRecording, folder: Path = FOLDER) -> Path:
+    """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
+    text = json.dumps(recording.data(), indent=0) + "\n"
+    path = folder / fields.file_name(KIND, recording.device, recording.when)
+    restore(json.loads(text), path.name)  # nothing is written that could not be read
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> HopperRecording:
+    """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
+    return restore(fields.content_of(path), path.name)
+
+
+def restore(content: Any, name: str = "this") -> HopperRecording:
+    """Return the recording that `data` made; raises MalformedRecording with what is wrong."""
+    try:
+        return _restored(content)
+    except Wrong as problem:
+        raise MalformedRecording(
+            f"{name} is no recording: {problem}; make it anew with `python -m course_lib record --hopper`."
+        ) from None
+
+
+def _restored(content: Any) -> HopperRecording:
+    if not isinstance(content, dict) or (content.get("kind"), content.get("format")) != (KIND, FORMAT):
+        raise Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
+    rows = fields.rows(_row, content, "rows")
+    if not rows:
+        raise Wrong("it has no rows")
+    seen = [(row.kind, row.shape, row.what) for row in rows]
+    if twice := next((one for one in seen if seen.count(one) > 1), None):
+        raise Wrong(f"'{twice[2]}' stands there twice for {' x '.join(map(str, twice[1]))}")
+    versions = fields.value(content, "versions", dict)
+    return HopperRecording(
+        when=fields.date(content, "when"),
+        commit=fields.commit(content, "commit"),
+        **{name: fields.text(content, name) for name in ("device", "method")},
+        gpu=recorded_gpu.restored(content, "gpu"),
+        versions={name: fields.text(versions, name) for name in VERSIONS},
+        rows=rows,
+        notes=tuple(fields.text({"notes": note}, "notes") for note in fields.value(content, "notes", list)),
+    )
+
+
+def _row(content: dict) -> Row:
+    kind = fields.text(content, "kind")
+    if kind not in KINDS:
+        raise Wrong(f"'kind' is {kind!r}, not one of {', '.join(KINDS)}")
+    return Row(
+        kind=kind,
+        what=fields.text(content, "what"),
+        kernel=fields.value(content, "kernel", str),
+        **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples")},
+        **{name: fields.number(content, name) for name in ("seconds", "call_s")},
+        **{name: fields.number(content, name, least=0) for name in ("spread_s", "diff")},
+    )

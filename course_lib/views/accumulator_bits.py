@@ -1,0 +1,213 @@
+"""One step of a tensor core, bit by bit: products under each other, and the line behind which all is cut.
+
+The numbers are those of `simulators.tensor_core.one_step`, a model; this only draws them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from course_lib.simulators.tensor_core import HOPPER, Step, TensorCore, one_step
+from course_lib.theme import GREY, INK, PINK, VIOLET
+from course_lib.views.paper import (
+    DEEP_PINK,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    box,
+    card,
+    note,
+    svg,
+    tag,
+    write,
+)
+
+MOST = 12  # products that fit into a picture
+CELL, ROW = 14.0, 22.0
+TOP, VALUE = 52.0, 112.0  # of the first row; width of the column of values
+CUT_PLACES = 12  # places behind the line that are drawn at most
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of bits: its label, the number, the places from which it is cut, and what it is drawn as."""
+
+    label: str
+    value: Fraction
+    exponent: int | None = None
+    unit: int | None = None  # bits below 2^unit are cut
+    is_sum: bool = False
+    lost: Fraction = Fraction(0)
+
+
+def accumulator_figure(
+    a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER
+) -> Html:
+    """Return one step of a tensor core for c + a . b as a picture of bits: what is kept and what is cut off.
+
+    a and b hold up to 12 numbers of e4m3 each, c is the old sum, float32. Raises ValueError for what cannot
+    be a step.
+    """
+    count = len(np.atleast_1d(a))
+    if count > MOST:
+        raise ValueError(f"a has {count} numbers, but the picture has room for 1 to {MOST}.")
+    step = one_step(a, b, c, core)
+    said = finding(step)
+    label = f"{said}. {in_words(step, core)}"
+    return Html(card(_drawing(step, core, label) + note(_explained(core)), label, title=said), label)
+
+
+def finding(step: Step) -> str:
+    """Say what the step gives and what exact arithmetic gives."""
+    if step.result == step.exact:
+        return f"The step gives {_short(step.exact)}, as exact arithmetic does: nothing is lost"
+    error = abs(step.exact - Fraction(step.result))
+    share = f": an error of {_percent(error / abs(step.exact))}" if step.exact else ""
+    return f"The step gives {_short(step.result)}, exact arithmetic {_short(step.exact)}{share}"
+
+
+def in_words(step: Step, core: TensorCore) -> str:
+    """Return every row of the picture as a sentence."""
+    said = [
+        f"The largest exponent is {step.unit + core.sum_bits}; bits below 2^{step.unit} are cut off."
+        if any(term.exponent is not None for term in step.terms)
+        else "All terms are 0."
+    ]
+    for row in rows(step, core)[:-3]:
+        tail = f", of which {_short(row.lost)} is cut off" if row.lost else ", kept whole"
+        said.append(f"{row.label}: {_short(row.value)}{tail}.")
+    said.append(
+        f"Sum of what is kept: {_short(step.total)}; with {1 + core.result_bits} significant bits "
+        f"{_short(step.result)}. Exact: {_short(step.exact)}."
+    )
+    return " ".join(said)
+
+
+def rows(step: Step, core: TensorCore) -> list[Row]:
+    """Return the rows of the picture: the terms, the sum of what is kept, the result, the exact sum."""
+    found = []
+    for term in step.terms:
+        if term.factors is None and not term.value:
+            continue  # an old sum of 0 is not worth a row
+        label = " × ".join(f"{x:.6g}" for x in term.factors) if term.factors else "old sum c"
+        lost = term.value - term.kept
+        found.append(Row(label, term.value, term.exponent, step.unit, lost=lost))
+    leading = math.frexp(float(step.total))[1] - 1
+    found.append(
+        Row("sum of what is kept", step.total, unit=max(leading - core.result_bits, step.unit), is_sum=True)
+    )
+    found.append(Row("result", Fraction(step.result), is_sum=True))
+    found.append(Row("exact sum", step.exact, is_sum=True))
+    return found
+
+
+def digits(value: Fraction, top: int, low: int) -> str:
+    """Return the bits of |value| for the places 2^top to 2^low, from the left; those below are left out."""
+    return f"{int(abs(value) / Fraction(2) ** low):0{top - low + 1}b}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the bits stand: the first has the exponent `top` and begins at x = `left`, the last has `low`."""
+
+    left: float
+    top: int
+    low: int
+
+    @classmethod
+    def of(cls, drawn: Sequence[Row], unit: int) -> Grid:
+        sizes = [abs(row.value) for row in drawn if row.value]
+        top = max([math.frexp(float(size))[1] - 1 for size in sizes], default=0)
+        low = unit
+        while low > unit - CUT_PLACES and any((size / Fraction(2) ** low).denominator > 1 for size in sizes):
+            low -= 1
+        return cls(max(7.3 * len(row.label) for row in drawn) + 76, max(top, unit), low)
+
+    def at(self, exponent: int) -> float:
+        """Return the x at which the cell of 2^exponent begins."""
+        return self.left + (self.top - exponent) * CELL
+
+    @property
+    def right(self) -> float:
+        return self.at(self.low - 1)
+
+
+def _drawing(step: Step, core: TensorCore, label: str) -> str:
+    drawn = rows(step, core)
+    grid = Grid.of(drawn, step.unit)
+    line = grid.at(step.unit - 1)  # behind it all is cut
+    high = (len(drawn) - 3) * ROW  # of the terms
+    parts = [box(grid.left, TOP - 4, line - grid.left, high + 2, fill=VIOLET_TINT, stroke=None)]
+    if grid.right > line:
+        parts.append(box(line, TOP - 4, grid.right - line, high + 2, fill=PINK_TINT, stroke=None))
+        parts.append(write(line + 5, TOP - 14, "cut off", size=12, fill=DEEP_PINK, bold=True))
+    parts.append(write(grid.left - 26, TOP - 14, "exponent", size=12, fill=QUIET, anchor="end"))
+    for exponent in (step.unit + core.sum_bits, step.unit):
+        x = grid.at(exponent) + CELL / 2
+        parts.append(write(x, 22, f"2^{exponent}", size=12, anchor="middle", bold=True))
+        parts.append(tag("line", x1=x, y1=27, x2=x, y2=TOP - 6, stroke=GREY, stroke_width=1))
+    for number, row in enumerate(drawn):
+        is_largest = row.exponent == step.unit + core.sum_bits
+        parts += _row(row, TOP + number * ROW + (12 if row.is_sum else 0), grid, is_largest)
+    y = TOP + high + 5
+    parts.append(tag("line", x1=8, y1=y, x2=grid.right + VALUE, y2=y, stroke=INK, stroke_width=1.2))
+    parts.append(tag("line", x1=line, y1=TOP - 10, x2=line, y2=y - 5, stroke=DEEP_PINK, stroke_width=2.5))
+    return svg(max(grid.right + VALUE + 6, 480), TOP + len(drawn) * ROW + 18, parts, label)
+
+
+def _row(row: Row, y: float, grid: Grid, is_largest: bool) -> list[str]:
+    base = y + 12
+    parts = [write(8, base, row.label, size=12.5, bold=row.is_sum)]
+    if row.exponent is not None:
+        look = {"bold": True, "fill": VIOLET} if is_largest else {}
+        parts.append(write(grid.left - 30, base, str(row.exponent), size=12.5, anchor="end", **look))
+    if row.value < 0:
+        parts.append(write(grid.left - 10, base, "−", size=14, anchor="middle", bold=True))
+    text = digits(row.value, grid.top, grid.low)
+    first, last = text.find("1"), text.rfind("1")
+    for place, bit in enumerate(text):
+        exponent = grid.top - place
+        is_inside = first <= place <= last if row.value else exponent == 0
+        parts += _bit(bit if is_inside else "·", grid.at(exponent), y, row, exponent)
+    if (row.value / Fraction(2) ** grid.low).denominator > 1:
+        parts.append(write(grid.right + 2, base, "…", fill=DEEP_PINK))
+    value = write(grid.right + VALUE, base, _short(row.value), size=12.5, anchor="end", bold=row.is_sum)
+    return [*parts, value]
+
+
+def _bit(shown: str, x: float, y: float, row: Row, exponent: int) -> list[str]:
+    """Return one place of a row: a bit, or a dot where the number has none; a cut bit is struck through."""
+    if shown == "·":
+        return [write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", fill=GREY)]
+    is_cut = row.unit is not None and exponent < row.unit
+    fill = DEEP_PINK if is_cut else INK
+    parts = [write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", bold=True, fill=fill)]
+    if is_cut:
+        parts.insert(0, box(x, y - 3, CELL, ROW - 4, fill=PINK_TINT, stroke=None))
+        parts.append(
+            tag("line", x1=x + 1, y1=y + 7, x2=x + CELL - 1, y2=y + 7, stroke=PINK, stroke_width=1.5)
+        )
+    return parts
+
+
+def _explained(core: TensorCore) -> str:
+    return (
+        f"A model of {core.name}: every term moves to its place under the largest exponent, and what lies "
+        f"behind the line, beyond {core.sum_bits} bits after the leading place, is dropped before the sum. "
+        f"The sum then keeps {1 + core.result_bits} significant bits. An exponent is that of the two factors "
+        "together: a product may reach one place further to the left."
+    )
+
+
+def _short(value: Fraction | float) -> str:
+    return f"{float(value):.8g}"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(f'{100 * float(share):.2g}'):g} %"

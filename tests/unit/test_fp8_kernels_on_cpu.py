@@ -1,0 +1,321 @@
+"""The kernels' own text runs here, thread by thread, on a model of Hopper (kernels_on_cpu/hopper.hpp).
+
+What their headers say in PTX is replaced: copy engine, barriers, wgmma, stmatrix. What a kernel itself says -
+roles, stages, parities, coordinates, scales, addresses - is compiled as it stands, and started by its plan.
+Inputs are small whole numbers and scales powers of two, so every sum is exact and so is the comparison.
+"""
+
+import ctypes
+import mmap
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_lib.fp8 import jit, kernels_folder
+from course_lib.fp8.formats import E4M3
+from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
+from course_lib.fp8.quantise import m_major
+from course_lib.fp8.reference import product
+from course_lib.fp8.tensor_maps import SIZES, TensorMap
+from course_lib.fp8.tiles import Tile
+
+MODEL = Path(__file__).parent / "kernels_on_cpu" / "hopper.hpp"
+COMPILER = shutil.which("c++") or shutil.which("clang++")
+pytestmark = pytest.mark.skipif(
+    COMPILER is None or sys.platform != "linux", reason="the model needs a C++ compiler and Linux's fibers"
+)
+PLAIN = ("ring.cuh", "scheduler.cuh", "swizzle.cuh")  # headers that are C++ as they stand
+OWN_PTX = ("unpack", "copy16", "copies_done", "mma")  # functions of v0_naive and v1_mma
+#: Declarations of shared memory, and where the model has it.
+SHARED = {
+    "__shared__ u64 full[STAGES], empty[STAGES];": (
+        "auto &full = now->block->full, &empty = now->block->empty;"
+    ),
+    "__shared__ u64 full[STAGES];": "auto& full = now->block->full;",
+    "__shared__ u64 full;": "u64& full = now->block->full[0];",
+    "__shared__ __align__(16) u8 a_tile[BM * ROW], b_tile[BN * ROW];": (
+        "u8 *a_tile = now->block->dynamic(), *b_tile = a_tile + BM * ROW;"
+    ),
+}
+STATIC_BYTES = {"v1_mma": 2 * 64 * 144}  # tiles that are not ordered at the launch
+DESCRIPTORS = ("constexpr int STEP", "constexpr u64 NEXT_STEP", "u64 descriptor_of")
+UNTOUCHED = -777.0
+
+
+class Map(ctypes.Structure):
+    _fields_ = (
+        ("address", ctypes.c_void_p),
+        ("size", ctypes.c_int),
+        ("rank", ctypes.c_int),
+        ("swizzle", ctypes.c_int),
+        ("dims", ctypes.c_int64 * 3),
+        ("strides", ctypes.c_int64 * 3),
+        ("box", ctypes.c_int64 * 3),
+    )
+
+    @classmethod
+    def of(cls, told: TensorMap) -> "Map":
+        size, rank = SIZES[told.dtype], len(told.dims)
+        strides = (size, *told.strides, *[0] * (3 - rank))
+        fill = [1] * (3 - rank)
+        return cls(told.address, size, rank, told.swizzle, (*told.dims, *fill), strides, (*told.box, *fill))
+
+
+def definition(header: str, start: str) -> str:
+    """Return what begins with `start` in a header of the kernels: a line, or all up to the closing brace."""
+    text = (kernels_folder() / header).read_text()
+    found = text[text.index(start) :]
+    line = found[: found.index("\n", len(start))]
+    return found[: found.index("\n}") + 2] if line.endswith("{") else line
+
+
+def as_cpp(plan: Plan) -> str:
+    """Return the text of a kernel as C++, with a function that runs it."""
+    source = jit.source_of(plan.kernel)
+    text = re.sub(r'#include "(\S+)"\n', lambda m: m[0] if m[1] in PLAIN else "", source)
+    text = re.sub(r"extern __shared__ \S+ u8 (\w+)\[\];", r"u8* \1 = now->block->dynamic();", text)
+    for declared, there in SHARED.items():
+        text = text.replace(declared, there)
+    for name in OWN_PTX:
+        text = re.sub(rf"^void {name}\(.*?(?:^}}|}}$)", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "__shared__" not in text and "asm" not in text
+    width = plan.constants.get("WGMMA_N", plan.constants.get("BN", 128))
+    calls = {TensorMap: "maps[{}]", Pointer: "pointers[{}]", int: "numbers[{}]"}
+    counts = dict.fromkeys(calls, 0)
+    arguments = []
+    for argument in plan.arguments:
+        arguments.append(calls[type(argument)].format(counts[type(argument)]))
+        counts[type(argument)] += 1
+    return "\n".join(
+        [
+            '#include "hopper.hpp"\n#include "swizzle.cuh"',
+            *(f"constexpr int {name} = {value};" for name, value in plan.constants.items()),
+            f"constexpr int WGMMA_WIDTH = {width};",
+            "template <int PENDING> void wgmma_wait() { wait_for_products<PENDING, WGMMA_WIDTH>(); }",
+            definition("types.cuh", "constexpr int SCALED"),
+            definition("types.cuh", "int blocks_of"),
+            *(definition("tensor_core.cuh", start) for start in DESCRIPTORS if "tensor_core.cuh" in source),
+            definition("store.cuh", "template <int COUNT>\nvoid store_columns"),
+            text,
+            'extern "C" const char* start(Launch launch, TensorMap* maps, Address* pointers, int* numbers) {',
+            f"  kernel = [=] {{ {plan.kernel}({', '.join(arguments)}); }};",
+            "  return run(launch);",
+            "}",
+        ]
+    )
+
+
+class Launch(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_int * 2),
+        ("cluster", ctypes.c_int),
+        ("threads", ctypes.c_int),
+        ("dynamic_bytes", ctypes.c_int),
+        ("seed", ctypes.c_int),
+        ("e4m3", ctypes.c_void_p),
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run a plan; return the problem that the model found, "" for none."""
+    folder = tmp_path_factory.mktemp("kernels")
+    compiler = [COMPILER, "-O1", "-fPIC", "-std=c++17", "-w"]
+    shutil.copy(MODEL, folder)  # read once for all kernels
+    subprocess.run([*compiler, "-x", "c++-header", MODEL.name], cwd=folder, check=True)
+    made = {}
+
+    def run(plan: Plan, seed: int = 0) -> str:
+        text = as_cpp(plan)
+        if text not in made:
+            name = f"kernel{len(made)}"
+            (folder / f"{name}.cpp").write_text(text)
+            order = [*compiler, "-shared", f"-I{kernels_folder()}", f"{name}.cpp", "-o", f"{name}.so"]
+            subprocess.run(order, cwd=folder, check=True)
+            made[text] = ctypes.CDLL(str(folder / f"{name}.so")).start
+            made[text].restype = ctypes.c_char_p
+        maps = [Map.of(x) for x in plan.arguments if isinstance(x, TensorMap)]
+        pointers = [x.address for x in plan.arguments if isinstance(x, Pointer)]
+        numbers = [x for x in plan.arguments if isinstance(x, int)]
+        room = plan.shared_bytes + STATIC_BYTES.get(plan.kernel, 0)
+        launch = Launch(plan.grid, plan.cluster, plan.threads, room, seed, E4M3.values.ctypes.data)
+        return made[text](
+            launch,
+            (Map * (len(maps) + 1))(*maps),
+            (ctypes.c_void_p * (len(pointers) + 1))(*pointers),
+            (ctypes.c_int * (len(numbers) + 1))(*numbers),
+        ).decode()
+
+    return run
+
+
+def numbers(*shape: int, seed: int) -> torch.Tensor:
+    """Return whole numbers from -4 to 4 in e4m3."""
+    generator = torch.Generator().manual_seed(seed)
+    return fenced(torch.randint(-4, 5, shape, generator=generator).float().to(torch.float8_e4m3fn))
+
+
+def powers(*shape: int, seed: int) -> torch.Tensor:
+    """Return powers of two from 1/4 to 4, float32: the scales of wholly different blocks."""
+    generator = torch.Generator().manual_seed(seed)
+    return fenced(torch.exp2(torch.randint(-2, 3, shape, generator=generator).float()))
+
+
+def fenced(x: torch.Tensor) -> torch.Tensor:
+    """Return a copy with nothing behind it: who reads on meets memory that nobody may touch."""
+    size = x.numel() * x.element_size()
+    pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, pages + mmap.PAGESIZE)
+    fence = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + pages
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), mmap.PAGESIZE, 0) == 0
+    copy = torch.frombuffer(memory, dtype=x.dtype, count=x.numel(), offset=pages - size).reshape(x.shape)
+    return copy.copy_(x)
+
+
+def room(*shape: int) -> torch.Tensor:
+    """Return a result to be filled, between four rows before and four behind it that nobody may touch."""
+    return torch.full((shape[0] + 8, *shape[1:]), UNTOUCHED, dtype=torch.bfloat16)
+
+
+def blocks(n: int) -> int:
+    return -(-n // 128)
+
+
+# -- one product -------------------------------------------------------------------------------------------
+
+UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
+#: M, N and K are multiples of nothing that a kernel would like. A ring of five goes round twice; of three
+#: columns of tiles the last cluster of two sticks out.
+PRODUCTS = [
+    ("v0_naive", (20, 40, 208), None),
+    ("v1_mma", (100, 72, 208), None),
+    ("v1_wgmma", (100, 136, 208), None),
+    ("v2_tma_ring", (200, 136, 1168), None),
+    ("v3_warp_specialised", (200, 136, 1168), None),
+    pytest.param("v3_warp_specialised", (70, 72, 400), Tile(64, 64), marks=pytest.mark.slow),
+    ("v4_two_level", (200, 136, 1168), None),
+    ("v5_persistent", (200, 264, 400), Tile(128, 128, 2)),
+    pytest.param("v5_persistent", (200, 392, 400), Tile(64, 64, 1), marks=pytest.mark.slow),
+    ("v6_tuned", (200, 264, 400), Tile(128, 112, 2)),
+    ("v6_tuned", (300, 264, 400), Tile(256, 128, 2)),
+    ("v6_tuned", (100, 392, 400), Tile(64, 160, 1)),
+    ("v8_swap_ab", (20, 264, 400), None),
+    ("v8_swap_ab", (200, 264, 400), Tile(128, 48)),
+]
+
+
+def planned(
+    kernel: str, M: int, N: int, K: int, tile: Tile | None
+) -> tuple[Plan, torch.Tensor, torch.Tensor]:
+    """Return the plan of a product on four multiprocessors, where its result will be, and what it must be."""
+    a, b = numbers(M, K, seed=1), numbers(N, K, seed=2)
+    a_scales, b_scales = powers(M, blocks(K), seed=3), powers(blocks(N), blocks(K), seed=4)
+    if kernel in UNSCALED:
+        a_scales, b_scales = a_scales.fill_(1), b_scales.fill_(1)
+    a_scales = m_major(a_scales)
+    whole = room(M, N)
+    plan = plan_for(kernel, Problem.of(a, a_scales, b, b_scales, whole[4:-4]), tile, sms=4)
+    whole.operands = (a, a_scales, b, b_scales)  # the plan has only their addresses
+    return plan, whole, product(a, a_scales, b, b_scales, core=None)
+
+
+@pytest.mark.parametrize(("kernel", "shape", "tile"), PRODUCTS, ids=str)
+def test_a_kernel_computes_the_product_and_touches_nothing_else(run, kernel, shape, tile):
+    plan, whole, wanted = planned(kernel, *shape, tile)
+    for seed in range(4):
+        whole.fill_(UNTOUCHED)
+        assert run(plan, seed) == ""
+        assert torch.equal(whole[4:-4], wanted)
+        assert (whole[:4] == UNTOUCHED).all() and (whole[-4:] == UNTOUCHED).all()
+
+
+def test_every_kernel_runs_here():
+    quick = {case[0] for case in PRODUCTS if isinstance(case[0], str)}
+    assert quick | {"v9_grouped"} == set(jit.names())
+
+
+#: Lines of kernels, what stands there instead, and what the model says of it.
+FAULTS = [
+    ("v5_persistent", "if (lane < CLUSTER) barrier", "if (lane < 1) barrier", "Everybody waits."),
+    ("v5_persistent", "cluster_meet();  // the last", "//", "A signal went to a block that had ended."),
+    ("v5_persistent", "min(n_block * BN, N - 1)", "n_block * BN", "A thread went beyond what it was given."),
+    (
+        "v6_tuned",
+        "show_to_copy_engine();",
+        "",
+        "A tile was stored before it was shown to the copy engine.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kernel", "line", "instead", "says"), FAULTS, ids=lambda x: x.strip()[:30])
+def test_a_fault_has_a_name(run, monkeypatch, kernel, line, instead, says):
+    source = jit.source_of(kernel)
+    assert line in source
+    monkeypatch.setattr(jit, "source_of", lambda name: source.replace(line, instead))
+    plan, _whole, _wanted = planned(kernel, 200, 264, 400, Tile(64, 128, 2))
+    assert says in {run(plan, seed) for seed in range(6)}
+
+
+def test_blocks_that_reach_into_each_other_meet_at_the_end():
+    """Who ends early is rarely found out: so the text is looked at, too."""
+    for kernel in jit.names():
+        source = jit.source_of(kernel)
+        last = source.rstrip().splitlines()[-2]
+        assert last.startswith("  cluster_meet();") == ('"cluster.cuh"' in source)
+
+
+# -- groups ------------------------------------------------------------------------------------------------
+
+
+def test_contiguous_groups(run):
+    """Five tiles of rows, the last begun; the second belongs to nobody."""
+    M, N, K, groups = 560, 136, 208, 3
+    a, b = numbers(M, K, seed=1), numbers(groups, N, K, seed=2)
+    a_scales = m_major(powers(M, blocks(K), seed=3))
+    b_scales = powers(groups, blocks(N), blocks(K), seed=4)
+    owners = torch.tensor([2, -1, 0, 0, 1], dtype=torch.int32)
+    indices = owners.repeat_interleave(128)[:M].contiguous()
+    whole = room(M, N)
+    addresses = (x.data_ptr() for x in (a, a_scales, b, b_scales, whole[4:]))
+    problem = Problem(*addresses, M, N, K, padded_rows=M, groups=groups, indices=indices.data_ptr())
+    for tile in (Tile(128, 112, 2), Tile(64, 64, 1)):
+        whole.fill_(UNTOUCHED)
+        assert run(plan_for("v9_grouped", problem, tile, sms=4)) == ""
+        for first in range(0, M, 128):
+            rows, owner = slice(first, min(first + 128, M)), int(indices[first])
+            found = whole[4:-4][rows]
+            if owner < 0:
+                assert (found == UNTOUCHED).all()
+            else:
+                assert torch.equal(
+                    found, product(a[rows], a_scales[rows], b[owner], b_scales[owner], core=None)
+                )
+        assert (whole[:4] == UNTOUCHED).all() and (whole[-4:] == UNTOUCHED).all()
+
+
+@pytest.mark.parametrize("tile", [Tile(64, 112, 2), Tile(128, 128, 1), Tile(256, 64, 2)], ids=str)
+def test_masked_groups(run, tile):
+    """What sticks out of a group's room does not reach the next group; tiles without rows are left out."""
+    groups, rows, N, K = 4, 70, 264, 208
+    a, b = numbers(groups, rows, K, seed=1), numbers(groups, N, K, seed=2)
+    a_scales = m_major(powers(groups, rows, blocks(K), seed=3))
+    b_scales = powers(groups, blocks(N), blocks(K), seed=4)
+    counts = torch.tensor([3, 0, 70, 64], dtype=torch.int32)
+    d = torch.full((groups, rows, N), UNTOUCHED, dtype=torch.bfloat16)
+    addresses = (x.data_ptr() for x in (a, a_scales, b, b_scales, d))
+    where = {"groups": groups, "indices": counts.data_ptr(), "masked": True}
+    problem = Problem(*addresses, rows, N, K, padded_rows=72, **where)
+    for seed in range(2):
+        d.fill_(UNTOUCHED)
+        assert run(plan_for("v9_grouped", problem, tile, sms=4), seed) == ""
+        for group, count in enumerate(counts.tolist()):
+            computed = min(-(-count // tile.BM) * tile.BM, rows)
+            wanted = product(a[group], a_scales[group], b[group], b_scales[group], core=None)
+            assert torch.equal(d[group, :computed], wanted[:computed])
+            assert (d[group, computed:] == UNTOUCHED).all()

@@ -1,0 +1,200 @@
+"""The timeline of a block: totals worked out by hand, bounds, and what more stages or other roles do."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.fp8.choose import estimate
+from course_lib.fp8.pipelines import ROLES_OF, SCALED, pipeline_of
+from course_lib.fp8.plans import Problem, plan_for
+from course_lib.fp8.tiles import TILES, Tile
+from course_lib.simulators.pipeline import ROLES, WARPGROUPS, Pipeline, timeline
+
+pipelines = st.builds(
+    Pipeline,
+    stages=st.integers(1, 8),
+    copy_latency=st.integers(0, 800),
+    copy_cycles=st.integers(1, 600),
+    math_cycles=st.integers(1, 600),
+    blocks_of_k=st.integers(1, 9),
+    tiles=st.integers(1, 3),
+    epilogue_cycles=st.sampled_from([0, 100, 501]),
+    roles=st.sampled_from(ROLES),
+    consumers=st.sampled_from([1, 2]),
+    promotion_cycles=st.sampled_from([0, 64, 130, 300]),
+    async_store=st.booleans(),
+)
+
+
+def changed(pipeline, **values):
+    return Pipeline(**vars(pipeline) | values)
+
+
+def cycles(pipeline, **values):
+    return timeline(changed(pipeline, **values)).cycles
+
+
+# -- by hand -----------------------------------------------------------------------------------------------
+
+
+def test_one_stage_does_one_thing_after_the_other():
+    found = timeline(Pipeline(1, 400, 300, 500, blocks_of_k=6, epilogue_cycles=200, roles="one", consumers=1))
+    assert found.cycles == 6 * (400 + 300 + 500) + 200
+    assert found.share("tensor core") == 6 * 500 / found.cycles
+    ends = [span for span in found.spans if span.who != "warpgroup 0"]
+    assert all(after.start == before.end for before, after in pairwise(ends))
+
+
+def test_the_tensor_core_limits_with_enough_stages():
+    found = timeline(Pipeline(4, 400, 300, 500, blocks_of_k=10, epilogue_cycles=200, consumers=1))
+    assert found.cycles == 400 + 300 + 10 * 500 + 200
+
+
+def test_the_copies_limit_with_enough_stages():
+    found = timeline(Pipeline(4, 400, 500, 300, blocks_of_k=10, epilogue_cycles=200, consumers=1))
+    assert found.cycles == 400 + 10 * 500 + 300 + 200
+
+
+def test_two_stages_share_the_lap():
+    """Laps of 1400 cycles, two of them side by side: 700 a block of K, more than either unit needs."""
+    pipeline = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
+    assert timeline(pipeline).cycles == 1400 * 5 + 500
+    assert pipeline.bounds["lap of a stage"] == 700 and pipeline.limit == "lap of a stage"
+    assert pipeline.stages_needed == 3 and changed(pipeline, stages=3).limit == "copy engine"
+
+
+def test_warpgroups_hide_each_others_promotion_only_if_they_need_not_march_in_step():
+    """The products of 4 blocks take 2000 cycles. Apart, only the last promotion is left over. In step, the
+    tensor core waits four times for the first warpgroup's promotion of 100.
+    """
+    apart = Pipeline(4, 0, 100, 500, blocks_of_k=4, promotion_cycles=200)
+    assert timeline(apart).cycles == 100 + 2000 + 100
+    assert cycles(apart, roles="one") == 100 + 2000 + 3 * 100 + 200
+    assert cycles(apart, consumers=1) == 100 + 4 * (500 + 200)
+
+
+def test_a_persistent_block_fetches_the_next_tile_while_it_stores_this_one():
+    pipeline = Pipeline(4, 400, 300, 500, blocks_of_k=4, tiles=3, epilogue_cycles=600, consumers=1)
+    assert timeline(pipeline).cycles == 3 * (400 + 300 + 4 * 500 + 600)
+    assert cycles(pipeline, roles="persistent") == 400 + 300 + 3 * (4 * 500 + 600)
+    assert cycles(pipeline, roles="persistent", async_store=True) == 400 + 300 + 3 * 4 * 500 + 600
+
+
+def test_a_store_that_is_still_on_its_way_holds_up_the_next():
+    pipeline = Pipeline(
+        4, 0, 1, 100, tiles=3, blocks_of_k=2, epilogue_cycles=900, roles="persistent", consumers=1
+    )
+    assert cycles(pipeline, async_store=True) == 1 + 2 * 100 + 3 * 900
+
+
+def test_the_model_of_the_chooser_and_the_timeline_agree_in_the_steady_state():
+    """What 40 more blocks of K cost is what `choose` says a block of K costs."""
+    for tile in (Tile(128, 128), Tile(64, 128), Tile(128, 192), Tile(256, 64), Tile(64, 32)):
+        short, long = (timeline(pipeline_of("v5_persistent", tile, K)).cycles for K in (40 * 128, 80 * 128))
+        few = (tile.BM, tile.BN)
+        expected = estimate(tile, *few, 80 * 128).own_cycles - estimate(tile, *few, 40 * 128).own_cycles
+        assert long - short == pytest.approx(expected, rel=0.005), tile
+
+
+# -- what always holds -------------------------------------------------------------------------------------
+
+
+@given(pipelines)
+def test_nobody_does_two_things_at_once(pipeline):
+    found = timeline(pipeline)
+    for who in (*found.workers, *WARPGROUPS):
+        spans = [span for span in found.of(who) if span.what != "on its way"]
+        assert all(before.end <= after.start for before, after in pairwise(spans))
+        assert 0 <= found.share(who) <= 1
+
+
+@given(pipelines)
+def test_all_work_is_done_and_no_bound_is_beaten(pipeline):
+    found, blocks = timeline(pipeline), pipeline.visits
+    assert sum(span.cycles for span in found.of("tensor core")) == blocks * pipeline.math_cycles
+    assert found.cycles >= blocks * max(pipeline.bounds.values()) * (1 - 1e-12)
+    assert found.share("tensor core") <= pipeline.most_share * (1 + 1e-12)
+    assert found.cycles >= pipeline.copy_latency + blocks * pipeline.copy_cycles
+    assert found.cycles >= blocks * pipeline.math_cycles
+    assert len([span for span in found.of("copy engine") if span.what == "copy"]) == blocks
+
+
+@given(pipelines)
+def test_no_product_before_its_copy_and_no_copy_before_its_stage_is_free(pipeline):
+    found = timeline(pipeline)
+    copies = [span for span in found.of("copy engine") if span.what == "copy"]
+    orders = [span for span in found.of("copy engine") if span.what == "on its way"]
+    products = found.of("tensor core")
+    used = {}
+    for span in products:
+        visit = span.tile * pipeline.blocks_of_k + span.block
+        assert span.start >= copies[visit].end
+        used[visit] = max(used.get(visit, 0), span.end)
+    orders.sort(key=lambda span: (span.tile, span.block))
+    assert all(
+        order.start >= used[visit] for visit, order in enumerate(orders[pipeline.stages :]) if visit in used
+    )
+
+
+@given(pipelines)
+def test_more_stages_and_more_roles_are_never_slower(pipeline):
+    by_stages = [cycles(pipeline, stages=stages) for stages in range(1, 9)]
+    assert by_stages == sorted(by_stages, reverse=True)
+    by_roles = [cycles(pipeline, roles=roles) for roles in ROLES]
+    assert by_roles == sorted(by_roles, reverse=True)
+
+
+# -- refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"stages": 0}, "stages is 0"),
+        ({"stages": True}, "stages is True"),
+        ({"copy_cycles": 0}, "copy_cycles is 0"),
+        ({"copy_latency": -1}, "copy_latency is -1"),
+        ({"promotion_cycles": 0.5}, "promotion_cycles is 0.5"),
+        ({"roles": "many"}, "one of one, specialised, persistent"),
+        ({"consumers": 3}, "1 or 2 warpgroups"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Pipeline(**wrong)
+
+
+# -- the rungs' numbers ------------------------------------------------------------------------------------
+
+
+def test_the_numbers_of_a_rung_by_hand():
+    found = pipeline_of("v5_persistent", Tile(128, 128, cluster=2), K=1000, tiles=3)
+    assert found.copy_cycles == ((64 + 128) * 128 + 512) / 64 and found.math_cycles == 512
+    assert (found.promotion_cycles, found.epilogue_cycles) == (128, 512)
+    assert (found.blocks_of_k, found.tiles, found.consumers) == (8, 3, 2)
+    first = pipeline_of("v1_wgmma", tiles=3)
+    assert (first.stages, first.consumers, first.tiles, first.math_cycles) == (1, 1, 6, 256)
+    assert first.copy_cycles == (64 + 128) * 128 / 64 and first.promotion_cycles == 0
+
+
+@pytest.mark.parametrize("kernel", ROLES_OF)
+def test_the_stages_are_those_that_the_kernel_is_started_with(kernel):
+    problem = Problem(*[2**20] * 5, rows=256, N=256, K=1024, padded_rows=256)
+    for tile in (Tile(64, 64), Tile(128, 128), Tile(128, 64)):
+        if kernel != "v1_wgmma":
+            assert pipeline_of(kernel, tile).stages == plan_for(kernel, problem, tile).constants["STAGES"]
+    assert (pipeline_of(kernel).promotion_cycles > 0) == (kernel in SCALED)
+
+
+def test_every_tile_of_the_table_has_a_timeline():
+    shares = [timeline(pipeline_of("v6_tuned", tile, 2048)).share("tensor core") for tile in TILES]
+    assert min(shares) > 0.01 and max(shares) < 1
+
+
+def test_other_kernels_are_refused():
+    with pytest.raises(ValueError, match="kernel is 'v0_naive', but a timeline is known of v1_wgmma"):
+        pipeline_of("v0_naive")
+    with pytest.raises(ValueError, match="K is 0"):
+        pipeline_of("v2_tma_ring", K=0)

@@ -1,0 +1,118 @@
+"""Timelines of a block as figures and controls: what they say is what the model says."""
+
+import dataclasses
+
+import pytest
+
+from course_lib import views
+from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
+from course_lib.simulators.pipeline import ROLES, Pipeline, timeline
+from course_lib.views import pipeline_rows, roles_figure
+from course_lib.views.pipeline_explorer import finding, in_words, shares, timelines
+
+HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
+
+
+def share(pipeline):
+    return pipeline_rows.percent(timeline(pipeline).share("tensor core"))
+
+
+# -- rungs below each other --------------------------------------------------------------------------------
+
+
+def test_the_rungs_say_their_cycles_and_shares():
+    picture = views.roles()
+    assert picture.png.startswith(b"\x89PNG") and "A model, nothing measured" in picture.alt
+    for kernel in roles_figure.SHOWN:
+        found = timeline(pipeline_of(kernel, K=512, tiles=2))
+        assert f"is done after {found.cycles:,} cycles, tensor core {share(found.pipeline)}" in picture.alt
+    first, last = (share(pipeline_of(kernel, K=512, tiles=2)) for kernel in ("v1_wgmma", "v5_persistent"))
+    assert f"Model: the tensor core works {first} of the time in v1_wgmma, {last} in v5" in picture.alt
+
+
+def test_one_rung_alone_and_the_first_alone_are_drawn():
+    assert "in v6_tuned. v6" in views.roles(["v6_tuned"], K=768, tiles=1).alt
+    assert "22 % of the time in v1_wgmma. v1" in views.roles(["v1_wgmma"]).alt
+
+
+def test_every_rung_with_a_pipeline_has_words():
+    assert set(roles_figure.WORDS) == set(ROLES_OF)
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(ValueError, match="no kernel to draw: name some of v1_wgmma"):
+        views.roles([])
+    with pytest.raises(ValueError, match="kernel is 'v0_naive'"):
+        views.roles(["v0_naive"])
+    with pytest.raises(ValueError, match="no timeline to draw"):
+        timelines(HAND, [])
+
+
+# -- rows --------------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_work_differ_without_colour_and_warpgroups_in_colour():
+    looks = [pipeline_rows.look(what, 0) for what in ("product", "promotion", "way out")]
+    assert len({hatch for _, hatch in looks}) == 3
+    assert all(
+        pipeline_rows.look(what, 0) != pipeline_rows.look(what, 1) for what in ("product", "promotion")
+    )
+
+
+def test_a_share_below_one_is_never_called_all():
+    assert [pipeline_rows.percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
+
+
+# -- the explorer ------------------------------------------------------------------------------------------
+
+
+def test_the_sum_behind_the_limit_is_written_out():
+    said = in_words(HAND)
+    assert "400 (latency) + 500 (copy) + 500 (product) = 1,400 cycles" in said
+    assert "With 2 stages a block of K can be done every 700 cycles; the copy engine needs 500." in said
+    assert "So 3 stages or more keep it busy." in said
+
+
+def test_what_limits_is_said():
+    assert finding(timeline(HAND)).endswith(": too few stages")
+    assert finding(timeline(dataclasses.replace(HAND, stages=3))).endswith(": copies are the limit")
+    fast = dataclasses.replace(HAND, stages=4, copy_cycles=100)
+    assert finding(timeline(fast)).endswith(", and it is the limit")
+
+
+def test_the_controls_choose_the_pipeline():
+    view = views.pipeline()
+    start = view.picture.value
+    assert share(view.pipeline) in view.status.value and "arrow keys" in view.status.value
+    view.stages.value, view.latency.value, view.roles.value = 5, 900, "persistent"
+    chosen = view.pipeline
+    assert (chosen.stages, chosen.copy_latency, chosen.roles) == (5, 900, "persistent")
+    assert (chosen.tiles, chosen.blocks_of_k) == (view.start.tiles, view.start.blocks_of_k)
+    assert view.picture.value != start and share(chosen) in view.status.value
+    assert "900 (latency)" in view.picture.value
+
+
+def test_the_still_twin_shows_three_timelines_and_the_curve():
+    view = views.pipeline()
+    still = view.static()
+    assert still.body.count("data:image/png") == 2
+    for stages in (1, 2, 4):
+        found = timeline(dataclasses.replace(view.start, stages=stages))
+        assert f"works {share(found.pipeline)} of the time" in still.text
+        assert f"{found.cycles:,} cycles" in still.text
+    assert (
+        still.text.startswith("Model: 4 stages need 0.47 of the time of 1 stage")
+        and "from 3 stages on" in still.text
+    )
+
+
+def test_the_curve_has_every_role_and_number_of_stages():
+    alt = shares(HAND).alt
+    for role in ROLES:
+        values = [share(dataclasses.replace(HAND, stages=stages, roles=role)) for stages in range(1, 9)]
+        assert f"{role}: " + ", ".join(f"{n}: {value}" for n, value in enumerate(values, 1)) in alt
+
+
+def test_a_pipeline_beyond_the_sliders_is_refused():
+    with pytest.raises(ValueError, match=r"9 stages .* end at 8 and 2,000"):
+        views.pipeline(dataclasses.replace(HAND, stages=9))

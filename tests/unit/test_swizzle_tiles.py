@@ -1,0 +1,128 @@
+"""The map of a swizzled tile: every piece in its place, the conflicts those of the library, both beside."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from course_lib import views
+from course_lib.fp8.swizzle import WIDTHS, conflicts, swizzled
+from course_lib.views.swizzle_tiles import (
+    ACCESSES,
+    CELL,
+    HIGH,
+    LEFT,
+    TOP,
+    Access,
+    colour,
+    finding,
+    frame,
+    in_words,
+)
+
+EVERY = [
+    Access(width, kind, index)
+    for width in WIDTHS
+    for kind in ACCESSES
+    for index in range(Access(width, kind).last + 1)
+]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def maps(access):
+    """Read both maps back: {(row, piece): address} and the marked pieces, plain first."""
+    found = []
+    for text in re.findall("<svg.*?</svg>", frame(access), re.S):
+        places, marked = {}, set()
+        for label in ElementTree.fromstring(text).iter(f"{SVG}text"):
+            if name := re.fullmatch(r"r(\d+) c(\d+)", label.text):
+                piece = tuple(map(int, name.groups()))
+                line = (float(label.get("y")) - 17 - TOP) / HIGH
+                places[piece] = int(line * 128 + (float(label.get("x")) - CELL / 2 - LEFT) / CELL * 16 + 0.5)
+                marked |= {piece} if label.get("font-weight") == "700" else set()
+        found.append((places, marked))
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_piece_lies_where_the_library_puts_it(width):
+    (plain, _), (turned, _) = maps(Access(width))
+    assert len(plain) == len(turned) == 64
+    assert plain == {(r, c): r * width + 16 * c for r in range(1024 // width) for c in range(width // 16)}
+    assert turned == {piece: swizzled(address, width) for piece, address in plain.items()}
+
+
+@pytest.mark.parametrize("access", EVERY, ids=lambda one: f"{one.width} {one.kind} {one.index}")
+def test_the_lanes_are_marked_and_the_words_of_the_banks_counted(access):
+    lanes = access.lanes
+    assert len(set(lanes)) == 8
+    assert all(row < access.rows and piece < access.in_row for row, piece in lanes)
+    assert all(marked == set(lanes) for _, marked in maps(access))
+    for is_swizzled in (False, True):
+        requests = access.requests(is_swizzled)
+        assert sum(requests) == 32 and max(requests) == access.passes(is_swizzled)
+        addresses = [access.address(row, piece, is_swizzled) for row, piece in lanes]
+        assert access.passes(is_swizzled) == conflicts(addresses)
+
+
+@pytest.mark.parametrize(("width", "plain"), [(128, 8), (64, 4), (32, 2)])
+def test_columns_conflict_when_plain_and_nothing_does_when_swizzled(width, plain):
+    for access in EVERY:
+        if access.width == width:
+            assert access.passes(False) == (plain if access.kind == "column" else 1)
+            assert access.passes(True) == 1
+
+
+def test_titles_and_words():
+    assert finding(Access(128)) == (
+        "Down a column of 128-byte rows: an 8-way bank conflict; swizzled, no bank conflict"
+    )
+    assert finding(Access(32)).startswith("Down a column of 32-byte rows: a 2-way bank conflict")
+    assert finding(Access(64, "row", 3)) == "Along rows of 64 bytes: no bank conflict, plain and swizzled"
+    words = in_words(Access(128, "column", 3))
+    assert "in places 3, 3, 3, 3, 3, 3, 3, 3 of a line; 4 of 32 banks give 8 words each: 8 passes." in words
+    assert "in places 3, 2, 1, 0, 7, 6, 5, 4 of a line; 32 of 32 banks give 1 word each: 1 pass." in words
+    labels = re.findall(r'aria-label="([^"]*)"', frame(Access(128, "column", 3)))
+    assert len(labels) == 3 and "8 passes" in labels[1] and "1 pass." in labels[2]
+
+
+def test_columns_have_colours_of_their_own():
+    for of in (2, 4, 8):
+        assert len({colour(piece, of) for piece in range(of)}) == of
+
+
+class TestWidget:
+    def test_it_starts_as_its_still_twin(self):
+        view = views.swizzle_map(64, "column", 2)
+        assert view.static().body in view.picture.value
+        assert view.static().text.startswith("Down a column of 64-byte rows: a 4-way")
+        assert (view.width.value, view.kind.value, view.index.value, view.index.max) == (64, "column", 2, 3)
+        assert "Keyboard" in view.status.value
+
+    def test_the_controls_follow_each_other(self):
+        view = views.swizzle_map(128, "column", 7)
+        view.width.value = 32
+        assert view.access == Access(32, "column", 1) and (view.index.value, view.index.max) == (1, 1)
+        assert frame(view.access) in view.picture.value
+        view.kind.value = "row"
+        assert view.index.max == 28 and view.index.description == "row"
+        view.index.value = 28
+        assert view.access == Access(32, "row", 28)
+        view.width.value = 128
+        assert view.access == Access(128, "row", 7)
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((48,), "width is 48, but a tile is swizzled over 32, 64 or 128 bytes"),
+            ((True,), "width is True"),
+            ((128, "diagonal"), "access is 'diagonal', but it must be 'column' or 'row'"),
+            ((64, "column", 4), "index is 4, but with 64 bytes columns go from 0 to 3"),
+            ((64, "row", 15), "rows go from 0 to 14"),
+            ((64, "row", 1.0), "index is 1.0"),
+        ],
+    )
+    def test_what_is_not_there_is_refused(self, arguments, said):
+        with pytest.raises(ValueError, match=said) as caught:
+            views.swizzle_map(*arguments)
+        assert "\n" not in str(caught.value)

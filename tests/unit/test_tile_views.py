@@ -1,0 +1,156 @@
+"""Tiles against waves: the map is the schedule's, the words the model's, the controls reach every tile."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib import views
+from course_lib.fp8.choose import H100, estimate, ranking
+from course_lib.fp8.schedule import Schedule
+from course_lib.fp8.tiles import TILES, Tile
+from course_lib.views import tile_explorer, tile_waves
+from course_lib.views.tile_explorer import finding
+from course_lib.views.tile_waves import tile_name, waves
+
+SHAPE = (4096, 7168, 16384)
+PAIRS = Tile(128, 128, 2)
+
+
+@pytest.fixture(scope="module")
+def view():
+    return views.tile_choice(*SHAPE, tile=PAIRS)
+
+
+# -- the map -----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 2), st.integers(1, 16))
+def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns, teams, team, band):
+    schedule = Schedule(rows, columns, teams, team, band)
+    expected = np.full((rows, columns + 1), -1)  # the last unit of a row may stick out by one
+    for turn in range(schedule.turns):
+        for _, (row, column) in schedule.turn(turn):
+            expected[row, column] = turn
+    assert np.array_equal(waves(schedule), expected[:, :columns])
+
+
+def test_the_map_says_its_size_and_the_last_wave():
+    found = estimate(PAIRS, *SHAPE)
+    alt = tile_waves.wave_map(found, SHAPE).alt
+    assert "32 x 56 tiles" in alt and "The last wave has 76 tiles for 132 blocks" in alt
+    assert 13 * 132 + 76 == 32 * 56
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 1), (65536, 16384, 128), (64, 65536, 128)])
+def test_the_smallest_and_the_largest_can_be_drawn(shape):
+    for tile in (Tile(64, 64), PAIRS):
+        assert tile_waves.wave_map(estimate(tile, *shape), shape).png.startswith(b"\x89PNG")
+
+
+# -- the saw -----------------------------------------------------------------------------------------------
+
+
+def test_the_saw_names_its_steepest_fall_and_the_shares_at_m():
+    alt = views.tile_sawtooth((256, 7168, 4096), (PAIRS, Tile(128, 112, 2))).alt
+    before, after = (estimate(PAIRS, M, 7168, 4096).efficiency for M in (256, 272))
+    assert f"falls from {100 * before:.0f} % to {100 * after:.0f} % (M = 256 to 272)" in alt
+    share = estimate(Tile(128, 112, 2), 256, 7168, 4096).efficiency
+    assert f"At M = 256: 128 x 128 (pairs) {100 * before:.0f} %; 128 x 112 (pairs) {100 * share:.0f} %" in alt
+
+
+def test_a_saw_without_teeth_and_without_tiles():
+    assert "no new wave costs 64 x 16 anything" in views.tile_sawtooth((16, 16, 128), (Tile(64, 16),)).alt
+    with pytest.raises(ValueError, match="There are 0 tiles, but a figure shows 1 to 6"):
+        views.tile_sawtooth(SHAPE, ())
+
+
+# -- the explorer ------------------------------------------------------------------------------------------
+
+
+def test_what_is_said_of_a_tile_is_what_the_model_says(view):
+    found = estimate(PAIRS, *SHAPE)
+    said = view.picture.value
+    assert finding(found) == "Model: 128 x 128 (pairs): 14 waves, 91 % of the peak, limited by L2"
+    assert finding(found) in said and finding(found) in view.status.value
+    for words in ("76 tiles, 42 % idle", "194 KiB, 5 stages", "128 registers a thread", "618 µs"):
+        assert words in said
+    assert f"{found.flops / 1e12:,.0f} TFLOP/s" in said and "nothing is measured" in said
+    read = 32 * 56 * 128 * ((64 + 128) * 128 + 512) / 2**30
+    assert f"{read:.2f} GiB" in said
+
+
+def rows_of_the_ranking(body):
+    last = body[body.rindex("<table") :]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in last.split("<tr")[2:]]
+    return [(row[0], row[1]) for row in rows]
+
+
+def test_the_five_best_are_the_rankings_and_the_chosen_one_has_its_place(view):
+    best = [tile_name(one.tile) for one in ranking(*SHAPE)]
+    assert rows_of_the_ranking(view.frame(SHAPE, PAIRS)) == [(str(n), best[n - 1]) for n in range(1, 6)]
+    rows = rows_of_the_ranking(view.frame(SHAPE, Tile(64, 16)))
+    assert len(rows) == 6 and rows[5] == (str(1 + best.index("64 x 16")), "64 x 16")
+
+
+def test_the_best_tile_is_the_first_one_shown():
+    view = views.tile_choice(256, 7168, 4096)
+    assert view.tile == ranking(256, 7168, 4096)[0].tile == Tile(128, 112, 2)
+    assert views.tile_choice(256, 7168, 4096, gpu=H100).gpu is H100
+
+
+def test_the_controls_reach_every_tile_and_no_other(monkeypatch):
+    view = views.tile_choice(256, 512, 128)
+    monkeypatch.setattr(type(view), "frame", lambda *_: "")  # no need to draw them all
+    seen = set()
+    for rows in (64, 256, 128):
+        view.rows.value = rows
+        for _, width in view.columns._options_full:
+            view.columns.value = width
+            for cluster in (1, 2):
+                view.cluster.value = cluster
+                seen.add(view.tile)
+    assert seen == set(TILES)
+
+
+def test_other_rows_keep_the_width_or_take_the_nearest():
+    view = views.tile_choice(4096, 7168, 4096, tile=Tile(128, 192, 2))
+    view.rows.value = 256
+    assert view.tile == Tile(256, 128, 2) and "256 x 128 (pairs)" in view.status.value
+    view.rows.value = 64
+    assert view.tile == Tile(64, 128, 2) and "64 x 128 (pairs)" in view.picture.value
+
+
+def test_a_size_that_cannot_be_is_answered_and_the_picture_stays():
+    view = views.tile_choice(256, 512, 128)
+    before = view.picture.value
+    view.sizes["M"].value = 0
+    assert "M is 0, but it must be a whole number from 1 to 65,536. The picture" in view.status.value
+    assert view.picture.value == before
+    view.sizes["M"].value = 300
+    assert view.picture.value != before
+
+
+def test_the_still_twin_has_the_map_the_best_and_the_saw(view):
+    still = view.static()
+    assert still.body.count("data:image/png") == 2 and still.body.count("<table") == 2
+    for one in ranking(*SHAPE)[: tile_explorer.FIRST]:
+        assert f"{tile_name(one.tile)} {one.flops / 1e12:,.0f} TFLOP/s" in still.text
+    assert "nothing is measured" in still.text and "Share of the peak against M" in still.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"M": 0}, "M is 0, but it must be a whole number from 1 to 65,536"),
+        ({"N": 70_000}, "N is 70000"),
+        ({"K": 1.5}, r"K is 1\.5"),
+        ({"K": True}, "K is True"),
+        ({"tile": "128"}, "128 is not among the tiles"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        views.tile_choice(**{"M": 64, "N": 64, "K": 64} | wrong)
