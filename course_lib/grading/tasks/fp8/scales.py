@@ -65,7 +65,8 @@ SOLUTION = source("""
     def judged(kernel, a, b):
         blocks, groups = (a.shape[1] + 127) // 128, (len(b) + 127) // 128
         powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1])
-        a_scales, b_scales = np.resize(powers, (len(a), blocks)), np.resize(powers, (groups, blocks))
+        a_scales = np.resize(powers, (len(a), blocks))
+        b_scales = np.resize(powers, (groups, blocks))
         d = product(kernel, a, a_scales, b, b_scales)
         A, B = dequantised(a, a_scales, b, b_scales)
         wanted, size = A @ B.T, abs(A) @ abs(B).T
