@@ -56,6 +56,13 @@ def test_the_tensor_core_that_is_handed_out_is_the_simulator_bit_by_bit(core):
         np.testing.assert_array_equal(got, gemm_e4m3(a, b, core=core))
 
 
+def test_beside_zeros_a_tiny_old_sum_loses_nothing():
+    tensor_core = load(shared.TENSOR_CORE, "tensor_core")
+    a, b = np.zeros((1, 32)), np.full((1, 32), 448.0)
+    for c in (np.float32(2.0**-100), np.float32(0), np.float32(-(2.0**-60) * 1.5)):
+        assert tensor_core(a, b, np.full((1, 1), c), (32, 13, 13)).item() == c
+
+
 def kernel(**fault: int) -> tuple:
     names = ("late", "a_late", "b_late", "row_late", "first", "spoilt", "backwards")
     return tuple({"spoilt": -1, **fault}.get(name, 0) for name in names)

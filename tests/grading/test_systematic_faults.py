@@ -183,6 +183,21 @@ def test_only_what_the_answer_needs_is_changed():
     assert "other" not in code.text and "import os" not in code.text
 
 
+def test_what_is_given_has_no_faults():
+    text = "def helper(x):\n    return x + 1\n\ndef total(x):\n    return helper(x) * 2\n"
+    found = faults(needed(text, "total"), (3,), 8, given=frozenset({"helper"}))
+    assert found
+    assert all("return x + 1" in one.source for one in found)
+    assert not all("return x + 1" in one.source for one in faults(needed(text, "total"), (3,), 8))
+
+
+def test_the_survey_knows_what_is_given():
+    task = registry.task("10.promotion")
+    found = survey.faults_of(task, survey.solution(task))
+    assert found
+    assert all("unit = np.ldexp(1.0, top - sum_bits)" in one.source for one in found)
+
+
 # --- judging ---
 
 

@@ -28,7 +28,7 @@ SOLUTION = source("""
 
         def most(holds):
             n = 1
-            while holds(n + 1):
+            while n < 64 and holds(n + 1):
                 n += 1
             return n
 
@@ -143,9 +143,7 @@ TASK = Task(
             _answer(("small(34)", "small(9)")),
             ("products at once",),
         ),
-        Mutant(
-            "no wider than float16", _answer(("while holds(n + 1)", "while n < 10 and holds(n + 1)")), ("32",)
-        ),
+        Mutant("no wider than float16", _answer(("n < 64", "n < 10")), ("32",)),
         Mutant(
             "looks at the key",
             on_tensor_core(

@@ -15,9 +15,9 @@ from course_lib.grading.tasks.fp8.signed import SIGNED
 
 SOLUTION = source("""
     def encode(x):
-        sign = 128 if math.copysign(1.0, x) < 0 else 0
         if math.isnan(x):
-            return sign + 127
+            return 127
+        sign = 128 if math.copysign(1.0, x) < 0 else 0
         size = min(abs(x), 448.0)
         exponent = -6 if size < 2.0**-6 else math.frexp(size)[1] - 1
         steps = round(size * 2.0 ** (3 - exponent))

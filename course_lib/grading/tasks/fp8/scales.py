@@ -63,15 +63,15 @@ PUBLISHED = source("""
 """)
 SOLUTION = source("""
     def judged(kernel, a, b):
-        M, N, blocks = len(a), len(b), (a.shape[1] + 127) // 128
-        row, column, block = np.arange(M), np.arange((N + 127) // 128), np.arange(blocks)
-        a_scales = 2.0 ** ((5 * row[:, None] + 3 * block) % 13 - 6)
-        b_scales = 2.0 ** ((7 * column[:, None] + 4 * block) % 13 - 6)
+        blocks, groups = (a.shape[1] + 127) // 128, (len(b) + 127) // 128
+        powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1])
+        a_scales = np.resize(powers, (len(a), blocks))
+        b_scales = np.resize(powers, (groups, blocks))
         d = product(kernel, a, a_scales, b, b_scales)
         A, B = dequantised(a, a_scales, b, b_scales)
-        wanted, size = A @ B.T, np.abs(A) @ np.abs(B).T
-        allowed = 2.0**-8 * np.abs(wanted) + 2.0**-10 * size
-        return "right" if (np.abs(d - wanted) <= allowed).all() else "wrong"
+        wanted, size = A @ B.T, abs(A) @ abs(B).T
+        fine = abs(d - wanted) <= abs(wanted) / 256 + size / 1024
+        return "right" if fine.all() else "wrong"
 """)
 _GIVEN = f"{KERNELS}\n\n"
 _answer = partial(changed, _GIVEN + SOLUTION)
@@ -179,14 +179,11 @@ TASK = Task(
         "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "
         "large as another, what do the elements of the small one add to a sum over the whole matrix?",
         "Choose the scales: powers of two that differ from row to row, from block of K to block of K, and "
-        "from 128 columns to the next (they need not be random; 5 * row + 3 * block modulo 13 will "
-        "do). Then "
-        "look at every element by itself: allowed is the rounding to bf16, 2^-8 |wanted|, and what "
-        "a tensor "
-        "core may cut off, 2^-10 of |A| |B|^T.",
-        "a_scales = 2.0 ** ((5 * row[:, None] + 3 * block) % 13 - 6), b_scales likewise with other "
-        "factors; "
-        "(np.abs(d - wanted) <= 2.0 ** -8 * np.abs(wanted) + 2.0 ** -10 * (np.abs(A) @ np.abs(B).T)).all()",
+        "from 128 columns to the next. They need not be random: seven of them, over and over, will do. "
+        "Then look at every element by itself: allowed is the rounding to bf16, 2^-8 |wanted|, and what a "
+        "tensor core may cut off, 2^-10 of |A| |B|^T.",
+        "powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1]); a_scales = np.resize(powers, (M, blocks)), and "
+        "b_scales likewise; (abs(d - wanted) <= abs(wanted) / 256 + abs(A) @ abs(B).T / 1024).all()",
     ),
     mutants=(
         Mutant("the published test", _published(), ("Accepted", "wrong scales of B")),
@@ -194,42 +191,57 @@ TASK = Task(
         Mutant(
             "powers of two, but one number",
             _answer(
-                (
-                    "(np.abs(d - wanted) <= allowed).all()",
-                    "1 - 2 * (d * wanted).sum() / (d * d + wanted * wanted).sum() < 1e-5",
-                )
+                ("fine.all()", "1 - 2 * (d * wanted).sum() / (d * d + wanted * wanted).sum() < 1e-5"),
             ),
             ("One number",),
         ),
         Mutant(
             "a limit that is the same for all",
-            _answer(("<= allowed", "<= 2.0**-8 * np.abs(wanted).max()")),
+            _answer(("abs(wanted) / 256 + size / 1024", "abs(wanted).max() / 256")),
             ("Accepted",),
         ),
         Mutant(
-            "B's scales all the same",
-            _answer(("(7 * column[:, None] + 4 * block)", "(0 * column[:, None] + 4 * block)")),
+            "B's scales all the same for all columns",
+            _answer(("np.resize(powers, (groups, blocks))", "np.resize(powers[:blocks], (groups, blocks))")),
             ("wrong scales of B",),
         ),
-        Mutant("A's scales the same for all rows", _answer(("5 * row", "0 * row")), ("row to row",)),
+        Mutant(
+            "A's scales the same for all rows",
+            _answer(("np.resize(powers, (len(a), blocks))", "np.resize(powers[:blocks], (len(a), blocks))")),
+            ("row to row",),
+        ),
         Mutant(
             "A's scales the same for all blocks",
-            _answer(("3 * block", "0 * block")),
+            _answer(
+                (
+                    "np.resize(powers, (len(a), blocks))",
+                    "np.repeat(np.resize(powers, (len(a), 1)), blocks, axis=1)",
+                )
+            ),
             ("A's scales of another",),
         ),
         Mutant(
             "B's scales the same for all blocks",
-            _answer(("4 * block", "0 * block")),
+            _answer(
+                (
+                    "np.resize(powers, (groups, blocks))",
+                    "np.repeat(np.resize(powers, (groups, 1)), blocks, axis=1)",
+                )
+            ),
             ("B's scales of another",),
         ),
-        Mutant("equality", _answer(("<= allowed", "== 0")), ("A right kernel is rejected",)),
-        Mutant("nothing but bf16", _answer((" + 2.0**-10 * size", "")), ("A right kernel is rejected",)),
         Mutant(
-            "allclose",
-            _answer(("(np.abs(d - wanted) <= allowed).all()", "np.allclose(d, wanted, rtol=0.01)")),
+            "equality",
+            _answer(("<= abs(wanted) / 256 + size / 1024", "== 0")),
             ("A right kernel is rejected",),
         ),
-        Mutant("too generous", _answer(("2.0**-8", "2.0**-3")), ("6 %",)),
+        Mutant("nothing but bf16", _answer((" + size / 1024", "")), ("A right kernel is rejected",)),
+        Mutant(
+            "allclose",
+            _answer(("fine.all()", "np.allclose(d, wanted, rtol=0.01)")),
+            ("A right kernel is rejected",),
+        ),
+        Mutant("too generous", _answer(("/ 256", "/ 8")), ("6 %",)),
         Mutant(
             "accepts everything", _GIVEN + 'def judged(kernel, a, b):\n    return "right"\n', ("Accepted",)
         ),
@@ -237,7 +249,7 @@ TASK = Task(
             "rejects everything", _GIVEN + 'def judged(kernel, a, b):\n    return "wrong"\n', ("is rejected",)
         ),
         Mutant("other words", _answer(('"right" if', '"Right" if')), ("lower case",)),
-        Mutant("the matrices as they are", _answer(("A @ B.T, np", "a @ b.T, np")), ("is rejected",)),
+        Mutant("the matrices as they are", _answer(("A @ B.T, abs", "a @ b.T, abs")), ("is rejected",)),
         Mutant(
             "looks at the key",
             _GIVEN + 'def judged(kernel, a, b):\n    return "wrong" if any(kernel[:4]) else "right"\n',

@@ -16,7 +16,7 @@ TENSOR_CORE = source("""
 
 
     def exponents(x):  # of numbers of e4m3; a zero's is below all others
-        return np.where(x == 0, -99, np.maximum(np.frexp(x)[1] - 1, -6))
+        return np.where(x == 0, -999, np.maximum(np.frexp(x)[1] - 1, -6))
 
 
     def tensor_core(a, b, c, core):  # (M, K), (N, K), (M, N) -> c + a b^T, (M, N) float32
@@ -25,7 +25,7 @@ TENSOR_CORE = source("""
         for k in range(0, a.shape[1], terms):
             p, q = a[:, None, k : k + terms], b[None, :, k : k + terms]
             top = (exponents(p) + exponents(q)).max(axis=2)
-            top = np.maximum(top, np.where(c == 0, -198, np.frexp(c)[1] - 1))
+            top = np.maximum(top, np.where(c == 0, -999, np.frexp(c)[1] - 1))
             unit = np.ldexp(1.0, top - sum_bits)  # what is smaller is cut off
             total = np.trunc(p * q / unit[:, :, None]).sum(axis=2) + np.trunc(c / unit)
             significand, exponent = np.frexp(total * unit)
