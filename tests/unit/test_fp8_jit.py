@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import pytest
+from pace import slowness
 
 from course_lib.fp8 import jit, wgmma
 from course_lib.fp8.tiles import TILES
@@ -300,4 +301,4 @@ def test_compiling_never_calls_the_driver(monkeypatch):
 @pytest.mark.timing
 def test_the_final_kernel_compiles_in_half_a_second():
     seconds = [jit.build("v6_tuned", keep=False, **CONSTANTS["v6_tuned"]).seconds for _ in range(3)]
-    assert min(seconds) < 0.5
+    assert min(seconds) < 0.5 * slowness()
