@@ -222,7 +222,7 @@ def dense_ways(
 
 
 def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler: Sampler) -> Way:
-    """Return our dense product with the fastest of the model's favourites; `fp8_gemm` takes it from now on."""
+    """Return our dense product with the fastest of the model's favourites; `fp8_gemm` then takes it, too."""
     given, d = (
         (a, m_major(a_scales), b, b_scales),
         torch.empty(len(a), len(b), dtype=torch.bfloat16, device=a.device),

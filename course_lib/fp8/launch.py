@@ -109,7 +109,7 @@ def finish(device: torch.device, limit_s: float) -> None:
 
 @contextlib.contextmanager
 def ends_within(limit_s: float) -> Iterator[None]:
-    """End the process with a sentence if what is inside takes longer: it may be waiting for a GPU that hangs."""
+    """End the process with a sentence if what is inside takes longer: it may wait for a GPU that hangs."""
     sentence = f"The GPU was not done after {limit_s:g} s, so a kernel may hang: this process ends."
     timer = threading.Timer(limit_s, give_up, [sentence])
     timer.daemon = True

@@ -68,7 +68,7 @@ def operands(M, N, K, groups=None, rows_in_groups=False, seed=0):
 
 
 def run(kernel, a, a_scales, b, b_scales, tile=None, sms=None):
-    """Return what a rung computes, in a D that was full of NaN; `sms`: blocks that stay, few of many tiles."""
+    """Return what a rung computes, in a D that was full of NaN; `sms`: how many blocks stay."""
     d = torch.full((len(a), len(b)), torch.nan, dtype=torch.bfloat16, device="cuda")
     problem = Problem.of(a, m_major(a_scales), b, b_scales, d)
     launch.launch(plan_for(kernel, problem, tile, sms or launch.gpu(a.device).sms), a.device)
