@@ -46,6 +46,22 @@ def test_groups_whose_rows_share_an_index_have_tiles_of_128_rows_at_most():
     assert {one.kernel for one in candidates_of_groups(2, 3, 8, 16, True)} == {GROUPED}
 
 
+def test_every_group_counts_as_whole_tiles_of_its_own():
+    """Thirty-two groups of 100 rows are not one of 3200, nor one of 100."""
+    chosen = candidates_of_groups(32, 100, 4096, 7168, True)[0].tile
+    cycles = {
+        tile: estimate(tile, 32 * -(-100 // tile.BM) * tile.BM, 4096, 7168).own_cycles for tile in TILES
+    }
+    assert cycles[chosen] == min(cycles.values())
+    first = candidates_of_groups(4, 512, 4096, 7168, True)[0].tile
+    assert first != candidates_of_groups(1, 512, 4096, 7168, True)[0].tile
+
+
+def test_up_to_128_rows_may_change_sides():
+    kernels = {M: {one.kernel for one in candidates(M, 4096, 7168)} for M in (112, 128, 129)}
+    assert SWAPPED in kernels[112] and SWAPPED in kernels[128] and SWAPPED not in kernels[129]
+
+
 def test_small_groups_get_low_tiles():
     assert candidates_of_groups(32, 20, 4096, 7168, True)[0].tile.BM == 64
 
@@ -71,10 +87,11 @@ def slowest_first(functions):
 
 
 def test_a_search_keeps_the_fastest_and_best_gives_it_back(fresh, monkeypatch):
-    expected, started = candidates(4096, 4096, 7168, H200)[:5], []
+    expected, started, checked = candidates(4096, 4096, 7168, H200)[:5], [], []
     assert search.best(4096, 4096, 7168, H200) == expected[0]
-    found = search.search(4096, 4096, 7168, H200, started.append, slowest_first, tried=5)
-    assert tuple(started) == expected and list(found) == [*reversed(expected)]
+    found = search.search(4096, 4096, 7168, H200, started.append, slowest_first, checked.append, tried=5)
+    assert tuple(started) == 2 * expected and tuple(checked) == expected
+    assert list(found) == [*reversed(expected)]
     assert search.best(4096, 4096, 7168, H200) == expected[-1]
     monkeypatch.setattr(search, "_known", {})  # another process
     assert search.best(4096, 4096, 7168, H200) == expected[-1]
@@ -83,9 +100,21 @@ def test_a_search_keeps_the_fastest_and_best_gives_it_back(fresh, monkeypatch):
         assert search.best(*other) == candidates(*other)[0]
 
 
+def test_what_is_wrong_is_never_kept(fresh):
+    expected = candidates(4096, 4096, 7168, H200)
+
+    def check(one):
+        if one == expected[3]:
+            raise ArithmeticError("wrong")
+
+    with pytest.raises(ArithmeticError):
+        search.search(4096, 4096, 7168, H200, lambda one: None, slowest_first, check, tried=5)
+    assert search._store().read() == {} and search.best(4096, 4096, 7168, H200) == expected[0]
+
+
 @pytest.mark.parametrize("change", ["compiler", "text"])
 def test_what_was_found_belongs_to_compiler_and_text(fresh, monkeypatch, tmp_path, change):
-    search.search(4096, 4096, 7168, H200, lambda one: None, slowest_first, tried=5)
+    search.search(4096, 4096, 7168, H200, lambda one: None, slowest_first, lambda one: None, tried=5)
     monkeypatch.setattr(search, "_known", {})
     search._text.cache_clear()
     if change == "compiler":
@@ -107,6 +136,5 @@ def test_what_was_kept_and_makes_no_sense_is_left_aside(fresh, saved):
 
 
 def test_classes_of_rows():
-    assert [search.class_of(M) for M in (1, 64, 65, 512, 513, 1024, 1025, 4096)] == [
-        64, 64, 128, 512, 1024, 1024, 2048, 4096,
-    ]  # fmt: skip
+    classes = {1: 16, 16: 16, 17: 32, 128: 128, 129: 192, 512: 512, 513: 1024, 1025: 2048, 4096: 4096}
+    assert {M: search.class_of(M) for M in classes} == classes

@@ -4,13 +4,17 @@ import contextlib
 import ctypes
 import shutil
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from test_fp8_plans import CONTIGUOUS, DENSE, MASKED, ONE, kinds
 
 from course_lib.fp8 import driver, jit, launch
+from course_lib.fp8.choose import H100, H200, Hopper
 from course_lib.fp8.driver import CannotLaunch, Driver
 from course_lib.fp8.plans import Pointer, plan_for
 from course_lib.fp8.tensor_maps import SWIZZLES, TensorMap
@@ -214,3 +218,39 @@ def test_waiting_has_an_end(monkeypatch, ends):
             launch.Hangs, match=r"not done after 0\.05 s, so a kernel may hang: end this process"
         ):
             launch.finish(torch.device("cuda", 0), 0.05)
+
+
+def test_sizes_keep_all_their_bits(fake):
+    library, own = fake
+    plan = plan_for("v6_tuned", replace(ONE, rows=70_000, N=2**20, K=2**17, padded_rows=70_000))
+    expect(library, plan)
+    own.launch(own.load(CUBIN, plan.kernel, plan.shared_bytes), plan, 0)
+    sizes = [library.fake_given(i) for i, one in enumerate(plan.arguments) if isinstance(one, int)]
+    assert sizes == [70_000, 2**20, 2**17]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("NVIDIA H200", H200), ("NVIDIA GH200 480GB", H100), ("NVIDIA H100 PCIe", H100)]
+)
+def test_the_model_gets_the_gpu_that_there_is(monkeypatch, name, known):
+    properties = SimpleNamespace(name=name, multi_processor_count=114)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    launch.gpu.cache_clear()
+    try:
+        found = launch.gpu(torch.device("cuda", 0))
+    finally:
+        launch.gpu.cache_clear()
+    assert found == Hopper(name, 114, known.bytes_per_s, known.clock_hz)
+
+
+@pytest.mark.parametrize(("takes", "code"), [(0.0, 0), (60.0, 3)])
+def test_what_takes_too_long_ends_the_process_with_a_sentence(takes, code):
+    text = (
+        "import time; from course_lib.fp8 import launch\n"
+        f"with launch.ends_within(0.2): time.sleep({takes})\nprint('through')"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)
+    assert done.returncode == code and ("through" in done.stdout) == (code == 0)
+    assert (
+        done.stderr == "The GPU was not done after 0.2 s, so a kernel may hang: this process ends.\n"
+    ) == (code == 3)

@@ -42,6 +42,7 @@ def test_a_dense_product_is_one_launch_on_the_given_tensors(started):
     (plan,) = started
     found, sizes = handed_over(plan)
     assert (plan.kernel, sizes) == (candidates(100, 264, 208)[0].kernel, [100, 264, 208])
+    assert plan.grid[0] <= H200.sms
     assert [found[name].address for name in ("a", "b", "d", "b_scales")] == [
         x.data_ptr() for x in (a, b, out, b_scales)
     ]
@@ -100,3 +101,40 @@ def test_what_is_empty_starts_nothing(started):
     gemm.fp8_gemm_grouped_contiguous(*operands(256, N=8, K=0, groups=1), indices, out)
     assert not out[:128].any() and bool((out[128:] == 7).all())
     assert started == []
+
+
+def test_blocks_that_stay_are_as_many_as_the_gpu_has_multiprocessors(started):
+    a, a_scales, b, b_scales = operands(100)
+    out = torch.empty((100, 264), dtype=torch.bfloat16)
+    on_hopper.dense(a, a_scales, b, b_scales, out, Choice("v6_tuned", Tile(64, 48)))
+    given = operands(384, groups=3)
+    indices = torch.zeros(384, dtype=torch.int32)
+    tile = Choice("v9_grouped", Tile(64, 16))
+    on_hopper.grouped(*given, indices, 128, torch.empty((384, 264), dtype=torch.bfloat16), tile)
+    assert [plan.grid for plan in started] == [(H200.sms, 1)] * 2
+    assert started[1].constants["BN"] == 16  # the choice that was given
+
+
+def test_a_search_is_listened_to(started, monkeypatch):
+    found = Choice("v6_tuned", Tile(64, 48))
+    monkeypatch.setattr(search, "best", lambda M, N, K, gpu: found if (M, N, K) == (100, 264, 208) else None)
+    gemm.fp8_gemm(*operands(100))
+    assert started[0].constants["BN"] == 48
+
+
+def test_scales_that_lie_anywhere_are_laid_out_first(started):
+    a, a_scales, b, b_scales = operands(100)
+    gemm.fp8_gemm(a, a_scales, b, b_scales.T.contiguous().T)
+    shifted = torch.empty_strided((101, 2), (1, 104))[1:].copy_(a_scales)  # begins at no multiple of 16 bytes
+    assert not is_m_major(shifted)
+    gemm.fp8_gemm(a, shifted, b, b_scales)
+    assert all(handed_over(plan)[0]["a_scales"].address % 16 == 0 for plan in started)
+
+
+def test_a_hint_of_no_rows_is_a_hint_of_few(started):
+    given = operands(2, 64, groups=2)
+    gemm.fp8_gemm_grouped_masked(*given, torch.tensor([1, 2], dtype=torch.int32), 0)
+    assert started[0].constants["BN"] == candidates_of_groups(2, 1, 264, 208, True)[0].tile.BN
+    many = operands(128, groups=256, N=8, K=16)
+    gemm.fp8_gemm_grouped_contiguous(*many, torch.zeros(128, dtype=torch.int32))
+    assert started[1].constants["BN"] == candidates_of_groups(256, 128, 8, 16, False)[0].tile.BN

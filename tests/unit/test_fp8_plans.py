@@ -1,6 +1,7 @@
 """Plans of kernels: what is handed over is what the text asks for, and fits into a multiprocessor."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,19 +13,19 @@ from course_lib.fp8.tensor_maps import TensorMap
 from course_lib.fp8.tiles import SHARED_BYTES, TILES, Tile
 
 DENSE = [name for name in jit.names() if name != "v9_grouped"]
-ONE = Problem(1 << 20, 2 << 20, 3 << 20, 4 << 20, 5 << 20, rows=100, N=264, K=208, padded_rows=100)
+ONE = Problem(*(n << 36 for n in range(1, 6)), rows=100, N=264, K=208, padded_rows=100)
 MASKED = Problem(
-    *(n << 20 for n in range(1, 6)),
+    *(n << 36 for n in range(1, 6)),
     rows=70,
     N=264,
     K=208,
     padded_rows=72,
     groups=3,
-    indices=6 << 20,
+    indices=6 << 36,
     masked=True,
 )
 CONTIGUOUS = Problem(
-    *(n << 20 for n in range(1, 6)), rows=384, N=264, K=208, padded_rows=384, groups=3, indices=6 << 20
+    *(n << 36 for n in range(1, 6)), rows=384, N=264, K=208, padded_rows=384, groups=3, indices=6 << 36
 )
 
 
@@ -142,7 +143,7 @@ def test_rings_fit(kernel, BM):
 def test_threads_are_those_that_multiply_and_a_warpgroup_that_orders():
     threads = {name: plan_for(name, ONE).threads for name in DENSE}
     assert threads == {
-        **{"v0_naive": 256, "v1_mma": 128, "v1_wgmma": 128},
+        **{"probe": 128, "v0_naive": 256, "v1_mma": 128, "v1_wgmma": 128},
         "v2_tma_ring": 256,  # here those who multiply order as well
         **dict.fromkeys(("v3_warp_specialised", "v4_two_level", "v5_persistent", "v6_tuned"), 384),
         "v8_swap_ab": 256,
@@ -221,3 +222,10 @@ def test_what_does_not_go_together_is_refused():
         ValueError, match="contiguous groups begin at multiples of 128 rows, and the tile has 256"
     ):
         plan_for("v9_grouped", CONTIGUOUS, Tile(256, 128))
+
+
+@pytest.mark.parametrize("N", [16, 128, 256])
+def test_the_probe_takes_as_many_columns_as_b_has_rows(N):
+    plan = plan_for("probe", replace(ONE, N=N, K=32, rows=64))
+    assert plan.constants == {"BN": N} and plan.shared_bytes == (64 + N) * 128
+    assert [one.box for one in plan.arguments[:2]] == [(128, 64), (128, N)]

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from course_lib.commands import record, record_hopper
-from course_lib.fp8 import launch, on_hopper, recordings, search, torch_products
+from course_lib.fp8 import control, launch, on_hopper, recordings, search, torch_products
 from course_lib.fp8.choose import H200
 from course_lib.fp8.plans import Problem
+from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
 from course_lib.fp8.recordings import HopperRecording, Row
 from course_lib.fp8.reference import product
 from course_lib.measure.gpu_timing import Taken
@@ -177,6 +178,8 @@ def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
     assert all(row.kernel for row in dense if row.what == "ours")
     grouped = [row for row in rows if row.kind in ("contiguous", "masked")]
     assert [row.what for row in grouped] == ["ours", "ours, dense"] * 2
+    assert [row.groups for row in grouped] == [2, 1, 2, 1]  # the dense one reads one matrix
+    assert all(row.kernel.startswith(("v6_tuned ", "v8_swap_ab ", "v9_grouped ")) for row in grouped)
     assert grouped[0].shape == (2, 512, 512, 256) and grouped[2].rows == int(
         record_hopper.counts_of(2, 100, CPU).sum()
     )
@@ -196,13 +199,52 @@ def test_ours_gets_the_tile_that_the_search_found(pretend):
 
 @pytest.mark.parametrize("fault", [math.nan, 2.0])
 def test_a_wrong_kernel_is_not_timed(pretend, fault):
-    ways = record_hopper.contiguous_ways(2, 128, 256, 256, CPU)
+    ways = record_hopper.contiguous_ways(2, 128, 256, 256, CPU, clock)
     way = ways["ours"]
     broken = replace(way, result=lambda: way.result() * fault)
     with pytest.raises(
-        record_hopper.Wrong, match=r"^'ours' is wrong at contiguous 2 x 256 x 256 x 256: calc_diff is"
+        record_hopper.Wrong, match=r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
     ):
         record_hopper.compared("contiguous", (2, 256, 256, 256), {"ours": broken}, clock, CPU)
+
+
+def test_a_wrong_tile_ends_the_search(pretend, monkeypatch):
+    right, calls = on_hopper.dense, []
+
+    def third_is_wrong(a, a_scales, b, b_scales, d, choice):
+        calls.append(choice)
+        right(a, a_scales, b, b_scales, d, choice)
+        if len(set(calls)) == 3:
+            d[0, 0] = 1000
+
+    monkeypatch.setattr(on_hopper, "dense", third_is_wrong)
+    with pytest.raises(record_hopper.Wrong, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
+        record_hopper.dense_ways((256, 512, 512), CPU, clock)
+    assert search._store().read() == {}
+
+
+def test_the_yields_are_taken_out_of_one_rung_only(pretend, monkeypatch):
+    changes, compute = {}, launch.launch
+
+    def noted(plan, device, change=None):
+        changes.setdefault(plan.kernel, []).append(change)
+        compute(plan, device, change)
+
+    monkeypatch.setattr(launch, "launch", noted)
+    ways, _ = record_hopper.rungs((128, 128, 128), CPU)
+    for way in ways.values():
+        way.start()
+    assert changes.pop("v6_tuned") == [None, control.without_yields]
+    assert all(change == [None] for change in changes.values())
+
+
+def test_torch_adds_without_the_fast_accumulator(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(torch, "_scaled_mm", lambda a, b, **options: seen.update(options))
+    torch_products.scaled(torch.randn(16, 512), torch.randn(16, 512), ROW_BLOCKS, SQUARES).start()
+    assert seen["use_fast_accum"] is False and seen["out_dtype"] == torch.bfloat16
+    assert seen["scale_a"].shape == (16, 4) and seen["scale_a"].stride(0) == 1
+    assert seen["scale_b"].shape == (4, 1)
 
 
 def test_shapes_are_those_of_deepgemms_first_release():

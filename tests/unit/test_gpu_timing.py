@@ -1,0 +1,73 @@
+"""Times on a GPU, without one: what is put into the queue, in which order, and what of it counts."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from course_lib.measure import gpu_timing
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    """A GPU whose clock moves by what is put into its queue: 5 for a flush, 2 for a launch."""
+    log = []
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            log.append("event")
+            self.at = 5 * log.count("flush") + 2 * log.count("launch")
+
+        def elapsed_time(self, other):
+            return 1e3 * (other.at - self.at)
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("wait"))
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: log.append("sleep"))
+    return log
+
+
+def test_a_batch_lies_between_two_events_and_is_queued_while_the_gpu_sleeps(queue):
+    seconds, call_s = gpu_timing._sample(lambda: queue.append("launch"), 3)
+    assert queue == ["wait", "launch", "wait", "sleep", "event", *["launch"] * 3, "event", "wait"]
+    assert seconds == 2 and call_s > 0
+
+
+def test_a_flush_comes_before_each_launch_and_does_not_count(queue):
+    seconds, _ = gpu_timing._sample(lambda: queue.append("launch"), 3, lambda: queue.append("flush"))
+    once = ["flush", "event", "launch", "event"]
+    assert queue == ["wait", "flush", "launch", "wait", "sleep", *once * 3, "wait"]
+    assert seconds == 2
+
+
+def test_with_a_flush_a_sample_has_few_launches(queue):
+    counts = []
+    gpu_timing.samples(
+        {"a": lambda: queue.append("launch")}, rounds=3, flush=lambda: counts.append(queue.append("flush"))
+    )
+    assert 0 < len(counts) <= 3 * (gpu_timing.MOST_FLUSHED + 1)
+
+
+def test_the_flush_writes_twice_the_cache_and_reads_as_much(monkeypatch):
+    made, work = [], []
+
+    class Room:
+        def zero_(self):
+            work.append("written")
+
+    def zeros(count, device):
+        assert device == "cuda"
+        made.append(4 * count)
+        return Room()
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: SimpleNamespace(L2_cache_size=50 << 20)
+    )
+    monkeypatch.setattr(torch, "zeros", zeros)
+    monkeypatch.setattr(torch, "sum", lambda room: work.append("read"))
+    gpu_timing.l2_flush()()
+    assert made == [100 << 20] * 2 and work == ["written", "read"]
