@@ -1,11 +1,12 @@
 """`python -m course_lib record --hopper`: the FP8 kernels on a Hopper GPU, beside torch's products.
 
-Rung by rung at one shape, then the shapes of DeepGEMM's first release: dense, and grouped both ways. For each
-dense shape the tile is searched for first. What is compared takes turns, with an empty L2 cache before every
-launch. The JSON file goes into `course_lib/fp8/recordings/`, which `course_lib.fp8.recordings` reads.
+Rung by rung at one shape, then the shapes of DeepGEMM's first release: dense, and grouped in both layouts
+(masked groups of different heights, as its tests have them today). For each dense product the tile is
+searched for first. What is compared takes turns, with nothing of it in the L2 cache before a launch. The JSON
+file goes into `course_lib/fp8/recordings/`, which `course_lib.fp8.recordings` reads.
 
-A kernel that hangs would keep everything waiting: each is waited for with a limit when it runs for the first
-time, and if it does not come back, the process ends with a sentence.
+A kernel that hangs would keep everything waiting: what starts kernels has a time limit, and when it is over
+the process ends with a sentence.
 
 Not yet run on a GPU.
 """
@@ -13,7 +14,6 @@ Not yet run on a GPU.
 from __future__ import annotations
 
 import datetime
-import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from course_lib.fp8 import control, errors, gemm, jit, launch, on_hopper, recordings, search, torch_products
-from course_lib.fp8.choice import Choice
+from course_lib.fp8.choice import Choice, candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 from course_lib.fp8.recordings import OURS, HopperRecording, Row
@@ -42,17 +42,18 @@ MASKED = tuple(
 LADDER = (4096, 4096, 7168)
 UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned")
-NO_YIELDS = "v6_tuned, no yields"
+NO_YIELDS, OURS_DENSE = "v6_tuned, no yields", "ours, dense"
 ROOM = 4096  # rows that a masked group has room for
 LIMIT_S = 20.0
-TRIED = 8
+TRIED = search.TRIED
 #: Further off than this is broken: a right kernel is at 1.4e-6, one without promotion at 2e-6 and more.
 WORST_DIFF = {False: 1e-4, True: errors.LIMIT}
 METHOD = (
-    "Normally distributed operands; what is compared takes turns in shuffled order; the L2 cache is "
-    "overwritten before each launch; GPU time between two events around it, all queued before the first "
-    f"begins; tiles of dense products are the fastest of the model's {TRIED} favourites; torch._scaled_mm "
-    "without fast accumulation."
+    "Normally distributed operands; what is compared takes turns in shuffled order, in bursts of at most 20 "
+    "launches; before each launch the L2 cache is overwritten and read; GPU time between two events around "
+    "it, all queued before the first begins, so the start of a kernel counts; tiles of dense products are "
+    f"the fastest of the model's {TRIED} favourites, those of groups the model's, the ladder's the default; "
+    "torch._scaled_mm without fast accumulation."
 )
 
 Sampler = Callable[[Mapping[str, Callable[[], None]]], Mapping[str, Taken]]
@@ -70,6 +71,7 @@ class Way:
     result: Callable[[], Tensor]
     reference: Callable[[], Tensor]  # float64
     kernel: str = ""
+    groups: int = 1
     scaled: bool = True  # with our scales and promotion: the strict limit holds
 
 
@@ -99,8 +101,7 @@ def run(order: Order, folder: Path | None) -> int:
         print(f"record: {problem}")
         return 1
     except launch.Hangs as problem:
-        print(f"record: {problem}", flush=True)
-        os._exit(3)  # an orderly end would wait for the GPU
+        launch.give_up(f"record: {problem}")
     except OSError as problem:
         print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
         return 1
@@ -122,7 +123,7 @@ def measured(order: Order) -> HopperRecording:
     watch, flush = gpu_state.Watch(), l2_flush()
 
     def sampler(starts: Mapping[str, Callable[[], None]]) -> Mapping[str, Taken]:
-        with watch:
+        with watch, launch.ends_within(LIMIT_S + 10 * order.budget_s):
             return samples(starts, order.rounds, order.budget_s, flush=flush)
 
     rows, notes = measure(order, torch.device("cuda", torch.cuda.current_device()), sampler)
@@ -155,18 +156,19 @@ def measure(order: Order, device: torch.device, sampler: Sampler) -> tuple[list[
 def comparisons(order: Order, device: torch.device, sampler: Sampler) -> Iterator[tuple]:
     """Yield kind, (groups, rows, N, K), ways by name and torch's refusals; one at a time, they are large."""
     ladder, dense, contiguous, masked = LADDER, DENSE, CONTIGUOUS, MASKED
-    if order.small:
-        ladder, dense = (256, 256, 512), ((64, 512, 256), (256, 512, 256))
+    if order.small:  # four blocks of K: cuBLAS wants the scales' rows in multiples of four
+        ladder, dense = (256, 256, 512), ((64, 512, 512), (256, 512, 512))
         contiguous, masked = ((2, 256, 512, 256),), ((2, 100, 512, 256),)
     yield "ladder", (1, *ladder), *rungs(ladder, device)
     for shape in dense:
         yield "dense", (1, *shape), *dense_ways(shape, device, sampler)
     for groups, M, N, K in contiguous:
-        yield "contiguous", (groups, groups * M, N, K), contiguous_ways(groups, M, N, K, device), {}
+        ways = contiguous_ways(groups, M, N, K, device, sampler)
+        yield "contiguous", (groups, groups * M, N, K), ways, {}
     for groups, M, N, K in masked:
         counts = counts_of(groups, M, device)
         rows = int(counts.sum())
-        yield "masked", (groups, rows, N, K), masked_ways(counts, M, N, K, device), {}
+        yield "masked", (groups, rows, N, K), masked_ways(counts, M, N, K, device, sampler), {}
 
 
 # -- what is compared --------------------------------------------------------------------------------------
@@ -175,7 +177,8 @@ def comparisons(order: Order, device: torch.device, sampler: Sampler) -> Iterato
 def rungs(shape: tuple[int, int, int], device: torch.device) -> tuple[dict[str, Way], dict[str, str]]:
     """Return every rung at one shape: those without scales multiply the codes as they are.
 
-    The last is v6_tuned as an older compiler would have made it, without yields among its FFMAs.
+    All have their default tile, 128 x 128 where it is free. The last is v6_tuned with the yields taken out of
+    its FFMAs; their order and reuse flags stay as the compiler made them.
     """
     a, b = operand(shape[0], shape[2], device=device), operand(shape[1], shape[2], device=device, seed=1)
     a, a_scales = quantise(a, ROW_BLOCKS)
@@ -199,7 +202,7 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     def start() -> None:
         launch.launch(plan, a.device, change)
 
-    return Way(start, lambda: d, reference, _tile_of(plan.constants), scaled)
+    return Way(start, lambda: d, reference, _tile_of(plan.constants), scaled=scaled)
 
 
 def dense_ways(
@@ -208,16 +211,7 @@ def dense_ways(
     """Return ours, with the tile that a search finds, and torch's."""
     M, N, K = shape
     x, y = operand(M, K, device=device), operand(N, K, device=device, seed=1)
-    given = (*quantise(x, ROW_BLOCKS), *quantise(y, SQUARES))
-    given = (given[0], m_major(given[1]), *given[2:])
-    d = torch.empty(M, N, dtype=torch.bfloat16, device=device)
-    chosen = searched(shape, given, d, sampler)
-    ours = Way(
-        lambda: gemm.fp8_gemm(*given, out=d),
-        lambda: d,
-        lambda: exact_of(*given),
-        f"{chosen.kernel} {_words(chosen)}",
-    )
+    ours = ours_dense(*quantise(x, ROW_BLOCKS), *quantise(y, SQUARES), sampler)
     theirs, refused = torch_products.all_of(x, y)
     ways = {OURS: ours}
     for name, product in theirs.items():
@@ -227,30 +221,40 @@ def dense_ways(
     return ways, refused
 
 
-def searched(shape: tuple[int, int, int], given: tuple[Tensor, ...], d: Tensor, sampler: Sampler) -> Choice:
-    """Return the fastest of the model's favourites; `fp8_gemm` takes it from now on."""
+def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler: Sampler) -> Way:
+    """Return our dense product with the fastest of the model's favourites; `fp8_gemm` takes it from now on."""
+    given, d = (
+        (a, m_major(a_scales), b, b_scales),
+        torch.empty(len(a), len(b), dtype=torch.bfloat16, device=a.device),
+    )
+    exact = exact_of(*given)
 
     def start(choice: Choice) -> None:
+        d.fill_(torch.nan)
         on_hopper.dense(*given, d, choice)
 
+    def check(choice: Choice) -> None:
+        launch.finish(d.device, LIMIT_S)
+        _judge(_words(choice), d, exact, errors.LIMIT)
+
     def timer(functions: Mapping[Choice, Callable[[], None]]) -> dict[Choice, float]:
-        names = {f"{one.kernel} {_words(one)}": one for one in functions}
-        for one in functions.values():
-            one()
-            launch.finish(d.device, LIMIT_S)
-        taken = sampler({name: functions[one] for name, one in names.items()})
-        return {names[name]: one.median_s for name, one in taken.items()}
+        taken = sampler({_words(one): (lambda one=one: on_hopper.dense(*given, d, one)) for one in functions})
+        return {one: taken[_words(one)].median_s for one in functions}
 
-    return next(iter(search.search(*shape, launch.gpu(d.device), start, timer, TRIED)))
+    shape = (len(a), len(b), a.shape[1])
+    chosen = next(iter(search.search(*shape, launch.gpu(d.device), start, timer, check, TRIED)))
+    return Way(lambda: gemm.fp8_gemm(*given, out=d), lambda: d, lambda: exact, _words(chosen))
 
 
-def contiguous_ways(groups: int, M: int, N: int, K: int, device: torch.device) -> dict[str, Way]:
+def contiguous_ways(
+    groups: int, M: int, N: int, K: int, device: torch.device, sampler: Sampler
+) -> dict[str, Way]:
     """Return the grouped product, and a dense one with as many rows."""
     a, a_scales = quantise(operand(groups * M, K, device=device), ROW_BLOCKS)
     b, b_scales = quantise(operand(groups, N, K, device=device, seed=1), SQUARES)
     a_scales = m_major(a_scales)
     indices = torch.arange(groups, dtype=torch.int32, device=device).repeat_interleave(M)
-    d, one = (torch.zeros(groups * M, N, dtype=torch.bfloat16, device=device) for _ in range(2))
+    d = torch.zeros(groups * M, N, dtype=torch.bfloat16, device=device)
 
     def reference() -> Tensor:
         parts = [slice(group * M, (group + 1) * M) for group in range(groups)]
@@ -258,51 +262,45 @@ def contiguous_ways(groups: int, M: int, N: int, K: int, device: torch.device) -
             [exact_of(a[part], a_scales[part], b[g], b_scales[g]) for g, part in enumerate(parts)]
         )
 
-    return {
-        OURS: Way(
-            lambda: gemm.fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, indices, d),
-            lambda: d,
-            reference,
-        ),
-        "ours, dense": Way(
-            lambda: gemm.fp8_gemm(a, a_scales, b[0], b_scales[0], one),
-            lambda: one,
-            lambda: exact_of(a, a_scales, b[0], b_scales[0]),
-        ),
-    }
+    chosen = candidates_of_groups(groups, M, N, K, False, launch.gpu(device))[0]
+    ours = Way(
+        lambda: gemm.fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, indices, d),
+        lambda: d,
+        reference,
+        _words(chosen),
+        groups,
+    )
+    return {OURS: ours, OURS_DENSE: ours_dense(a, a_scales, b[0], b_scales[0], sampler)}
 
 
-def masked_ways(counts: Tensor, expected: int, N: int, K: int, device: torch.device) -> dict[str, Way]:
+def masked_ways(
+    counts: Tensor, expected: int, N: int, K: int, device: torch.device, sampler: Sampler
+) -> dict[str, Way]:
     """Return the grouped product of groups with so many rows, and a dense one with as many in all."""
     groups, rows = len(counts), int(counts.sum())
     a, a_scales = quantise(operand(groups, ROOM, K, device=device), ROW_BLOCKS)
     b, b_scales = quantise(operand(groups, N, K, device=device, seed=1), SQUARES)
-    dense_a, dense_scales = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
-    a_scales, dense_scales = m_major(a_scales), m_major(dense_scales)
+    a_scales, heights = m_major(a_scales), counts.tolist()
     d = torch.zeros(groups, ROOM, N, dtype=torch.bfloat16, device=device)
-    one = torch.zeros(rows, N, dtype=torch.bfloat16, device=device)
-    heights = counts.tolist()
+
+    def computed(x: Tensor, group: int) -> Tensor:
+        return x[group, : heights[group]]
 
     def reference() -> Tensor:
         return torch.cat(
-            [
-                exact_of(a[g, :height], a_scales[g, :height], b[g], b_scales[g])
-                for g, height in enumerate(heights)
-            ]
+            [exact_of(computed(a, g), computed(a_scales, g), b[g], b_scales[g]) for g in range(groups)]
         )
 
-    return {
-        OURS: Way(
-            lambda: gemm.fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, expected, d),
-            lambda: torch.cat([d[g, :height] for g, height in enumerate(heights)]),
-            reference,
-        ),
-        "ours, dense": Way(
-            lambda: gemm.fp8_gemm(dense_a, dense_scales, b[0], b_scales[0], one),
-            lambda: one,
-            lambda: exact_of(dense_a, dense_scales, b[0], b_scales[0]),
-        ),
-    }
+    chosen = candidates_of_groups(groups, expected, N, K, True, launch.gpu(device))[0]
+    ours = Way(
+        lambda: gemm.fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, expected, d),
+        lambda: torch.cat([computed(d, g) for g in range(groups)]),
+        reference,
+        _words(chosen),
+        groups,
+    )
+    dense = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
+    return {OURS: ours, OURS_DENSE: ours_dense(*dense, b[0], b_scales[0], sampler)}
 
 
 def counts_of(groups: int, expected: int, device: torch.device) -> Tensor:
@@ -326,18 +324,16 @@ def compared(
     for name, way in ways.items():
         way.start()
         launch.finish(device, LIMIT_S)
-        diffs[name] = errors.calc_diff(way.result().double(), way.reference())
-        if not diffs[name] < WORST_DIFF[way.scaled]:  # NaN is not below anything
-            where = f"{kind} {' x '.join(map(str, shape))}"
-            raise Wrong(f"'{name}' is wrong at {where}: calc_diff is {diffs[name]:.1e}.")
+        what = f"'{name}' ({kind} {' x '.join(map(str, shape))})"
+        diffs[name] = _judge(what, way.result(), way.reference(), WORST_DIFF[way.scaled])
     taken = sampler({name: way.start for name, way in ways.items()})
-    groups, rows, N, K = shape
+    _, rows, N, K = shape
     return [
         Row(
             kind=kind,
             what=name,
             kernel=way.kernel,
-            groups=groups,
+            groups=way.groups,
             rows=rows,
             N=N,
             K=K,
@@ -349,6 +345,14 @@ def compared(
         )
         for name, way in ways.items()
     ]
+
+
+def _judge(what: str, d: Tensor, exact: Tensor, limit: float) -> float:
+    """Return how wrong a result is; raises Wrong if it is more than that."""
+    diff = errors.calc_diff(d.double(), exact)
+    if not diff < limit:  # NaN is not below anything
+        raise Wrong(f"{what} is wrong: calc_diff is {diff:.1e}.")
+    return diff
 
 
 def operand(*shape: int, device: torch.device, seed: int = 0) -> Tensor:
@@ -368,7 +372,7 @@ def _exact(a: Tensor, b: Tensor) -> Tensor:
 
 def _words(choice: Choice) -> str:
     tile = choice.tile
-    return f"{tile.BM}x{tile.BN}" + (f", cluster of {tile.cluster}" if tile.cluster > 1 else "")
+    return f"{choice.kernel} {tile.BM}x{tile.BN}" + (f" in {tile.cluster}s" if tile.cluster > 1 else "")
 
 
 def _tile_of(constants: Mapping[str, int]) -> str:

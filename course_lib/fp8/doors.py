@@ -76,10 +76,11 @@ def columns(b: Tensor) -> None:
         )
 
 
-def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Return `out`, checked, or a new tensor for it."""
+def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor, zeros: bool = True) -> Tensor:
+    """Return `out`, checked, or a new tensor for it, of `zeros` where not all of it will be written."""
     if out is None:
-        return torch.zeros(shape, dtype=torch.bfloat16, device=like.device)
+        new = torch.zeros if zeros else torch.empty
+        return new(shape, dtype=torch.bfloat16, device=like.device)
     _tensor("out", out, len(shape))
     if out.dtype != torch.bfloat16:
         raise Refused(f"out has dtype {out.dtype}, but it must be torch.bfloat16.")

@@ -43,7 +43,7 @@ def fp8_gemm(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tens
     doors.scales("a_scales", a_scales, (M, blocks(K)), f"a of shape {(M, K)}")
     doors.scales("b_scales", b_scales, (blocks(N), blocks(K)), f"b of shape {(N, K)}")
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, out=out)
-    out = doors.result(out, (M, N), a)
+    out = doors.result(out, (M, N), a, zeros=False)
     if not out.numel():
         return out
     if launch.missing(a) is None:
@@ -79,7 +79,7 @@ def fp8_gemm_grouped_contiguous(
         _check_indices(group_indices, groups)
     out = doors.result(out, (M, N), a)
     if out.numel() and launch.missing(a) is None:
-        return on_hopper.grouped(a, a_scales, b, b_scales, group_indices, M // max(groups, 1), out)
+        return on_hopper.grouped(a, a_scales, b, b_scales, group_indices, max(M // groups, ALIGNMENT), out)
     for start in range(0, M if N else 0, ALIGNMENT):
         rows, group = slice(start, start + ALIGNMENT), int(group_indices[start])
         if group != NOBODY:
@@ -124,7 +124,7 @@ def fp8_gemm_grouped_masked(
         )
     out = doors.result(out, (groups, rows, N), a)
     if out.numel() and launch.missing(a) is None:
-        return on_hopper.grouped(a, a_scales, b, b_scales, masked_m, min(expected_m, rows), out)
+        return on_hopper.grouped(a, a_scales, b, b_scales, masked_m, min(max(expected_m, 1), rows), out)
     for group, count in enumerate(masked_m.tolist() if N else ()):
         if count:
             out[group, :count] = product(a[group, :count], a_scales[group, :count], b[group], b_scales[group])

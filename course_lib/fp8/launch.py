@@ -3,18 +3,24 @@
     launch.missing(a)                  # None, or the sentence that says why a's device cannot run them
     launch.launch(plan, a.device)      # compiles if need be, loads once, puts the kernel into the queue
     launch.finish(a.device, 10)        # waits; raises Hangs if the GPU is not done within 10 s
+    with launch.ends_within(60): ...   # ends the process if what is inside takes longer
 
 A kernel whose blocks wait for each other can wait for ever, and then everything that waits for the GPU does,
-too. So tests and recordings wait with a limit, in a process of their own that can be ended.
+too; only the end of the process ends it. So tests and recordings have a time limit.
 
 Not yet run on a GPU.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import NoReturn
 
 import torch
 
@@ -74,16 +80,20 @@ def _loaded(
 
 @cache
 def gpu(device: torch.device) -> Hopper:
-    """Return the GPU as the model of tiles knows it, with as many multiprocessors as it really has."""
+    """Return the GPU as the model of tiles knows it, with as many multiprocessors as it really has.
+
+    What is no H200 is taken for an H100 (SXM): memory and clocks of other Hoppers differ, and the model's
+    order of tiles hardly.
+    """
     properties = torch.cuda.get_device_properties(device)
-    known = H200 if "H200" in properties.name else H100
+    known = H200 if "NVIDIA H200" in properties.name else H100
     return Hopper(properties.name, properties.multi_processor_count, known.bytes_per_s, known.clock_hz)
 
 
 def finish(device: torch.device, limit_s: float) -> None:
     """Wait until torch's current stream is done; raises Hangs after `limit_s` seconds.
 
-    Then the GPU still computes: only the end of the process stops it.
+    Then the GPU still computes, and whatever waits for it waits for ever.
     """
     done = torch.cuda.Event()
     done.record(torch.cuda.current_stream(device))
@@ -95,3 +105,22 @@ def finish(device: torch.device, limit_s: float) -> None:
                 "(in a notebook: restart the kernel)."
             )
         time.sleep(PATIENCE_S)
+
+
+@contextlib.contextmanager
+def ends_within(limit_s: float) -> Iterator[None]:
+    """End the process with a sentence if what is inside takes longer: it may be waiting for a GPU that hangs."""
+    sentence = f"The GPU was not done after {limit_s:g} s, so a kernel may hang: this process ends."
+    timer = threading.Timer(limit_s, give_up, [sentence])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def give_up(sentence: str) -> NoReturn:
+    """Say why, and end the process at once: an orderly end would wait for the GPU."""
+    print(sentence, file=sys.stderr, flush=True)
+    os._exit(3)

@@ -30,7 +30,8 @@ def dense(
         return out.zero_()
     gpu = launch.gpu(a.device)
     choice = choice or search.best(len(a), len(b), a.shape[1], gpu)
-    problem = Problem.of(a, m_major(a_scales), b, b_scales.contiguous(), out)
+    laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
+    problem = Problem.of(a, laid_out[0], b, laid_out[1], out)
     launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
     return out
 
@@ -56,6 +57,7 @@ def grouped(
         return out if masked else out.masked_fill_((indices >= 0)[:, None], 0)
     gpu = launch.gpu(a.device)
     choice = choice or candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
-    problem = Problem.of_groups(a, m_major(a_scales), b, b_scales.contiguous(), indices, out)
+    laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
+    problem = Problem.of_groups(a, laid_out[0], b, laid_out[1], indices, out)
     launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
     return out

@@ -146,10 +146,9 @@ def _wgmma(p: Problem, tile: Tile | None, sms: int) -> Plan:
 
 
 def _probe(p: Problem, tile: Tile | None, sms: int) -> Plan:
-    """One instruction: a (64, 32), b (N, 32); d is float32 (64, N)."""
-    BN = tile.BN if tile else 128
-    arguments = (_a(p, 64), _b(p, BN), *_pointers(p, "d"))
-    return Plan("probe", {"BN": BN}, (1, 1), 128, (64 + BN) * BLOCK, 1, arguments)
+    """One instruction: a (64, 32), b (N, 32) with N up to 256; d is float32 (64, N)."""
+    arguments = (_a(p, 64), _b(p, p.N), *_pointers(p, "d"))
+    return Plan("probe", {"BN": p.N}, (1, 1), 128, (64 + p.N) * BLOCK, 1, arguments)
 
 
 def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | None, int], Plan]:

@@ -13,6 +13,7 @@ scale needs but its exponent.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -99,9 +100,15 @@ def m_major(scales: Tensor) -> Tensor:
 
 
 def is_m_major(scales: Tensor) -> bool:
-    """Are these scales laid out as `m_major` lays them out?"""
+    """Are these scales laid out as `m_major` lays them out, from a multiple of 16 bytes on?
+
+    The copy engine reads whole columns of the rounded height, so these must lie in the tensor's memory.
+    """
     *groups, rows, columns = scales.shape
     room = _rounded_up(rows, TMA_ALIGNMENT)
+    end = scales.storage_offset() + math.prod((*groups, room, columns))
+    if scales.data_ptr() % (4 * TMA_ALIGNMENT) or 4 * end > scales.untyped_storage().nbytes():
+        return False
     wanted = (*(room * columns for _ in groups), 1, room)
     return all(
         have == want or size == 1

@@ -23,8 +23,8 @@ from course_lib.fp8.choose import Hopper
 from course_lib.fp8.tiles import Tile
 from course_lib.measure.store import Store
 
-TRIED = 16  # of about sixty candidates; compiling one takes half a second
-FINE, FINEST = 512, 64  # M in steps of 64 up to 512, then in powers of two: tiles are chosen by such steps
+TRIED = 8  # of about sixty candidates; compiling one takes half a second
+STEPS = ((128, 16), (512, 64))  # M up to 128 in steps of 16, as tokens come, up to 512 in rows of tiles
 _known: dict[str, Choice | None] = {}  # what is kept on disk, asked for once
 
 Timer = Callable[[Mapping[Choice, Callable[[], None]]], Mapping[Choice, float]]
@@ -45,13 +45,18 @@ def search(
     gpu: Hopper,
     start: Callable[[Choice], None],
     timer: Timer,
+    check: Callable[[Choice], None],
     tried: int = TRIED,
 ) -> dict[Choice, float]:
     """Time the `tried` first candidates, keep the fastest, and return the seconds of each, fastest first.
 
-    `start(choice)` computes the product once, `timer` takes functions and returns seconds for each.
+    `start(choice)` computes the product once, `timer` takes functions and returns seconds for each, `check`
+    raises for a result that is wrong: a wrong kernel must never be kept.
     """
     chosen = candidates(M, N, K, gpu)[:tried]
+    for choice in chosen:
+        start(choice)
+        check(choice)
     taken = timer({choice: lambda choice=choice: start(choice) for choice in chosen})
     ranked = dict(sorted(taken.items(), key=lambda pair: pair[1]))
     fastest, key = next(iter(ranked)), _key(M, N, K, gpu)
@@ -62,8 +67,9 @@ def search(
 
 
 def class_of(M: int) -> int:
-    """Return the largest M of the class: multiples of 64 up to 512, then powers of two."""
-    return -(-M // FINEST) * FINEST if M <= FINE else 1 << (M - 1).bit_length()
+    """Return the largest M of the class: multiples of 16 up to 128, of 64 up to 512, then powers of two."""
+    step = next((step for most, step in STEPS if most >= M), None)
+    return -(-M // step) * step if step else 1 << (M - 1).bit_length()
 
 
 def _key(M: int, N: int, K: int, gpu: Hopper) -> str:

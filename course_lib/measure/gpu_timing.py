@@ -89,14 +89,19 @@ def _launches(function: Callable[[], None]) -> int:
 
 
 def l2_flush() -> Callable[[], None]:
-    """Return what overwrites all of the L2 cache: the GPU's present one, four times over."""
+    """Return what puts other numbers into all of the L2 cache: twice its size is written, then as much read.
+
+    After writing alone the cache would be full of numbers that must go to memory first, on somebody else's
+    time.
+    """
     import torch
 
-    size = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    room = torch.empty(4 * size, dtype=torch.uint8, device="cuda")
+    size = 2 * torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    written, read = (torch.zeros(size // 4, device="cuda") for _ in range(2))
 
     def flush() -> None:
-        room.zero_()
+        written.zero_()
+        torch.sum(read)
 
     return flush
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from course_lib.simulators.ring import Ring, run, trace
+from course_lib.simulators.ring import Ring, Wrong, _Barrier, run, trace
 
 SEEDS = range(60)
 
@@ -48,6 +48,19 @@ def test_the_same_seed_is_the_same_run():
     ring = Ring(stages=3, blocks=2, tiles=(4, 4))
     assert run(ring, 5) == run(ring, 5) and str(run(ring, 5)).startswith("done in ")
     assert len({run(ring, seed).steps for seed in SEEDS}) == 1  # every step is taken once, in whatever order
+
+
+def test_a_run_that_takes_too_long_says_so():
+    assert run(Ring(stages=1), most_steps=5).problem == "It did not end within 5 steps."
+
+
+def test_a_phase_that_waits_for_bytes_takes_no_more_arrivals():
+    barrier = _Barrier(arrivals=1)
+    barrier.arrive(expected=1)
+    with pytest.raises(Wrong, match="A barrier got more arrivals than its phase has"):
+        barrier.arrive()
+    barrier.deliver()
+    assert barrier.phase == 1 and barrier.missing == 1
 
 
 def test_numbers_that_make_no_sense_are_refused():

@@ -154,6 +154,15 @@ def test_what_is_no_step_is_refused(arguments, said):
 # -- experiments that find the widths out --------------------------------------------------------------------
 
 
+def test_ada_adds_sixteen_at_once_so_what_comes_before_a_large_product_survives_in_its_sum():
+    """Sixteen products of 4, then one of 448 * 448: a step of 32 cuts each 4, one of 16 keeps their 64."""
+    A = np.zeros((1, 32), np.float32)
+    A[0, :16], A[0, 16] = 2, 448
+    assert gemm_e4m3(A, A, core=HOPPER).item() == 448 * 448
+    assert gemm_e4m3(A, A, core=ADA).item() == 448 * 448 + 64
+    assert gemm_e4m3(A, A, promote_every=16, core=ADA).item() == 448 * 448 + 64
+
+
 @pytest.mark.parametrize(("core", "cleared"), [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_FP16, 0)])
 def test_adding_nothing_clears_the_low_bits_of_the_old_sum(core, cleared):
     """So was Hopper's accumulator found (Zhang et al. 2024, SageAttention2): c without its last ten bits."""

@@ -9,8 +9,8 @@ QUESTIONS: tuple[Question, ...] = (
         "10.e4m3_step",
         "In e4m3, how far apart are the neighbours of 200? 200 itself is none of its numbers.",
         16,
-        "200 = 2^7 x 1.5625, and a binade is cut into 2^3 steps: 2^7 / 8 = 16. So 200 is stored as 192 or "
-        "208: it lies in the middle, and goes to the even code, 192.",
+        "200 = 2^7 x 1.5625, and the numbers from 128 to 256 are cut into 2^3 steps: 2^7 / 8 = 16. So 200 is "
+        "stored as 192 or 208: it lies in the middle, and goes to the even code, 192.",
         (
             (8, "That is the step below 128: from 128 on it is twice as long."),
             (32, "That is the step from 256 on: 200 is below."),
@@ -22,17 +22,19 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "10.promotion_steps",
-        "Promotion every 128, K = 4096: how many times is a number of the result added in true float32?",
+        "Promotion every 128, K = 4096: how many partial sums are added up in true float32 for one number of "
+        "the result?",
         32,
         "4096 / 128 = 32 partial sums leave the tensor core and are added up in float32. Inside, each of "
         "them is made of four steps of 32 products.",
         (
+            (31, "Count the sums: the first is added, too, to a zero."),
             (128, "That is how many steps of 32 products there are: 4096 / 32."),
             (4, "That is how many steps of the tensor core lie between two promotions."),
             (4096, "Only partial sums are added in float32, not products."),
             (64, "64 columns of a tile, perhaps: the number of additions depends on K alone."),
         ),
-        unit="additions",
+        unit="partial sums",
         tolerance=1e-3,
     ),
     Question(
@@ -60,6 +62,7 @@ QUESTIONS: tuple[Question, ...] = (
         "32 x 32 = 1024 tiles in 8 waves of 132, which have room for 1056: 3.0 % is idle. (1024 / 132 = "
         "7.76: the eighth wave is three quarters full.)",
         (
+            (1 - 1024 / (8 * 132), "That is the share; asked are per cent."),
             (24.24, "That is how empty the last wave is; seven others are full."),
             (100 * 1024 / (8 * 132), "That is the share that works."),
             (0, "1024 tiles do not divide by 132."),
