@@ -19,3 +19,8 @@ class Equivalent:
     operator: str
     changes: tuple[str, ...]
     reason: str
+
+
+def changes_from(before: str, *after: str) -> tuple[str, ...]:
+    """Return the changes of one line into each of the others."""
+    return tuple(f"{before} -> {one}" for one in after)

@@ -6,7 +6,13 @@ solution or the inputs have changed, and the reason must be thought over.
 
 from __future__ import annotations
 
-from course_lib.grading.mutation import equivalents_batched, equivalents_cache, equivalents_gpu
+from course_lib.grading.mutation import (
+    equivalents_batched,
+    equivalents_cache,
+    equivalents_fp8,
+    equivalents_fp8_experiments,
+    equivalents_gpu,
+)
 from course_lib.grading.mutation.equivalent import WHOLE_NUMBERS, Equivalent
 
 PAIRS = "for a, b in zip(row, col):"
@@ -360,6 +366,8 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
     *equivalents_cache.ENTRIES,
     *equivalents_gpu.ENTRIES,
     *equivalents_batched.ENTRIES,
+    *equivalents_fp8.ENTRIES,
+    *equivalents_fp8_experiments.ENTRIES,
 )
 
 
