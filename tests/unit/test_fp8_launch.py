@@ -251,6 +251,5 @@ def test_what_takes_too_long_ends_the_process_with_a_sentence(takes, code):
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)
     assert done.returncode == code and ("through" in done.stdout) == (code == 0)
-    assert (
-        done.stderr == "The GPU was not done after 0.2 s, so a kernel may hang: this process ends.\n"
-    ) == (code == 3)
+    said = "The GPU was not done after 0.2 s, so a kernel may hang: this process ends.\n"
+    assert done.stderr == (said if code else "")

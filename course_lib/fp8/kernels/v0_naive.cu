@@ -2,7 +2,7 @@
 //
 //   D[m, n] = sum over blocks kb of 128:  a_scales[m, kb] * b_scales[n / 128, kb] * sum over k in kb: A[m, k] * B[n, k]
 //
-// It is exact to float32 and the oracle for the rungs above. K must be a multiple of 16: numbers come 16 at a time.
+// It is exact to float32. K must be a multiple of 16: numbers come 16 at a time.
 //
 // Compiles for sm_90a; not yet run on a GPU.
 #include "types.cuh"

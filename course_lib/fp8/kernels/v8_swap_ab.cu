@@ -1,4 +1,4 @@
-// Rung 8: few rows. With M <= 64 most of a 64-row tile of A would be padding; so the sides change places.
+// Rung 8: few rows. With M <= 32 at least half of a 64-row tile of A would be padding; so the sides change places.
 //
 // New: D transposed = B times A transposed. The weights (B) are the side with 64 rows, the tokens (A) are the columns,
 // and columns come in widths of 16: a matrix with 20 tokens wastes 12 columns, not 44 rows. What changes: a thread's
