@@ -184,7 +184,7 @@ def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
         *_pointers(p, "b_scales", "d"),
     )
     shared = tile.stages * tile.stage_bytes
-    grid = (sms // tile.cluster * tile.cluster, 1)
+    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
     return Plan(
         "v5_persistent",
         constants,
@@ -205,7 +205,7 @@ def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
         _d(p, tile.BM, panel_width(tile.BN)),
     )
     arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
-    grid = (sms // tile.cluster * tile.cluster, 1)
+    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
     threads = tile.math_threads + 128
     return Plan("v6_tuned", tile.constants(BAND), grid, threads, tile.shared_bytes, tile.cluster, arguments)
 
@@ -243,7 +243,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     )
     arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, p.rows, p.N, p.K)
     constants = tile.constants(BAND) | {"MASKED": int(p.masked)}
-    grid = (sms // tile.cluster * tile.cluster, 1)
+    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
     threads = tile.math_threads + 128
     return Plan("v9_grouped", constants, grid, threads, tile.shared_bytes, tile.cluster, arguments)
 

@@ -229,3 +229,9 @@ def test_the_probe_takes_as_many_columns_as_b_has_rows(N):
     plan = plan_for("probe", replace(ONE, N=N, K=32, rows=64))
     assert plan.constants == {"BN": N} and plan.shared_bytes == (64 + N) * 128
     assert [one.box for one in plan.arguments[:2]] == [(128, 64), (128, N)]
+
+
+def test_a_gpu_with_one_multiprocessor_still_gets_a_pair():
+    grids = [plan_for(name, ONE, Tile(64, 64, 2), sms=1).grid for name in ("v5_persistent", "v6_tuned")]
+    assert grids == [(2, 1), (2, 1)]
+    assert plan_for("v9_grouped", CONTIGUOUS, Tile(64, 64, 2), sms=1).grid == (2, 1)

@@ -40,11 +40,15 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
   float* s_tiles = reinterpret_cast<float*>(b_tiles + STAGES * B_BYTES);  // (STAGES, BM): the scales of A
   __shared__ u64 full[STAGES], empty[STAGES];
   int blocks = blocks_of(K, BK), rank = cluster_rank();
-  auto heights = [=](int group) { return blocks_of(MASKED ? indices[group] : rows, BM); };
+  // The host has not seen the indices: a number of rows or a group that cannot be does no harm.
+  auto heights = [=](int group) { return blocks_of(MASKED ? max(0, min(indices[group], rows)) : rows, BM); };
   GroupedSchedule<decltype(heights)> schedule{MASKED ? groups : 1, blocks_of(N, BN), int(gridDim.x) / CLUSTER, CLUSTER,
                                               BAND, heights};
   // Whose weights the tile wants; all blocks of a cluster share its rows, so they agree.
-  auto weights_of = [&](int m_block) { return MASKED ? schedule.group : indices[m_block * BM]; };
+  auto weights_of = [&](int m_block) {
+    int owner = MASKED ? schedule.group : indices[m_block * BM];
+    return owner < groups ? owner : -1;
+  };
 
   if (threadIdx.x == 0) {
     prefetch_map(map_a), prefetch_map(map_b), prefetch_map(map_a_scales), prefetch_map(map_d);

@@ -21,6 +21,7 @@ using u8 = uint8_t;
 using u16 = uint16_t;
 using u32 = uint32_t;
 using u64 = unsigned long long;
+using std::max;
 using std::min;
 
 #define __global__
