@@ -176,6 +176,22 @@ def test_a_stage_too_many_is_not_blamed_on_one_of_several_slips():
     assert said.endswith("not per cent.")
 
 
+@pytest.mark.parametrize(
+    ("got", "about"),
+    [
+        ((16, 23, 23), "The step is longer"),
+        ((64, 25, 25), "The step is not that long"),
+        ((32, 23, 23), "The bits in the sum"),
+        ((32, 25, 25), "The bits in the result"),
+        ((32, 26, 23), "1.5 x 1.5"),
+    ],
+    ids=str,
+)
+def test_words_and_numbers_are_about_the_same_width(got, about):
+    task, core = registry.task("10.accumulator"), (32, 25, 23)
+    assert recognise(got, core, (core,), task.lookalikes)[0].startswith(about)
+
+
 # --- rules: given code and black boxes ---
 
 GIVEN = "import numpy as np\n\n\ndef box(x, key):\n    return np.abs(x) * key\n"
