@@ -176,6 +176,15 @@ def test_a_stage_too_many_is_not_blamed_on_one_of_several_slips():
     assert said.endswith("not per cent.")
 
 
+def test_tiles_in_a_list_are_not_called_rows():
+    args = (0, 4, 3, 2, 1, 4)
+    want = schedule.tiles_of(*args)
+    got = [want[0], *([row, column + 7] for row, column in want[1:])]
+    assert "Only the last 5 rows are wrong." in recognise(got, want, args)
+    (said,) = recognise(got, want, args, schedule.TASK.lookalikes)
+    assert said.startswith("All rows are right, and the columns are not")
+
+
 @pytest.mark.parametrize(
     ("got", "about"),
     [
