@@ -12,6 +12,7 @@ from course_lib.fp8.formats import E4M3
 from course_lib.fp8.swizzle import conflicts
 from course_lib.grading import registry
 from course_lib.grading.judge import generator, judge
+from course_lib.grading.judge_words import on
 from course_lib.grading.patterns import recognise
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
 from course_lib.grading.runner import InProcess
@@ -199,6 +200,17 @@ def test_tiles_in_a_list_are_not_called_rows():
 def test_words_and_numbers_are_about_the_same_width(got, about):
     task, core = registry.task("10.accumulator"), (32, 25, 23)
     assert recognise(got, core, (core,), task.lookalikes)[0].startswith(about)
+
+
+def test_a_number_to_encode_is_shown_once_and_in_full():
+    task = registry.task("10.encode")
+    cases = list(task.cases(generator(task, 4)))
+    (tie,) = (case for case in cases if case.args == (2.0**-10,))
+    assert on(task, tie) == ("Input (half the smallest number: a tie): x = 0.0009765625",)
+    for case in cases:
+        (said,) = on(task, case)
+        assert said.count("x =") == 1
+        assert repr(float(said.split("x = ")[1])) == repr(case.args[0])
 
 
 # --- rules: given code and black boxes ---
