@@ -42,9 +42,14 @@ def refused(task: Task, why: str) -> Report:
 def on(task: Task, case: Case) -> tuple[str, ...]:
     """Say which input showed it, and the input itself if it is small."""
     names = inspect.signature(task.reference).parameters
-    values = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, case.args, strict=False))
+    values = ", ".join(f"{name} = {_in_full(value)}" for name, value in zip(names, case.args, strict=False))
     show = len(values) <= 160 and not any(isinstance(argument, np.ndarray) for argument in case.args)
     return (f"Input ({case.label}): {values}" if show else f"Input: {case.label}.",)
+
+
+def _in_full(argument: Any) -> str:
+    """Return an argument as text; a float by itself with all its digits: a tie must look like one."""
+    return repr(float(argument)) if isinstance(argument, float) else _short(argument)
 
 
 def _short(argument: Any) -> str:

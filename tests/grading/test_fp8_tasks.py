@@ -1,6 +1,7 @@
 """Chapter 10's tasks: what is handed out is what it says it is, and other right answers are right."""
 
 import ast
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from course_lib.fp8.formats import E4M3
 from course_lib.fp8.swizzle import conflicts
 from course_lib.grading import registry
 from course_lib.grading.judge import generator, judge
+from course_lib.grading.judge_words import on
+from course_lib.grading.patterns import recognise
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
 from course_lib.grading.task import source
-from course_lib.grading.tasks.fp8 import protocol, scales, schedule, shared, swizzle
+from course_lib.grading.tasks.fp8 import protocol, scales, schedule, shared, swizzle, tiles
 from course_lib.grading.tasks.fp8.parity import waits
 from course_lib.simulators.ring import Ring, run
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16, gemm_e4m3
@@ -162,6 +165,52 @@ def test_too_few_tiles_are_no_fault_of_the_form():
     assert said == "Your block computes 1 tile; 2 are its own."
     assert "number 0" in compare([[1, 0]], [[0, 0], [1, 0]], ()).says[0]
     assert "every row must be a list" in compare([(0, 0)], [[0, 0]], ()).says[0]
+
+
+def test_a_stage_too_many_is_not_blamed_on_one_of_several_slips():
+    of = partial(recognise, lookalikes=registry.task("10.tiles").lookalikes)
+    args, right = (4096, 4096, 132), tiles.tile_for(4096, 4096, 132)
+    assert right[3] == 5
+    assert of((*right[:3], 6), right, args)[0].startswith("Count again")
+    assert not of((*right[:2], 0.5, 6), right, args)
+    (said,) = of((*right[:2], 100 * right[2], 5), right, args)
+    assert said.endswith("not per cent.")
+
+
+def test_tiles_in_a_list_are_not_called_rows():
+    args = (0, 4, 3, 2, 1, 4)
+    want = schedule.tiles_of(*args)
+    got = [want[0], *([row, column + 7] for row, column in want[1:])]
+    assert "Only the last 5 rows are wrong." in recognise(got, want, args)
+    (said,) = recognise(got, want, args, schedule.TASK.lookalikes)
+    assert said.startswith("All rows are right, and the columns are not")
+
+
+@pytest.mark.parametrize(
+    ("got", "about"),
+    [
+        ((16, 23, 23), "The step is longer"),
+        ((64, 25, 25), "The step is not that long"),
+        ((32, 23, 23), "The bits in the sum"),
+        ((32, 25, 25), "The bits in the result"),
+        ((32, 26, 23), "1.5 x 1.5"),
+    ],
+    ids=str,
+)
+def test_words_and_numbers_are_about_the_same_width(got, about):
+    task, core = registry.task("10.accumulator"), (32, 25, 23)
+    assert recognise(got, core, (core,), task.lookalikes)[0].startswith(about)
+
+
+def test_a_number_to_encode_is_shown_once_and_in_full():
+    task = registry.task("10.encode")
+    cases = list(task.cases(generator(task, 4)))
+    (tie,) = (case for case in cases if case.args == (2.0**-10,))
+    assert on(task, tie) == ("Input (half the smallest number: a tie): x = 0.0009765625",)
+    for case in cases:
+        (said,) = on(task, case)
+        assert said.count("x =") == 1
+        assert repr(float(said.split("x = ")[1])) == repr(case.args[0])
 
 
 # --- rules: given code and black boxes ---

@@ -75,19 +75,24 @@ TASK = Task(
             fits=lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
         ),
         Lookalike(
+            "1.5 x 1.5 has its leading one a place higher than the exponents of its factors say: probe with "
+            "powers of two.",
+            fits=lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
+        ),
+        Lookalike(
             "Those are the widths of Hopper, whichever tensor core is asked for.",
             fits=lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13),
         ),
         Lookalike(
             "The bits in the sum are those of the result here. What is cut before the adding shows only if "
             "the result is small: let two large products cancel each other, and add a small one.",
-            fits=lambda got, core: got[1] == core[2] < core[1],
+            fits=lambda got, core: got[0] == core[0] and got[1] == core[2] < core[1],
         ),
         Lookalike(
             "The bits in the result are those of the sum here. A result is cut once more, to its "
             "own leading "
             "one: add a small product to a large one that stays.",
-            fits=lambda got, core: got[2] == core[1] > core[2],
+            fits=lambda got, core: tuple(got[:2]) == core[:2] and got[2] == core[1] > core[2],
         ),
         Lookalike(
             "The products at once are too many by one, or too few: count from the large product itself.",
@@ -96,7 +101,12 @@ TASK = Task(
         Lookalike(
             "The step is not that long: products that are added at once share one unit, and later "
             "ones do not.",
-            fits=lambda got, core: got[0] != core[0],
+            fits=lambda got, core: got[0] > core[0],
+        ),
+        Lookalike(
+            "The step is longer than that. Is your tiny product small enough to be cut off beside the large "
+            "one?",
+            fits=lambda got, core: got[0] < core[0],
         ),
     ),
     hints=(
@@ -123,6 +133,22 @@ TASK = Task(
             ("leading one",),
         ),
         Mutant(
+            "probes with 1.5 times 1.5",
+            _answer(
+                (
+                    "large, minus, zero = (256.0, 256.0), (-256.0, 256.0)",
+                    "large, minus, zero = (192.0, 384.0), (-192.0, 384.0)",
+                ),
+                (
+                    "return 2.0 ** (8 - k // 2), 2.0 ** (8 - k + k // 2)",
+                    "return 1.5 * 2.0 ** (7 - k // 2), 1.5 * 2.0 ** (8 - k + k // 2)",
+                ),
+                ("small(34)", "(2.0**-9, 2.0**-9)"),
+                ("> 2.0**16", "> 192.0 * 384"),
+            ),
+            ("probe with powers of two",),
+        ),
+        Mutant(
             "nothing cancels",
             _answer(("dot(large, minus, small(k))", "dot(large, small(k)) > 2.0**16")),
             ("cancel each other",),
@@ -141,7 +167,7 @@ TASK = Task(
         Mutant(
             "a small product that is not small enough",
             _answer(("small(34)", "small(9)")),
-            ("products at once",),
+            ("longer than that",),
         ),
         Mutant("no wider than float16", _answer(("n < 64", "n < 10")), ("32",)),
         Mutant(

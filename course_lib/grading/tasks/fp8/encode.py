@@ -33,7 +33,7 @@ def encode(x: float) -> int:
 
 
 def _numbers(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((0.3,), "x = 0.3")
+    yield Case((0.3,), "an ordinary number")
     for x, said in (
         (0.0, "zero"),
         (-0.0, "zero with a minus"),
@@ -51,21 +51,25 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
         (7.5 * 2.0**-9, "between the largest subnormal and the smallest normal number: a tie"),
         (1.9375, "a tie between two exponents"),
     ):
-        yield Case((x,), f"x = {x!r}, {said}")
+        yield Case((x,), said)
     for code in rng.permutation(126):
         yield from _near_a_tie(int(code), float(rng.choice([-1.0, 1.0])))
     for value in rng.permutation(VALUES):
         for x in (float(value), -float(value)):
-            yield Case((x,), f"x = {x!r}, a number of e4m3")
+            yield Case((x,), "a number of e4m3")
     for x in rng.choice([-1.0, 1.0], 80) * np.exp2(rng.uniform(-12, 9.5, 80)):
-        yield Case((float(x),), f"x = {float(x)!r}")
+        yield Case((float(x),), "any number")
 
 
 def _near_a_tie(code: int, sign: float) -> Iterator[Case]:
     """Yield the number halfway between a code and the next, and its neighbours on both sides."""
     tie = (VALUES[code] + VALUES[code + 1]) / 2
-    for factor, said in ((1.0, "a tie"), (1 - 2.0**-20, "just below a tie"), (1 + 2.0**-20, "just above")):
-        yield Case((sign * tie * factor,), f"x = {sign * tie * factor!r}, {said}")
+    for factor, said in (
+        (1.0, "a tie"),
+        (1 - 2.0**-20, "just below a tie"),
+        (1 + 2.0**-20, "just above a tie"),
+    ):
+        yield Case((sign * tie * factor,), said)
 
 
 def _odd_tie(got: int, x: float) -> bool:

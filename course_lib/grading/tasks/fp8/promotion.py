@@ -10,6 +10,7 @@ import numpy as np
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs
+from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
 from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS, changed, on_tensor_core
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
@@ -60,6 +61,23 @@ def _e4m3(rng: np.random.Generator, rows: int, K: int) -> np.ndarray:
     return E4M3.round(rng.standard_normal((rows, K)) * np.repeat(sizes, 64)[:K])
 
 
+def _counted_twice(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    """Return what comes out if each inner sum begins with the total, to which it is added then."""
+    tensor_core = load(TENSOR_CORE, "tensor_core")
+    total = np.zeros((len(A), len(B)), np.float32)
+    for k in range(0, A.shape[1], every):
+        total = total + tensor_core(A[:, k : k + every], B[:, k : k + every], total, core)
+    return total
+
+
+def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> bool:
+    """Whether all is a product in float32 or better, and the right result is further from it."""
+    A, B = A.astype(np.float64), B.astype(np.float64)
+    exact, size = A @ B.T, np.abs(A) @ np.abs(B).T
+    near, far = (np.abs(one - exact) <= 2.0**-20 * size for one in (got, two_level(A, B, every, core)))
+    return bool(near.all() and not far.all())
+
+
 TASK = Task(
     id="10.promotion",
     title="Begin again every 128",
@@ -67,7 +85,7 @@ TASK = Task(
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="the two levels of every FP8 kernel for Hopper, in four lines",
+    good_for="the two levels of DeepGEMM and kernels like it, in four lines",
     entry="two_level",
     cases=_products,
     reference=two_level,
@@ -81,9 +99,13 @@ TASK = Task(
             fits=lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core),
         ),
         Lookalike(
-            "That is an exact product. The tensor core adds the inner sums, with all it cuts off.",
+            "That sum is exact: the product must go through `tensor_core`, with all it cuts off.",
+            fits=_is_exact,
+        ),
+        Lookalike(
+            "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.",
             fits=lambda got, A, B, every, core: _is(
-                got, (A.astype(np.float64) @ B.T.astype(np.float64)).astype(np.float32), A, B, every, core
+                got, _counted_twice(A, B, every, core), A, B, every, core
             ),
         ),
         Lookalike(
@@ -134,7 +156,7 @@ TASK = Task(
             def two_level(A, B, every, core):
                 return (A.astype(np.float64) @ B.T.astype(np.float64)).astype(np.float32)
         """),
-            ("exact product",),
+            ("must go through",),
         ),
         Mutant("the last one", _answer(("total = total + ", "total = ")), ("Only the last",)),
         Mutant(
@@ -142,7 +164,10 @@ TASK = Task(
             _answer(("range(0, A.shape[1], every)", "range(0, A.shape[1] // every * every, every)")),
             ("fewer products",),
         ),
-        Mutant("sums begin with the total", _answer(("fresh, core)", "total, core)")), ("wrong",)),
+        Mutant("sums begin with the total", _answer(("fresh, core)", "total, core)")), ("counted twice",)),
+        Mutant(
+            "exact inner sums", _answer(("tensor_core(a, b, fresh, core)", "a @ b.T")), ("must go through",)
+        ),
         Mutant(
             "the outer sum in float64",
             _answer(

@@ -89,10 +89,22 @@ def _of_rows(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
     return np.repeat(np.maximum(np.abs(x).max(axis=1, keepdims=True), 1e-4) / 448, scales.shape[1], axis=1)
 
 
+def _of_blocks(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    return np.repeat(scales.max(axis=0, keepdims=True), len(x), axis=0)
+
+
+def _of_all(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    return np.full_like(scales, scales.max())
+
+
 def _signed_max(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
     cut = range(0, x.shape[1], SIDE)
     return np.stack([np.maximum(x[:, k : k + SIDE].max(axis=1), 1e-4) / 448 for k in cut], axis=1)
 
+
+ONE_FOR_ALL_ROWS = (
+    "Every row has a scale of its own in each block: take the largest absolute value along the row only."
+)
 
 TASK = Task(
     id="10.quantise",
@@ -118,6 +130,7 @@ TASK = Task(
             ("Those are the inverse scales: x is about codes times scale.", lambda x, scales: 1 / scales)
         ),
         _scales(("Those are scales of whole rows: each block of 128 columns has its own.", _of_rows)),
+        *(_scales((ONE_FOR_ALL_ROWS, wrong)) for wrong in (_of_blocks, _of_all)),
         _scales(
             (
                 "The largest absolute value counts, not the largest value: think of a block of negative "
@@ -174,7 +187,12 @@ TASK = Task(
         Mutant(
             "a scale for the block of all rows",
             _answer(("np.abs(part).max(axis=1)", "np.abs(part).max()")),
-            ("the s",),
+            ("along the row only",),
+        ),
+        Mutant(
+            "a scale for the whole matrix",
+            _answer(("np.abs(part).max(axis=1)", "np.abs(x).max()")),
+            ("along the row only",),
         ),
         Mutant("multiplies", _answer(("part / scales", "part * scales")), ("divide",)),
         Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -111,6 +111,60 @@ def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, team: int,
     return [[first + inside % band, inside // band * team + block % team] for first, inside in at]
 
 
+def _walk(units: Iterable[int], block: int, rows: int, across: int, team: int, band: int) -> Tiles:
+    """Return a block's tiles of these units, `across` of them in a row of tiles."""
+    bands = [divmod(unit, band * across) for unit in units]
+    at = [(n * band, min(band, rows - n * band), inside) for n, inside in bands]
+    return [[first + i % height, i // height * team + block % team] for first, height, i in at]
+
+
+def _along_rows(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    across = -(-columns // team)
+    units = range(block // team, rows * across, blocks // team)
+    return [[[unit // across, unit % across * team + block % team] for unit in units]]
+
+
+def _neighbours(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    """Return what comes out if each team gets units that follow one another, an equal share of all."""
+    across, teams, number = -(-columns // team), blocks // team, block // team
+    total = rows * across
+    shares = {total // teams, -(-total // teams)}
+    runs = [range(number * share, min((number + 1) * share, total)) for share in shares]
+    return [_walk(units, block, rows, across, team, band) for units in runs]
+
+
+def _by_blocks(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    """Return what comes out if units are dealt out to blocks: the first unit, the step or both are theirs."""
+    across = -(-columns // team)
+    starts = ((block, blocks), (block // team, blocks), (block, blocks // team))
+    runs = [range(start, rows * across, step) for start, step in starts]
+    return [_walk(units, block, rows, across, team, band) for units in runs]
+
+
+def _rounded_down(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    across = columns // team
+    return [_walk(range(block // team, rows * across, blocks // team), block, rows, across, team, band)]
+
+
+def _gives(slip: Callable[..., list[Tiles]]):
+    """Return whether the tiles are among those that a slip gives, and wrong."""
+
+    def fits(got: Tiles, *args: int) -> bool:
+        return got != tiles_of(*args) and got in slip(*args)
+
+    return fits
+
+
+def _right_in(place: int):
+    """Return whether all rows (0) or all columns (1) are right, and they alone."""
+
+    def fits(got: Tiles, *args: int) -> bool:
+        want = tiles_of(*args)
+        return [one[place] for one in got] == [one[place] for one in want]
+
+    return fits
+
+
 TASK = Task(
     id="10.schedule",
     title="Who computes what, and when",
@@ -155,8 +209,30 @@ TASK = Task(
             fits=lambda got, block, rows, *_: any(one[0] >= rows for one in got),
         ),
         Lookalike(
+            "In a band the units go down first, then to the next column of units.", fits=_gives(_along_rows)
+        ),
+        Lookalike(
+            "Both blocks of a team take the same units: count teams, not blocks.", fits=_gives(_by_blocks)
+        ),
+        Lookalike("Round up: the last unit of a row may stick out.", fits=_gives(_rounded_down)),
+        Lookalike(
+            "Units are dealt out in turn: team t gets units t, t + teams, t + 2 * teams ...",
+            fits=_gives(_neighbours),
+        ),
+        Lookalike(
             "The right tiles, in another order.",
             fits=lambda got, *args: sorted(got) == sorted(tiles_of(*args)),
+        ),
+        Lookalike(
+            "All rows are right, and the columns are not: a unit is `team` columns wide, and a block keeps "
+            "its place in it.",
+            fits=_right_in(0),
+        ),
+        Lookalike("All columns are right, and the rows are not.", fits=_right_in(1)),
+        Lookalike(
+            "Deal out the first units of the first band by hand: where does the second one lie, and which "
+            "team gets it?",
+            fits=lambda got, *args: True,
         ),
     ),
     hints=(
@@ -184,10 +260,10 @@ TASK = Task(
         Mutant(
             "row by row",
             _answer(("inside % height, inside // height", "inside // across, inside % across")),
-            ("of",),
+            ("go down first",),
         ),
         Mutant("the last band as high as all", _answer(("min(band, rows - first)", "band")), ("fewer rows",)),
-        Mutant("columns rounded off", _answer(("-(-columns // team)", "columns // team")), ("are its own",)),
+        Mutant("columns rounded off", _answer(("-(-columns // team)", "columns // team")), ("Round up",)),
         Mutant(
             "no tile sticks out",
             _answer(
@@ -198,13 +274,13 @@ TASK = Task(
             ),
             ("partner",),
         ),
-        Mutant("everybody the same of the team", _answer((" + block % team", "")), ("wrong",)),
+        Mutant("everybody the same of the team", _answer((" + block % team", "")), ("columns are not",)),
         Mutant(
             "blocks instead of teams",
             _answer(
                 ("range(block // team, rows * across, blocks // team)", "range(block, rows * across, blocks)")
             ),
-            ("are its own",),
+            ("count teams",),
         ),
         Mutant(
             "neighbouring units",
@@ -215,7 +291,7 @@ TASK = Task(
                     "(block // team + 1) * (rows * across // (blocks // team)))",
                 )
             ),
-            ("of",),
+            ("dealt out in turn",),
         ),
         Mutant(
             "exchanged",

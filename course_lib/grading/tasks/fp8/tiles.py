@@ -69,13 +69,49 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
 
 
-def _stages(M: int, BN: int, scales: int = 4, way_out: int = 2, most: int = 8) -> int:
+def _stages(M: int, BN: int, scales: int = 4, way_out: int = 2, room: int = 226) -> int:
     BM = 64 if M <= 64 else 128
-    return min((226 * 1024 - way_out * BM * BN) // (128 * (BM + BN) + scales * BM), most)
+    return min((room * 1024 - way_out * BM * BN) // (128 * (BM + BN) + scales * BM), 8)
 
 
-def _fits_stages(**slip: int):
-    return lambda got, M, N, sms: got[:2] == tile_for(M, N, sms)[:2] and got[3] == _stages(M, got[0], **slip)
+#: What can be forgotten of a block's memory. Without scales, or with the 1 KiB, the stages mostly agree.
+_WAY_OUT = {"way_out": 0}
+_FORGOTTEN = (_WAY_OUT, {"scales": 0}, {"room": 227}, {"scales": 0, "room": 227})
+
+
+def _all_but_stages(got: Choice, right: Choice) -> bool:
+    return same(got[:3], right[:3]) and same(got[2], right[2]) and got[3] != right[3]
+
+
+def _forgets(*slips: dict[str, int]):
+    """Return whether the stages, and they alone, are wrong by one of these slips and no other explains it."""
+
+    def fits(got: Choice, M: int, N: int, sms: int) -> bool:
+        right = tile_for(M, N, sms)
+        told = [slip for slip in _FORGOTTEN if _stages(M, right[0], **slip) == got[3]]
+        return _all_but_stages(got, right) and bool(told) and all(slip in slips for slip in told)
+
+    return fits
+
+
+def _too_many(got: Choice, M: int, N: int, sms: int) -> bool:
+    return got[3] > 8 and _all_but_stages(got, tile_for(M, N, sms))
+
+
+def _full_turn_as_none(got: Choice, M: int, N: int, sms: int) -> bool:
+    """Whether the last turn was given `tiles % sms` tiles, 0 where it is full."""
+    BM, right = 64 if M <= 64 else 128, tile_for(M, N, sms)
+    tiles = {BN: -(-M // BM) * -(-N // BN) for BN in WIDTHS}
+    turns = {BN: -(-tiles[BN] // sms) for BN in WIDTHS}
+    BN = max(WIDTHS, key=lambda width: (-turns[width], tiles[width] % sms, width))
+    idle = (sms - tiles[BN] % sms) / (turns[BN] * sms)
+    wrong = not (right[0] == BN and same(idle, right[2]))
+    return wrong and same(got[:2], (BN, turns[BN])) and same(got[2], idle)
+
+
+def _per_cent(got: Choice, M: int, N: int, sms: int) -> bool:
+    right = tile_for(M, N, sms)
+    return same(got[:2], right[:2]) and right[2] > 0 and bool(np.isclose(got[2], 100 * right[2], rtol=0.02))
 
 
 TASK = Task(
@@ -94,6 +130,7 @@ TASK = Task(
     ),
     rules=(USUAL_IMPORTS,),
     lookalikes=(
+        Lookalike("A last turn that is full counts as `sms` tiles, not as 0.", fits=_full_turn_as_none),
         Lookalike(
             "That is the widest tile. The fewest turns come first.",
             fits=lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1],
@@ -104,23 +141,29 @@ TASK = Task(
             "widest.",
             fits=lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0],
         ),
+        Lookalike("The idle share is a share between 0 and 1, not per cent.", fits=_per_cent),
         Lookalike(
             "The share is what is busy; asked is the idle one.",
             fits=lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2],
         ),
         Lookalike(
             "That is the idle share of the last turn alone; divide by the places of all turns.",
-            fits=lambda got, *args: same(got[2], tile_for(*args)[2] * tile_for(*args)[1]) and got[1] > 1,
-        ),
-        Lookalike(
-            "A row of A has a scale of 4 bytes in every stage, too.",
-            fits=_fits_stages(scales=0),
+            fits=lambda got, *args: (
+                same(got[2], tile_for(*args)[2] * tile_for(*args)[1])
+                and got[1] > 1
+                and not same(got[2], tile_for(*args)[2])
+            ),
         ),
         Lookalike(
             "D's tile needs room on its way out, two bytes for each element, beside the stages.",
-            fits=_fits_stages(way_out=0),
+            fits=_forgets(_WAY_OUT),
         ),
-        Lookalike("More than 8 stages bring nothing: stop there.", fits=_fits_stages(most=99)),
+        Lookalike(
+            "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
+            "alignment, and each row of A has a scale of 4 bytes.",
+            fits=_forgets(*_FORGOTTEN),
+        ),
+        Lookalike("More than 8 stages bring nothing: stop there.", fits=_too_many),
     ),
     hints=(
         "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "
@@ -171,6 +214,13 @@ TASK = Task(
         Mutant("64 rows are too many for 64", _answer(("M <= 64", "M < 64")), ("the",)),
         Mutant("no room for scales", _answer((" + 4 * BM", "")), ("scale of 4 bytes",)),
         Mutant("no way out", _answer((" - 2 * BM * BN", "")), ("way out",)),
+        Mutant("the whole memory", _answer(("227 * 1024 - 1024", "227 * 1024")), ("1 KiB of the 227",)),
+        Mutant("the rest as the last turn", _answer(("tiles - (turns - 1) * sms", "tiles % sms")), ("full",)),
+        Mutant(
+            "per cent",
+            _answer(("idle = (sms - last) / (turns * sms)", "idle = 100 * (sms - last) / (turns * sms)")),
+            ("not per cent",),
+        ),
         Mutant("stages without end", _answer(("min(room // stage, 8)", "room // stage")), ("stop there",)),
         Mutant("two bytes an element", _answer(("128 * (BM + BN)", "256 * (BM + BN)")), ("the stages",)),
         Mutant("48 KB", _answer(("227 * 1024", "48 * 1024")), ("the stages",)),
