@@ -11,12 +11,16 @@ Not yet run on a GPU.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from torch import Tensor
 
 from course_lib.fp8 import launch, search
 from course_lib.fp8.choice import Choice, candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import m_major
+
+_plan = lru_cache(maxsize=1024)(plan_for)  # the same tensors come again and again, and a plan is mostly sums
 
 
 def dense(
@@ -32,7 +36,7 @@ def dense(
     choice = choice or search.best(len(a), len(b), a.shape[1], gpu)
     laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
     problem = Problem.of(a, laid_out[0], b, laid_out[1], out)
-    launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
+    launch.launch(_plan(choice.kernel, problem, choice.tile, gpu.sms), a.device)
     return out
 
 
@@ -59,5 +63,5 @@ def grouped(
     choice = choice or candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
     laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
     problem = Problem.of_groups(a, laid_out[0], b, laid_out[1], indices, out)
-    launch.launch(plan_for(choice.kernel, problem, choice.tile, gpu.sms), a.device)
+    launch.launch(_plan(choice.kernel, problem, choice.tile, gpu.sms), a.device)
     return out
