@@ -33,7 +33,7 @@ def calc_diff(d: ArrayLike, reference: ArrayLike) -> float:
 
     Not finite where one of them is not. Two matrices of zeros are equal. Tensors must be float64, both.
     """
-    if not hasattr(d, "double"):  # tensors stay where they are: on a GPU that is much faster
+    if not (hasattr(d, "double") and hasattr(reference, "double")):  # tensors stay where they are
         d, reference = np.asarray(d, np.float64), np.asarray(reference, np.float64)
     both = (d * d + reference * reference).sum()
     # the same number, without its cancellation

@@ -227,7 +227,7 @@ def test_without_a_gpu_it_is_one_sentence(monkeypatch, capsys):
 
 def test_one_thing_at_a_time(capsys):
     assert command("--gpu") == 2
-    assert "say --gpu or --code or --encoder" in capsys.readouterr().out
+    assert "say --gpu, --code, --encoder or --hopper." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -410,7 +410,7 @@ def test_functions_take_turns_and_every_round_has_all(monkeypatch):
     monkeypatch.setattr(
         gpu_timing,
         "_sample",
-        lambda function, launches, flush: (function(), (1e-3, 1e-5), calls.append(launches))[1],
+        lambda function, launches, flush=None: (function(), (1e-3, 1e-5), calls.append(launches))[1],
     )
     order = []
     functions = {name: (lambda name=name: order.append(name)) for name in "abc"}
@@ -423,6 +423,6 @@ def test_functions_take_turns_and_every_round_has_all(monkeypatch):
 
 
 def test_a_budget_that_is_over_still_leaves_three_rounds(monkeypatch):
-    monkeypatch.setattr(gpu_timing, "_sample", lambda function, launches, flush: (1e-3, 1e-5))
+    monkeypatch.setattr(gpu_timing, "_sample", lambda function, launches, flush=None: (1e-3, 1e-5))
     taken = gpu_timing.samples({"a": lambda: None}, rounds=50, budget_s=0.0)
     assert len(taken["a"].seconds) == 3

@@ -74,11 +74,15 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "10.which_parity",
         "A ring of 4 stages; the consumer is about to read its tenth block of K (the first is number 0, so "
-        "this is number 9). Which parity of its stage's full barrier does it wait for?",
-        "even (0)",
-        "9 = 2 x 4 + 1: stage 1, for the third time. The laps have parities 0, 1, 0: it waits for 0. The "
-        "producer, one lap ahead, waits for the other parity of the empty barrier.",
-        (("odd (1)", "The first lap waits for 0, the second for 1, and this is the third."),),
-        options=("even (0)", "odd (1)"),
+        "this is number 9). For which stage's full barrier does it wait, and for which parity?",
+        "stage 1, even",
+        "9 = 2 x 4 + 1: stage 1, for the third time. The laps have parities 0, 1, 0: it waits for 0, even. "
+        "The producer, one lap ahead, waits for the other parity of the empty barrier.",
+        (
+            ("stage 1, odd", "The first lap waits for 0, the second for 1, and this is the third."),
+            ("stage 2, even", "Blocks are counted from 0: number 8 is in stage 0 again."),
+            ("stage 2, odd", "Blocks are counted from 0, and this is the third lap."),
+        ),
+        options=("stage 1, even", "stage 1, odd", "stage 2, even", "stage 2, odd"),
     ),
 )

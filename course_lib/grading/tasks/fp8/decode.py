@@ -168,9 +168,9 @@ TASK = Task(
         Mutant(
             "a library with the type",
             source("""
-                import ml_dtypes
                 import numpy as np
                 def decode(code):
+                    import ml_dtypes
                     return float(np.array([code], np.uint8).view(ml_dtypes.float8_e4m3fn)[0])
             """),
             ("imports ml_dtypes",),

@@ -95,8 +95,7 @@ TASK = Task(
     lookalikes=(
         Lookalike("A tie goes to the even code, whose last bit is 0.", fits=_odd_tie),
         Lookalike(
-            "A zero keeps its sign: -0.0 has the code 0x80. (-0.0 < 0 is false; math.copysign sees "
-            "the sign.)",
+            "A zero keeps its sign: -0.0 has the code 0x80 (-0.0 < 0 is false; math.copysign sees the sign).",
             fits=lambda got, x: x == 0 and got == encode(x) ^ 128,
         ),
         Lookalike(
@@ -198,8 +197,9 @@ TASK = Task(
         Mutant(
             "a cast of another library",
             source("""
-                import numpy as np, ml_dtypes
+                import numpy as np
                 def encode(x):
+                    import ml_dtypes
                     return int(np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
             """),
             ("imports ml_dtypes",),
