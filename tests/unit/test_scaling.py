@@ -68,7 +68,7 @@ def test_two_random_float64_matrices_are_the_usual_inputs():
 def test_slow_calls_get_one_sample_at_each_size():
     calls = []
     grown = scaling(
-        {"slow": lambda n: (calls.append(n), time.sleep(0.01 * n))}, (2, 4), lambda n: (n,), budget_s=0.01
+        {"slow": lambda n: (calls.append(n), time.sleep(0.05 * n))}, (2, 4), lambda n: (n,), budget_s=0.01
     )
     assert calls == [2, 2, 4, 4]  # a warm-up and a sample
     assert grown.exponent("slow") == pytest.approx(1, abs=0.3)
