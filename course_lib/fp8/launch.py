@@ -46,6 +46,11 @@ def missing(x: torch.Tensor) -> str | None:
     if capability != CAPABILITY:
         name, number = torch.cuda.get_device_name(x.device), ".".join(map(str, capability))
         return f"The kernels are for Hopper (compute capability 9.0), and {name} has {number}."
+    return _no_compiler()
+
+
+@cache  # asked at every product
+def _no_compiler() -> str | None:
     return machine.missing("nvrtc")
 
 

@@ -27,7 +27,14 @@ FOLDER = Path(__file__).parent / "recordings"
 KIND, FORMAT = "hopper", 1
 KINDS = ("ladder", "dense", "contiguous", "masked")
 VERSIONS = ("python", "numpy", "torch", "nvrtc")
-OURS = "ours"
+OURS, OURS_DENSE = "ours", "ours, dense"
+#: What the rows of a kind are compared with: grouped products with as many rows of one product.
+BASELINES = {
+    "ladder": "v6_tuned",
+    "dense": "torch block-wise",
+    "contiguous": OURS_DENSE,
+    "masked": OURS_DENSE,
+}
 NONE = (
     "No Hopper GPU has been recorded yet: `python -m course_lib record --hopper` on a machine with one "
     "writes a file that is shown here."
@@ -50,6 +57,7 @@ class Row:
     samples: int
     call_s: float  # of the CPU until the product is queued
     diff: float  # errors.calc_diff against the product of what it was given
+    matrices: int = 1  # of B that are read: a dense product beside grouped ones reads one
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -65,7 +73,7 @@ class Row:
     def gbytes_per_s(self) -> float:
         """GB/s of memory if operands of one byte (bf16: two) are read once and D is written once."""
         size = 2 if self.what == "torch bf16" else 1
-        moved = size * (self.rows * self.K + self.groups * self.N * self.K) + 2 * self.rows * self.N
+        moved = size * (self.rows * self.K + self.matrices * self.N * self.K) + 2 * self.rows * self.N
         return 1e-9 * moved / self.seconds
 
 
@@ -97,20 +105,22 @@ class HopperRecording:
         """Return the rungs in the order in which they were measured."""
         return self.of("ladder")
 
-    def share(self, row: Row, of: str = "torch block-wise") -> float | None:
-        """Return a row's speed as a part of another's for the same product; None if that was not measured."""
+    def share(self, row: Row) -> float | None:
+        """Return a row's speed as a part of BASELINES' for the same work; None if that was not measured."""
+        of = BASELINES[row.kind]
         others = [one for one in self.of(row.kind) if one.shape == row.shape and one.what == of]
         return others[0].seconds / row.seconds if others else None
 
     def table(self, kind: str) -> Table:
         """Return the rows of a kind, ours beside torch's."""
         return Table(
-            columns=("groups x rows x N x K", "", "kernel", "us", "TFLOP/s", "GB/s", "x block-wise", "diff"),
+            columns=("groups x rows x N x K", "", "kernel", "us", "TFLOP/s", "GB/s", "share", "diff"),
             rows=tuple(self._cells(row) for row in self.of(kind)),
             caption=f"{kind.capitalize()} products, {self.origin}",
             notes=(
                 "us: median on the GPU ± half the middle 50 %, L2 cache empty; GB/s: operands read once, D "
-                f"written once; diff: 1 - 2 sum(d r) / sum(d² + r²). {self.method}",
+                f"written once; share: speed over that of '{BASELINES[kind]}' for the same work; diff: "
+                f"1 - 2 sum(d r) / sum(d² + r²). {self.method}",
             ),
         )
 
@@ -192,7 +202,7 @@ def _row(content: dict) -> Row:
         kind=kind,
         what=fields.text(content, "what"),
         kernel=fields.value(content, "kernel", str),
-        **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples")},
+        **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples", "matrices")},
         **{name: fields.number(content, name) for name in ("seconds", "call_s")},
         **{name: fields.number(content, name, least=0) for name in ("spread_s", "diff")},
     )

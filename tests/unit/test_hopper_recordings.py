@@ -28,7 +28,8 @@ ROWS = (
     Row("dense", "ours", "v6_tuned 128x128", 1, 64, 512, 256, 2e-6, 1e-7, 9, 1e-5, 1e-6),
     Row("dense", "torch block-wise", "", 1, 64, 512, 256, 3e-6, 1e-7, 9, 1e-5, 1e-6),
     Row("dense", "torch bf16", "", 1, 64, 512, 256, 4e-6, 1e-7, 9, 1e-5, 1e-6),
-    Row("masked", "ours", "", 3, 100, 512, 256, 2e-6, 0.0, 9, 1e-5, 1e-6),
+    Row("masked", "ours", "", 3, 100, 512, 256, 2e-6, 0.0, 9, 1e-5, 1e-6, 3),
+    Row("masked", "ours, dense", "", 3, 100, 512, 256, 1e-6, 0.0, 9, 1e-5, 1e-6),
 )
 RECORDING = HopperRecording(
     when="2020-02-03T04:05:06+00:00",
@@ -106,7 +107,10 @@ def test_figures_follow_from_seconds_and_sizes():
     assert ours.gbytes_per_s == pytest.approx((64 * 256 + 512 * 256 + 2 * 64 * 512) / 2e-6 / 1e9)
     assert bf16.gbytes_per_s == pytest.approx(2 * (64 * 256 + 512 * 256 + 64 * 512) / 4e-6 / 1e9)
     assert ROWS[4].gbytes_per_s == pytest.approx((100 * 256 + 3 * 512 * 256 + 2 * 100 * 512) / 2e-6 / 1e9)
+    one = ROWS[5]  # beside three matrices it reads one
+    assert one.gbytes_per_s == pytest.approx((100 * 256 + 512 * 256 + 2 * 100 * 512) / 1e-6 / 1e9)
     assert RECORDING.share(ours) == pytest.approx(1.5) and RECORDING.share(ROWS[0]) is None
+    assert RECORDING.share(ROWS[4]) == pytest.approx(0.5)  # groups beside the same work as one product
 
 
 def test_tables_name_their_origin():
@@ -177,13 +181,16 @@ def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
     assert {row.what for row in dense} | refused == everything and "torch bf16" not in refused
     assert all(row.kernel for row in dense if row.what == "ours")
     grouped = [row for row in rows if row.kind in ("contiguous", "masked")]
-    assert [row.what for row in grouped] == ["ours", "ours, dense"] * 2
-    assert [row.groups for row in grouped] == [2, 1, 2, 1]  # the dense one reads one matrix
+    assert [row.what for row in grouped] == ["ours", "ours, dense"] * 3
+    assert [row.matrices for row in grouped] == [2, 1, 4, 1, 2, 1]  # the dense one reads one
     assert all(row.kernel.startswith(("v6_tuned ", "v8_swap_ab ", "v9_grouped ")) for row in grouped)
-    assert grouped[0].shape == (2, 512, 512, 256) and grouped[2].rows == int(
+    assert grouped[0].shape == (2, 512, 512, 256) and grouped[4].rows == int(
         record_hopper.counts_of(2, 100, CPU).sum()
     )
     assert all(0 < row.diff < 1e-5 and row.samples == 3 for row in rows)
+    whole = replace(RECORDING, rows=tuple(rows), notes=tuple(notes))  # two groupings of the same rows, too
+    assert recordings.restore(json.loads(json.dumps(whole.data()))) == whole
+    assert all(whole.share(row) for row in grouped)
 
 
 def test_ours_gets_the_tile_that_the_search_found(pretend):
