@@ -43,6 +43,29 @@ def file_name(kind: str, device: str, when: str) -> str:
     return f"{kind}-{name}-{moment_}.json"
 
 
+def write(content: dict, folder: Path, check: Callable[[Any, str], Any], indent: int = 0) -> Path:
+    """Write a recording's content into a file of its own and return the path; raises OSError.
+
+    `check` is given what will be read and the file's name: nothing is written that could not be read.
+    """
+    text_ = json.dumps(content, indent=indent) + "\n"
+    path = folder / file_name(content["kind"], content["device"], content["when"])
+    check(json.loads(text_), path.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_, encoding="utf-8")
+    return path
+
+
+def checked(read: Callable[[Any], Any], content: Any, name: str, option: str) -> Any:
+    """Return what `read` makes of a content; MalformedRecording says what is wrong, and how to mend it."""
+    try:
+        return read(content)
+    except Wrong as problem:
+        raise MalformedRecording(
+            f"{name} is no recording: {problem}; make it anew with `python -m course_lib record {option}`."
+        ) from None
+
+
 def origin(device: str, what: str, when: str) -> str:
     """Return where figures come from: "recorded on an NVIDIA H200 (driver 580.95) on 2026-11-22"."""
     article = "an" if device[0] in "AEIOU" or device.startswith("NVIDIA") else "a"

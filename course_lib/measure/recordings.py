@@ -12,7 +12,6 @@ make sense is refused with a sentence: a figure whose origin is not known is wor
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.measure import recorded_fields as fields
-from course_lib.measure.recorded_fields import MalformedRecording, Range, Wrong
+from course_lib.measure.recorded_fields import MalformedRecording as MalformedRecording
+from course_lib.measure.recorded_fields import Range, Wrong
 from course_lib.measure.recorded_fields import is_commit as is_commit
 from course_lib.measure.table import Table, digits
 
@@ -162,12 +162,7 @@ def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
 
 def write(recording: Recording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / fields.file_name(KIND, recording.device, recording.when)
-    text = json.dumps(recording.data(), indent=1) + "\n"
-    restore(json.loads(text), path.name)  # nothing is written that could not be read
-    path.write_text(text, encoding="utf-8")
-    return path
+    return fields.write(recording.data(), folder, restore, indent=1)
 
 
 def read(path: Path) -> Recording:
@@ -177,12 +172,7 @@ def read(path: Path) -> Recording:
 
 def restore(content: Any, name: str = "this") -> Recording:
     """Return the Recording that `data` made; raises MalformedRecording with what is wrong."""
-    try:
-        return _restored(content)
-    except Wrong as problem:
-        raise MalformedRecording(
-            f"{name} is no recording: {problem}; make it anew with `python -m course_lib record --gpu`."
-        ) from None
+    return fields.checked(_restored, content, name, "--gpu")
 
 
 # -- what makes sense --------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ something is missing or makes no sense is refused with a sentence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 from course_lib.measure import recorded_fields as fields
 from course_lib.measure import recorded_gpu
-from course_lib.measure.recorded_fields import MalformedRecording, Range, Wrong
+from course_lib.measure.recorded_fields import Range, Wrong
 from course_lib.measure.recorded_gpu import Gpu
 from course_lib.speech.encoder_profile import EncoderOp
 from course_lib.speech.encoder_speed import SpeedPoint
@@ -103,12 +102,7 @@ def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) 
 
 def write(recording: EncoderRecording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    text = json.dumps(recording.data(), indent=0) + "\n"
-    path = folder / fields.file_name(KIND, recording.device, recording.when)
-    restore(json.loads(text), path.name)  # nothing is written that could not be read
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+    return fields.write(recording.data(), folder, restore)
 
 
 def read(path: Path) -> EncoderRecording:
@@ -118,12 +112,7 @@ def read(path: Path) -> EncoderRecording:
 
 def restore(content: Any, name: str = "this") -> EncoderRecording:
     """Return the recording that `data` made; raises MalformedRecording with what is wrong."""
-    try:
-        return _restored(content)
-    except Wrong as problem:
-        raise MalformedRecording(
-            f"{name} is no recording: {problem}; make it anew with `python -m course_lib record --encoder`."
-        ) from None
+    return fields.checked(_restored, content, name, "--encoder")
 
 
 # -- what makes sense --------------------------------------------------------------------------------------
