@@ -14,6 +14,7 @@ COMMANDS = {
     "doctor": ("doctor", "is everything ready? Says what is missing and how to mend it"),
     "bench": ("bench", "measure rungs of the ladder on this machine"),
     "record": ("record", "measure the GPU rungs or the speech encoder, for other computers"),
+    "search": ("search", "find the fastest kernel and tile for an FP8 product on a Hopper GPU"),
     "format": ("format_notebooks", "bring notebooks into the course's form"),
     "readme": ("readme", "bring the README's table and picture of the ladder up to date"),
     "exercises": ("exercises", "generate exercises/ from solutions/"),

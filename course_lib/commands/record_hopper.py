@@ -24,12 +24,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_lib.fp8 import control, errors, gemm, jit, launch, on_hopper, recordings, search, torch_products
-from course_lib.fp8.choice import Choice, candidates_of_groups
+from course_lib.fp8 import control, errors, gemm, jit, launch, recordings, search, searching, torch_products
+from course_lib.fp8.choice import candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
-from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
+from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, m_major, quantise
 from course_lib.fp8.recordings import OURS, OURS_DENSE, HopperRecording, Row
-from course_lib.measure import gpu_state, machine, recorded_gpu
+from course_lib.fp8.searching import LIMIT_S, Sampler, Wrong, exact_of, exact_product, judge, operand, words
+from course_lib.measure import gpu_state, recorded_gpu
 from course_lib.measure.gpu_timing import Taken
 
 #: Shapes of DeepGEMM's first release (deepseek-ai/DeepGEMM a6d97a1, tests/test_core.py).
@@ -44,7 +45,6 @@ UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned")
 NO_YIELDS = "v6_tuned, no yields"
 ROOM = 4096  # rows that a masked group has room for
-LIMIT_S = 20.0
 TRIED = search.TRIED
 #: Further off than this is broken: a right kernel is at 1.4e-6, one without promotion at 2e-6 and more.
 WORST_DIFF = {False: 1e-4, True: errors.LIMIT}
@@ -55,12 +55,6 @@ METHOD = (
     f"the fastest of the model's {TRIED} favourites, those of groups the model's, the ladder's the default; "
     "torch._scaled_mm without fast accumulation."
 )
-
-Sampler = Callable[[Mapping[str, Callable[[], None]]], Mapping[str, Taken]]
-
-
-class Wrong(RuntimeError):
-    """A kernel computes something else than the product."""
 
 
 @dataclass
@@ -90,7 +84,7 @@ def run(order: Order, folder: Path | None) -> int:
     if order.small and folder is None:
         print("record: a small recording is for trying out, not for the course: say with --folder where to.")
         return 2
-    if sentence := why_not():
+    if sentence := launch.missing_here():
         print(f"record: {sentence}")
         return 2
     folder = folder or recordings.FOLDER
@@ -109,11 +103,6 @@ def run(order: Order, folder: Path | None) -> int:
         print(f"\n{recording.table(kind)}")
     print(*recording.notes, f"\nWritten to {path}.", sep="\n")
     return 0
-
-
-def why_not() -> str | None:
-    """Return the sentence that says why nothing can be recorded here."""
-    return machine.missing("torch-cuda") or launch.missing(torch.zeros(1, device="cuda"))
 
 
 def measured(order: Order) -> HopperRecording:
@@ -197,7 +186,7 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     plan = plan_for(name, Problem.of(*quantised, d), None, launch.gpu(a.device).sms)
 
     def reference() -> Tensor:  # a plan knows addresses only: this keeps the tensors alive
-        return exact_of(*quantised) if scaled else _exact(a, b)
+        return exact_of(*quantised) if scaled else exact_product(a, b)
 
     def start() -> None:
         launch.launch(plan, a.device, change)
@@ -216,7 +205,10 @@ def dense_ways(
     ways = {OURS: ours}
     for name, product in theirs.items():
         ways[name] = Way(
-            product.start, lambda one=product: one.d, lambda one=product: _exact(one.a, one.b), scaled=False
+            product.start,
+            lambda one=product: one.d,
+            lambda one=product: exact_product(one.a, one.b),
+            scaled=False,
         )
     return ways, refused
 
@@ -228,22 +220,8 @@ def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler
         torch.empty(len(a), len(b), dtype=torch.bfloat16, device=a.device),
     )
     exact = exact_of(*given)
-
-    def start(choice: Choice) -> None:
-        d.fill_(torch.nan)
-        on_hopper.dense(*given, d, choice)
-
-    def check(choice: Choice) -> None:
-        launch.finish(d.device, LIMIT_S)
-        _judge(_words(choice), d, exact, errors.LIMIT)
-
-    def timer(functions: Mapping[Choice, Callable[[], None]]) -> dict[Choice, float]:
-        taken = sampler({_words(one): (lambda one=one: on_hopper.dense(*given, d, one)) for one in functions})
-        return {one: taken[_words(one)].median_s for one in functions}
-
-    shape = (len(a), len(b), a.shape[1])
-    chosen = next(iter(search.search(*shape, launch.gpu(d.device), start, timer, check, TRIED)))
-    return Way(lambda: gemm.fp8_gemm(*given, out=d), lambda: d, lambda: exact, _words(chosen))
+    chosen = next(iter(searching.of(given, d, exact, sampler, TRIED)))
+    return Way(lambda: gemm.fp8_gemm(*given, out=d), lambda: d, lambda: exact, words(chosen))
 
 
 def contiguous_ways(
@@ -267,7 +245,7 @@ def contiguous_ways(
         lambda: gemm.fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, indices, d),
         lambda: d,
         reference,
-        _words(chosen),
+        words(chosen),
         groups,
     )
     return {OURS: ours, OURS_DENSE: ours_dense(a, a_scales, b[0], b_scales[0], sampler)}
@@ -296,7 +274,7 @@ def masked_ways(
         lambda: gemm.fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, expected, d),
         lambda: torch.cat([computed(d, g) for g in range(groups)]),
         reference,
-        _words(chosen),
+        words(chosen),
         groups,
     )
     dense = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
@@ -325,7 +303,7 @@ def compared(
         way.start()
         launch.finish(device, LIMIT_S)
         what = f"'{name}' ({kind} {' x '.join(map(str, shape))})"
-        diffs[name] = _judge(what, way.result(), way.reference(), WORST_DIFF[way.scaled])
+        diffs[name] = judge(what, way.result(), way.reference(), WORST_DIFF[way.scaled])
     taken = sampler({name: way.start for name, way in ways.items()})
     groups, rows, N, K = shape
     return [
@@ -346,34 +324,6 @@ def compared(
         )
         for name, way in ways.items()
     ]
-
-
-def _judge(what: str, d: Tensor, exact: Tensor, limit: float) -> float:
-    """Return how wrong a result is; raises Wrong if it is more than that."""
-    diff = errors.calc_diff(d.double(), exact)
-    if not diff < limit:  # NaN is not below anything
-        raise Wrong(f"{what} is wrong: calc_diff is {diff:.1e}.")
-    return diff
-
-
-def operand(*shape: int, device: torch.device, seed: int = 0) -> Tensor:
-    """Return normally distributed float32."""
-    random = torch.Generator(device).manual_seed(seed)
-    return torch.randn(shape, generator=random, device=device)
-
-
-def exact_of(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor) -> Tensor:
-    """Return the product of what was quantised, float64."""
-    return _exact(dequantise(a, a_scales, ROW_BLOCKS), dequantise(b, b_scales, SQUARES))
-
-
-def _exact(a: Tensor, b: Tensor) -> Tensor:
-    return a.double() @ b.double().T
-
-
-def _words(choice: Choice) -> str:
-    tile = choice.tile
-    return f"{choice.kernel} {tile.BM}x{tile.BN}" + (f" in {tile.cluster}s" if tile.cluster > 1 else "")
 
 
 def _tile_of(constants: Mapping[str, int]) -> str:

@@ -33,10 +33,17 @@ class Choice:
 @lru_cache(maxsize=4096)
 def candidates(M: int, N: int, K: int, gpu: Hopper = H200) -> tuple[Choice, ...]:
     """Return what may compute D (M, N) with K products an element; what the model thinks fastest first."""
-    found = [(Choice(DENSE, tile), estimate(tile, M, N, K, gpu)) for tile in TILES]
+    found = [Choice(DENSE, tile) for tile in TILES]
     if M <= MOST_SWAPPED:
-        found += [(Choice(SWAPPED, tile), estimate(tile, N, M, K, gpu)) for tile in SWAPPED_TILES]
-    return _ranked(found, memory_cycles(M, N, K, gpu))
+        found += [Choice(SWAPPED, tile) for tile in SWAPPED_TILES]
+    return _ranked([(one, expected(one, M, N, K, gpu)) for one in found], memory_cycles(M, N, K, gpu))
+
+
+def expected(choice: Choice, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
+    """Return what the model expects of a choice for D (M, N); `v8_swap_ab` computes its transpose."""
+    if choice.kernel == SWAPPED:
+        M, N = N, M
+    return estimate(choice.tile, M, N, K, gpu)
 
 
 @lru_cache(maxsize=4096)

@@ -86,15 +86,16 @@ class Binary:
         return self.spill_store_bytes + self.spill_load_bytes
 
 
-def build(name: str, *, keep: bool = True, **constants: int) -> Binary:
+def build(name: str, *, source: str | None = None, keep: bool = True, **constants: int) -> Binary:
     """Return a kernel of this package in machine code, with its constants ("BM", "STAGES") set.
 
-    Taken from the disk if it was built before (`keep` False: neither looked up nor kept). Raises CannotBuild
-    without a compiler, for an error, a spill or an injected wait, and ValueError for a name or constant that
-    makes no sense.
+    `source` is a text in the place of the kernel's own. Taken from the disk if it was built before (`keep`
+    False: neither looked up nor kept). Raises CannotBuild without a compiler, for an error, a spill or an
+    injected wait, and ValueError for a name or constant that makes no sense.
     """
     _checked(name, constants)
-    source, headers = source_of(name), headers_of(constants)
+    source = source_of(name) if source is None else source
+    headers = headers_of(constants)
     key = _key(name, source, headers, constants)
     found = _kept(key) if keep else None
     if found is None:

@@ -49,6 +49,11 @@ def missing(x: torch.Tensor) -> str | None:
     return _no_compiler()
 
 
+def missing_here() -> str | None:
+    """Return the sentence that says why the kernels cannot run on torch's current GPU; None if they can."""
+    return machine.missing("torch-cuda") or missing(torch.zeros(1, device="cuda"))
+
+
 @cache  # asked at every product
 def _no_compiler() -> str | None:
     return machine.missing("nvrtc")

@@ -1,10 +1,12 @@
 """Kernel search: the model's favourites, timed on this GPU; the fastest is kept for products of its kind.
 
-    found = search(4096, 7168, 2048)      # on a GPU: a table of candidates with model's and measured times
     best(4096, 7168, 2048, gpu)           # what was kept, or else the model's favourite; needs no GPU
+    search(4096, 7168, 2048, gpu, start, timer, check)      # seconds of the candidates; `searching` calls it
 
-A kind is a GPU, N, K and a class of M. What is kept belongs to the text of the kernels and the compiler:
-when one of them changes, the search is as if it had never been.
+On a machine with a Hopper GPU `python -m course_lib search 4096 7168 2048` searches.
+
+A kind is a GPU, N, K and a class of M. What is kept belongs to the text of the kernels and the compiler: when
+one of them changes, the search is as if it had never been.
 
 Not yet run on a GPU: how the times are taken.
 """
@@ -47,13 +49,14 @@ def search(
     timer: Timer,
     check: Callable[[Choice], None],
     tried: int = TRIED,
+    more: tuple[Choice, ...] = (),
 ) -> dict[Choice, float]:
-    """Time the `tried` first candidates, keep the fastest, and return the seconds of each, fastest first.
+    """Time the `tried` first candidates and `more`, keep the fastest, and return all seconds, fastest first.
 
     `start(choice)` computes the product once, `timer` takes functions and returns seconds for each, `check`
     raises for a result that is wrong: a wrong kernel must never be kept.
     """
-    chosen = candidates(M, N, K, gpu)[:tried]
+    chosen = dict.fromkeys((*candidates(M, N, K, gpu)[:tried], *more))  # each once
     for choice in chosen:
         start(choice)
         check(choice)

@@ -51,6 +51,8 @@ class Report:
     @property
     def score(self) -> str:
         """The points in words: "2 of 3 points"."""
+        if not self.max_points:
+            return "optional"
         return f"{self.points:g} of {self.max_points:g} point{'' if self.max_points == 1 else 's'}"
 
     def to_json(self) -> dict[str, Any]:

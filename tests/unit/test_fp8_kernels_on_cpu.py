@@ -1,157 +1,23 @@
-"""The kernels' own text runs here, thread by thread, on a model of Hopper (kernels_on_cpu/hopper.hpp).
+"""The kernels' own text runs here, thread by thread, on the model of Hopper.
 
-What their headers say in PTX is replaced: copy engine, barriers, wgmma, stmatrix. What a kernel itself says -
-roles, stages, parities, coordinates, scales, addresses - is compiled as it stands, and started by its plan.
 Inputs are small whole numbers and scales powers of two, so every sum is exact and so is the comparison.
 """
 
 import ctypes
 import mmap
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from course_lib.fp8 import jit, kernels_folder
-from course_lib.fp8.formats import E4M3
-from course_lib.fp8.plans import Plan, Pointer, Problem, plan_for
+from course_lib.fp8 import jit, on_cpu
+from course_lib.fp8.on_cpu import run
+from course_lib.fp8.plans import Plan, Problem, plan_for
 from course_lib.fp8.quantise import m_major
 from course_lib.fp8.reference import product
-from course_lib.fp8.tensor_maps import SIZES, TensorMap
 from course_lib.fp8.tiles import Tile
 
-MODEL = Path(__file__).parent / "kernels_on_cpu" / "hopper.hpp"
-COMPILER = shutil.which("c++") or shutil.which("clang++")
-pytestmark = pytest.mark.skipif(
-    COMPILER is None or sys.platform != "linux", reason="the model needs a C++ compiler and Linux's fibers"
-)
-PLAIN = ("ring.cuh", "scheduler.cuh", "swizzle.cuh")  # headers that are C++ as they stand
-OWN_PTX = ("unpack", "copy16", "copies_done", "mma")  # functions of v0_naive and v1_mma
-#: Declarations of shared memory, and where the model has it.
-SHARED = {
-    "__shared__ u64 full[STAGES], empty[STAGES];": (
-        "auto &full = now->block->full, &empty = now->block->empty;"
-    ),
-    "__shared__ u64 full[STAGES];": "auto& full = now->block->full;",
-    "__shared__ u64 full;": "u64& full = now->block->full[0];",
-    "__shared__ __align__(16) u8 a_tile[BM * ROW], b_tile[BN * ROW];": (
-        "u8 *a_tile = now->block->dynamic(), *b_tile = a_tile + BM * ROW;"
-    ),
-}
-STATIC_BYTES = {"v1_mma": 2 * 64 * 144}  # tiles that are not ordered at the launch
-DESCRIPTORS = ("constexpr int STEP", "constexpr u64 NEXT_STEP", "u64 descriptor_of")
+pytestmark = pytest.mark.skipif(on_cpu.missing() is not None, reason=str(on_cpu.missing()))
 UNTOUCHED = -777.0
-
-
-class Map(ctypes.Structure):
-    _fields_ = (
-        ("address", ctypes.c_void_p),
-        ("size", ctypes.c_int),
-        ("rank", ctypes.c_int),
-        ("swizzle", ctypes.c_int),
-        ("dims", ctypes.c_int64 * 3),
-        ("strides", ctypes.c_int64 * 3),
-        ("box", ctypes.c_int64 * 3),
-    )
-
-    @classmethod
-    def of(cls, told: TensorMap) -> "Map":
-        size, rank = SIZES[told.dtype], len(told.dims)
-        strides = (size, *told.strides, *[0] * (3 - rank))
-        fill = [1] * (3 - rank)
-        return cls(told.address, size, rank, told.swizzle, (*told.dims, *fill), strides, (*told.box, *fill))
-
-
-def definition(header: str, start: str) -> str:
-    """Return what begins with `start` in a header of the kernels: a line, or all up to the closing brace."""
-    text = (kernels_folder() / header).read_text()
-    found = text[text.index(start) :]
-    line = found[: found.index("\n", len(start))]
-    return found[: found.index("\n}") + 2] if line.endswith("{") else line
-
-
-def as_cpp(plan: Plan) -> str:
-    """Return the text of a kernel as C++, with a function that runs it."""
-    source = jit.source_of(plan.kernel)
-    text = re.sub(r'#include "(\S+)"\n', lambda m: m[0] if m[1] in PLAIN else "", source)
-    text = re.sub(r"extern __shared__ \S+ u8 (\w+)\[\];", r"u8* \1 = now->block->dynamic();", text)
-    for declared, there in SHARED.items():
-        text = text.replace(declared, there)
-    for name in OWN_PTX:
-        text = re.sub(rf"^void {name}\(.*?(?:^}}|}}$)", "", text, flags=re.MULTILINE | re.DOTALL)
-    assert "__shared__" not in text and "asm" not in text
-    width = plan.constants.get("WGMMA_N", plan.constants.get("BN", 128))
-    calls = {TensorMap: "maps[{}]", Pointer: "pointers[{}]", int: "numbers[{}]"}
-    counts = dict.fromkeys(calls, 0)
-    arguments = []
-    for argument in plan.arguments:
-        arguments.append(calls[type(argument)].format(counts[type(argument)]))
-        counts[type(argument)] += 1
-    return "\n".join(
-        [
-            '#include "hopper.hpp"\n#include "swizzle.cuh"',
-            *(f"constexpr int {name} = {value};" for name, value in plan.constants.items()),
-            f"constexpr int WGMMA_WIDTH = {width};",
-            "template <int PENDING> void wgmma_wait() { wait_for_products<PENDING, WGMMA_WIDTH>(); }",
-            definition("types.cuh", "constexpr int SCALED"),
-            definition("types.cuh", "int blocks_of"),
-            *(definition("tensor_core.cuh", start) for start in DESCRIPTORS if "tensor_core.cuh" in source),
-            definition("store.cuh", "template <int COUNT>\nvoid store_columns"),
-            text,
-            'extern "C" const char* start(Launch launch, TensorMap* maps, Address* pointers, int* numbers) {',
-            f"  kernel = [=] {{ {plan.kernel}({', '.join(arguments)}); }};",
-            "  return run(launch);",
-            "}",
-        ]
-    )
-
-
-class Launch(ctypes.Structure):
-    _fields_ = (
-        ("grid", ctypes.c_int * 2),
-        ("cluster", ctypes.c_int),
-        ("threads", ctypes.c_int),
-        ("dynamic_bytes", ctypes.c_int),
-        ("seed", ctypes.c_int),
-        ("e4m3", ctypes.c_void_p),
-    )
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run a plan; return the problem that the model found, "" for none."""
-    folder = tmp_path_factory.mktemp("kernels")
-    compiler = [COMPILER, "-O1", "-fPIC", "-std=c++17", "-w"]
-    shutil.copy(MODEL, folder)  # read once for all kernels
-    subprocess.run([*compiler, "-x", "c++-header", MODEL.name], cwd=folder, check=True)
-    made = {}
-
-    def run(plan: Plan, seed: int = 0) -> str:
-        text = as_cpp(plan)
-        if text not in made:
-            name = f"kernel{len(made)}"
-            (folder / f"{name}.cpp").write_text(text)
-            order = [*compiler, "-shared", f"-I{kernels_folder()}", f"{name}.cpp", "-o", f"{name}.so"]
-            subprocess.run(order, cwd=folder, check=True)
-            made[text] = ctypes.CDLL(str(folder / f"{name}.so")).start
-            made[text].restype = ctypes.c_char_p
-        maps = [Map.of(x) for x in plan.arguments if isinstance(x, TensorMap)]
-        pointers = [x.address for x in plan.arguments if isinstance(x, Pointer)]
-        numbers = [x for x in plan.arguments if isinstance(x, int)]
-        room = plan.shared_bytes + STATIC_BYTES.get(plan.kernel, 0)
-        launch = Launch(plan.grid, plan.cluster, plan.threads, room, seed, E4M3.values.ctypes.data)
-        return made[text](
-            launch,
-            (Map * (len(maps) + 1))(*maps),
-            (ctypes.c_void_p * (len(pointers) + 1))(*pointers),
-            (ctypes.c_int * (len(numbers) + 1))(*numbers),
-        ).decode()
-
-    return run
 
 
 def numbers(*shape: int, seed: int) -> torch.Tensor:
@@ -225,7 +91,7 @@ def planned(
 
 
 @pytest.mark.parametrize(("kernel", "shape", "tile"), PRODUCTS, ids=str)
-def test_a_kernel_computes_the_product_and_touches_nothing_else(run, kernel, shape, tile):
+def test_a_kernel_computes_the_product_and_touches_nothing_else(kernel, shape, tile):
     plan, whole, wanted = planned(kernel, *shape, tile)
     for seed in range(4):
         whole.fill_(UNTOUCHED)
@@ -254,12 +120,24 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("kernel", "line", "instead", "says"), FAULTS, ids=lambda x: x.strip()[:30])
-def test_a_fault_has_a_name(run, monkeypatch, kernel, line, instead, says):
+def test_a_fault_has_a_name(kernel, line, instead, says):
     source = jit.source_of(kernel)
     assert line in source
-    monkeypatch.setattr(jit, "source_of", lambda name: source.replace(line, instead))
+    faulty = source.replace(line, instead)
     plan, _whole, _wanted = planned(kernel, 200, 264, 400, Tile(64, 128, 2))
-    assert says in {run(plan, seed) for seed in range(6)}
+    assert says in {run(plan, seed, faulty) for seed in range(6)}
+
+
+def test_what_the_model_cannot_take_is_a_sentence(monkeypatch):
+    plan, _whole, _wanted = planned("v1_wgmma", 64, 64, 128, None)
+    source = jit.source_of("v1_wgmma")
+    with pytest.raises(on_cpu.NotCpp, match="does not know `asm`"):
+        run(plan, source=source.replace("wgmma_fence();", 'asm("nop");'))
+    with pytest.raises(on_cpu.NotCpp, match=r"refuses .*, line \d+: .*nonsense"):
+        run(plan, source=source.replace("wgmma_fence();", "nonsense();"))
+    monkeypatch.setattr(on_cpu.shutil, "which", lambda name: None)
+    with pytest.raises(RuntimeError, match="install g"):
+        run(plan)
 
 
 def test_blocks_that_reach_into_each_other_meet_at_the_end():
@@ -273,7 +151,7 @@ def test_blocks_that_reach_into_each_other_meet_at_the_end():
 # -- groups ------------------------------------------------------------------------------------------------
 
 
-def test_contiguous_groups(run):
+def test_contiguous_groups():
     """Five tiles of rows, the last begun; the second belongs to nobody."""
     M, N, K, groups = 560, 136, 208, 3
     a, b = numbers(M, K, seed=1), numbers(groups, N, K, seed=2)
@@ -300,7 +178,7 @@ def test_contiguous_groups(run):
 
 
 @pytest.mark.parametrize("tile", [Tile(64, 112, 2), Tile(128, 128, 1), Tile(256, 64, 2)], ids=str)
-def test_masked_groups(run, tile):
+def test_masked_groups(tile):
     """What sticks out of a group's room does not reach the next group; tiles without rows are left out."""
     groups, rows, N, K = 4, 70, 264, 208
     a, b = numbers(groups, rows, K, seed=1), numbers(groups, N, K, seed=2)

@@ -51,7 +51,7 @@ struct Barrier {
   }
 };
 
-struct Product { float* d; u64 a, b; int add; bool committed; };
+struct Product { float* d; u64 a, b; int add, group; };  // group 0: not committed yet
 
 struct Copy {  // an order to the copy engine; `thread` has committed it, if it is a store
   TensorMap map;
@@ -70,7 +70,8 @@ struct Thread {
   Place index;
   std::function<bool()> wait;
   bool done = false, fenced = false;
-  std::vector<Product> products;
+  std::vector<Product> products;  // that have begun, and how many groups of them were committed
+  int groups = 0;
   std::vector<Copy> ordered;  // stores, not committed yet
   int on_the_way = 0;         // stores, committed
   std::vector<u32> written;   // pieces of 16 bytes that the copy engine need not see yet
@@ -260,9 +261,12 @@ template <int COUNT> void pin(float (&)[COUNT]) {}
 inline void wgmma_fence() { now->fenced = true; }
 template <int COUNT> void wgmma_k32(float (&d)[COUNT], u64 a, u64 b, int add) {
   if (!now->fenced) wrong("wgmma began without a fence.");
-  now->products.push_back({d, a, b, add, false});
+  now->products.push_back({d, a, b, add, 0});
 }
-inline void wgmma_commit() { for (Product& product : now->products) product.committed = true; }
+inline void wgmma_commit() {
+  ++now->groups;
+  for (Product& product : now->products) product.group = product.group ? product.group : now->groups;
+}
 
 inline float number(u64 descriptor, int row, int k) {
   u32 place = ((descriptor & 0x3fff) << 4) + row / 8 * (descriptor >> 32 & 0x3fff) * 16 + row % 8 * 128 + k;
@@ -288,13 +292,16 @@ inline void multiply(const Product& p, int width) {
     }
 }
 
+// Of the groups that were committed, all but the last PENDING are done. Only when none is left do the accumulators
+// belong to the thread again, and the next product needs a fence.
 template <int PENDING, int WIDTH> void wait_for_products() {
-  static_assert(PENDING == 0, "nobody leaves any in flight");
   give_way();
+  auto in_flight = [](const Product& product) { return !product.group || product.group > now->groups - PENDING; };
   for (const Product& product : now->products)
-    if (product.committed) multiply(product, WIDTH);
-  now->products.clear();
-  now->fenced = false;
+    if (!in_flight(product)) multiply(product, WIDTH);
+  auto& products = now->products;
+  products.erase(std::remove_if(products.begin(), products.end(), std::not_fn(in_flight)), products.end());
+  if (products.empty()) now->fenced = false;
 }
 
 // -- the way out -------------------------------------------------------------------------------------------
@@ -355,6 +362,7 @@ inline void life() {
   kernel();
   now->done = true;
   if (!--now->block->alive && now->block->registers > 65536) wrong("The registers of a block do not suffice.");
+  if (!now->products.empty()) wrong("A thread ended while its products were in flight.");
   if (now->on_the_way || !now->ordered.empty()) wrong("A thread ended before its stores had arrived.");
   swapcontext(&now->context, &home);
 }

@@ -1,0 +1,92 @@
+"""The optional task of a tile: the learner's for three products, beside what a search finds on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from course_lib.fp8 import jit, launch, searching
+from course_lib.fp8.choice import DENSE, Choice, candidates, expected
+from course_lib.fp8.searching import words
+from course_lib.fp8.tiles import Tile
+from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
+
+ID, TITLE = "10.tile", "Your tile against a search"
+#: K large, K small, and N that is a multiple of no large tile (shapes of DeepGEMM's tests).
+SHAPES = ((4096, 7168, 16384), (4096, 32768, 512), (4096, 2112, 7168))
+NEAR = 1.03  # times as long as the fastest of all is as fast: repeated measurements differ by about that
+
+
+def judged(tile_for: Callable[[int, int, int], Any]) -> Report:
+    """Return the report on a function (M, N, K) -> (BM, BN, cluster); raises TypeError for what is none."""
+    if not callable(tile_for):
+        raise TypeError(f"tile_for is {type(tile_for).__name__}, but it must be a function of M, N, K.")
+    try:
+        choices = {shape: _choice(tile_for, shape) for shape in SHAPES}
+    except NotImplementedError:
+        return _report(NOT_STARTED, ["Not started."])
+    except _NoTile as problem:
+        return _report(WRONG, [str(problem)])
+    if sentence := launch.missing_here():
+        lines = [_modelled(shape, choice) for shape, choice in choices.items()]
+        return _report(PARTLY, lines, f"Nothing was measured: this is what the model expects. {sentence}")
+    try:
+        found = {shape: searching.here(*shape, more=(choice,)) for shape, choice in choices.items()}
+    except (searching.Wrong, jit.CannotBuild) as problem:
+        return _report(WRONG, [str(problem)])
+    fast = [_share(found[shape], choice) <= NEAR for shape, choice in choices.items()]
+    lines = [_timed(shape, choice, found[shape]) for shape, choice in choices.items()]
+    note = f"As fast as the fastest is what takes at most {NEAR:g} times as long: {sum(fast)} of {len(fast)}."
+    return _report(RIGHT if all(fast) else PARTLY, lines, note)
+
+
+class _NoTile(ValueError):
+    """What the learner's function gave is no tile; the message says why."""
+
+
+def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int]) -> Choice:
+    call = f"tile_for{shape}"
+    try:
+        told = tile_for(*shape)
+    except NotImplementedError:
+        raise
+    except Exception as problem:
+        raise _NoTile(f"{call} raised {type(problem).__name__}: {problem}.") from problem
+    try:
+        BM, BN, cluster = told
+        return Choice(DENSE, Tile(int(BM), int(BN), int(cluster)))
+    except (TypeError, ValueError) as problem:
+        reason = str(problem) if _is_triple(told) else "three whole numbers are wanted."
+        raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {reason}") from problem
+
+
+def _is_triple(told: Any) -> bool:
+    return isinstance(told, tuple | list) and len(told) == 3 and all(isinstance(x, int) for x in told)
+
+
+def _share(found: dict[Choice, float], choice: Choice) -> float:
+    """Return how many times as long as the fastest a choice takes."""
+    return found[choice] / min(found.values())
+
+
+def _timed(shape: tuple[int, int, int], choice: Choice, found: dict[Choice, float]) -> str:
+    best = next(iter(found))
+    yours, fastest = (f"{words(one)}, {found[one] * 1e6:.0f} us" for one in (choice, best))
+    return f"{_sizes(shape)}: yours, {yours}; the fastest of {len(found)}, {fastest}."
+
+
+def _modelled(shape: tuple[int, int, int], choice: Choice) -> str:
+    best = candidates(*shape)[0]
+    yours, theirs = (expected(one, *shape) for one in (choice, best))
+    return (
+        f"{_sizes(shape)}: the model expects {yours.seconds * 1e6:.0f} us of yours, {words(choice)} (limit: "
+        f"{yours.limit}), and {theirs.seconds * 1e6:.0f} us of its favourite, {words(best)}."
+    )
+
+
+def _sizes(shape: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _report(state: str, lines: list[str], *notes: str) -> Report:
+    return Report(ID, TITLE, 0, 0, state, tuple(lines), notes=notes)

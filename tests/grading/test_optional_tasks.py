@@ -1,0 +1,252 @@
+"""The tasks without points: their solutions, typical faults, and what cannot be judged here."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from course_lib.fp8 import jit, launch, on_cpu, searching
+from course_lib.fp8.choice import DENSE, Choice, candidates
+from course_lib.fp8.tiles import Tile
+from course_lib.grading import optional
+from course_lib.grading.optional import loops, loops_child, tile
+from course_lib.grading.optional.kernel_text import HEAD, KERNEL, NAMES, holes, with_loops
+from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG
+from course_lib.measure import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "10_fp8_hopper_gemm"
+needs_model = pytest.mark.skipif(on_cpu.missing() is not None, reason=str(on_cpu.missing()))
+needs_compiler = pytest.mark.skipif(
+    machine.missing("nvrtc") is not None, reason=str(machine.missing("nvrtc"))
+)
+
+
+def answers(folder: str) -> dict[str, object]:
+    """Return the functions of the optional cells, from the solutions or the released exercises."""
+    notebook = json.loads((ROOT / folder / FOLDER / f"{FOLDER}.ipynb").read_text(encoding="utf-8"))
+    space = {}
+    for cell in notebook["cells"]:
+        if cell["id"] in ("optional-loops-fetch", "optional-loops-multiply", "optional-tile-answer"):
+            exec("".join(cell["source"]), space)
+    return space
+
+
+SOLVED = answers("solutions")
+FETCH, MULTIPLY = SOLVED["fetch"](), SOLVED["multiply"]()
+
+# -- two loops ---------------------------------------------------------------------------------------------
+
+
+def test_the_holes_are_the_kernels_loops():
+    source = jit.source_of(KERNEL)
+    for begin, end in holes(source):
+        assert source[begin:end].lstrip().startswith(HEAD.strip())
+        assert source[begin:end].count("{") == source[begin:end].count("}")
+    loops_of_it = [source[begin:end] for begin, end in holes(source)]
+    assert "load_tile" in loops_of_it[0] and "wgmma_k32" in loops_of_it[1]
+    assert re.sub(r"#line .*\n", "", with_loops(*loops_of_it)) == source
+
+
+@needs_model
+def test_the_solution_is_right_and_a_class_is_told_what_was_run():
+    report = loops.judged(SOLVED["fetch"], SOLVED["multiply"])
+    assert report.state == RIGHT and report.score == "optional"
+    assert "On the model of Hopper: 3 products, 4 orders" in str(report)
+    assert ("takes it for sm_90a" in str(report)) == (machine.missing("nvrtc") is None)
+    assert "Not run on a GPU" in str(report) or "On the GPU: 4 products" in str(report)
+
+
+#: A fault of the two loops, and what the model of Hopper says of it.
+FAULTS = {
+    "the parity of the full stages": (
+        ("fetch", "~(block", "(block"),
+        "Everybody waits. Look at the parities",
+    ),
+    "the stage that is still read": (
+        (
+            "multiply",
+            "block > 0 && lane == 0) barrier_arrive(&empty[(block - 1)",
+            "lane == 0) barrier_arrive(&empty[block",
+        ),
+        "elements are wrong",
+    ),
+    "nobody is told": (
+        ("multiply", "if (block > 0 && lane == 0) barrier_arrive(&empty[(block - 1) % STAGES]);", ""),
+        "Everybody waits.",
+    ),
+    "bytes of one tile": (("fetch", "A_BYTES + B_BYTES", "A_BYTES"), "On the model of Hopper"),
+    "no wait for the stage": (
+        ("fetch", "barrier_wait(&empty[stage], ~(block / STAGES) & 1);", ""),
+        "more arrivals than its phase has. `empty` waits",
+    ),
+    "every lane arrives": (("multiply", " && lane == 0", ""), "On the model of Hopper"),
+    "columns for rows": (("fetch", "block * BK, m0", "m0, block * BK"), "expected"),
+    "the last product is not waited for": (
+        ("multiply", "wgmma_wait<0>();", ""),
+        "while its products were in flight",
+    ),
+    "no wait for the tile": (
+        ("multiply", "barrier_wait(&full[block % STAGES], block / STAGES & 1);", ""),
+        "On the model of Hopper",
+    ),
+    "the same columns again": (
+        ("multiply", "a + k * NEXT_STEP", "a"),
+        "elements are wrong; at [0, 0] yours is",
+    ),
+    "no product": (
+        ("multiply", "wgmma_k32(d, a + k * NEXT_STEP, b + k * NEXT_STEP, 1);", ";"),
+        "elements are wrong",
+    ),
+    "no fence": (("multiply", "wgmma_fence();", ""), "before the first `wgmma_k32`"),
+}
+
+
+@needs_model
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_model_finds_a_fault_and_says_where_to_look(fault):
+    (part, there, instead), words = FAULTS[fault]
+    texts = {"fetch": FETCH, "multiply": MULTIPLY}
+    assert there in texts[part]
+    texts[part] = texts[part].replace(there, instead)
+    right, says = loops_child.on_model(with_loops(**texts))
+    assert right is False and words in says
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("part", "there", "instead", "words"),
+    [
+        ("fetch", "barrier_wait", "barier_wait", "refuses fetch, line 3: identifier"),
+        ("multiply", "wgmma_wait<0>();", "", r"accumulator is read too early.*C7517"),
+    ],
+)
+def test_nvidias_compiler_has_its_say(part, there, instead, words):
+    texts = {"fetch": FETCH, "multiply": MULTIPLY}
+    texts[part] = texts[part].replace(there, instead)
+    right, says = loops_child.compiled(with_loops(**texts))
+    assert right is False and re.search(words, says)
+
+
+@needs_model
+def test_without_nvidias_compiler_the_other_one_names_the_line():
+    right, says = loops_child.on_model(with_loops(FETCH, MULTIPLY.replace("lane == 0", "lain == 0")))
+    assert right is False and "refuses multiply, line 10: " in says
+
+
+def steps(monkeypatch, *told, end=""):
+    monkeypatch.setattr(
+        loops, "_tried", lambda *_: ([{"step": s, "right": r, "says": t} for s, r, t in told], end)
+    )
+
+
+def test_right_is_what_has_run_and_leaves_a_product_in_flight(monkeypatch):
+    steps(monkeypatch, ("compiler", True, "taken"), ("model", None, "no model"), ("gpu", True, "all right"))
+    assert loops.judged(FETCH, MULTIPLY).state == RIGHT
+    waiting = loops.judged(FETCH, MULTIPLY.replace("<1>", "<0>"))
+    assert waiting.state == PARTLY and "no product is left in flight" in str(waiting)
+    steps(monkeypatch, ("compiler", True, "taken"), ("model", None, "no model"), ("gpu", None, "no GPU"))
+    unknown = loops.judged(FETCH, MULTIPLY)
+    assert unknown.state == PARTLY and "they have not run" in str(unknown)
+    steps(monkeypatch, ("compiler", True, "taken"), ("model", False, "Everybody waits."))
+    wrong = loops.judged(FETCH, MULTIPLY)
+    assert wrong.state == WRONG and wrong.lines == ("Everybody waits.",)
+
+
+def test_a_process_that_does_not_come_back_costs_nothing(monkeypatch):
+    monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", "while True: pass"])
+    assert "not done after 1 s" in str(loops.judged(FETCH, MULTIPLY, limit_s=1))
+    crash = (
+        'print(\'{"step": "compiler", "right": true, "says": "taken"}\', flush=True)\nimport os\nos.abort()'
+    )
+    monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", crash])
+    report = loops.judged(FETCH, MULTIPLY)
+    assert report.state == WRONG and report.lines[0] == "taken" and "signal 6" in report.lines[1]
+    hangs = (
+        "import sys; sys.exit('The GPU was not done after 120 s, so a kernel may hang: this process ends.')"
+    )
+    monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", hangs])
+    assert "a kernel may hang" in str(loops.judged(FETCH, MULTIPLY))
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(TypeError, match="fetch gives int, but it must give a text"):
+        loops.judged(3, MULTIPLY)
+    with pytest.raises(TypeError, match="multiply gives NoneType"):
+        loops.judged(FETCH, lambda: None)
+
+
+# -- a tile ------------------------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_the_model_has_its_say_and_nobody_is_right(monkeypatch):
+    monkeypatch.setattr(launch, "missing_here", lambda: "There is no GPU.")
+    report = tile.judged(SOLVED["own_tile"])
+    assert report.state == PARTLY and len(report.lines) == len(tile.SHAPES)
+    assert "Nothing was measured" in str(report) and "There is no GPU." in str(report)
+    assert "the model expects" in report.lines[0]
+
+
+@pytest.mark.parametrize(("times_as_long", "state"), [(1.02, RIGHT), (1.05, PARTLY), (0.9, RIGHT)])
+def test_with_a_gpu_it_is_measured_beside_the_favourites(monkeypatch, times_as_long, state):
+    def here(M, N, K, more):
+        seconds = dict.fromkeys(candidates(M, N, K)[:8], 1e-3)
+        seconds[more[0]] = 1e-3 * times_as_long
+        return dict(sorted(seconds.items(), key=lambda pair: pair[1]))
+
+    monkeypatch.setattr(launch, "missing_here", lambda: None)
+    monkeypatch.setattr(searching, "here", here)
+    report = tile.judged(lambda M, N, K: (64, 16, 1))
+    assert report.state == state
+    assert f"yours, v6_tuned 64x16, {1000 * times_as_long:.0f} us; the fastest of 9" in report.lines[0]
+
+
+def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
+    def here(*_, **__):
+        raise searching.Wrong("v6_tuned 64x16 is wrong: calc_diff is 1.0e-01.")
+
+    monkeypatch.setattr(launch, "missing_here", lambda: None)
+    monkeypatch.setattr(searching, "here", here)
+    report = tile.judged(lambda M, N, K: (64, 16, 1))
+    assert report.state == WRONG and "calc_diff" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda M, N, K: (256, 192, 2), "needs 288 accumulators"),
+        (lambda M, N, K: (100, 128, 1), "a block computes 64, 128 or 256 rows"),
+        (
+            lambda M, N, K: (128, 128),
+            "gave (128, 128), which is no tile (BM, BN, cluster): three whole numbers",
+        ),
+        (lambda M, N, K: "abc", "three whole numbers"),
+        (lambda M, N, K: None, "three whole numbers"),
+        (lambda M, N, K: 1 // 0, "raised ZeroDivisionError"),
+        (lambda M: (64, 16, 1), "raised TypeError"),
+    ],
+)
+def test_what_is_no_tile_is_one_sentence(answer, words):
+    report = tile.judged(answer)
+    assert report.state == WRONG and words in str(report) and len(report.lines) == 1
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="must be a function of M, N, K"):
+        tile.judged((128, 128, 2))
+
+
+def test_a_searched_tile_may_be_one_that_the_model_does_not_like():
+    assert Choice(DENSE, Tile(64, 16)) not in candidates(*tile.SHAPES[0])[:8]
+
+
+# -- as it is handed out -----------------------------------------------------------------------------------
+
+
+def test_handed_out_nothing_is_started(capsys):
+    given = answers("exercises")
+    assert optional.check_loops(given["fetch"], given["multiply"]).state == NOT_STARTED
+    assert optional.check_tile(given["own_tile"]).state == NOT_STARTED
+    assert capsys.readouterr().out.count("Not started") == len(NAMES)
