@@ -24,9 +24,16 @@ def executed(path):
     return [(cell.id, output) for cell in cells for output in cell.outputs], time.monotonic() - start
 
 
+@pytest.fixture(scope="module")
+def learners_folder(tmp_path_factory):
+    """One folder for all chapters, as a learner has it: what one measures of the machine, the next knows."""
+    return tmp_path_factory.mktemp("learner")
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_runs_top_to_bottom(path, monkeypatch):
+def test_runs_top_to_bottom(path, monkeypatch, learners_folder):
     """In haste: right or wrong does not depend on how well the times are known."""
+    monkeypatch.setenv("NINE_CIRCLES_HOME", str(learners_folder))
     monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
     outputs, seconds = executed(path)
     noise = [(cell, output.text) for cell, output in outputs if output.get("name") == "stderr"]
