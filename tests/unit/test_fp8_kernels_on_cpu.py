@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from course_lib.fp8 import jit, on_cpu
+from course_lib.fp8.exact_products import exact_product
 from course_lib.fp8.on_cpu import run
 from course_lib.fp8.plans import Plan, Problem, plan_for
 from course_lib.fp8.quantise import m_major
@@ -126,6 +127,24 @@ def test_a_fault_has_a_name(kernel, line, instead, says):
     faulty = source.replace(line, instead)
     plan, _whole, _wanted = planned(kernel, 200, 264, 400, Tile(64, 128, 2))
     assert says in {run(plan, seed, faulty) for seed in range(6)}
+
+
+def test_a_stage_that_is_reported_too_early_is_right_by_luck_only():
+    one = exact_product("v3_warp_specialised", 64, 64, 2320, Tile(64, 64))
+    assert {one.ending(seed) for seed in range(3)} == {"right"}
+    source, told = jit.source_of("v3_warp_specialised"), "if (lane == 0) barrier_arrive(&empty[stage]);"
+    early = source.replace(told, "").replace("wgmma_wait<0>();", f"{told} wgmma_wait<0>();")
+    assert "wrong" in {one.ending(seed, early) for seed in range(8)}
+    assert "elements are wrong; at [" in one.difference() or one.difference() == ""
+    one.whole[0] = 0
+    assert one.difference() == "memory beside D was written to."
+    one.clear()
+    assert one.difference().startswith("4096 of 4096 elements are wrong; at [0, 0] nothing was written")
+
+
+def test_of_longer_sums_nobody_knows_whether_they_are_exact():
+    with pytest.raises(ValueError, match="K is 8208, but sums are exact for K from 1 to 8192"):
+        exact_product("v3_warp_specialised", 64, 64, 8208)
 
 
 def test_what_the_model_cannot_take_is_a_sentence(monkeypatch):
