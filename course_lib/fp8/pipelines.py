@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from course_lib.fp8.choose import L2_BYTES_A_CYCLE, PRODUCTS_A_CYCLE, PROMOTIONS_A_CYCLE
-from course_lib.fp8.tiles import ALIGNMENT, BLOCK, MOST_STAGES, SHARED_BYTES, Tile
+from course_lib.fp8.tiles import BLOCK, Tile, stages_that_fit
 from course_lib.simulators.pipeline import COPY_LATENCY, Pipeline
 
 ROLES_OF = {
@@ -72,4 +72,4 @@ def _stages(kernel: str, tile: Tile) -> int:
     if ROLES_OF[kernel] == "persistent":
         return tile.stages
     stage = (tile.BM + tile.BN) * BLOCK + 4 * tile.BM * (kernel in SCALED)
-    return min((SHARED_BYTES - ALIGNMENT) // stage, MOST_STAGES)
+    return stages_that_fit(stage)

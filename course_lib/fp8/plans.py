@@ -21,7 +21,7 @@ from course_lib.fp8.quantise import m_major
 from course_lib.fp8.schedule import BAND
 from course_lib.fp8.swizzle import panel_width
 from course_lib.fp8.tensor_maps import TensorMap
-from course_lib.fp8.tiles import MOST_STAGES, ROWS_AT_ONCE, SHARED_BYTES, Tile
+from course_lib.fp8.tiles import ROWS_AT_ONCE, Tile, stages_that_fit
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | N
                 f"{kernel} has tiles of 64 or 128 rows and, with scales, of widths that divide 128."
             )
         stage = (BM + BN) * BLOCK + 4 * BM * scaled
-        stages = min((SHARED_BYTES - 1024) // stage, MOST_STAGES)
+        stages = stages_that_fit(stage)
         constants = {"BM": BM, "BN": BN, "STAGES": stages}
         scales = (_s(p, BM), *_pointers(p, "b_scales")) if scaled else ()
         arguments = (_a(p, BM), _b(p, BN), *scales, *_pointers(p, "d"), p.rows, p.N, p.K)
@@ -218,9 +218,9 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
         raise ValueError(
             f"v8_swap_ab has 64 or 128 rows of weights and up to 128 tokens, and this is {rows} x {tokens}."
         )
-    stage = rows * BLOCK + _up(tokens * BLOCK, 1024) * 1024 + _up(4 * tokens, 128) * 128
+    stage = (rows + tokens) * BLOCK + _up(4 * tokens, 128) * 128  # scales begin at multiples of 128 bytes
     way_out = rows // 64 * tokens * 128
-    stages = min((SHARED_BYTES - 1024 - way_out) // stage, MOST_STAGES)
+    stages = stages_that_fit(stage, way_out)
     constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": 1}
     maps = (_a(p, tokens), _b(p, rows), _s(p, tokens), _d(p, tokens, 128))
     arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)

@@ -78,7 +78,7 @@ class Tile:
     @property
     def stages(self) -> int:
         """Stages of the ring: as many as fit, at most 8."""
-        return min((SHARED_BYTES - ALIGNMENT - self.d_bytes) // self.stage_bytes, MOST_STAGES)
+        return stages_that_fit(self.stage_bytes, self.d_bytes)
 
     @property
     def shared_bytes(self) -> int:
@@ -93,6 +93,11 @@ class Tile:
     def constants(self, band: int = BAND) -> dict[str, int]:
         """Return what the kernel's text is compiled with."""
         return {"BM": self.BM, "BN": self.BN, "STAGES": self.stages, "CLUSTER": self.cluster, "BAND": band}
+
+
+def stages_that_fit(stage_bytes: int, way_out_bytes: int = 0) -> int:
+    """Return the stages of a ring in a block's shared memory, beside D's tile on its way out; at most 8."""
+    return min((SHARED_BYTES - ALIGNMENT - way_out_bytes) // stage_bytes, MOST_STAGES)
 
 
 def _accumulators(BM: int, BN: int) -> int:

@@ -17,7 +17,7 @@
 
 constexpr int BK = SCALED, MATH = ROWS / 64 * 128, THREADS = MATH + 128, TOKENS = WGMMA_WIDTH;
 constexpr int B_BYTES = ROWS * BK, A_BYTES = TOKENS * BK, S_BYTES = TOKENS * 4;
-constexpr int A_ROOM = (A_BYTES + 1023) / 1024 * 1024, S_ROOM = (S_BYTES + 127) / 128 * 128;
+constexpr int S_ROOM = (S_BYTES + 127) / 128 * 128;
 constexpr int PANEL_BYTES = TOKENS * 128;  // 64 columns of D: what a warpgroup computes
 static_assert(SCALED % ROWS == 0 && TOKENS % 16 == 0, "one scale of B for a tile; two columns of matrices at a time");
 
@@ -31,7 +31,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
   extern __shared__ __align__(1024) u8 d_tile[];     // (ROWS / 64, TOKENS, 64) bf16, and behind it
   u8* b_tiles = d_tile + ROWS / 64 * PANEL_BYTES;    // (STAGES, ROWS, BK)
   u8* a_tiles = b_tiles + STAGES * B_BYTES;          // (STAGES, TOKENS, BK)
-  u8* s_tiles = a_tiles + STAGES * A_ROOM;           // (STAGES, TOKENS) float32
+  u8* s_tiles = a_tiles + STAGES * A_BYTES;          // (STAGES, TOKENS) float32
   __shared__ u64 full[STAGES], empty[STAGES];
   int blocks = blocks_of(K, BK);
   Schedule schedule{blocks_of(M, TOKENS), blocks_of(N, ROWS), int(gridDim.x), 1, BAND};
@@ -56,7 +56,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
           barrier_wait(&empty[turn.stage], turn.lap ^ 1);
           barrier_expect(arrived, A_BYTES + B_BYTES + S_BYTES);
           load_tile(map_b, b_tiles + turn.stage * B_BYTES, arrived, block * BK, n_block * ROWS);
-          load_tile(map_a, a_tiles + turn.stage * A_ROOM, arrived, block * BK, m_block * TOKENS);
+          load_tile(map_a, a_tiles + turn.stage * A_BYTES, arrived, block * BK, m_block * TOKENS);
           load_tile(map_a_scales, s_tiles + turn.stage * S_ROOM, arrived, m_block * TOKENS, block);
         }
     }
@@ -77,7 +77,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v8_swap_ab(
       for (int j = 0; j < TOKENS / 8; ++j) scale[2 * j] = of_a[8 * j] * of_b, scale[2 * j + 1] = of_a[8 * j + 1] * of_b;
 
       u64 weights = descriptor_of(b_tiles + turn.stage * B_BYTES + group * 64 * BK);
-      u64 tokens = descriptor_of(a_tiles + turn.stage * A_ROOM);
+      u64 tokens = descriptor_of(a_tiles + turn.stage * A_BYTES);
       pin(d);
       wgmma_fence();
 #pragma unroll

@@ -32,6 +32,7 @@ REASONS = {
     "A copy was on its way when its block ended.": "Who multiplies must wait for every copy that is ordered.",
 }
 
+
 def main() -> None:
     """Judge what stands on the standard input."""
     given = json.load(sys.stdin)
