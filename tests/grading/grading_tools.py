@@ -1,6 +1,7 @@
 """Reading the assignments' notebooks, for the grading tests."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,3 +81,8 @@ def noise(executed: dict) -> list[str]:
             elif output.get("name") == "stderr":
                 found.append(f"{cell['id']}: stderr: {output['text']}")
     return found
+
+
+def shows_in_one_of(tries: int, holds: Callable[[], bool]) -> bool:
+    """Whether one of so many measurements shows it: noise disturbs some of them, a fault disturbs all."""
+    return any(holds() for _ in range(tries))
