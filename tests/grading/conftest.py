@@ -1,10 +1,17 @@
-"""What the grading tests share: the answers from the solution notebooks, and a way to judge source text."""
+"""What the grading tests share: the solutions, a way to judge source text, and a tracer made ready once."""
+
+import os
+import pickle
+import time
+from pathlib import Path
 
 import pytest
 from grading_tools import ASSIGNMENTS, answers_of, read_notebook, solution_path
 
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
+from course_lib.grading.kernel import sandbox, tracer
+from course_lib.grading.kernel.process import start
 from course_lib.grading.sources import load
 
 
@@ -23,3 +30,34 @@ def judged():
         return examine(task, load(text, entry or task.entry), seed)
 
     return judge_text
+
+
+@pytest.fixture(scope="session")
+def tracer_ready(tmp_path_factory):
+    """The machine code of the tracer, made in one clean sandbox for all processes of these tests.
+
+    Each of pytest's workers would compile it anew, and each process without a sandbox.
+    """
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    files = _made_once(common / "tracer.pickle")
+    tracer._kept().update(files)
+    tracer.unpack(files, Path(sandbox._scratch()))
+
+
+def _made_once(path: Path) -> tracer.Files:
+    """Return what is in the file; the first that comes makes it, the others wait for it."""
+    try:
+        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        end = time.monotonic() + tracer.READY_S
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        return pickle.loads(path.read_bytes()) if path.exists() else {}
+    os.close(lock)
+    with start(sandbox.Sandbox()) as process:
+        tracer.make_ready(process)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(pickle.dumps(dict(tracer._kept())))
+    unfinished.rename(path)
+    return tracer._kept()
