@@ -13,6 +13,7 @@ from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.kernel import sandbox, tracer
 from course_lib.grading.kernel.process import start
 from course_lib.grading.sources import load
+from course_lib.grading.traced import warm_up
 
 
 @pytest.fixture(scope="session")
@@ -33,31 +34,46 @@ def judged():
 
 
 @pytest.fixture(scope="session")
+def tracer_compiled(tmp_path_factory):
+    """The tracer of the notebook, made ready: one of pytest's workers compiles it, the others load it."""
+    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up)
+    warm_up()
+
+
+@pytest.fixture(scope="session")
 def tracer_ready(tmp_path_factory):
     """The machine code of the tracer, made in one clean sandbox for all processes of these tests.
 
     Each of pytest's workers would compile it anew, and each process without a sandbox.
     """
+    files = _made_once(_common(tmp_path_factory) / "tracer.pickle", _made_in_a_sandbox)
+    tracer._kept().update(files or {})
+    tracer.unpack(tracer._kept(), Path(sandbox._scratch()))
+
+
+def _common(tmp_path_factory) -> Path:
+    """Return a folder that all workers of this run know."""
     base = tmp_path_factory.getbasetemp()
-    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    files = _made_once(common / "tracer.pickle")
-    tracer._kept().update(files)
-    tracer.unpack(files, Path(sandbox._scratch()))
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-def _made_once(path: Path) -> tracer.Files:
-    """Return what is in the file; the first that comes makes it, the others wait for it."""
+def _made_in_a_sandbox() -> tracer.Files:
+    with start(sandbox.Sandbox()) as process:
+        tracer.make_ready(process)
+    return dict(tracer._kept())
+
+
+def _made_once(path: Path, make):
+    """Return what is in the file; the first that comes makes it, the others wait for it, but not for ever."""
     try:
-        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_EXCL)
+        os.close(os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         end = time.monotonic() + tracer.READY_S
         while not path.exists() and time.monotonic() < end:
             time.sleep(0.1)
-        return pickle.loads(path.read_bytes()) if path.exists() else {}
-    os.close(lock)
-    with start(sandbox.Sandbox()) as process:
-        tracer.make_ready(process)
+        return pickle.loads(path.read_bytes()) if path.exists() else None
+    made = make()
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_bytes(pickle.dumps(dict(tracer._kept())))
+    unfinished.write_bytes(pickle.dumps(made))
     unfinished.rename(path)
-    return tracer._kept()
+    return made

@@ -13,6 +13,7 @@ from course_lib.grading.rules import MustBeCompiled
 from course_lib.grading.runner import InProcess, Timing
 from course_lib.grading.sources import answer_source, load
 
+pytestmark = pytest.mark.usefixtures("tracer_compiled")
 TASKS = registry.tasks()
 IDS = [task.id for task in TASKS]
 MUTANTS = [(task, mutant) for task in TASKS for mutant in task.mutants]
