@@ -20,6 +20,7 @@ from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, Order, grade
 from course_lib.grading.classroom.verdict import UNJUDGED
 
+pytestmark = pytest.mark.usefixtures("form_of_grade_books")
 STUDENTS = 4  # one of each kind, and one more for an accident of its own
 
 
@@ -29,7 +30,7 @@ def course(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graded(course, tmp_path_factory) -> tuple[Path, Path]:
+def graded(course, tmp_path_factory, form_of_grade_books) -> tuple[Path, Path]:
     """A class, graded once: (submissions, class folder)."""
     submissions = make_class(course, tmp_path_factory.mktemp("handed-in"), STUDENTS)
     folder = tmp_path_factory.mktemp("class")
