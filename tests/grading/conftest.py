@@ -1,11 +1,20 @@
-"""What the grading tests share: the answers from the solution notebooks, and a way to judge source text."""
+"""What the grading tests share: the solutions, a way to judge source text, and a tracer made ready once."""
+
+import functools
+import os
+import pickle
+import time
+from pathlib import Path
 
 import pytest
 from grading_tools import ASSIGNMENTS, answers_of, read_notebook, solution_path
 
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
+from course_lib.grading.kernel import sandbox, tracer
+from course_lib.grading.kernel.process import start
 from course_lib.grading.sources import load
+from course_lib.grading.traced import warm_up
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +32,59 @@ def judged():
         return examine(task, load(text, entry or task.entry), seed)
 
     return judge_text
+
+
+@pytest.fixture(scope="session")
+def form_of_grade_books():
+    """For each new grade book nbgrader asks another process for the newest form of all: here, asked once."""
+    from nbgrader import api
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "get_alembic_version", functools.cache(api.get_alembic_version))
+        yield
+
+
+@pytest.fixture(scope="session")
+def tracer_compiled(tmp_path_factory):
+    """The tracer of the notebook, made ready: one of pytest's workers compiles it, the others load it."""
+    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up)
+    warm_up()
+
+
+@pytest.fixture(scope="session")
+def tracer_ready(tmp_path_factory):
+    """The machine code of the tracer, made in one clean sandbox for all processes of these tests.
+
+    Each of pytest's workers would compile it anew, and each process without a sandbox.
+    """
+    files = _made_once(_common(tmp_path_factory) / "tracer.pickle", _made_in_a_sandbox)
+    tracer._kept().update(files or {})
+    tracer.unpack(tracer._kept(), Path(sandbox._scratch()))
+
+
+def _common(tmp_path_factory) -> Path:
+    """Return a folder that all workers of this run know."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def _made_in_a_sandbox() -> tracer.Files:
+    with start(sandbox.Sandbox()) as process:
+        tracer.make_ready(process)
+    return dict(tracer._kept())
+
+
+def _made_once(path: Path, make):
+    """Return what is in the file; the first that comes makes it, the others wait for it, but not for ever."""
+    try:
+        os.close(os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        end = time.monotonic() + tracer.READY_S
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        return pickle.loads(path.read_bytes()) if path.exists() else None
+    made = make()
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(pickle.dumps(made))
+    unfinished.rename(path)
+    return made

@@ -1,6 +1,9 @@
 """Reading the assignments' notebooks, for the grading tests."""
 
 import json
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,3 +83,16 @@ def noise(executed: dict) -> list[str]:
             elif output.get("name") == "stderr":
                 found.append(f"{cell['id']}: stderr: {output['text']}")
     return found
+
+
+def nbgraders_environment() -> dict[str, str]:
+    """Return the environment of nbgrader's processes; it looks for alembic beside the Python that runs it."""
+    programs = (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    modules = (str(ROOT / "tests" / "grading" / "no_grammars"), os.environ.get("PYTHONPATH", ""))
+    places = {"PATH": programs, "PYTHONPATH": modules}
+    return {**os.environ, **{name: os.pathsep.join(filter(None, one)) for name, one in places.items()}}
+
+
+def shows_in_one_of(tries: int, holds: Callable[[], bool]) -> bool:
+    """Whether one of so many measurements shows it: noise disturbs some of them, a fault disturbs all."""
+    return any(holds() for _ in range(tries))

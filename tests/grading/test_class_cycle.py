@@ -3,7 +3,6 @@
 import csv
 import html
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from grading_tools import ROOT, grader_of, read_notebook, solution_path, text_of
+from grading_tools import ROOT, grader_of, nbgraders_environment, read_notebook, solution_path, text_of
 
 from course_lib.grading import registry
 
@@ -54,12 +53,11 @@ def course(tmp_path_factory) -> Path:
 
 
 def nbgrader(folder: Path, *arguments: str) -> None:
-    """Run an nbgrader command in the course; it looks for alembic beside the Python that runs it."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    """Run an nbgrader command in the course."""
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
         cwd=folder,
-        env=environment,
+        env=nbgraders_environment(),
         capture_output=True,
         text=True,
         timeout=240,

@@ -24,6 +24,7 @@ from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
 from course_lib.simulators.gpu import trace
 
+pytestmark = pytest.mark.usefixtures("tracer_ready")
 LIMITS = Limits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
 SAFE = Sandbox(limits=LIMITS)
 MUTANTS = [(task, mutant) for task in TASKS for mutant in task.mutants]

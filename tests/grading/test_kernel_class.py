@@ -23,6 +23,7 @@ from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.sources import load
 from course_lib.views import progress
 
+pytestmark = pytest.mark.usefixtures("tracer_ready")
 SANDBOX = Sandbox(limits=Limits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in TASKS)
 SEED = 4711

@@ -13,7 +13,7 @@ from course_lib.grading.mutation.faults import Fault, faults, needed
 from course_lib.grading.mutation.operators import OPERATORS
 from course_lib.grading.task import Code
 
-PLAIN = ("01.count", "01.dot", "01.matmul", "01.alias", "01.predict_time", "02.strides")
+PLAIN = ("01.count", "01.dot", "01.matmul", "01.predict_time", "02.strides")
 ENOUGH = 0.98
 MOST_EXPLAINED = 0.15  # whole numbers hide faults of rounding; more than that would be an excuse
 SUM = """

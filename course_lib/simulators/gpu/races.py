@@ -153,4 +153,5 @@ def meet(lanes, masks, now, met):
                     seen[lane - first] = now[lane] & SYNCWARPS
             for lane in range(leader, first + WARP):
                 if lanes[lane] and masks[lane] == masks[leader]:
-                    met[lane] = seen
+                    for w in range(WARP):  # an array put into an array costs seconds to compile
+                        met[lane, w] = seen[w]

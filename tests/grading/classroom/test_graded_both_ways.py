@@ -101,7 +101,7 @@ def defines(texts: list[str], entry: str) -> bool:
     return any(re.search(rf"^(def {entry}\(|{entry} = )", text, re.MULTILINE) for text in texts)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_grading_says_what_check_says(name, items, undone, tmp_path):
     chapter, refused, kinder, texts = NOTEBOOKS[name]

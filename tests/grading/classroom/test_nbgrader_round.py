@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import re
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from grading_tools import nbgraders_environment
 from nbgrader.api import Gradebook
 from nbgrader.utils import get_username
 from short_course import NAME, RIGHT, ROOT, STUB, WRONG, answered, hand_in, make_course
@@ -40,16 +40,11 @@ def course(tmp_path_factory) -> Path:
     return root
 
 
-def environment() -> dict[str, str]:
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": programs}
-
-
 def nbgrader(folder: Path, *words: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *words, f"--Exchange.root={folder.parent / 'exchange'}"],
         cwd=folder,
-        env=environment(),
+        env=nbgraders_environment(),
         capture_output=True,
         text=True,
         timeout=120,
@@ -100,7 +95,7 @@ class FormGrader:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "jupyter", "server", "--no-browser", "--allow-root", *words],
             cwd=course,
-            env={**environment(), "HOME": str(home), "JUPYTER_CONFIG_DIR": str(home)},
+            env={**nbgraders_environment(), "HOME": str(home), "JUPYTER_CONFIG_DIR": str(home)},
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )

@@ -20,6 +20,9 @@ from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, Order, grade
 from course_lib.grading.classroom.verdict import UNJUDGED
 
+pytestmark = pytest.mark.usefixtures("form_of_grade_books")
+STUDENTS = 4  # one of each kind, and one more for an accident of its own
+
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory) -> Path:
@@ -27,12 +30,12 @@ def course(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graded(course, tmp_path_factory) -> tuple[Path, Path]:
-    """A class of six, graded once: (submissions, class folder)."""
-    submissions = make_class(course, tmp_path_factory.mktemp("handed-in"), 6)
+def graded(course, tmp_path_factory, form_of_grade_books) -> tuple[Path, Path]:
+    """A class, graded once: (submissions, class folder)."""
+    submissions = make_class(course, tmp_path_factory.mktemp("handed-in"), STUDENTS)
     folder = tmp_path_factory.mktemp("class")
     done = grade(Order(submissions, folder, course))
-    assert (done.judged, done.kept) == (6, 0)
+    assert (done.judged, done.kept) == (STUDENTS, 0)
     return submissions, folder
 
 
@@ -54,10 +57,10 @@ def expected(students: int) -> dict[str, float]:
 
 def test_csv_grade_book_and_verdicts_agree(graded):
     _, folder = graded
-    assert points_in_csv(folder) == points_in_book(folder) == expected(6)
+    assert points_in_csv(folder) == points_in_book(folder) == expected(STUDENTS)
     for path in (folder / "verdicts" / NAME).glob("*.json"):
         verdict = json.loads(path.read_text())
-        assert sum(task["points"] for task in verdict["tasks"]) == expected(6)[verdict["student"]]
+        assert sum(task["points"] for task in verdict["tasks"]) == expected(STUDENTS)[verdict["student"]]
 
 
 def test_the_form_grader_finds_a_notebook_with_points_and_report(graded):
@@ -78,9 +81,9 @@ def test_a_second_run_judges_nothing_anew_and_changes_no_byte(course, graded):
     submissions, folder = graded
     before = {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
     done = grade(Order(submissions, folder, course))
-    assert (done.judged, done.kept) == (0, 6)
+    assert (done.judged, done.kept) == (0, STUDENTS)
     assert before == {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
-    assert points_in_csv(folder) == points_in_book(folder) == expected(6)
+    assert points_in_csv(folder) == points_in_book(folder) == expected(STUDENTS)
 
 
 @pytest.mark.slow
@@ -92,10 +95,10 @@ def test_another_seed_or_other_bytes_are_judged_anew(course, graded, tmp_path):
     shutil.rmtree(here / "student001")
     hand_in(course, here, "student001", RIGHT)
     done = grade(Order(here, copy, course))
-    assert (done.judged, done.kept) == (1, 5)
+    assert (done.judged, done.kept) == (1, STUDENTS - 1)
     assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 2.0
     (copy / secret.FILE).write_text("another secret, long enough")
-    assert grade(Order(here, copy, course)).judged == 6
+    assert grade(Order(here, copy, course)).judged == STUDENTS
 
 
 def test_what_a_person_decides_is_on_every_page_and_stays(course, graded, tmp_path):
@@ -188,7 +191,7 @@ def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, gra
     (copy / "verdicts" / NAME / "odd.json").write_text("[1]")
     monkeypatch.chdir(tmp_path)
     done = grade(Order(submissions, Path("class"), course))
-    assert "gone.json was damaged" in done.notes[0] and "odd.json" in done.notes[1] and done.kept == 6
+    assert "gone.json was damaged" in done.notes[0] and "odd.json" in done.notes[1] and done.kept == STUDENTS
 
 
 def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, graded, tmp_path, monkeypatch):
@@ -204,7 +207,7 @@ def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, graded, t
         grade(Order(tmp_path / "more", copy, course))
     other.execute("ROLLBACK")
     assert grade(Order(tmp_path / "more", copy, course)).kept == 1
-    assert points_in_csv(copy) == points_in_book(copy) == {**expected(6), "zoe": 2.0}
+    assert points_in_csv(copy) == points_in_book(copy) == {**expected(STUDENTS), "zoe": 2.0}
 
 
 def test_two_runs_into_one_folder_do_not_mix(course, graded):
@@ -252,7 +255,7 @@ def test_a_worker_that_dies_costs_nobody_else_a_grade(course, graded):
     jobs = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
     verdicts = {one["student"]: one for one in team.local(jobs, 2, deadly)}
     got = {student: sum(task["points"] for task in one["tasks"]) for student, one in verdicts.items()}
-    assert got == {**expected(6), "student002": 0, "student003": 0}
+    assert got == {**expected(STUDENTS), "student002": 0, "student003": 0}
     assert verdicts["student003"]["key"] == UNJUDGED  # so the next run tries again
     assert "ended the grader's own process" in verdicts["student002"]["manual"][0]
     assert "something nobody thought of" in verdicts["student003"]["manual"][0]
@@ -352,8 +355,8 @@ def scheduler():
 def test_a_cluster_gives_the_same_grades(course, graded, tmp_path, scheduler):
     submissions, _ = graded
     done = grade(Order(submissions, tmp_path / "class", course, scheduler=scheduler))
-    assert done.judged == 6
-    assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(6)
+    assert done.judged == STUDENTS
+    assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(STUDENTS)
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(course, graded, tmp_path, monkeypatch):

@@ -3,9 +3,11 @@
 import os
 import platform
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from grading_tools import shows_in_one_of
 
 from course_lib.grading import registry
 from course_lib.grading.kernel import outside, process, sandbox, seccomp
@@ -17,6 +19,7 @@ from course_lib.grading.task import Code, source
 
 LIMITS = sandbox.Limits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
 SAFE = Sandbox(limits=LIMITS)
+HASTY = Sandbox(limits=replace(LIMITS, call_s=1))
 
 
 @pytest.fixture(params=["sandbox", "unsafe"])
@@ -75,13 +78,16 @@ def test_code_that_does_not_load_is_a_fault():
 )
 def test_an_endless_loop_is_ended(text):
     start = time.perf_counter()
-    fault = run(text).fault
-    assert fault.kind == "TimeLimit" and "did not finish in 2 s" in fault.message
+    where, limit = (SAFE, 2) if "njit" in text else (HASTY, 1)  # to compile takes a part of it
+    fault = run(text, where=where).fault
+    assert fault.kind == "TimeLimit" and f"did not finish in {limit} s" in fault.message
     assert time.perf_counter() - start < 15
 
 
 def test_waiting_is_ended_too():
-    fault = run("import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n").fault
+    fault = run(
+        "import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n", where=HASTY
+    ).fault
     assert fault.kind == "TimeLimit" and "wait" in fault.message
 
 
@@ -324,16 +330,22 @@ def timed(text: str):
         return runner.time(task.speed, args)
 
 
+TRIES = 3  # of a measurement, on a machine whose other guests may take a core away
+
+
+def between(low: float, timing: Timing, high: float) -> bool:
+    return timing.fault is None and low < timing.speedup < high
+
+
 @pytest.mark.timing
 def test_the_baseline_is_as_fast_as_itself():
-    timing = timed(indexed("f"))
-    assert timing.fault is None and 0.75 < timing.speedup < 1.33
+    assert shows_in_one_of(TRIES, lambda: between(0.75, timed(indexed("f")), 1.33))
 
 
 @pytest.mark.timing
 def test_twice_the_work_takes_twice_the_time():
-    timing = timed(indexed("g") + "\ndef f(A, B):\n    g(A, B)\n    return g(A, B)\n")
-    assert 0.38 < timing.speedup < 0.66
+    twice = indexed("g") + "\ndef f(A, B):\n    g(A, B)\n    return g(A, B)\n"
+    assert shows_in_one_of(TRIES, lambda: between(0.38, timed(twice), 0.66))
 
 
 LIES = {
@@ -368,8 +380,14 @@ LIES = {
 @pytest.mark.timing
 @pytest.mark.parametrize("lie", LIES)
 def test_an_answer_cannot_lie_about_its_time(lie):
-    timing = timed(source(indexed("f")) + source(LIES[lie]))
-    assert timing.fault is not None or timing.speedup < 1.25 or timing.last[1] is None
+    """A lie that works gains each time."""
+    text = source(indexed("f")) + source(LIES[lie])
+
+    def gains_nothing() -> bool:
+        timing = timed(text)
+        return timing.fault is not None or timing.speedup < 1.25 or timing.last[1] is None
+
+    assert shows_in_one_of(TRIES, gains_nothing)
 
 
 class Retaken:

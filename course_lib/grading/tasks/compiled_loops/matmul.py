@@ -100,7 +100,7 @@ TASK = Task(
         ),
         Mutant(
             "works in A",
-            loops("matmul").replace("    for i", "    A[:] = A * 1.0000001\n    for i", 1),
+            loops("matmul").replace("    for i", "    A *= 1.0000001\n    for i", 1),
             ("changed its input",),
         ),
     ),
