@@ -86,9 +86,9 @@ ALL_THAT_USE_TILES = '{"float32": (simd.matmul, fused), "float64": (simd.matmul,
 @pytest.mark.parametrize(
     ("bits", "cpu", "rungs"),
     [
-        (256, "haswell", '{"float32": (simd.matmul,)}'),
-        pytest.param(256, "haswell", ALL_THAT_USE_TILES, marks=pytest.mark.slow),
-        pytest.param(128, "nehalem", ALL_THAT_USE_TILES, marks=pytest.mark.slow),
+        pytest.param(256, "haswell", '{"float32": (simd.matmul,)}', id="256-haswell"),
+        pytest.param(256, "haswell", ALL_THAT_USE_TILES, marks=pytest.mark.slow, id="256-haswell-all"),
+        pytest.param(128, "nehalem", ALL_THAT_USE_TILES, marks=pytest.mark.slow, id="128-nehalem-all"),
     ],
 )
 def test_narrower_tiles_are_right_too(bits, cpu, rungs):
