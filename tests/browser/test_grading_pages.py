@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ PAGES = {
 SIZES = {"wide": 1200, "phone": 380}
 
 
+@cache
+def written(name):
+    return PAGES[name]()
+
+
 @pytest.fixture
 def opened(browser, tmp_path):
     """opened(html, **settings) -> the page, offline; the test fails if it says, asks for or runs anything."""
@@ -61,7 +67,7 @@ def opened(browser, tmp_path):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_and_asks_for_nothing(opened, pictures, name, size):
     scheme = "dark" if size == "phone" else "light"
-    page = opened(PAGES[name](), viewport={"width": SIZES[size], "height": 900}, color_scheme=scheme)
+    page = opened(written(name), viewport={"width": SIZES[size], "height": 900}, color_scheme=scheme)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     page.screenshot(path=pictures / f"grading_{name}_{size}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
@@ -75,7 +81,7 @@ def test_a_page_fits_and_asks_for_nothing(opened, pictures, name, size):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_stand_out_from_the_paper(opened, scheme):
-    page = opened(PAGES["feedback"](), color_scheme=scheme)
+    page = opened(written("feedback"), color_scheme=scheme)
     paper = luminance(page, "body", "backgroundColor")
     for place in ("h1", ".soft", "summary", ".sign.wrong", ".report > div > div:nth-child(2)"):
         low, high = sorted((paper, luminance(page, place, "color")))
@@ -91,7 +97,7 @@ def luminance(page, place: str, property: str) -> float:
 
 
 def test_a_printed_page_shows_the_answers_on_white(opened):
-    page = opened(PAGES["feedback"](), viewport={"width": 690, "height": 980}, color_scheme="dark")
+    page = opened(written("feedback"), viewport={"width": 690, "height": 980}, color_scheme="dark")
     answer = page.locator("details pre.code").first
     closed = page.evaluate("document.documentElement.scrollHeight")
     page.emulate_media(media="print")
@@ -101,6 +107,6 @@ def test_a_printed_page_shows_the_answers_on_white(opened):
 
 
 def test_a_printed_class_fits_the_paper(opened):
-    page = opened(PAGES["summary"](), viewport={"width": 690, "height": 980})
+    page = opened(written("summary"), viewport={"width": 690, "height": 980})
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= 690

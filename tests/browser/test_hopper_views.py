@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import nbformat
 import pytest
 from test_chapter_in_lab import cell, open_notebook, run_cell
@@ -20,7 +22,12 @@ CLIPPED = """() => [...document.querySelectorAll('svg text')].filter(text => {
 }).map(text => text.textContent)"""
 
 
+@cache
 def bodies():
+    return dict(rendered())
+
+
+def rendered():
     pipeline, ring, tiles = views.pipeline(), views.ring(), views.tile_choice(4096, 7168, 16384)
     yield "roles", f'<div role="figure">{views.roles()._repr_html_()}</div>'
     for name, view in (("pipeline", pipeline), ("ring", ring), ("tiles", tiles)):
@@ -33,7 +40,7 @@ def bodies():
 @pytest.mark.parametrize("width", [800, 1200])
 def test_pictures_fit_the_page_and_cut_no_word(page, pictures, width):
     page.set_viewport_size({"width": width, "height": 700})
-    for name, body in bodies():
+    for name, body in bodies().items():
         page.set_content(f"<!doctype html><body>{body}")
         page.screenshot(path=pictures / f"hopper_{name}_{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

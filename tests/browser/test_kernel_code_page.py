@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import nbformat
 import pytest
 from test_chapter_in_lab import open_notebook, run_cell
@@ -30,15 +32,19 @@ views.gpu_code(cuda_tiled.tiled)"""
 BOX = "(one => one.getBoundingClientRect())"
 
 
+@cache
+def bodies(name):
+    view = views.gpu_code(KERNELS[name])
+    still = view.static().body
+    view.language.value = "PTX"
+    return {"still": still, "ptx": view.frame()}
+
+
 @pytest.mark.parametrize("width", [800, 1200])
 @pytest.mark.parametrize("name", KERNELS)
 def test_pictures_fit_the_page(page, pictures, name, width):
-    view = views.gpu_code(KERNELS[name])
     page.set_viewport_size({"width": width, "height": 700})
-    bodies = {"still": view.static().body}
-    view.language.value = "PTX"
-    bodies["ptx"] = view.frame()
-    for kind, body in bodies.items():
+    for kind, body in bodies(name).items():
         page.set_content(f"<!doctype html><body>{body}")
         page.screenshot(path=pictures / f"code_{name}_{kind}_{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import nbformat
 import numpy as np
 import pytest
@@ -82,20 +84,28 @@ CLIPPED = """() => [...document.querySelectorAll('svg text')].filter(text => {
 }).map(text => text.textContent)"""
 
 
+@cache
+def bodies(name):
+    """The frame of the first costly step and the still twin, and how many steps the twin tells of."""
+    live = views.gpu_steps(*LAUNCHES[name])
+    still = live.static()
+    shown = {"step": live.frame(live.next_costly(-1)), "still": still.body}
+    return shown, len(still.text.split("Step ")[1:])
+
+
 @pytest.mark.parametrize("width", [800, 1200])
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_pictures_fit_the_page_and_cut_no_word(page, pictures, name, width):
-    live = views.gpu_steps(*LAUNCHES[name])
+    shown, steps = bodies(name)
     page.set_viewport_size({"width": width, "height": 700})
-    costly = live.next_costly(-1)
-    for kind, body in (("step", live.frame(costly)), ("still", live.static().body)):
+    for kind, body in shown.items():
         page.set_content(f"<!doctype html><body>{body}")
         page.screenshot(path=pictures / f"kernel_{name}_{kind}_{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         figure = page.get_by_role("figure")
         assert figure.evaluate("one => one.scrollWidth <= one.clientWidth")
         assert page.evaluate(CLIPPED) == []
-    assert page.get_by_role("img").count() == 1 + 2 * len(live.static().text.split("Step ")[1:])
+    assert page.get_by_role("img").count() == 1 + 2 * steps
 
 
 def test_a_learners_kernel_is_walked_by_keyboard(lab, page, pictures):

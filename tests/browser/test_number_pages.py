@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import nbformat
 import pytest
 from test_chapter_in_lab import open_notebook, run_cell
@@ -11,7 +13,12 @@ from course_lib import views
 pytestmark = [pytest.mark.browser]
 
 
+@cache
 def bodies():
+    return dict(rendered())
+
+
+def rendered():
     for x, format in ((0.3, "e4m3"), (0.003, "e4m3"), (-1e9, "e5m2")):
         yield f"format_{format}_{x:g}", views.explore_format(x, format).static().body
     small = [2.0**-9] * 4  # the longest labels, and the most places behind the line
@@ -23,7 +30,7 @@ def bodies():
 @pytest.mark.parametrize("width", [800, 1200])
 def test_pictures_fit_the_page(page, pictures, width):
     page.set_viewport_size({"width": width, "height": 700})
-    for name, body in bodies():
+    for name, body in bodies().items():
         page.set_content(f"<!doctype html><body>{body}")
         page.screenshot(path=pictures / f"{name}_{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

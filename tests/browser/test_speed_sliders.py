@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import nbformat
 import pytest
 from test_chapter_in_lab import cell, open_notebook, run_cell
@@ -26,7 +28,12 @@ def made_up(device):
     return [SpeedPoint(one, 0.1 + 0.02 * one.audio_s, 0.001, 5, 0.0, busy) for one in grid(device, threads=4)]
 
 
+@cache
 def bodies():
+    return dict(rendered())
+
+
+def rendered():
     purchase = Purchase(30_000, 4, 700, 0.3, 100)
     costs = views.costs(
         20, 1000, cpu_price=0.1, gpu_price=purchase, bridge_price=1e6, currency="EUR",
@@ -42,7 +49,7 @@ def bodies():
 @pytest.mark.parametrize("width", [800, 1200])
 def test_pictures_fit_the_page(page, pictures, width):
     page.set_viewport_size({"width": width, "height": 700})
-    for name, body in bodies():
+    for name, body in bodies().items():
         page.set_content(f"<!doctype html><body>{body}")
         page.screenshot(path=pictures / f"speed_{name}_{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

@@ -164,14 +164,16 @@ class Machine:
 
     def turn(self) -> None:
         """Before an access: let the other threads come first, unless each is to run as far as it can."""
-        if self.schedule in ("lockstep", "random"):
+        if self.schedule not in ("lockstep", "random"):
+            return
+        thread = self.current
+        if self.schedule == "lockstep":  # the only one that asks who is behind
             frame = kernel_frame()
             while frame.f_code is not self.code:
                 frame = frame.f_back
-            self.current.line = frame.f_lineno
-            thread = self.current
-            getcurrent().parent.switch()
-            self.current = thread
+            thread.line = frame.f_lineno
+        getcurrent().parent.switch()
+        self.current = thread
 
     def report(self, kind: str, partner: int = 0) -> None:
         self.hazards.add(Hazard(kind, kernel_frame().f_lineno, partner))
@@ -189,7 +191,9 @@ class Machine:
         site = site_of(frame)
         visit = thread.visits[site] = thread.visits.get(site, 0) + 1
         key = (thread.block, thread.warp, site, kind, visit)
-        request = self.requests.setdefault(key, Request(memory, kind, frame.f_lineno, itemsize=itemsize))
+        request = self.requests.get(key)
+        if request is None:
+            request = self.requests[key] = Request(memory, kind, frame.f_lineno, itemsize=itemsize)
         request.offsets.append(offset)
 
     def wait(self, state: str, waits_for, value):

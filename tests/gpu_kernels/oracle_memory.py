@@ -17,6 +17,8 @@ import numpy as np
 
 WARP = 32
 SECTOR_BYTES, BANK_BYTES, BANKS = 32, 4, 32
+#: The modules of the model itself: what they call on a kernel's behalf is none of its code.
+MODEL = frozenset({"gpu_kernels.oracle", "gpu_kernels.oracle_cuda", "gpu_kernels.oracle_memory"})
 
 #: Which kinds of access to one place are a race with each kind, when nothing orders them.
 COLLIDING = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
@@ -77,7 +79,7 @@ class Request:
 def kernel_frame():
     """Return the frame of the kernel's (or its device function's) code that made this access."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith("gpu_kernels.oracle"):
+    while frame.f_globals.get("__name__") in MODEL:
         frame = frame.f_back
     return frame
 
@@ -100,14 +102,19 @@ class Watched:
         self._machine, self._array, self._memory = machine, array, memory
         self.shape, self.size, self.ndim = array.shape, array.size, array.ndim
         self.dtype, self.strides = array.dtype, array.strides
+        self._offset = array.__array_interface__["data"][0] - memory.start
 
     def __len__(self):
         return len(self._array)
 
     def _place(self, index) -> tuple[int, ...] | None:
         """Return the index, negative ones counted from the end as Numba does; None when it is outside."""
-        inside = all(-n <= i < n for i, n in zip(index, self.shape, strict=True))
-        return tuple(int(i) % n for i, n in zip(index, self.shape, strict=True)) if inside else None
+        place = []
+        for i, n in zip(index, self.shape, strict=True):
+            if not -n <= i < n:
+                return None
+            place.append(int(i) % n)
+        return tuple(place)
 
     def _enter(self, index, kind: str) -> tuple[int, ...] | None:
         self._machine.turn()
@@ -115,9 +122,10 @@ class Watched:
         if place is None:
             self._machine.report("out-of-bounds")
             return None
-        address = self._array.__array_interface__["data"][0]
-        address += sum(i * stride for i, stride in zip(place, self.strides, strict=True))
-        self._machine.access(self._memory, address - self._memory.start, self.dtype.itemsize, kind)
+        offset = self._offset
+        for i, stride in zip(place, self.strides, strict=True):
+            offset += i * stride
+        self._machine.access(self._memory, offset, self.dtype.itemsize, kind)
         return place
 
     def __getitem__(self, index):

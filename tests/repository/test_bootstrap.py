@@ -25,10 +25,29 @@ NOOP_STARTS = 6  # nothing to do: make starts Python twice; about 3 starts of a 
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def first_make(tmp_path_factory):
+    """A project and how its first `make venv` ended, in a shell whose settings belong to other projects."""
+    folder = tmp_path_factory.mktemp("made")
+    project = TinyProject(folder / "it's nine circles of matmul")
+    evil = folder / "evil"
+    evil.mkdir()
+    (evil / "course_lib.py").write_text("raise SystemExit('from PYTHONPATH')")
+    done = project.make(
+        "venv",
+        PYTHONPATH=str(evil),
+        PYTHONHOME="/nonexistent",
+        VIRTUAL_ENV="/nonexistent",
+        PIP_USER="1",
+        PIP_REQUIRE_VIRTUALENV="1",
+        PIP_TARGET=str(folder / "elsewhere"),
+    )
+    return project, done
+
+
+@pytest.fixture(scope="module")
+def made(first_make):
     """A project whose .venv is made, in a folder with spaces; tests leave it whole."""
-    project = TinyProject(tmp_path_factory.mktemp("made") / "nine circles of matmul")
-    done = project.make("venv")
+    project, done = first_make
     assert done.returncode == 0, done.stderr
     return project
 
@@ -64,6 +83,19 @@ def is_same(project):
 
 
 @contextmanager
+def moved_away(path):
+    """Whatever happens, ``path`` comes back."""
+    aside = path.with_name(path.name + ".aside")
+    path.rename(aside)
+    try:
+        yield path
+    finally:
+        if os.path.lexists(path):
+            path.unlink()
+        aside.rename(path)
+
+
+@contextmanager
 def kept(file):
     """Whatever happens to ``file``, its content comes back."""
     before = file.read_bytes()
@@ -81,26 +113,14 @@ def works(project):
 # -- it works ----------------------------------------------------------------------------------------------
 
 
-def test_first_make_under_a_hostile_shell(tmp_path):
+def test_first_make_under_a_hostile_shell(first_make):
     """Settings that belong to other projects do no harm, and there are few lines to read."""
-    project = TinyProject(tmp_path / "it's a folder")
-    evil = tmp_path / "evil"
-    evil.mkdir()
-    (evil / "course_lib.py").write_text("raise SystemExit('from PYTHONPATH')")
-    done = project.make(
-        "venv",
-        PYTHONPATH=str(evil),
-        PYTHONHOME="/nonexistent",
-        VIRTUAL_ENV="/nonexistent",
-        PIP_USER="1",
-        PIP_REQUIRE_VIRTUALENV="1",
-        PIP_TARGET=str(tmp_path / "elsewhere"),
-    )
+    project, done = first_make
     assert done.returncode == 0, done.stdout + done.stderr
     assert works(project) and project.leftovers() == []
     assert "Making .venv" in done.stdout and "Ready" in done.stdout
     assert len(done.stdout.splitlines()) <= 6 and done.stderr == ""
-    assert not (tmp_path / "elsewhere").exists()
+    assert not (project.folder.parent / "elsewhere").exists()
 
 
 def test_what_pip_inherits(monkeypatch):
@@ -154,7 +174,7 @@ def test_remade_by_the_python_inside_it(made):
     assert not is_same(made) and works(made)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow  # that damage is a reason is tested below, without an installation
 @pytest.mark.parametrize("damage", ["interpreter", "packages"])
 def test_damaged_is_remade_with_a_reason(made, damage):
     mark(made)
@@ -187,6 +207,11 @@ def test_every_other_reason_to_remake(made, tmp_path):
     (made.venv / state.MARKER).touch()
     assert "interrupted" in reason()
     (made.venv / state.MARKER).unlink()
+    with moved_away(made.python):
+        made.python.symlink_to("/nonexistent/python3.11")
+        assert "gone or does not start" in reason() and not state.examine(made.venv).works
+    with moved_away(state.site_packages(made.venv, state.this_version())):
+        assert "installed packages are gone" in reason()
     (tmp_path / ".venv").write_text("a file")
     assert "not a folder" in reason(tmp_path / ".venv")
     assert "none yet" in reason(tmp_path / "nothing")

@@ -80,10 +80,18 @@ def test_a_tile_writes_nothing_beside_itself(dtype):
             assert np.all(C == 7.0)
 
 
+ALL_THAT_USE_TILES = '{"float32": (simd.matmul, fused), "float64": (simd.matmul, threads.matmul)}'
+
+
 @pytest.mark.parametrize(
-    ("bits", "cpu"), [pytest.param(128, "nehalem", marks=pytest.mark.slow), (256, "haswell")]
+    ("bits", "cpu", "rungs"),
+    [
+        pytest.param(256, "haswell", '{"float32": (simd.matmul,)}', id="256-haswell"),
+        pytest.param(256, "haswell", ALL_THAT_USE_TILES, marks=pytest.mark.slow, id="256-haswell-all"),
+        pytest.param(128, "nehalem", ALL_THAT_USE_TILES, marks=pytest.mark.slow, id="128-nehalem-all"),
+    ],
 )
-def test_narrower_tiles_are_right_too(bits, cpu):
+def test_narrower_tiles_are_right_too(bits, cpu, rungs):
     """As on an older CPU: LLVM is told to know no wider registers (16 of them), and no FMA on the oldest."""
     if bits > hardware.simd()[1] or "sse2" not in hardware.cpu_features():
         pytest.skip(f"this CPU has no {bits}-bit vectors of x86")
@@ -94,7 +102,7 @@ from course_lib.measure.assembly import inspect
 assert simd.BITS == {bits}
 def fused(A, B):
     return strassen_fused.matmul(A, B, smallest=2)
-rungs = {{"float32": (simd.matmul, fused), "float64": (simd.matmul, threads.matmul)}}
+rungs = {rungs}
 for dtype, multiplies in rungs.items():
     for M, K, N in ((7, 513, 65), (30, 40, 33)):
         A, B = np.random.rand(M, K).astype(dtype), np.random.rand(K, N).astype(dtype)

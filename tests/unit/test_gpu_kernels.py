@@ -20,7 +20,11 @@ from course_lib.circles.cuda_tuning import Tile
 
 SQUARE = {"naive": cuda_naive.naive, "coalesced": cuda_coalesced.coalesced, "tiled": cuda_tiled.tiled}
 BY_TILE = {"1d": cuda_1d, "2d": cuda_2d, "vectorised": cuda_vectorised, "warptiled": cuda_warptiled}
-CASES = [pytest.param(name, tile, id=f"{name}-{tile}") for name in BY_TILE for tile in BY_TILE[name].TILES]
+CASES = [
+    pytest.param(name, tile, id=f"{name}-{tile}", marks=[pytest.mark.slow] if number else [])
+    for name in BY_TILE
+    for number, tile in enumerate(BY_TILE[name].TILES)
+]
 
 
 def multiplied(kernel, rows, columns, block, shape, seed=0):

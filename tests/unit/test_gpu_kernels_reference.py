@@ -22,11 +22,13 @@ def by_name(cases):
 
 
 @pytest.fixture(scope="session")
-def complaints():
-    """What numba's simulator, in a process of its own, found wrong with each case."""
+def complaints(request):
+    """What numba's simulator, in a process of its own, found wrong with each case that is asked about."""
+    asked = [item.callspec.params["case"].name for item in request.session.items if asks(item)]
     done = subprocess.run(
         [sys.executable, "-m", "gpu_kernels.simulate"],
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(TESTS)},
+        input="\n".join(asked),
         capture_output=True,
         text=True,
         timeout=300,
@@ -35,14 +37,18 @@ def complaints():
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
+def asks(item):
+    return getattr(item, "originalname", None) == "test_numbas_simulator_gets_the_wanted_result"
+
+
+@pytest.mark.sample(6)
 @by_name(simulated())
 def test_numbas_simulator_gets_the_wanted_result(case, complaints):
     assert complaints[case.name] is None
 
 
-def test_most_cases_are_simulated(complaints):
-    assert len(complaints) == len(simulated()) > 90
+def test_most_cases_are_simulated():
+    assert len(simulated()) > 90
 
 
 # -- the check itself ----------------------------------------------------------------------------------------

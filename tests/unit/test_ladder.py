@@ -160,8 +160,11 @@ def test_numpy_integers_are_sizes():
         ("blas", None),
     ],
 )
-def test_a_damaged_entry_in_a_sound_file_harms_nobody(field, value):
+def test_a_damaged_entry_in_a_sound_file_harms_nobody(field, value, monkeypatch):
     from course_lib import views
+    from course_lib.theme import Picture
+
+    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))  # of its words one is asked
 
     ladder.climb(["numpy", "compiled-ikj"], 8, budget_s=0.02)
     path = data_dir() / "ladder.json"

@@ -192,11 +192,13 @@ def test_cut_anywhere_is_one_sentence(written, state):
         refused(written(whole[:length]))
 
 
-def test_damage_anywhere_is_one_sentence_or_a_model(written, state):
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_anywhere_is_one_sentence_or_a_model(written, state, seed):
     whole = bytearray(nemo_files.nemo(state))
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     outcomes = set()
-    for place in torch.randint(len(whole), (120,), generator=generator).tolist():
+    for place in torch.randint(len(whole), (40,), generator=generator).tolist():
         damaged = copy.copy(whole)
         damaged[place] ^= 0xFF
         try:

@@ -7,10 +7,17 @@ import pytest
 from course_lib import views
 from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
 from course_lib.simulators.pipeline import ROLES, Pipeline, timeline
+from course_lib.theme import Picture
 from course_lib.views import pipeline_rows, roles_figure
 from course_lib.views.pipeline_explorer import finding, in_words, shares, timelines
 
 HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
+
+
+@pytest.fixture
+def without_pixels(monkeypatch):
+    """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
+    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
 
 
 def share(pipeline):
@@ -30,6 +37,7 @@ def test_the_rungs_say_their_cycles_and_shares():
     assert f"Model: the tensor core works {first} of the time in v1_wgmma, {last} in v5" in picture.alt
 
 
+@pytest.mark.usefixtures("without_pixels")
 def test_one_rung_alone_and_the_first_alone_are_drawn():
     assert "in v6_tuned. v6" in views.roles(["v6_tuned"], K=768, tiles=1).alt
     assert "22 % of the time in v1_wgmma. v1" in views.roles(["v1_wgmma"]).alt
@@ -80,6 +88,7 @@ def test_what_limits_is_said():
     assert finding(timeline(fast)).endswith(", and it is the limit")
 
 
+@pytest.mark.usefixtures("without_pixels")
 def test_the_controls_choose_the_pipeline():
     view = views.pipeline()
     start = view.picture.value

@@ -193,10 +193,14 @@ class TestIcicle:
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Return a function that draws the operators and returns the figure's axes and the picture."""
+    """Return a function that draws the operators, though no pixel, and returns the axes and the words."""
     figures = []
-    real = theme.Picture.of
-    monkeypatch.setattr(theme.Picture, "of", lambda fig, alt: figures.append(fig) or real(fig, alt))
+
+    def of(fig, alt):
+        figures.append(fig)
+        return theme.Picture(b"", alt, 0)
+
+    monkeypatch.setattr(theme.Picture, "of", of)
 
     def draw(rows):
         picture = views.operators_roofline(rows, threads=2, peaks=PEAKS)
@@ -207,8 +211,9 @@ def drawn(monkeypatch):
 
 
 class TestOperatorsOnTheRoofline:
-    def test_the_title_says_how_much_of_the_time_lies_under_which_roof(self, drawn):
-        _, picture = drawn(CPU)
+    def test_the_title_says_how_much_of_the_time_lies_under_which_roof(self):
+        picture = views.operators_roofline(CPU, threads=2, peaks=PEAKS)
+        assert picture.png.startswith(b"\x89PNG")
         # ridge at 10 flop/byte: addmm, both convolutions and bmm are above it; 1.1 of 100 ms move nothing
         assert "89 % of the time lies under the arithmetic roof, 9.9 % under the memory roof" in picture.alt
         assert "1.1 % moves no data" in picture.alt

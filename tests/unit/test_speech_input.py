@@ -15,7 +15,14 @@ from course_lib.speech import audio, sample, synthetic
 from course_lib.speech.audio import UnreadableAudio
 from course_lib.speech.features import LogMel
 from course_lib.speech.sample import Sample
+from course_lib.theme import Picture
 from course_lib.views import log_mel_figure, microphone
+
+
+@pytest.fixture
+def in_words(monkeypatch):
+    """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
+    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
 
 
 def tone(hz=1000.0, seconds=1.0, rate=16_000):
@@ -139,6 +146,7 @@ def test_log_mels_are_what_is_normalised():
     assert (own - features).abs().max() < 1e-9
 
 
+@pytest.mark.usefixtures("in_words")
 @pytest.mark.parametrize("hz", [300, 1000, 3000])
 def test_the_figure_finds_where_a_tone_is(hz):
     loud = tone(hz, 2.0)
@@ -213,6 +221,7 @@ def test_with_nobody_there_it_is_the_sound_made_by_code():
     assert speech.drop.disabled and speech.choice.options == (synthetic.NAME,)
 
 
+@pytest.mark.usefixtures("in_words")
 def test_an_upload_is_used_kept_and_chosen():
     speech = views.speech_input()
     upload(speech, "<b>.wav", wav())
@@ -225,6 +234,7 @@ def test_an_upload_is_used_kept_and_chosen():
     assert again.name == "your last sample" and np.array_equal(again.samples, tone())
 
 
+@pytest.mark.usefixtures("in_words")
 @pytest.mark.parametrize("content", [b"", b"a letter", wav()[:-2], wav(tone(seconds=0.01))])
 def test_a_bad_file_changes_nothing_and_a_sentence_says_so(content):
     speech = views.speech_input()
@@ -239,6 +249,7 @@ def test_a_bad_file_changes_nothing_and_a_sentence_says_so(content):
     assert 'role="alert"' not in speech.said.value
 
 
+@pytest.mark.usefixtures("in_words")
 def test_a_recording_comes_as_text_and_a_broken_one_is_refused():
     speech = views.speech_input()
     speech.data.value = microphone.HEAD + base64.b64encode(wav()).decode()
@@ -251,6 +262,7 @@ def test_a_recording_comes_as_text_and_a_broken_one_is_refused():
     assert speech.name == "your recording (2)"
 
 
+@pytest.mark.usefixtures("in_words")
 def test_earlier_samples_can_be_chosen_again_and_are_drawn():
     speech = views.speech_input()
     upload(speech, "a.wav", wav(tone(500)))
@@ -265,12 +277,14 @@ def test_earlier_samples_can_be_chosen_again_and_are_drawn():
     assert speech.choice.options == (synthetic.NAME,) and sample.kept() is None
 
 
+@pytest.mark.usefixtures("in_words")
 def test_a_silent_recording_asks_after_the_microphone():
     speech = views.speech_input()
     upload(speech, "a.wav", wav(np.zeros(8000, "f4")))
     assert "is the microphone muted?" in speech.said.value
 
 
+@pytest.mark.usefixtures("in_words")
 def test_a_path_comes_first_and_its_faults_are_raised(tmp_path):
     path = tmp_path / "mine.wav"
     path.write_bytes(wav())
@@ -284,6 +298,7 @@ def test_a_path_comes_first_and_its_faults_are_raised(tmp_path):
         views.speech_input(path)
 
 
+@pytest.mark.usefixtures("in_words")
 def test_a_damaged_kept_sample_is_named_and_passed_over(private_data_folder):
     (private_data_folder / "speech.wav").write_bytes(wav()[:-2])
     speech = views.speech_input()
@@ -291,6 +306,7 @@ def test_a_damaged_kept_sample_is_named_and_passed_over(private_data_folder):
     assert "is cut short" in speech.said.value
 
 
+@pytest.mark.usefixtures("in_words")
 def test_without_a_folder_a_sample_lasts_as_long_as_the_kernel(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path / "file" / "folder"))

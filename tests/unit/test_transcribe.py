@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import warnings
 import wave
 
 import numpy as np
 import pytest
 import torch
 
+from course_lib import __main__ as command_line
 from course_lib.speech.decoding import greedy
 from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
 
@@ -105,9 +107,18 @@ def model_path(tmp_path):
     return path
 
 
-def transcribe(*arguments):
-    command = [sys.executable, "-m", "course_lib", "transcribe", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+@pytest.fixture
+def transcribed(capsys):
+    """The command in this process; a warning, which a terminal would show as well, is an error."""
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            for shown in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("error", shown)
+            code = command_line.main(["transcribe", *map(str, arguments)])
+        return code, *capsys.readouterr()
+
+    return run
 
 
 def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
@@ -124,12 +135,12 @@ def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
     wanted = model.tokenizer.text(tokens)
     assert len(tokens) > 1 and wanted.strip()
 
-    done = transcribe(path, "--model", model_path)
+    command = [sys.executable, "-m", "course_lib", "transcribe", path, "--model", model_path]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, wanted + "\n", "")
 
 
 def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, capsys):
-    from course_lib import __main__ as command_line
     from course_lib.speech import decoding, nemo
 
     asked = []
@@ -142,7 +153,7 @@ def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "да\n" * 3
 
 
-def test_the_commands_errors_are_sentences(tmp_path, model_path):
+def test_the_commands_errors_are_sentences(tmp_path, model_path, transcribed):
     path = recorded(tmp_path / "noise.wav")
     short = recorded(tmp_path / "short.wav", seconds=0.01)
     cases = {
@@ -152,15 +163,15 @@ def test_the_commands_errors_are_sentences(tmp_path, model_path):
         (short, model_path): "A row has 160 samples, but the front end wants 257 or more",
     }
     for (recording, model), says in cases.items():
-        done = transcribe(recording, "--model", model)
-        assert done.returncode == 2 and done.stdout == ""
-        assert done.stderr.startswith("transcribe: ") and says in done.stderr
-        assert done.stderr.count("\n") == 1
+        code, out, err = transcribed(recording, "--model", model)
+        assert code == 2 and out == ""
+        assert err.startswith("transcribe: ") and says in err
+        assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("spared", ["preprocessor.", "none"])
 @pytest.mark.parametrize("value", [1e38, -1e38])
-def test_weights_that_overflow_are_no_text(tmp_path, value, spared):
+def test_weights_that_overflow_are_no_text(tmp_path, transcribed, value, spared):
     import nemo_files
 
     state = nemo_files.model().state_dict()
@@ -168,9 +179,9 @@ def test_weights_that_overflow_are_no_text(tmp_path, value, spared):
     huge |= {name: tensor for name, tensor in state.items() if name.startswith(spared)}
     path = tmp_path / "huge.nemo"
     path.write_bytes(nemo_files.nemo(huge))
-    done = transcribe(recorded(tmp_path / "noise.wav"), "--model", path)
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr == (
+    code, out, err = transcribed(recorded(tmp_path / "noise.wav"), "--model", path)
+    assert code == 2 and out == ""
+    assert err == (
         "transcribe: The model gives NaN or infinity for this recording, so its weights are damaged: "
         "fetch it again.\n"
     )

@@ -6,6 +6,7 @@ import pytest
 
 from course_lib import ladder
 from course_lib.ladder import Result, Rung
+from course_lib.theme import Picture
 from course_lib.views import ladder_figure, ladder_plot
 
 LIMITS = (
@@ -14,6 +15,12 @@ LIMITS = (
     "register pressure: not enough accumulators",
     "packing traffic and edge tiles",
 )
+
+
+@pytest.fixture
+def in_words(monkeypatch):
+    """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
+    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
 
 
 def result(rung, gflops, n=128, dtype="float64", threads=1, error=3e-16):
@@ -34,6 +41,7 @@ def test_an_empty_ladder_says_what_to_run():
     assert "none of its" in alt and "chapter 01" in alt and "course_lib bench" in alt
 
 
+@pytest.mark.usefixtures("in_words")
 def test_the_learners_own_results_are_the_default(monkeypatch):
     monkeypatch.setattr(ladder, "results", lambda: [result("python-lists", 0.06)])
     assert "python-lists 0.06 GFLOP/s at 128³ on 1 thread" in ladder_plot().alt
@@ -55,6 +63,7 @@ def test_the_alt_text_tells_what_the_picture_tells():
     assert picture.png.startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("in_words")
 def test_rungs_that_this_computer_cannot_run_have_no_place(monkeypatch):
     from course_lib.measure import machine
 
@@ -70,6 +79,7 @@ def test_rungs_that_this_computer_cannot_run_have_no_place(monkeypatch):
     assert "cuda-naive" not in ladder_plot([result("numpy", 50.0)]).alt  # they multiply float32 only
 
 
+@pytest.mark.usefixtures("in_words")
 def test_the_largest_size_of_several_results_counts():
     alt = ladder_plot([result("numpy", 90.0, 64), result("numpy", 50.0, 512), result("numpy", 70.0, 128)]).alt
     assert "numpy 50 GFLOP/s at 512³" in alt and "at 64³" not in alt
@@ -77,6 +87,7 @@ def test_the_largest_size_of_several_results_counts():
     assert "numpy 60 GFLOP/s at 512³" in ladder_plot(same).alt
 
 
+@pytest.mark.usefixtures("in_words")
 def test_sizes_that_differ_are_said_to():
     one, other = result("compiled-ikj", 2.0, 512), result("numpy", 50.0, 512)
     assert "izes differ" not in ladder_plot([one, other]).alt
@@ -90,6 +101,7 @@ def test_sizes_that_differ_are_said_to():
     assert lower.get_ylabel() == "error against\nexact entries\n(relative)"
 
 
+@pytest.mark.usefixtures("in_words")
 def test_rungs_are_compared_on_the_fewest_threads():
     on_one, on_eight = result("numpy", 50.0, 512), result("numpy", 300.0, 1024, threads=8)
     for found in ([on_one, on_eight], [on_eight, on_one]):
@@ -97,6 +109,7 @@ def test_rungs_are_compared_on_the_fewest_threads():
     assert "numpy 300 GFLOP/s" in ladder_plot([on_eight]).alt
 
 
+@pytest.mark.usefixtures("in_words")
 def test_the_dtype_with_most_rungs_is_shown_unless_one_is_asked_for():
     results = [
         result("python-lists", 1.0, dtype="float32"),
@@ -175,6 +188,7 @@ def test_an_exact_result_and_an_unknown_error_are_not_drawn_as_errors():
     assert [text.get_text() for text in lower.texts] == ["exact"]
 
 
+@pytest.mark.usefixtures("in_words")
 def test_both_baselines_are_drawn_as_such_and_the_faster_one_counts():
     results = [result("simd", 60.0), result("numpy", 50.0), result("openblas", 80.0), result("blocked", 6.0)]
     alt = ladder_plot(results).alt
@@ -189,6 +203,7 @@ def test_both_baselines_are_drawn_as_such_and_the_faster_one_counts():
     assert lower.get_xlabel().endswith("dashed: openblas")
 
 
+@pytest.mark.usefixtures("in_words")
 def test_a_rung_for_several_cores_is_not_judged_on_one():
     alone = [result("simd", 80.0, 512), result("threads", 75.0, 512), result("numpy", 70.0, 512)]
     assert "threads" not in ladder_plot(alone).alt  # neither a point nor an empty place
