@@ -146,7 +146,7 @@ def comparisons(order: Order, device: torch.device, sampler: Sampler) -> Iterato
     """Yield kind, (groups, rows, N, K), ways by name and torch's refusals; one at a time, they are large."""
     ladder, dense, contiguous, masked = LADDER, DENSE, CONTIGUOUS, MASKED
     if order.small:  # four blocks of K: cuBLAS wants the scales' rows in multiples of four
-        ladder, dense = (256, 256, 512), ((64, 128, 512), (128, 128, 512))
+        ladder, dense = (256, 256, 512), ((64, 128, 512), (200, 128, 512))
         contiguous, masked = ((2, 256, 512, 256), (4, 128, 512, 256)), ((2, 100, 512, 256),)
     yield "ladder", (1, *ladder), *rungs(ladder, device)
     for shape in dense:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import argparse
 
+from course_lib.measure import machine
+
 MOST = 1 << 20
+LARGEST = 1 << 31  # numbers of a matrix: its exact product takes eight bytes each, several times
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,24 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the candidates, the fastest first, and return the exit code."""
-    from course_lib.fp8 import launch, searching
-    from course_lib.fp8.jit import CannotBuild
-
     shape = (args.M, args.N, args.K)
-    if problem := _wrong(*shape):
+    if problem := _wrong(*shape) or machine.missing("torch"):
         print(f"search: {problem}")
         return 2
+    from course_lib.fp8 import launch, searching
+
     if sentence := launch.missing_here():
         print(_expected(*shape))
         print(f"Nothing was measured. {sentence}")
         return 0
     try:
         ranked = searching.here(*shape)
-    except (searching.Wrong, CannotBuild) as problem:
-        print(f"search: {problem}")
+    except searching.FAILURES as problem:
+        print(f"search: {str(problem).splitlines()[0]}")
         return 1
-    except launch.Hangs as problem:
-        launch.give_up(f"search: {problem}")
     print(_measured(*shape, ranked))
     return 0
 
@@ -52,6 +52,8 @@ def _wrong(M: int, N: int, K: int) -> str | None:
         if not 0 < size <= MOST or size % step:
             steps = f", in steps of {step}" if step > 1 else ""
             return f"{name} is {size}, but it must be a whole number from {step} to {MOST}{steps}."
+    if max(M * N, M * K, N * K) > LARGEST:
+        return f"a matrix of {M} x {N} x {K} has more than {LARGEST} numbers: take smaller sizes."
     return None
 
 

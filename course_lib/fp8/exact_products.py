@@ -47,6 +47,10 @@ class ExactProduct:
         self.clear()
         return on_cpu.run(self.plan, seed, source) or ("wrong" if self.difference() else "right")
 
+    def overlapped(self, source: str | None = None) -> bool:
+        """Whether in the last run a product began while one of an earlier group was in flight."""
+        return on_cpu.products_overlapped(self.plan, source)
+
     def difference(self) -> str:
         """Return a sentence for a result that is not the product, "" for one that is."""
         if (self.whole[:MARGIN] != UNTOUCHED).any() or (self.whole[-MARGIN:] != UNTOUCHED).any():

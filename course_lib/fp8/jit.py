@@ -49,7 +49,8 @@ SLOW = {
     "C7508": "setmaxnreg is ignored, because the registers at the kernel's start are not known: give it "
     "__launch_bounds__(threads, 1)",
     "C7510": "wgmma instructions run one by one, because an accumulator is touched while they are in flight",
-    "C7511": "wgmma instructions run one by one, because the registers do not suffice",
+    "C7511": "wgmma instructions run one by one, because the registers do not suffice, or an accumulator is "
+    "touched while they are in flight",
     "C7515": "wgmma instructions run one by one, because a function is called between them",
     "C7517": "the compiler had to wait itself, because an accumulator is read too early: wait_group first",
     "C7519": "the compiler had to put a fence before wgmma itself: fence after the accumulators are written",
@@ -58,6 +59,7 @@ SLOW = {
 _ERROR = re.compile(
     r"^(?P<file>[\w./]+)\((?P<line>\d+)\): (?:catastrophic )?error:? (?P<what>.*)$", re.MULTILINE
 )
+_UNFINISHED = re.compile(r"^At end of source: error:? (?P<what>.*)$", re.MULTILINE)
 _PTXAS = re.compile(r"^(?:ptxas )?(?:fatal|error)\s*:?\s*(?P<what>.*)$", re.MULTILINE)
 _SLOW = re.compile(r"\((?P<number>C75\d\d)\)(?P<what>.*)")
 
@@ -199,6 +201,8 @@ def _complaint(log: str) -> str | None:
     if error:
         what = error["what"].strip().rstrip(".")
         return f"The compiler refuses {Path(error['file']).name}, line {error['line']}: {what}."
+    if error := _UNFINISHED.search(log):
+        return f"The compiler refuses the end of the text: {error['what'].strip().rstrip('.')}."
     error = _PTXAS.search(log)
     return f"The assembler refuses the kernel: {error['what'].strip().rstrip('.')}." if error else None
 

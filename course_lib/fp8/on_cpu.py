@@ -14,6 +14,7 @@ and scales that are powers of two give exact results. Nothing is said about spee
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -73,12 +74,21 @@ def run(plan: Plan, seed: int = 0, source: str | None = None) -> str:
     numbers = [x for x in plan.arguments if isinstance(x, int)]
     room = plan.shared_bytes + STATIC_BYTES.get(plan.kernel, 0)
     launch = _Launch(plan.grid, plan.cluster, plan.threads, room, seed, E4M3.values.ctypes.data)
-    return _compiled(as_cpp(plan, source))(
-        launch,
-        (_Map * (len(maps) + 1))(*maps),
-        (ctypes.c_void_p * (len(pointers) + 1))(*pointers),
-        (ctypes.c_int * (len(numbers) + 1))(*numbers),
-    ).decode()
+    return (
+        _compiled(as_cpp(plan, source))
+        .start(
+            launch,
+            (_Map * (len(maps) + 1))(*maps),
+            (ctypes.c_void_p * (len(pointers) + 1))(*pointers),
+            (ctypes.c_int * (len(numbers) + 1))(*numbers),
+        )
+        .decode()
+    )
+
+
+def products_overlapped(plan: Plan, source: str | None = None) -> bool:
+    """Whether in the last run of a plan a product began while one of an earlier group was in flight."""
+    return _compiled(as_cpp(plan, source)).products_overlapped()
 
 
 def as_cpp(plan: Plan, source: str | None = None) -> str:
@@ -99,7 +109,6 @@ def as_cpp(plan: Plan, source: str | None = None) -> str:
             '#include "hopper.hpp"\n#include "swizzle.cuh"',
             *(f"constexpr int {name} = {value};" for name, value in plan.constants.items()),
             f"constexpr int WGMMA_WIDTH = {width};",
-            "template <int PENDING> void wgmma_wait() { wait_for_products<PENDING, WGMMA_WIDTH>(); }",
             _definition("types.cuh", "constexpr int SCALED"),
             _definition("types.cuh", "int blocks_of"),
             *(_definition("tensor_core.cuh", start) for start in DESCRIPTORS if "tensor_core.cuh" in source),
@@ -109,6 +118,7 @@ def as_cpp(plan: Plan, source: str | None = None) -> str:
             f"  kernel = [=] {{ {plan.kernel}({', '.join(_arguments(plan))}); }};",
             "  return run(launch);",
             "}",
+            'extern "C" bool products_overlapped() { return overlapped; }',
         ]
     )
 
@@ -180,18 +190,19 @@ def _workshop() -> tempfile.TemporaryDirectory:
 
 
 @cache
-def _compiled(text: str) -> ctypes._CFuncPtr:
+def _compiled(text: str) -> ctypes.CDLL:
     folder = Path(_workshop().name)
     name = f"kernel{len(list(folder.glob('*.cpp')))}"
     (folder / f"{name}.cpp").write_text(text, encoding="utf-8")
     order = [_compiler(), *OPTIONS, "-shared", f"-I{kernels_folder()}", f"{name}.cpp", "-o", f"{name}.so"]
-    done = subprocess.run(order, cwd=folder, capture_output=True, text=True)
+    in_english = {**os.environ, "LC_ALL": "C"}  # its messages are looked into
+    done = subprocess.run(order, cwd=folder, capture_output=True, text=True, env=in_english)
     if done.returncode:
         error = _ERROR.search(done.stderr)
         where = (
             f" {error['file']}, line {error['line']}: {error['what']}" if error else f" {done.stderr[:300]}"
         )
         raise NotCpp(f"The C++ compiler refuses{where.rstrip('.')}.")
-    start = ctypes.CDLL(str(folder / f"{name}.so")).start
-    start.restype = ctypes.c_char_p
-    return start
+    library = ctypes.CDLL(str(folder / f"{name}.so"))
+    library.start.restype, library.products_overlapped.restype = ctypes.c_char_p, ctypes.c_bool
+    return library

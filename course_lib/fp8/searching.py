@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from course_lib.fp8 import errors, launch, on_hopper, search
+from course_lib.fp8 import errors, jit, launch, on_hopper, search
 from course_lib.fp8.choice import Choice
+from course_lib.fp8.driver import CannotLaunch
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 from course_lib.measure.gpu_timing import Taken
 
 LIMIT_S = 20.0  # for one product
 BUDGET_S = 3.0  # for what is compared with each other
+LONGEST_S = 120.0  # for a search: compiling and checking its candidates, and timing them
 
 Quantised = tuple[Tensor, Tensor, Tensor, Tensor]  # a, a_scales (M-major), b, b_scales
 Sampler = Callable[[Mapping[str, Callable[[], None]]], Mapping[str, Taken]]
@@ -29,11 +31,15 @@ class Wrong(RuntimeError):
     """A kernel computes something else than the product."""
 
 
+#: What a search may end with on a machine with a GPU.
+FAILURES = (Wrong, jit.CannotBuild, CannotLaunch, torch.OutOfMemoryError)
+
+
 def here(M: int, N: int, K: int, more: tuple[Choice, ...] = ()) -> dict[Choice, float]:
     """Search for the product of random a (M, K) and b (N, K) on torch's current GPU, with `more` candidates.
 
-    Raises Wrong for a kernel that computes something else, jit.CannotBuild for one that does not compile, and
-    ends the process for one that hangs.
+    Raises one of FAILURES: for a kernel that computes something else, does not compile or does not start, for
+    want of memory. A kernel that hangs ends the process, with a sentence.
     """
     from course_lib.measure.gpu_timing import l2_flush, samples
 
@@ -44,10 +50,14 @@ def here(M: int, N: int, K: int, more: tuple[Choice, ...] = ()) -> dict[Choice, 
     flush, d = l2_flush(), torch.empty(M, N, dtype=torch.bfloat16, device=device)
 
     def sampler(starts: Mapping[str, Callable[[], None]]) -> Mapping[str, Taken]:
-        with launch.ends_within(LIMIT_S + 10 * BUDGET_S):
-            return samples(starts, budget_s=BUDGET_S, flush=flush)
+        return samples(starts, budget_s=BUDGET_S, flush=flush)
 
-    return of(given, d, exact_of(*given), sampler, more=more)
+    exact = exact_of(*given)
+    with launch.ends_within(LONGEST_S):
+        try:
+            return of(given, d, exact, sampler, more=more)
+        except launch.Hangs as problem:
+            launch.give_up(str(problem))
 
 
 def of(

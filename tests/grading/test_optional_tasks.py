@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.fp8 import jit, launch, on_cpu, searching
-from course_lib.fp8.choice import DENSE, Choice, candidates
-from course_lib.fp8.tiles import Tile
+from course_lib.fp8.choice import candidates
 from course_lib.grading import optional
 from course_lib.grading.optional import loops, loops_child, tile
 from course_lib.grading.optional.kernel_text import HEAD, KERNEL, NAMES, holes, with_loops
@@ -76,12 +75,12 @@ FAULTS = {
         ("multiply", "if (block > 0 && lane == 0) barrier_arrive(&empty[(block - 1) % STAGES]);", ""),
         "Everybody waits.",
     ),
-    "bytes of one tile": (("fetch", "A_BYTES + B_BYTES", "A_BYTES"), "On the model of Hopper"),
+    "bytes of one tile": (("fetch", "A_BYTES + B_BYTES", "A_BYTES"), "128 x 128 x 128, tiles of 128 x 128: "),
     "no wait for the stage": (
         ("fetch", "barrier_wait(&empty[stage], ~(block / STAGES) & 1);", ""),
         "more arrivals than its phase has. `empty` waits",
     ),
-    "every lane arrives": (("multiply", " && lane == 0", ""), "On the model of Hopper"),
+    "every lane arrives": (("multiply", " && lane == 0", ""), "64 x 128 x 2064, tiles of 128 x 128: "),
     "columns for rows": (("fetch", "block * BK, m0", "m0, block * BK"), "expected"),
     "the last product is not waited for": (
         ("multiply", "wgmma_wait<0>();", ""),
@@ -89,7 +88,23 @@ FAULTS = {
     ),
     "no wait for the tile": (
         ("multiply", "barrier_wait(&full[block % STAGES], block / STAGES & 1);", ""),
-        "On the model of Hopper",
+        "128 x 128 x 128, tiles of 128 x 128: ",
+    ),
+    "the tile is waited for behind its products": (
+        (
+            "multiply",
+            "wgmma_commit();",
+            "wgmma_commit(); barrier_wait(&full[block % STAGES], block / STAGES & 1);",
+        ),
+        "elements are wrong",
+    ),
+    "the sum is touched": (
+        ("multiply", "wgmma_commit();", "wgmma_commit(); d[0] += 1;"),
+        "touched while products were in flight",
+    ),
+    "nothing is committed": (
+        ("multiply", "wgmma_commit();", ""),
+        "never committed. `wgmma_commit()` comes after",
     ),
     "the same columns again": (
         ("multiply", "a + k * NEXT_STEP", "a"),
@@ -111,6 +126,8 @@ def test_the_model_finds_a_fault_and_says_where_to_look(fault):
     texts = {"fetch": FETCH, "multiply": MULTIPLY}
     assert there in texts[part]
     texts[part] = texts[part].replace(there, instead)
+    if fault == "the tile is waited for behind its products":
+        texts[part] = texts[part].replace("barrier_wait(&full[block % STAGES], block / STAGES & 1);", "", 1)
     right, says = loops_child.on_model(with_loops(**texts))
     assert right is False and words in says
 
@@ -136,6 +153,51 @@ def test_without_nvidias_compiler_the_other_one_names_the_line():
     assert right is False and "refuses multiply, line 10: " in says
 
 
+#: Other ways to write the second loop, with what is left in flight.
+OTHERS = {
+    "a lap that is counted, two products in flight": """
+        int stage = 0, lap = 0;
+        for (int block = 0; block < blocks; ++block) {
+          if (lane == 0) barrier_wait(&full[stage], lap);
+          __syncwarp();
+          u64 a = descriptor_of(a_tiles + stage * A_BYTES + group * 64 * BK);
+          u64 b = descriptor_of(b_tiles + stage * B_BYTES);
+          wgmma_fence();
+          for (int k = 0; k < 4; ++k) wgmma_k32(d, a + k * NEXT_STEP, b + k * NEXT_STEP, 1);
+          wgmma_commit();
+          constexpr int AHEAD = 2;
+          wgmma_wait<AHEAD>();
+          if (block >= AHEAD && elect_one()) barrier_arrive(&empty[(block - AHEAD) % STAGES]);
+          if (++stage == STAGES) stage = 0, lap ^= 1;
+        }
+        wgmma_wait<0>();
+    """,
+    "none in flight": MULTIPLY.replace("wgmma_wait<1>();", "wgmma_wait<0>(); // not wgmma_wait<1>();"),
+}
+
+
+@needs_model
+def test_other_loops_are_right_and_the_model_sees_what_is_in_flight():
+    for name, multiply in OTHERS.items():
+        right, _says, overlaps = loops_child.on_model(with_loops(FETCH, multiply))
+        assert right and overlaps == (name != "none in flight")
+
+
+def test_whether_products_overlap_is_what_the_model_saw_and_else_what_the_text_says():
+    comment = MULTIPLY.replace("wgmma_wait<1>();", "wgmma_wait<0>(); // not wgmma_wait<1>();")
+    for seen, multiply, told in ((True, comment, True), (False, MULTIPLY, False)):
+        assert loops._overlaps([{"step": "model", "right": True, "overlaps": seen}], multiply) is told
+    assert loops._overlaps([{"step": "gpu", "right": True}], MULTIPLY)
+    assert not loops._overlaps([{"step": "gpu", "right": True}], comment)
+
+
+def test_without_torch_nothing_can_be_said(monkeypatch):
+    real = machine.missing
+    monkeypatch.setattr(machine, "missing", lambda need: "No torch." if need == "torch" else real(need))
+    for report in (loops.judged(FETCH, MULTIPLY), optional.check_tile(lambda M, N, K: (64, 16, 1))):
+        assert report.state == PARTLY and "No torch." in str(report)
+
+
 def steps(monkeypatch, *told, end=""):
     monkeypatch.setattr(
         loops, "_tried", lambda *_: ([{"step": s, "right": r, "says": t} for s, r, t in told], end)
@@ -146,7 +208,7 @@ def test_right_is_what_has_run_and_leaves_a_product_in_flight(monkeypatch):
     steps(monkeypatch, ("compiler", True, "taken"), ("model", None, "no model"), ("gpu", True, "all right"))
     assert loops.judged(FETCH, MULTIPLY).state == RIGHT
     waiting = loops.judged(FETCH, MULTIPLY.replace("<1>", "<0>"))
-    assert waiting.state == PARTLY and "no product is left in flight" in str(waiting)
+    assert waiting.state == PARTLY and "no product begins while another is in flight" in str(waiting)
     steps(monkeypatch, ("compiler", True, "taken"), ("model", None, "no model"), ("gpu", None, "no GPU"))
     unknown = loops.judged(FETCH, MULTIPLY)
     assert unknown.state == PARTLY and "they have not run" in str(unknown)
@@ -163,12 +225,67 @@ def test_a_process_that_does_not_come_back_costs_nothing(monkeypatch):
     )
     monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", crash])
     report = loops.judged(FETCH, MULTIPLY)
-    assert report.state == WRONG and report.lines[0] == "taken" and "signal 6" in report.lines[1]
+    assert report.state == WRONG and "signal 6" in report.lines[0] and len(report.lines) == 1
+    forever = "import signal\nsignal.alarm(1)\nwhile True: pass"
+    monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", forever])
+    assert "did not come to an end" in str(loops.judged(FETCH, MULTIPLY))
     hangs = (
         "import sys; sys.exit('The GPU was not done after 120 s, so a kernel may hang: this process ends.')"
     )
     monkeypatch.setattr(loops, "_child", lambda: [loops.sys.executable, "-c", hangs])
     assert "a kernel may hang" in str(loops.judged(FETCH, MULTIPLY))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (lambda: 1 // 0, "fetch() raised ZeroDivisionError"),
+        (FETCH.rstrip().removesuffix("}"), "fetch has 1 opening braces and 0 closing ones"),
+        (FETCH + "// }", None),
+        ("for (;;) \0;", "characters that no compiler takes"),
+        ("\ud800", "characters that no compiler takes"),
+    ],
+)
+def test_what_is_no_loop_is_one_sentence(monkeypatch, text, words):
+    steps(monkeypatch, ("model", True, "fine"))
+    report = loops.judged(text, MULTIPLY)
+    assert (report.state == RIGHT) if words is None else (report.state == WRONG and words in str(report))
+
+
+def test_a_hang_on_the_gpu_ends_the_process_and_an_error_is_one_sentence(monkeypatch):
+    ended = []
+
+    def give_up(sentence):
+        ended.append(sentence)
+        raise SystemExit(3)
+
+    def hangs(*_):
+        raise launch.Hangs("The GPU was not done.")
+
+    def fails():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with DSA.")
+
+    product = loops_child.product_of(loops_child.SMALL[0])
+    monkeypatch.setattr(launch, "give_up", give_up)
+    monkeypatch.setattr(launch, "finish", hangs)
+    monkeypatch.setattr(loops_child, "start_of", lambda *_: lambda: None)
+    with pytest.raises(SystemExit):
+        loops_child.wrong_on_gpu(product, "")
+    assert ended == ["The GPU was not done."]
+    monkeypatch.setattr(loops_child, "start_of", lambda *_: fails)
+    assert loops_child.wrong_on_gpu(product, "") == "CUDA error: an illegal memory access was encountered."
+
+
+def test_on_a_gpu_a_product_is_computed_many_times(monkeypatch):
+    product, starts = loops_child.product_of(loops_child.SMALL[0]), []
+
+    def start():
+        starts.append(1)
+        product.got.copy_(product.wanted if len(starts) < loops_child.TIMES else product.wanted + 1)
+
+    monkeypatch.setattr(launch, "finish", lambda *_: None)
+    monkeypatch.setattr(loops_child, "start_of", lambda *_: start)
+    assert "elements are wrong" in loops_child.wrong_on_gpu(product, "")
 
 
 def test_what_is_no_text_is_refused():
@@ -222,6 +339,7 @@ def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
             lambda M, N, K: (128, 128),
             "gave (128, 128), which is no tile (BM, BN, cluster): three whole numbers",
         ),
+        (lambda M, N, K: (128.9, 160.7, 2.2), "three whole numbers"),
         (lambda M, N, K: "abc", "three whole numbers"),
         (lambda M, N, K: None, "three whole numbers"),
         (lambda M, N, K: 1 // 0, "raised ZeroDivisionError"),
@@ -236,10 +354,6 @@ def test_what_is_no_tile_is_one_sentence(answer, words):
 def test_what_is_no_function_is_refused():
     with pytest.raises(TypeError, match="must be a function of M, N, K"):
         tile.judged((128, 128, 2))
-
-
-def test_a_searched_tile_may_be_one_that_the_model_does_not_like():
-    assert Choice(DENSE, Tile(64, 16)) not in candidates(*tile.SHAPES[0])[:8]
 
 
 # -- as it is handed out -----------------------------------------------------------------------------------

@@ -182,6 +182,7 @@ def test_a_spill_is_an_error(kernel):
             'extern "C" __global__ void mine() { asm volatile("nonsense;"); }',
             "The assembler refuses the kernel: ",
         ),
+        ('extern "C" __global__ void mine() {', "The compiler refuses the end of the text: "),
         ("#include <cuda.h>", "The compiler refuses mine.cu, line 1: could not open source file"),
     ],
 )

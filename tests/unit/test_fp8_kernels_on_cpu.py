@@ -134,8 +134,8 @@ def test_a_stage_that_is_reported_too_early_is_right_by_luck_only():
     assert {one.ending(seed) for seed in range(3)} == {"right"}
     source, told = jit.source_of("v3_warp_specialised"), "if (lane == 0) barrier_arrive(&empty[stage]);"
     early = source.replace(told, "").replace("wgmma_wait<0>();", f"{told} wgmma_wait<0>();")
-    assert "wrong" in {one.ending(seed, early) for seed in range(8)}
-    assert "elements are wrong; at [" in one.difference() or one.difference() == ""
+    assert any(one.ending(seed, early) == "wrong" for seed in range(8))
+    assert "elements are wrong; at [" in one.difference()  # of the first that was
     one.whole[0] = 0
     assert one.difference() == "memory beside D was written to."
     one.clear()

@@ -8,6 +8,7 @@ from course_lib.fp8 import launch, searching
 from course_lib.fp8.choice import Choice, candidates, expected
 from course_lib.fp8.choose import H200, estimate
 from course_lib.fp8.tiles import Tile
+from course_lib.measure import machine
 
 
 def test_without_a_gpu_it_says_what_the_model_expects_and_that_it_is_a_model(monkeypatch, capsys):
@@ -31,6 +32,12 @@ def test_with_a_gpu_the_fastest_comes_first(monkeypatch, capsys):
     assert "2,405" in told or "2405" in told  # 2 x 4096 x 4096 x 7168 in 100 us
 
 
+def test_without_torch_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "missing", lambda need: f"There is no {need}.")
+    assert main(["search", "64", "64", "64"]) == 2
+    assert capsys.readouterr().out == "search: There is no torch.\n"
+
+
 def test_a_wrong_kernel_ends_the_search(monkeypatch, capsys):
     def here(*shape):
         raise searching.Wrong("v6_tuned 64x64 is wrong: calc_diff is 1.0e-01.")
@@ -48,6 +55,7 @@ def test_a_wrong_kernel_ends_the_search(monkeypatch, capsys):
         (("4", "33", "64"), "N is 33, but it must be a whole number from 8 to 1048576, in steps of 8."),
         (("4", "64", "24"), "K is 24, but it must be a whole number from 16 to 1048576, in steps of 16."),
         (("4", "64", "2097152"), "K is 2097152"),
+        (("65536", "65536", "65536"), "has more than 2147483648 numbers: take smaller sizes."),
     ],
 )
 def test_sizes_that_no_kernel_takes_are_refused(capsys, sizes, words):

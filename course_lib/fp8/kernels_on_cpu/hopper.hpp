@@ -2,8 +2,8 @@
 //
 // Every GPU thread is a fiber, so all interleaving is ours: in every round the threads take their turns in a random
 // order, each up to its next wait, and now and then a warp has other things to do. The copy engine delivers when it
-// likes, and wgmma reads its tiles only when it is waited for: whoever relies on luck is found out. When nobody can go
-// on, that is said, and nothing hangs.
+// likes, and wgmma reads its tiles at once in some blocks, in others only when it is waited for: several seeds find out
+// who relies on luck. When nobody can go on, that is said, and nothing hangs.
 #pragma once
 #include <signal.h>
 #include <ucontext.h>
@@ -51,7 +51,13 @@ struct Barrier {
   }
 };
 
-struct Product { float* d; u64 a, b; int add, group; };  // group 0: not committed yet
+struct Product {  // a wgmma that has begun; group 0: not committed yet
+  float* d;
+  int count;
+  u64 a, b;
+  int add, group = 0;
+  bool done = false;
+};
 
 struct Copy {  // an order to the copy engine; `thread` has committed it, if it is a store
   TensorMap map;
@@ -72,6 +78,7 @@ struct Thread {
   bool done = false, fenced = false;
   std::vector<Product> products;  // that have begun, and how many groups of them were committed
   int groups = 0;
+  std::vector<float> sums;  // the accumulators as the last product left them
   std::vector<Copy> ordered;  // stores, not committed yet
   int on_the_way = 0;         // stores, committed
   std::vector<u32> written;   // pieces of 16 bytes that the copy engine need not see yet
@@ -90,6 +97,7 @@ struct Block {
   Meeting meetings[16];
   struct { u32 address, registers[6]; } lanes[32][32];  // of each warp
   Meeting warps[32];
+  bool early = false;  // does wgmma read its tiles at once?
   int idle[32] = {};  // rounds for which a warp has other things to do
 
   Block(Place index, int rank, int threads, int dynamic_bytes)
@@ -99,9 +107,6 @@ struct Block {
   }
   u8* dynamic() { return memory + STATIC_BYTES; }
   int bytes() const { return 16 * static_cast<int>(hidden.size()); }
-  int number(const u64* barrier) const {
-    return barrier >= empty && barrier < empty + MOST_BARRIERS ? MOST_BARRIERS + (barrier - empty) : barrier - full;
-  }
 };
 
 inline Thread* now;
@@ -114,6 +119,7 @@ inline std::vector<Copy> copies;
 inline Meeting all_blocks;
 inline Place gridDim;
 inline const float* e4m3;  // the value of every code
+inline bool overlapped;    // has a product begun while one of an earlier group was in flight?
 
 // -- waiting -----------------------------------------------------------------------------------------------
 
@@ -135,12 +141,23 @@ inline void meet(Meeting& meeting, int threads) {
 }
 
 inline void __syncthreads() { meet(now->block->meetings[0], now->block->threads); }
-inline void __syncwarp() { give_way(); }
+inline void __syncwarp(u32 lanes = ~0u) {
+  if (lanes != ~0u) wrong("The model knows __syncwarp() of whole warps only.");
+  meet(now->block->warps[now->index.x / 32], 32);
+}
 template <int ID, int THREADS> void meet() { meet(now->block->meetings[ID], THREADS); }
 inline void meet_group(int group) { meet(now->block->meetings[group + 1], 128); }
 inline void cluster_meet() { meet(all_blocks, cluster[0]->threads * static_cast<int>(cluster.size())); }
 
 // -- barriers ----------------------------------------------------------------------------------------------
+
+inline int number_of(const u64* barrier) {
+  const Block& block = *now->block;
+  if (barrier >= block.full && barrier < block.full + MOST_BARRIERS) return barrier - block.full;
+  if (barrier >= block.empty && barrier < block.empty + MOST_BARRIERS) return MOST_BARRIERS + (barrier - block.empty);
+  wrong("A barrier was used that does not exist.");
+  return 0;
+}
 
 inline void arrive(Block& block, int number, int64_t bytes) {
   Barrier& barrier = block.barriers[number];
@@ -151,15 +168,15 @@ inline void arrive(Block& block, int number, int64_t bytes) {
 }
 
 inline void barrier_init(u64* b, int arrivals) {
-  Barrier& barrier = now->block->barriers[now->block->number(b)];
+  Barrier& barrier = now->block->barriers[number_of(b)];
   barrier = Barrier{arrivals, arrivals};
 }
 inline void barrier_init_done() {}
-inline void barrier_expect(u64* b, int bytes) { arrive(*now->block, now->block->number(b), bytes), give_way(); }
+inline void barrier_expect(u64* b, int bytes) { arrive(*now->block, number_of(b), bytes), give_way(); }
 inline void barrier_arrive(u64* b) { barrier_expect(b, 0); }
-inline void barrier_arrive_at(u64* b, int rank) { arrive(*cluster[rank], now->block->number(b), 0), give_way(); }
+inline void barrier_arrive_at(u64* b, int rank) { arrive(*cluster[rank], number_of(b), 0), give_way(); }
 inline void barrier_wait(u64* b, int parity) {
-  Barrier* barrier = &now->block->barriers[now->block->number(b)];
+  Barrier* barrier = &now->block->barriers[number_of(b)];
   give_way([barrier, parity] { return (barrier->phase - 1 & 1) == parity; });
 }
 
@@ -215,7 +232,7 @@ inline void order(const TensorMap& map, Block& block, const void* tile, u64* ful
   u32 place = shared_address(tile);
   if (place % (map.swizzle ? 8 * map.swizzle : 128)) wrong("A tile begins where the copy engine can put none.");
   if (place < STATIC_BYTES || place + box_bytes(map) > block.bytes()) wrong("A tile reaches out of shared memory.");
-  Copy copy{map, &block, place, {x, y, z}, full ? now->block->number(full) : -1, now, delay()};
+  Copy copy{map, &block, place, {x, y, z}, full ? number_of(full) : -1, now, delay()};
   full ? copies.push_back(copy) : now->ordered.push_back(copy);
 }
 
@@ -259,26 +276,20 @@ inline void store_wait_read() { store_wait(); }
 
 template <int COUNT> void pin(float (&)[COUNT]) {}
 inline void wgmma_fence() { now->fenced = true; }
-template <int COUNT> void wgmma_k32(float (&d)[COUNT], u64 a, u64 b, int add) {
-  if (!now->fenced) wrong("wgmma began without a fence.");
-  now->products.push_back({d, a, b, add, 0});
-}
-inline void wgmma_commit() {
-  ++now->groups;
-  for (Product& product : now->products) product.group = product.group ? product.group : now->groups;
-}
-
 inline float number(u64 descriptor, int row, int k) {
   u32 place = ((descriptor & 0x3fff) << 4) + row / 8 * (descriptor >> 32 & 0x3fff) * 16 + row % 8 * 128 + k;
+  if (int(place) >= now->block->bytes()) wrong("A product reads beyond shared memory.");
   return e4m3[now->block->memory[place ^ (place >> 7 & 7) << 4]];
 }
 
-inline void multiply(const Product& p, int width) {
+inline void multiply(Product& p) {
+  if (p.done) return;
+  p.done = true;
   int lane = now->index.x % 32, upper = now->index.x / 32 % 4 * 16 + lane / 4;
   if (p.a >> 62 != 1 || p.b >> 62 != 1) wrong("A descriptor says nothing of swizzled tiles.");
   float a[2][32];
   for (int k = 0; k < 32; ++k) a[0][k] = number(p.a, upper, k), a[1][k] = number(p.a, upper + 8, k);
-  for (int i = 0; i < width / 2; i += 4)
+  for (int i = 0; i < p.count; i += 4)
     for (int side = 0; side < 2; ++side) {
       double sums[2] = {};
       for (int k = 0; k < 32; ++k) {
@@ -292,16 +303,41 @@ inline void multiply(const Product& p, int width) {
     }
 }
 
-// Of the groups that were committed, all but the last PENDING are done. Only when none is left do the accumulators
-// belong to the thread again, and the next product needs a fence.
-template <int PENDING, int WIDTH> void wait_for_products() {
-  give_way();
-  auto in_flight = [](const Product& product) { return !product.group || product.group > now->groups - PENDING; };
-  for (const Product& product : now->products)
-    if (!in_flight(product)) multiply(product, WIDTH);
+inline void must_be_untouched(const Product& p) {
+  if (now->sums.size() != p.count || memcmp(now->sums.data(), p.d, 4 * p.count))
+    wrong("The accumulators were touched while products were in flight.");
+}
+
+template <int COUNT> void wgmma_k32(float (&d)[COUNT], u64 a, u64 b, int add) {
   auto& products = now->products;
+  if (!now->fenced) wrong("wgmma began without a fence.");
+  if (!products.empty() && products.back().d == d) must_be_untouched(products.back());
+  for (const Product& product : products) overlapped |= product.group != 0;
+  bool all_done = products.empty() || products.back().done;
+  products.push_back({d, COUNT, a, b, add});
+  if (all_done && now->block->early) multiply(products.back());
+  now->sums.assign(d, d + COUNT);
+}
+
+inline void wgmma_commit() {
+  ++now->groups;
+  for (Product& product : now->products) product.group = product.group ? product.group : now->groups;
+  now->fenced = false;  // the next group has its own
+}
+
+// Of the groups that were committed, all but the last PENDING are done: for all lanes of a warp at once.
+template <int PENDING> void wgmma_wait() {
+  __syncwarp();
+  auto& products = now->products;
+  if (products.empty()) return;
+  const Product last = products.back();
+  must_be_untouched(last);
+  auto in_flight = [](const Product& product) { return !product.group || product.group > now->groups - PENDING; };
+  for (Product& product : products)
+    if (!in_flight(product)) multiply(product);
+  now->sums.assign(last.d, last.d + last.count);
   products.erase(std::remove_if(products.begin(), products.end(), std::not_fn(in_flight)), products.end());
-  if (products.empty()) now->fenced = false;
+  __syncwarp();
 }
 
 // -- the way out -------------------------------------------------------------------------------------------
@@ -362,16 +398,18 @@ inline void life() {
   kernel();
   now->done = true;
   if (!--now->block->alive && now->block->registers > 65536) wrong("The registers of a block do not suffice.");
-  if (!now->products.empty()) wrong("A thread ended while its products were in flight.");
+  for (const Product& product : now->products)
+    wrong(product.group ? "A thread ended while its products were in flight." : "Products were never committed.");
   if (now->on_the_way || !now->ordered.empty()) wrong("A thread ended before its stores had arrived.");
   swapcontext(&now->context, &home);
 }
 
-inline void run_cluster(Place first, int blocks, int threads, int dynamic_bytes) {
+inline void run_cluster(Place first, int blocks, int threads, int dynamic_bytes, int odd) {
   cluster.clear(), everybody.clear(), copies.clear(), all_blocks = {};
   for (int rank = 0; rank < blocks; ++rank) {
     cluster.emplace_back(new Block({first.x + rank, first.y}, rank, threads, dynamic_bytes));
     std::fill_n(cluster.back()->idle, 32, chance() % 2 * 200);  // blocks need not begin together
+    cluster.back()->early = (odd + first.x + first.y + rank) % 2;
     for (int x = 0; x < threads; ++x) {
       everybody.emplace_back(new Thread);
       Thread& thread = *everybody.back();
@@ -432,9 +470,10 @@ inline const char* run(const Launch& launch) {
   here.sa_handler = no_such_memory, here.sa_flags = SA_NODEFER;
   sigaction(SIGSEGV, &here, &before);
   problem.clear(), chance.seed(launch.seed), gridDim = launch.grid, e4m3 = launch.e4m3, now = nullptr;
+  overlapped = false;
   for (int y = 0; y < launch.grid.y; ++y)
     for (int x = 0; x < launch.grid.x && problem.empty(); x += launch.cluster)
-      run_cluster({x, y}, launch.cluster, launch.threads, launch.dynamic_bytes);
+      run_cluster({x, y}, launch.cluster, launch.threads, launch.dynamic_bytes, launch.seed % 2);
   sigaction(SIGSEGV, &before, nullptr);
   return problem.c_str();
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.fp8 import jit, launch, searching
+from course_lib.fp8 import launch, searching
 from course_lib.fp8.choice import DENSE, Choice, candidates, expected
 from course_lib.fp8.searching import words
 from course_lib.fp8.tiles import Tile
@@ -20,7 +21,7 @@ NEAR = 1.03  # times as long as the fastest of all is as fast: repeated measurem
 def judged(tile_for: Callable[[int, int, int], Any]) -> Report:
     """Return the report on a function (M, N, K) -> (BM, BN, cluster); raises TypeError for what is none."""
     if not callable(tile_for):
-        raise TypeError(f"tile_for is {type(tile_for).__name__}, but it must be a function of M, N, K.")
+        raise TypeError(f"Your tile is {type(tile_for).__name__}, but it must be a function of M, N, K.")
     try:
         choices = {shape: _choice(tile_for, shape) for shape in SHAPES}
     except NotImplementedError:
@@ -32,8 +33,8 @@ def judged(tile_for: Callable[[int, int, int], Any]) -> Report:
         return _report(PARTLY, lines, f"Nothing was measured: this is what the model expects. {sentence}")
     try:
         found = {shape: searching.here(*shape, more=(choice,)) for shape, choice in choices.items()}
-    except (searching.Wrong, jit.CannotBuild) as problem:
-        return _report(WRONG, [str(problem)])
+    except searching.FAILURES as problem:
+        return _report(WRONG, [str(problem).splitlines()[0]])
     fast = [_share(found[shape], choice) <= NEAR for shape, choice in choices.items()]
     lines = [_timed(shape, choice, found[shape]) for shape, choice in choices.items()]
     note = f"As fast as the fastest is what takes at most {NEAR:g} times as long: {sum(fast)} of {len(fast)}."
@@ -45,7 +46,7 @@ class _NoTile(ValueError):
 
 
 def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int]) -> Choice:
-    call = f"tile_for{shape}"
+    call = f"{getattr(tile_for, '__name__', 'your function')}{shape}"
     try:
         told = tile_for(*shape)
     except NotImplementedError:
@@ -53,15 +54,14 @@ def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int
     except Exception as problem:
         raise _NoTile(f"{call} raised {type(problem).__name__}: {problem}.") from problem
     try:
-        BM, BN, cluster = told
-        return Choice(DENSE, Tile(int(BM), int(BN), int(cluster)))
+        BM, BN, cluster = (operator.index(size) for size in tuple(told))
     except (TypeError, ValueError) as problem:
-        reason = str(problem) if _is_triple(told) else "three whole numbers are wanted."
-        raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {reason}") from problem
-
-
-def _is_triple(told: Any) -> bool:
-    return isinstance(told, tuple | list) and len(told) == 3 and all(isinstance(x, int) for x in told)
+        wanted = "three whole numbers are wanted."
+        raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {wanted}") from problem
+    try:
+        return Choice(DENSE, Tile(BM, BN, cluster))
+    except ValueError as problem:
+        raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {problem}") from problem
 
 
 def _share(found: dict[Choice, float], choice: Choice) -> float:
