@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from pace import slowness
 
 from course_lib.measure import assembly, counters, hardware
 from course_lib.measure.counters import false_sharing, lost_updates, page_aligned
@@ -75,6 +76,7 @@ def test_counting_ends_at_the_time_limit_with_a_sentence(monkeypatch, limit):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
 def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch):
+    lost_updates(1, 1000, "locked")  # compiles
     beat = counters._Team._sliced
 
     def interrupted(self, count, times, until):
@@ -86,7 +88,7 @@ def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         lost_updates(1, counters.MOST_TIMES, "locked")
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 3 * slowness()
 
 
 def test_slices_count_exactly_and_grow(monkeypatch):
