@@ -15,6 +15,8 @@ IN_VENV = PATH="$$PWD/.venv/$(BIN):$$PATH" VIRTUAL_ENV="$$PWD/.venv"
 # The user's own modules must not leak into the course.
 unexport PYTHONPATH
 unexport PYTHONHOME
+# The course starts many processes, and each would compile the library and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # PYTHON=… on the command line is an order, in the shell's environment only the first to be tried.
 ASKED_FOR = $(if $(filter command%,$(origin PYTHON)),--asked-for)
