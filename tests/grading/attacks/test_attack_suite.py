@@ -199,16 +199,13 @@ def test_everybody_is_graded_and_nobody_else(attacked, rows, book):
 
 
 def test_honest_students_get_the_same_with_and_without_attackers(attacked, peaceful):
-    """Points for speed may be lost once in a class: that is a busy moment, an attacker would cost all of them."""
+    """Points for speed may be lost once: that is a busy moment, an attacker would cost all of them."""
     for one_class in (attacked, peaceful):
-        found = {one.name: points(one_class.verdicts[one.name]) for one in HONEST}
-        short = [
-            (one.name, task)
-            for one in HONEST
-            for task in TASKS
-            if found[one.name][task] != one.points()[task]
-        ]
-        assert {task for _, task in short} <= TIMED and len(short) <= 1
+        short = []
+        for one in HONEST:
+            found = points(one_class.verdicts[one.name])
+            short += [task for task in TASKS if found[task] != one.points()[task]]
+        assert {*short} <= TIMED and len(short) <= 1
 
 
 def test_nothing_lives_on(attacked):
