@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from course_lib.fp8.published import moved_bytes
 from course_lib.measure import recorded_fields as fields
 from course_lib.measure import recorded_gpu
 from course_lib.measure.recorded_fields import Wrong
@@ -72,8 +73,7 @@ class Row:
     def gbytes_per_s(self) -> float:
         """GB/s of memory if operands of one byte (bf16: two) are read once and D is written once."""
         size = 2 if self.what == "torch bf16" else 1
-        moved = size * (self.rows * self.K + self.matrices * self.N * self.K) + 2 * self.rows * self.N
-        return 1e-9 * moved / self.seconds
+        return 1e-9 * moved_bytes(self.rows, self.N, self.K, self.matrices, size) / self.seconds
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Roofs:
-    """The limits of a machine for one dtype and number of threads, which `what` names."""
+    """The limits of a machine for one dtype and number of threads, which `what` names.
+
+    prefix "T" counts everything in TFLOP/s and TB/s.
+    """
 
     peak: float  # GFLOP/s
     gbps: float
     narrow: float | None  # GFLOP/s with 256-bit vectors, where that is a lower roof
     what: str
+    prefix: str = "G"
 
     @classmethod
     def of(cls, dtype: Any = "float64", threads: int = 1, peaks: Peaks | None = None) -> Roofs:
@@ -145,7 +149,9 @@ def figure(
 def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float, float]:
     """Draw the roofs into axes that have room for the points; return the range of intensities drawn."""
     axes.set(xscale="log", yscale="log")
-    axes.set(xlabel="arithmetic intensity (flop per byte moved)", ylabel=f"GFLOP/s ({roofs.what})")
+    axes.set(
+        xlabel="arithmetic intensity (flop per byte moved)", ylabel=f"{roofs.prefix}FLOP/s ({roofs.what})"
+    )
     low, high = _draw_roofs(axes, points, roofs.peak, roofs.gbps)
     if roofs.narrow is not None:
         narrow = [roofs.narrow, roofs.narrow]
@@ -156,7 +162,7 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
 def label(axes: Axes, points: Sequence[Point], roofs: Roofs, low: float, high: float) -> list[Bbox]:
     """Name the roofs of a figure that is laid out; return what is taken, for the points' names."""
     peak, gbps, narrow = roofs.peak, roofs.gbps, roofs.narrow
-    taken = roofline_labels.label_roofs(axes, peak, gbps, low, high, points)
+    taken = roofline_labels.label_roofs(axes, peak, gbps, low, high, points, roofs.prefix)
     if narrow is not None:
         roofline_labels.label_narrow(axes, narrow, gbps, peak / gbps, high, points, taken)
     return taken
@@ -250,6 +256,7 @@ def in_words(roofs: Roofs) -> str:
     """Return the limits in words."""
     lower = "" if roofs.narrow is None else f"Peak with 256-bit vectors: {digits(roofs.narrow)} GFLOP/s. "
     return (
-        f"{lower}Memory roof {digits(roofs.gbps)} GB/s, peak {digits(roofs.peak)} GFLOP/s, "
+        f"{lower}Memory roof {digits(roofs.gbps)} {roofs.prefix}B/s, "
+        f"peak {digits(roofs.peak)} {roofs.prefix}FLOP/s, "
         f"ridge at {digits(roofs.peak / roofs.gbps)} flop/byte."
     )

@@ -31,15 +31,21 @@ class Place(Protocol):
 
 
 def label_roofs(
-    axes: Axes, peak: float, gbps: float, low: float, high: float, points: Sequence[Place]
+    axes: Axes,
+    peak: float,
+    gbps: float,
+    low: float,
+    high: float,
+    points: Sequence[Place],
+    prefix: str = "G",
 ) -> list[Bbox]:
     """Write the roofs' numbers along them, away from markers; return the places that are taken."""
     ridge = peak / gbps
     markers = [_around(axes, point) for point in points]
-    flat = _peak_label(axes, peak, ridge, high, markers)
+    flat = _peak_label(axes, f"{digits(peak)} {prefix}FLOP/s", peak, ridge, high, markers)
     (x0, y0), (x1, y1) = axes.transData.transform([(low, low * gbps), (ridge, peak)])
     slope = math.degrees(math.atan2(y1 - y0, x1 - x0))
-    slanted = _memory_label(axes, gbps, low, ridge, slope, markers)
+    slanted = _memory_label(axes, f"{digits(gbps)} {prefix}B/s", gbps, low, ridge, slope, markers)
     named = axes.annotate(
         f"ridge: {digits(ridge)} flop/byte",
         (ridge, axes.get_ylim()[0]),
@@ -51,25 +57,24 @@ def label_roofs(
     return [flat.get_window_extent(), named.get_window_extent(), *_slanted_boxes(slanted), *roofs]
 
 
-def _peak_label(axes: Axes, peak: float, ridge: float, high: float, markers: Sequence[Bbox]) -> Annotation:
+def _peak_label(
+    axes: Axes, said: str, peak: float, ridge: float, high: float, markers: Sequence[Bbox]
+) -> Annotation:
     """Name the peak above its line: in the middle if no marker is there."""
     words = {"color": theme.PINK, "weight": "bold", "textcoords": "offset points", "xytext": (0, 5)}
     places = ((math.sqrt(ridge * high), "center"), (high, "right"), (ridge, "left"))
-    tries = [
-        axes.annotate(f"peak: {digits(peak)} GFLOP/s", (x, peak), ha=side, **words) for x, side in places
-    ]
+    tries = [axes.annotate(f"peak: {said}", (x, peak), ha=side, **words) for x, side in places]
     return _best(tries, markers)
 
 
 def _memory_label(
-    axes: Axes, gbps: float, low: float, ridge: float, slope: float, markers: Sequence[Bbox]
+    axes: Axes, said: str, gbps: float, low: float, ridge: float, slope: float, markers: Sequence[Bbox]
 ) -> Annotation:
     """Name the memory's roof along its line: in the middle if no marker is there."""
     words = {"color": theme.VIOLET, "weight": "bold", "textcoords": "offset points", "xytext": (-5, 5)}
     along = {"ha": "center", "va": "bottom", "rotation": slope, "rotation_mode": "anchor"}
     places = [low * (ridge / low) ** part for part in (0.5, 0.7, 0.3)]
-    said = f"memory: {digits(gbps)} GB/s"
-    return _best([axes.annotate(said, (x, x * gbps), **words, **along) for x in places], markers)
+    return _best([axes.annotate(f"memory: {said}", (x, x * gbps), **words, **along) for x in places], markers)
 
 
 def _best(tries: Sequence[Annotation], markers: Sequence[Bbox]) -> Annotation:

@@ -37,6 +37,7 @@ _HOME = {
     "explore_format": "format_explorer",
     "false_sharing": "coherence_figure",
     "format_lines": "number_line_figure",
+    "fp8_roofline": "fp8_under_roofline",
     "gantt": "gantt_figure",
     "gpu_code": "kernel_code",
     "gpu_ladder": "gpu_ladder_figure",

@@ -1,0 +1,139 @@
+"""FP8 products under the roofline of a Hopper GPU: as recorded by the course, or else as published."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from course_lib import theme
+from course_lib.fp8 import published
+from course_lib.fp8.choose import H100, H200, Hopper
+from course_lib.fp8.recordings import OURS, HopperRecording, Row
+from course_lib.measure import roofline, roofline_labels
+from course_lib.measure.roofline import Point, Roofs
+from course_lib.measure.table import digits
+from course_lib.theme import INK, PAPER, SERIES, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WHAT = "e4m3, data sheet's boost clock"
+LADDER = "the ladder"
+NOT_OURS = "Names: N x K. Published figures; no kernel of this course has run on such a GPU yet."
+
+
+@dataclass(frozen=True)
+class _Series:
+    """Products with as many rows, or the rungs of the ladder."""
+
+    name: str
+    points: tuple[Point, ...]
+    named: bool = False  # each point's name is written beside it
+
+
+def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
+    """Draw FP8 products under a Hopper GPU's roofline, TFLOP/s against FLOP per byte of memory.
+
+    recorded: what `fp8.recordings.newest()` returned; its dense products and its ladder are drawn under the
+    roofs of its GPU. None draws what DeepGEMM's authors published, under an H100's. The roofs are those of
+    the data sheets.
+    """
+    gpu = _gpu(recorded)
+    roofs = Roofs(published.PEAK_FLOPS / 1e12, gpu.bytes_per_s / 1e12, None, f"{gpu.name}: {WHAT}", "T")
+    series = _recorded(recorded) if recorded else _published()
+    points = [point for one in series for point in one.points]
+    title = _finding(series, roofs)
+    said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {NOT_OURS}"
+    with theme.figure(8.4, 5.6) as fig:
+        axes = fig.subplots()
+        axes.set_title(textwrap.fill(title, 66))
+        low, high = roofline.draw_roofs(axes, points, roofs)
+        for number, one in enumerate(series):
+            _draw(axes, one, number)
+        legend = fig.legend(loc="outside lower left", ncols=len(series), fontsize=9.5, alignment="left")
+        legend.set_title(textwrap.fill(said, 110), prop={"size": 9})
+        legend.get_title().set_color(INK)
+        fig.draw_without_rendering()  # places are known from here on
+        taken = roofline.label(axes, points, roofs, low, high)
+        for point in (point for one in series if one.named for point in one.points):
+            roofline_labels.name(axes, point, taken, points)
+        return Picture.of(fig, _alt(title, series, roofs, said))
+
+
+def _gpu(recorded: HopperRecording | None) -> Hopper:
+    return H200 if recorded and "H200" in recorded.device else H100
+
+
+def _published() -> list[_Series]:
+    rows = sorted({one.M for one in published.DEEPGEMM})
+    return [
+        _Series(
+            f"M = {M}",
+            tuple(
+                Point(f"{one.N} x {one.K}", one.tflops, one.intensity)
+                for one in published.DEEPGEMM
+                if one.M == M
+            ),
+            named=rows[-1] == M,
+        )
+        for M in rows
+    ]
+
+
+def _recorded(recorded: HopperRecording) -> list[_Series]:
+    dense = [row for row in recorded.of("dense") if row.what == OURS]
+    series = [
+        _Series(f"M = {M}", tuple(_point(row, f"{row.N} x {row.K}") for row in dense if row.rows == M))
+        for M in sorted({row.rows for row in dense})
+    ]
+    rungs = recorded.ladder()
+    short = [row.what.split("_")[0] for row in rungs]
+    names = [row.what if short.count(name) > 1 else name for row, name in zip(rungs, short, strict=True)]
+    ladder = tuple(_point(row, name) for row, name in zip(rungs, names, strict=True))
+    return [*series, *([_Series(LADDER, ladder, named=True)] if ladder else [])]
+
+
+def _point(row: Row, name: str) -> Point:
+    return Point(name, row.tflops, published.intensity(row.rows, row.N, row.K, row.matrices))
+
+
+def _draw(axes: Axes, series: _Series, number: int) -> None:
+    colour, marker, _ = SERIES[number % len(SERIES)]
+    axes.plot(
+        [point.intensity for point in series.points],
+        [point.gflops for point in series.points],
+        marker,
+        color=colour,
+        markeredgecolor=PAPER,
+        markersize=9,
+        linestyle="",
+        zorder=4,
+        label=series.name,
+    )
+
+
+def _finding(series: Sequence[_Series], roofs: Roofs) -> str:
+    """Say how much of their roofs the products with the fewest and with the most rows reach."""
+    shown = [one for one in series if one.name != LADDER] or list(series)
+    first, last = shown[0], shown[-1]
+    kinds = {roofline.limit(point.intensity, roofs.peak, roofs.gbps) for point in first.points}
+    roof = f"the {kinds.pop()} roof" if len(kinds) == 1 else "its roof"
+    said = f"{first.name} reaches {_shares(first.points, roofs)} of {roof}"
+    return said if first is last else f"{said}, {last.name} {_shares(last.points, roofs)}"
+
+
+def _shares(points: Sequence[Point], roofs: Roofs) -> str:
+    shares = [point.gflops / roofline.attainable(point.intensity, roofs.peak, roofs.gbps) for point in points]
+    least, most = round(100 * min(shares)), round(100 * max(shares))
+    return f"{most} %" if least == most else f"{least}–{most} %"
+
+
+def _alt(title: str, series: Sequence[_Series], roofs: Roofs, said: str) -> str:
+    placed = "; ".join(
+        f"{one.name}, {point.name}: {digits(point.gflops)} TFLOP/s at {digits(point.intensity)} FLOP/byte"
+        for one in series
+        for point in one.points
+    )
+    return f"Roofline ({roofs.what}). {title}. {roofline.in_words(roofs)} {placed}. {said}"
