@@ -115,7 +115,7 @@ def measured(order: Order) -> HopperRecording:
         with watch, launch.ends_within(LIMIT_S + 10 * order.budget_s):
             return samples(starts, order.rounds, order.budget_s, flush=flush)
 
-    rows, notes = measure(order, torch.device("cuda", torch.cuda.current_device()), sampler)
+    rows, notes = measure(order, torch.device("cuda", torch.cuda.current_device()), sampler, watch)
     return HopperRecording(
         when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         commit=order.commit,
@@ -132,12 +132,17 @@ def measured(order: Order) -> HopperRecording:
     )
 
 
-def measure(order: Order, device: torch.device, sampler: Sampler) -> tuple[list[Row], list[str]]:
-    """Return the rows of all kinds, and a sentence for each way that torch does not have here."""
+def measure(
+    order: Order, device: torch.device, sampler: Sampler, watch: gpu_state.Watch
+) -> tuple[list[Row], list[str]]:
+    """Return the rows of all kinds, and a sentence for each way that torch does not have here.
+
+    `watch` looks at the GPU while `sampler` measures.
+    """
     rows, notes = [], {}
     for kind, shape, ways, refused in comparisons(order, device, sampler):
         print(f"{kind} {' x '.join(map(str, shape))} …", flush=True)
-        rows += compared(kind, shape, ways, sampler, device)
+        rows += compared(kind, shape, ways, sampler, device, watch)
         notes |= {f"{name} cannot be measured here: {reason}": None for name, reason in refused.items()}
     return rows, list(notes)
 
@@ -296,6 +301,7 @@ def compared(
     ways: Mapping[str, Way],
     sampler: Sampler,
     device: torch.device,
+    watch: gpu_state.Watch,
 ) -> list[Row]:
     """Return a row for each way, once it has computed what it should; raises Wrong if one has not."""
     diffs = {}
@@ -304,7 +310,7 @@ def compared(
         launch.finish(device, LIMIT_S)
         what = f"'{name}' ({kind} {' x '.join(map(str, shape))})"
         diffs[name] = judge(what, way.result(), way.reference(), WORST_DIFF[way.scaled])
-    taken = sampler({name: way.start for name, way in ways.items()})
+    taken, seen = sampler({name: way.start for name, way in ways.items()}), watch.latest()
     groups, rows, N, K = shape
     return [
         Row(
@@ -321,6 +327,8 @@ def compared(
             samples=len(taken[name].seconds),
             call_s=taken[name].median_call_s,
             diff=diffs[name],
+            sm_mhz=seen["sm_mhz"] and seen["sm_mhz"][1],
+            power_w=seen["power_w"] and seen["power_w"][1],
         )
         for name, way in ways.items()
     ]

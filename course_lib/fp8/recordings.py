@@ -58,6 +58,9 @@ class Row:
     call_s: float  # of the CPU until the product is queued
     diff: float  # errors.calc_diff against the product of what it was given
     matrices: int = 1  # of B that are read: a dense product beside grouped ones reads one
+    #: Medians while this and what is compared with it took turns; None: nvidia-smi does not tell.
+    sm_mhz: float | None = None
+    power_w: float | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -113,13 +116,25 @@ class HopperRecording:
     def table(self, kind: str) -> Table:
         """Return the rows of a kind, ours beside torch's."""
         return Table(
-            columns=("groups x rows x N x K", "", "kernel", "us", "TFLOP/s", "GB/s", "share", "diff"),
+            columns=(
+                "groups x rows x N x K",
+                "",
+                "kernel",
+                "us",
+                "TFLOP/s",
+                "GB/s",
+                "share",
+                "MHz",
+                "W",
+                "diff",
+            ),
             rows=tuple(self._cells(row) for row in self.of(kind)),
             caption=f"{kind.capitalize()} products, {self.origin}",
             notes=(
                 "us: median on the GPU ± half the middle 50 %, L2 cache empty; GB/s: operands read once, D "
-                f"written once; share: speed over that of '{BASELINES[kind]}' for the same work; diff: "
-                f"1 - 2 sum(d r) / sum(d² + r²). {self.method}",
+                f"written once; share: speed over that of '{BASELINES[kind]}' for the same work; MHz, W: "
+                "medians of the clock and the power while all of that shape took turns; "
+                f"diff: 1 - 2 sum(d r) / sum(d² + r²). {self.method}",
             ),
         )
 
@@ -133,6 +148,7 @@ class HopperRecording:
             digits(row.tflops),
             digits(row.gbytes_per_s),
             f"{share:.3f}" if share else "–",
+            *(f"{one:.0f}" if one else "–" for one in (row.sm_mhz, row.power_w)),
             f"{row.diff:.1e}",
         )
 
@@ -194,4 +210,5 @@ def _row(content: dict) -> Row:
         **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples", "matrices")},
         **{name: fields.number(content, name) for name in ("seconds", "call_s")},
         **{name: fields.number(content, name, least=0) for name in ("spread_s", "diff")},
+        **{name: fields.perhaps(fields.number, content, name) for name in ("sm_mhz", "power_w")},
     )

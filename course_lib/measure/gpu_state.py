@@ -25,11 +25,13 @@ class Watch:
 
     def __init__(self) -> None:
         self._samples: list[list[str]] = []
+        self._before = 0  # samples of the blocks before the last
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Watch:
         self._over.clear()
+        self._before = len(self._samples)
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
         return self
@@ -42,8 +44,11 @@ class Watch:
 
     def ranges(self) -> dict[str, Range | None]:
         """Return lowest, median and highest of each of STATES; None for what nvidia-smi does not tell."""
-        columns = zip(*self._samples, strict=True) if self._samples else [()] * len(STATES)
-        return {name: _range(column) for name, column in zip(STATES, columns, strict=True)}
+        return _ranges(self._samples)
+
+    def latest(self) -> dict[str, Range | None]:
+        """Return the same of the last `with` block alone."""
+        return _ranges(self._samples[self._before :])
 
     def _look(self) -> None:
         while not self._over.is_set():
@@ -56,6 +61,11 @@ def limits() -> tuple[float | None, float | None]:
     """Return the power limit in W and the highest clock in MHz; None for what nvidia-smi does not tell."""
     values = hardware.nvidia_smi("power.limit,clocks.max.sm") or ["", ""]
     return _number(values[0]), _number(values[1])
+
+
+def _ranges(samples: list[list[str]]) -> dict[str, Range | None]:
+    columns = zip(*samples, strict=True) if samples else [()] * len(STATES)
+    return {name: _range(column) for name, column in zip(STATES, columns, strict=True)}
 
 
 def _range(column: tuple[str, ...]) -> Range | None:

@@ -16,6 +16,7 @@ from course_lib.fp8.plans import Problem
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
 from course_lib.fp8.recordings import HopperRecording, Row
 from course_lib.fp8.reference import product
+from course_lib.measure.gpu_state import Watch
 from course_lib.measure.gpu_timing import Taken
 from course_lib.measure.recorded_fields import MalformedRecording
 from course_lib.measure.recorded_gpu import Gpu
@@ -27,7 +28,7 @@ ROWS = (
     Row("ladder", "v0_naive", "", 1, 128, 256, 512, 1e-3, 1e-5, 9, 1e-5, 1e-6),
     Row("dense", "ours", "v6_tuned 128x128", 1, 64, 512, 256, 2e-6, 1e-7, 9, 1e-5, 1e-6),
     Row("dense", "torch block-wise", "", 1, 64, 512, 256, 3e-6, 1e-7, 9, 1e-5, 1e-6),
-    Row("dense", "torch bf16", "", 1, 64, 512, 256, 4e-6, 1e-7, 9, 1e-5, 1e-6),
+    Row("dense", "torch bf16", "", 1, 64, 512, 256, 4e-6, 1e-7, 9, 1e-5, 1e-6, 1, 1755.0, 612.3),
     Row("masked", "ours", "", 3, 100, 512, 256, 2e-6, 0.0, 9, 1e-5, 1e-6, 3),
     Row("masked", "ours, dense", "", 3, 100, 512, 256, 1e-6, 0.0, 9, 1e-5, 1e-6),
 )
@@ -116,7 +117,11 @@ def test_figures_follow_from_seconds_and_sizes():
 def test_tables_name_their_origin():
     table = RECORDING.table("dense")
     assert "recorded on an NVIDIA Test 9 (driver 999.1) on 2020-02-03" in table.caption
-    assert [row[6] for row in table.rows] == ["1.500", "1.000", "0.750"]
+    assert [row[6:9] for row in table.rows] == [
+        ("1.500", "–", "–"),
+        ("1.000", "–", "–"),
+        ("0.750", "1755", "612"),
+    ]
     assert [row.what for row in RECORDING.ladder()] == ["v0_naive"]
     with pytest.raises(ValueError, match="kind is 'sparse', but it must be one of"):
         RECORDING.of("sparse")
@@ -130,6 +135,18 @@ def clock(starts):
     for start in starts.values():
         start()
     return {name: Taken([1e-6 * place] * 3, [1e-6] * 3) for place, name in enumerate(starts, start=1)}
+
+
+class Seen(Watch):
+    """What nvidia-smi would tell: another clock for each block that it watches."""
+
+    def __enter__(self):
+        self._before = len(self._samples)
+        self._samples.append([str(1000 + self._before), "3201", "[N/A]", "40"])
+        return self
+
+    def __exit__(self, *problem):
+        pass
 
 
 @pytest.fixture
@@ -170,7 +187,17 @@ def pretend(monkeypatch, tmp_path):
 
 
 def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
-    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, clock)
+    watch = Seen()
+
+    def watched(starts):
+        with watch:
+            return clock(starts)
+
+    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, watched, watch)
+    told = {(row.kind, row.shape, row.sm_mhz) for row in rows}  # a clock for each shape, its own
+    assert len(told) == len({clock for *_, clock in told}) == len({(row.kind, row.shape) for row in rows})
+    assert max(told, key=lambda one: one[2])[2] == 1000 + len(watch._samples) - 1
+    assert {row.power_w for row in rows} == {None}
     assert {row.kind for row in rows} == set(recordings.KINDS)
     ladder = {row.what for row in rows if row.kind == "ladder"}
     assert ladder == {*record_hopper.SCALED, *record_hopper.UNSCALED, record_hopper.NO_YIELDS}
@@ -213,7 +240,7 @@ def test_a_wrong_kernel_is_not_timed(pretend, fault):
     with pytest.raises(
         record_hopper.Wrong, match=r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
     ):
-        record_hopper.compared("contiguous", (2, 256, 256, 256), {"ours": broken}, clock, CPU)
+        record_hopper.compared("contiguous", (2, 256, 256, 256), {"ours": broken}, clock, CPU, Watch())
 
 
 def test_a_wrong_tile_ends_the_search(pretend, monkeypatch):

@@ -359,6 +359,7 @@ def test_the_state_is_the_range_of_what_was_said(monkeypatch):
     monkeypatch.setattr(hardware, "nvidia_smi", lambda fields: next(said, []))
     monkeypatch.setattr(gpu_state, "PERIOD_S", 0.001)
     watch = gpu_state.Watch()
+    assert watch.latest() == dict.fromkeys(recordings.STATES)
     with watch:
         watch._over.wait(0.1)
         said_before = len(watch._samples)
@@ -370,6 +371,16 @@ def test_the_state_is_the_range_of_what_was_said(monkeypatch):
         "power_w": None,
         "temperature_c": (40.0, 43.0, 46.0),
     }
+
+
+def test_the_latest_state_is_that_of_the_last_block(monkeypatch):
+    watch = gpu_state.Watch()
+    for clock in ("1980", "1755"):
+        monkeypatch.setattr(hardware, "nvidia_smi", lambda fields, now=clock: [now, "3201", "[N/A]", "40"])
+        with watch:
+            watch._over.wait(0.1)
+    assert watch.latest()["sm_mhz"] == (1755.0,) * 3 and watch.latest()["power_w"] is None
+    assert watch.ranges()["sm_mhz"][2] == 1980.0
 
 
 def test_a_state_that_nobody_told_is_not_known(monkeypatch):
