@@ -54,8 +54,8 @@ def compare(
     Rounds are added until the 95 % interval of every ratio is within ± `target` of it or `budget_s` is spent,
     but at least `min_rounds` (a function of which one call outlasts the budget is timed once, and the card
     says so). A progress bar appears when it takes long (`progress` True: always, False: never). In `haste`
-    two rounds and a tenth of the budget do, and the card says so (None: where the environment has
-    NINE_CIRCLES_HASTE).
+    a tenth of the budget and two rounds do, if a call takes no longer than that, and the card says so (None:
+    where the environment has NINE_CIRCLES_HASTE).
     """
     baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
     usable = hardware.threads()
@@ -102,8 +102,8 @@ class _Run:
         self.start = time.perf_counter()
 
     def hurry(self) -> None:
-        """Measure what has to be measured, but not well."""
-        self.patience_s = HASTY_SHARE * self.budget_s
+        """Measure what has to be measured, but not well: what takes long is timed once."""
+        self.patience_s = self.budget_s = HASTY_SHARE * self.budget_s
         self.min_rounds = min(self.min_rounds, HASTY_ROUNDS)
         self.notes.append(f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough.")
 

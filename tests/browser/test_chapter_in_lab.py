@@ -9,7 +9,7 @@ import time
 import pytest
 from pace import slowness
 
-pytestmark = [pytest.mark.browser, pytest.mark.timing]
+pytestmark = [pytest.mark.browser]
 
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden) "
 CHAPTER = "notebooks/01_python_loops.ipynb"
@@ -93,6 +93,7 @@ def chapter(lab, browser):
     page.context.close()
 
 
+@pytest.mark.timing
 def test_make_lab_gives_a_usable_page_in_time(lab, page, pictures):
     """From the command to a notebook with an idle kernel; the set-up of .venv is done."""
     start = time.monotonic()

@@ -26,6 +26,7 @@ from course_lib.measure.uncertainty import ratio_interval
 SAMPLE_S = 20e-3  # of one exchange; shorter ones would measure the shipping
 FEWEST_ROUNDS, MOST_ROUNDS = 7, 200
 TARGET = 0.02  # half the width of the interval of the ratio at which measuring ends
+MOST_CALLS = 2000  # of an exchange
 SHIPPING_ROUNDS = 5
 CHECKED = 12  # exchanges whose results are looked at: work that is left out now and then must not pay
 STASHED = "it changed its own input between timed calls: every call must do all of its work"
@@ -114,10 +115,18 @@ def race(
 
 
 def _choose_calls(one: _Runner, shipping: float, rng: random.Random) -> None:
-    """Choose so many calls an exchange that it lasts long enough."""
-    trials = [one.run([other_places(one.args, rng)]) - shipping for _ in range(3)]
-    once = max(min(trials), 1e-6)
-    one.calls = max(1, min(2000, math.ceil(SAMPLE_S / once)))
+    """Choose so many calls an exchange that it lasts long enough.
+
+    Found by more and more calls together: of one that leaves its work out now and then, a call alone may take
+    no time at all, and thousands of it would not end.
+    """
+    calls, seconds = 1, 0.0
+    while True:
+        seconds = one.run([other_places(one.args, rng) for _ in range(calls)]) - shipping
+        if seconds > SAMPLE_S / 4 or calls == MOST_CALLS:
+            break
+        calls = min(4 * calls, MOST_CALLS)
+    one.calls = max(1, min(MOST_CALLS, math.ceil(calls * SAMPLE_S / max(seconds, 1e-6))))
 
 
 def _take_rounds(

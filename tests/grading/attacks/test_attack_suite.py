@@ -40,9 +40,11 @@ HONEST = tuple(
     Attack(name, "an honest student", honest(*FULL), FULL) for name in ("honest-a", "honest-m", "honest-z")
 )
 ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_machine.ALL, *attacks_on_rules.ALL)
-#: Two classes: half of the attackers in every run of the tests, the other half among the long proofs.
-CLASSES = {"one half": (*ATTACKS[::2], *HONEST), "the other": (*ATTACKS[1::2], *HONEST)}
-MARKS = {"one half": (), "the other": pytest.mark.slow}
+#: Three classes: a third of the attackers in every run of the tests, the others among the long proofs.
+CLASSES = {
+    name: (*ATTACKS[first::3], *HONEST) for first, name in enumerate(("a third", "the second", "the last"))
+}
+MARKS = {name: pytest.mark.slow if name != "a third" else () for name in CLASSES}
 
 
 @dataclass(frozen=True)

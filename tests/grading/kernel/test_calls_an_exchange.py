@@ -1,0 +1,47 @@
+"""How many calls are timed together: as many as last long enough, also where some of them do nothing."""
+
+import itertools
+import math
+import random
+
+import pytest
+
+from course_lib.grading.kernel import stopwatch
+
+SHIPPING_S = 1e-4
+
+
+class Calls:
+    """Stands in for a process: each call takes what `seconds` says."""
+
+    args = ([[1.0, 2.0, 3.0]],)
+    calls = 1
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def run(self, changes):
+        return SHIPPING_S + sum(self.seconds() for _ in changes)
+
+
+def chosen(seconds):
+    one = Calls(seconds)
+    stopwatch._choose_calls(one, SHIPPING_S, random.Random(0))
+    return one.calls
+
+
+@pytest.mark.parametrize("call_s", [1.0, 15e-3, 4e-3, 3e-4, 2e-5])
+def test_an_exchange_lasts_as_long_as_it_should(call_s):
+    assert chosen(lambda: call_s) == max(1, math.ceil(stopwatch.SAMPLE_S / call_s))
+
+
+@pytest.mark.parametrize("call_s", [0.0, 1e-9])
+def test_what_takes_no_time_is_not_called_for_ever(call_s):
+    assert chosen(lambda: call_s) == stopwatch.MOST_CALLS
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_calls_that_leave_their_work_out_in_turns_there_are_not_many(first):
+    """Every other one takes 10 ms, the rest next to nothing: thousands of them would outlast the limit."""
+    turns = itertools.count(first)
+    assert chosen(lambda: 10e-3 if next(turns) % 2 else 1e-5) <= 16
