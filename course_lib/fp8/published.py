@@ -15,6 +15,8 @@ from dataclasses import dataclass
 #: data sheet (2024) gives the same.
 PEAK_FLOPS = 1978.9e12
 SOURCE = "DeepGEMM, README of its first release, February 2025: H800 SXM5, NVCC 12.8"
+#: With an empty cache the same code gave 3 to 28 % less for M = 64 (on a GH200, as told there).
+CAVEAT = "Taken before its benchmark emptied the L2 cache (pull request 68), which flatters M = 64 and 128."
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
     series = _recorded(recorded) if recorded else _published()
     points = [point for one in series for point in one.points]
     title = _finding(series, roofs)
-    said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {NOT_OURS}"
+    said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"
     with theme.figure(8.4, 5.6) as fig:
         axes = fig.subplots()
         axes.set_title(textwrap.fill(title, 66))
