@@ -5,6 +5,9 @@ Inputs are small whole numbers and scales powers of two, so every sum is exact a
 
 import ctypes
 import mmap
+import signal
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -216,3 +219,23 @@ def test_masked_groups(tile):
             wanted = product(a[group], a_scales[group], b[group], b_scales[group], core=None)
             assert torch.equal(d[group, :computed], wanted[:computed])
             assert (d[group, computed:] == UNTOUCHED).all()
+
+
+DEEP = """
+from course_lib.fp8 import jit
+from course_lib.fp8.exact_products import exact_product
+from course_lib.fp8.tiles import Tile
+text = jit.source_of("v3_warp_specialised")
+there = "float d[BN / 2] = {};"
+assert there in text
+deep = text.replace(there, there + " volatile char room[80000]; room[0] = 1;")
+print(exact_product("v3_warp_specialised", 64, 64, 128, Tile(64, 64)).ending(0, deep))
+"""
+
+
+@pytest.mark.slow
+def test_who_needs_more_stack_than_there_is_spoils_no_neighbour():
+    """A thread's stack is bounded: below it lies what nobody may touch, and the system ends the process."""
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGSEGV, done.stderr
+    assert done.stdout == ""

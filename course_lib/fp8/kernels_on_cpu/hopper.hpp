@@ -6,6 +6,7 @@
 // who relies on luck. When nobody can go on, that is said, and nothing hangs.
 #pragma once
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ struct TensorMap {  // as the driver is told, innermost first; strides in bytes
   int64_t dims[3], strides[3], box[3];
 };
 
-constexpr int MOST_BARRIERS = 8, STATIC_BYTES = 2048, STACK = 1 << 16;  // shared memory begins behind what is reserved
+constexpr int MOST_BARRIERS = 8, STATIC_BYTES = 2048;  // shared memory begins behind what is reserved
 
 struct Block;
 
@@ -69,9 +70,18 @@ struct Copy {  // an order to the copy engine; `thread` has committed it, if it 
   int delay;  // rounds
 };
 
+struct Stack {  // below it lies what nobody may touch: who needs more is stopped, and spoils no neighbour
+  static constexpr int BYTES = 1 << 16, GUARD = 1 << 16;
+  char* room = static_cast<char*>(
+      mmap(nullptr, GUARD + BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  Stack() { mprotect(room, GUARD, PROT_NONE); }
+  Stack(const Stack&) = delete;
+  ~Stack() { munmap(room, GUARD + BYTES); }
+};
+
 struct Thread {
   ucontext_t context;
-  std::unique_ptr<char[]> stack{new char[STACK]};
+  Stack stack;
   Block* block;
   Place index;
   std::function<bool()> wait;
@@ -415,7 +425,7 @@ inline void run_cluster(Place first, int blocks, int threads, int dynamic_bytes,
       Thread& thread = *everybody.back();
       thread.block = cluster.back().get(), thread.index = {x, 0};
       getcontext(&thread.context);
-      thread.context.uc_stack.ss_sp = thread.stack.get(), thread.context.uc_stack.ss_size = STACK;
+      thread.context.uc_stack.ss_sp = thread.stack.room + Stack::GUARD, thread.context.uc_stack.ss_size = Stack::BYTES;
       makecontext(&thread.context, life, 0);
     }
   }

@@ -47,6 +47,7 @@ def widths(core: Core) -> Core:
 def _cores(rng: np.random.Generator) -> Iterator[Case]:
     for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
         yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
+    yield Case(((16, 6, 5),), "a tensor core with few bits")
     for _ in range(8):
         sum_bits = int(rng.integers(6, 28))
         result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))

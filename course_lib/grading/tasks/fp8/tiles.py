@@ -61,6 +61,7 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         (64, 16896, 132),
         (129, 7168, 132),
         (64, 128, 4),
+        (4096, 32768, 132),
     ):
         yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
     for _ in range(12):
