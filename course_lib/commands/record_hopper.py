@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -29,7 +30,16 @@ from course_lib.fp8.choice import candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, m_major, quantise
 from course_lib.fp8.recordings import OURS, OURS_DENSE, HopperRecording, Row
-from course_lib.fp8.searching import LIMIT_S, Sampler, Wrong, exact_of, exact_product, judge, operand, words
+from course_lib.fp8.searching import (
+    FAILURES,
+    LIMIT_S,
+    Sampler,
+    exact_of,
+    exact_product,
+    judge,
+    operand,
+    words,
+)
 from course_lib.measure import gpu_state, recorded_gpu
 from course_lib.measure.gpu_timing import Taken
 
@@ -44,6 +54,10 @@ LADDER = (4096, 4096, 7168)
 UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned")
 NO_YIELDS = "v6_tuned, no yields"
+WATCHED_S = (
+    4.0  # at least, for each shape: nvidia-smi is asked four times a second, and its power is a mean of 1 s
+)
+LEFT_OUT = "Left out:"
 ROOM = 4096  # rows that a masked group has room for
 TRIED = search.TRIED
 #: Further off than this is broken: a right kernel is at 1.4e-6, one without promotion at 2e-6 and more.
@@ -51,9 +65,10 @@ WORST_DIFF = {False: 1e-4, True: errors.LIMIT}
 METHOD = (
     "Normally distributed operands; what is compared takes turns in shuffled order, in bursts of at most 20 "
     "launches; before each launch the L2 cache is overwritten and read; GPU time between two events around "
-    "it, all queued before the first begins, so the start of a kernel counts; tiles of dense products are "
-    f"the fastest of the model's {TRIED} favourites, those of groups the model's, the ladder's the default; "
-    "torch._scaled_mm without fast accumulation."
+    "it, all queued before the first begins, so the start of a kernel counts; between bursts the GPU rests, "
+    "so its clock may be higher than under a steady load; tiles of dense products are the fastest of the "
+    f"model's {TRIED} favourites, those of groups the model's, the ladder's the default; torch._scaled_mm "
+    "without fast accumulation."
 )
 
 
@@ -88,31 +103,30 @@ def run(order: Order, folder: Path | None) -> int:
         print(f"record: {sentence}")
         return 2
     folder = folder or recordings.FOLDER
+    recording = measured(order)
+    left_out = [note for note in recording.notes if note.startswith(LEFT_OUT)]
+    for kind in recordings.KINDS if recording.rows else ():
+        print(f"\n{recording.table(kind)}")
+    print(*recording.notes, sep="\n")
     try:
-        recording = measured(order)
-        path = recordings.write(recording, folder)
-    except Wrong as problem:
-        print(f"record: {problem}")
-        return 1
-    except launch.Hangs as problem:
-        launch.give_up(f"record: {problem}")
+        if recording.rows:
+            print(f"Written to {recordings.write(recording, folder)}.")
     except OSError as problem:
         print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
         return 1
-    for kind in recordings.KINDS:
-        print(f"\n{recording.table(kind)}")
-    print(*recording.notes, f"\nWritten to {path}.", sep="\n")
-    return 0
+    if any("may hang" in note for note in left_out):
+        launch.give_up("record: a kernel hangs, so this process ends.")
+    return 1 if left_out else 0
 
 
 def measured(order: Order) -> HopperRecording:
-    """Return what the GPU of this machine does; raises Wrong, or launch.Hangs."""
+    """Return what the GPU of this machine does; what cannot be measured is a note."""
     from course_lib.measure.gpu_timing import l2_flush, samples
 
     watch, flush = gpu_state.Watch(), l2_flush()
 
     def sampler(starts: Mapping[str, Callable[[], None]]) -> Mapping[str, Taken]:
-        with watch, launch.ends_within(LIMIT_S + 10 * order.budget_s):
+        with launch.ends_within(LIMIT_S + 10 * order.budget_s):
             return samples(starts, order.rounds, order.budget_s, flush=flush)
 
     rows, notes = measure(order, torch.device("cuda", torch.cuda.current_device()), sampler, watch)
@@ -137,32 +151,61 @@ def measure(
 ) -> tuple[list[Row], list[str]]:
     """Return the rows of all kinds, and a sentence for each way that torch does not have here.
 
-    `watch` looks at the GPU while `sampler` measures.
+    A product that fails is left out with a sentence, too: hours of a borrowed GPU must not be lost with it.
+
+    `watch` looks at the GPU while `sampler` measures them (not while tiles are searched).
     """
     rows, notes = [], {}
-    for kind, shape, ways, refused in comparisons(order, device, sampler):
-        print(f"{kind} {' x '.join(map(str, shape))} …", flush=True)
-        rows += compared(kind, shape, ways, sampler, device, watch)
-        notes |= {f"{name} cannot be measured here: {reason}": None for name, reason in refused.items()}
+    for kind, sizes, prepare in comparisons(order, device, sampler):
+        print(f"{kind} {sizes} …", flush=True)
+        try:
+            shape, ways, refused = prepare()
+            rows += compared(kind, shape, ways, sampler, device, watch)
+            notes |= {f"{name} cannot be measured here: {reason}": None for name, reason in refused.items()}
+        except (*FAILURES, RuntimeError) as problem:
+            notes[f"{LEFT_OUT} {kind} {sizes}: {problem}"] = None
+            if not isinstance(problem, FAILURES):  # a hang or an error of the GPU: nothing more will run
+                break
     return rows, list(notes)
 
 
 def comparisons(order: Order, device: torch.device, sampler: Sampler) -> Iterator[tuple]:
-    """Yield kind, (groups, rows, N, K), ways by name and torch's refusals; one at a time, they are large."""
+    """Yield kind, its sizes in words, and what prepares it; one at a time, they are large.
+
+    A preparation returns (groups, rows, N, K), ways by name and torch's refusals.
+    """
     ladder, dense, contiguous, masked = LADDER, DENSE, CONTIGUOUS, MASKED
     if order.small:  # four blocks of K: cuBLAS wants the scales' rows in multiples of four
         ladder, dense = (256, 256, 512), ((64, 128, 512), (200, 128, 512))
         contiguous, masked = ((2, 256, 512, 256), (4, 128, 512, 256)), ((2, 100, 512, 256),)
-    yield "ladder", (1, *ladder), *rungs(ladder, device)
+
+    def of(*sizes: int) -> str:
+        return " x ".join(map(str, sizes))
+
+    yield "ladder", of(*ladder), lambda: ((1, *ladder), *rungs(ladder, device))
     for shape in dense:
-        yield "dense", (1, *shape), *dense_ways(shape, device, sampler)
+        yield "dense", of(*shape), lambda shape=shape: ((1, *shape), *dense_ways(shape, device, sampler))
     for groups, M, N, K in contiguous:
-        ways = contiguous_ways(groups, M, N, K, device, sampler)
-        yield "contiguous", (groups, groups * M, N, K), ways, {}
+        yield (
+            "contiguous",
+            of(groups, M, N, K),
+            lambda G=groups, M=M, N=N, K=K: (
+                (G, G * M, N, K),
+                contiguous_ways(G, M, N, K, device, sampler),
+                {},
+            ),
+        )
     for groups, M, N, K in masked:
         counts = counts_of(groups, M, device)
-        rows = int(counts.sum())
-        yield "masked", (groups, rows, N, K), masked_ways(counts, M, N, K, device, sampler), {}
+        yield (
+            "masked",
+            of(groups, M, N, K),
+            lambda G=groups, M=M, N=N, K=K, counts=counts: (
+                (G, int(counts.sum()), N, K),
+                masked_ways(counts, M, N, K, device, sampler),
+                {},
+            ),
+        )
 
 
 # -- what is compared --------------------------------------------------------------------------------------
@@ -310,7 +353,13 @@ def compared(
         launch.finish(device, LIMIT_S)
         what = f"'{name}' ({kind} {' x '.join(map(str, shape))})"
         diffs[name] = judge(what, way.result(), way.reference(), WORST_DIFF[way.scaled])
-    taken, seen = sampler({name: way.start for name, way in ways.items()}), watch.latest()
+    starts = {name: way.start for name, way in ways.items()}
+    with watch:
+        begun = time.monotonic()
+        taken = sampler(starts)
+        while time.monotonic() - begun < WATCHED_S:
+            sampler(starts)  # the same again, for the clock and the power alone
+    seen = watch.latest()
     groups, rows, N, K = shape
     return [
         Row(

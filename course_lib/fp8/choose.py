@@ -39,6 +39,8 @@ class Hopper:
 CLOCK_HZ = 1.575e9  # seen under load (DeepGEMM, issue 120), where the boost clock is 1.98 GHz
 H100 = Hopper("H100", PUBLISHED["H100"].sms, PUBLISHED["H100"].bytes_per_s, CLOCK_HZ)
 H200 = Hopper("H200", 132, 4.8e12, CLOCK_HZ)  # NVIDIA H200 Tensor Core GPU, data sheet, 2024
+#: By the driver's name. Others differ in clocks, multiprocessors or memory: H20, GH200, cards for PCIe.
+KNOWN = {"NVIDIA H100 80GB HBM3": H100, "NVIDIA H800": H100, "NVIDIA H200": H200}
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,24 @@ def fetched_bytes(tile: Tile) -> float:
     return (tile.BM / tile.cluster + tile.BN) * BLOCK + tile.BM * 4
 
 
+def moved_bytes(M: int, N: int, K: int, matrices: int = 1, size: int = 1) -> int:
+    """Return the bytes of a product when operands are read once and D (bf16) is written once.
+
+    M are the rows of all groups together, `matrices` of B, each (N, K), are read, and an operand's number has
+    `size` bytes. Scales are left out: 3 % of A.
+    """
+    return size * (M * K + matrices * N * K) + 2 * M * N
+
+
+def intensity(M: int, N: int, K: int, matrices: int = 1) -> float:
+    """Return FLOP per moved byte, for operands in e4m3; M, N and K are above 0."""
+    return 2.0 * M * N * K / moved_bytes(M, N, K, matrices)
+
+
 def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
     """Return the cycles in which memory delivers operands and scales once, and takes D."""
-    moved = M * K + N * K + 2 * M * N + 4 * (M + N / BLOCK) * -(-K // BLOCK)
-    return moved / gpu.bytes_per_s * gpu.clock_hz
+    scales = 4 * (M + N / BLOCK) * -(-K // BLOCK)
+    return (moved_bytes(M, N, K) + scales) / gpu.bytes_per_s * gpu.clock_hz
 
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:

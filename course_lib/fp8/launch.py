@@ -25,7 +25,7 @@ from typing import NoReturn
 import torch
 
 from course_lib.fp8 import jit
-from course_lib.fp8.choose import H100, H200, Hopper
+from course_lib.fp8.choose import H100, KNOWN, Hopper
 from course_lib.fp8.driver import Driver
 from course_lib.fp8.plans import Plan
 from course_lib.measure import machine
@@ -92,11 +92,11 @@ def _loaded(
 def gpu(device: torch.device) -> Hopper:
     """Return the GPU as the model of tiles knows it, with as many multiprocessors as it really has.
 
-    What is no H200 is taken for an H100 (SXM): memory and clocks of other Hoppers differ, and the model's
-    order of tiles hardly.
+    What is not in `choose.KNOWN` is taken for an H100 (SXM): memory and clocks of other Hoppers differ, and
+    the model's order of tiles hardly.
     """
     properties = torch.cuda.get_device_properties(device)
-    known = H200 if "NVIDIA H200" in properties.name else H100
+    known = KNOWN.get(properties.name, H100)
     return Hopper(properties.name, properties.multi_processor_count, known.bytes_per_s, known.clock_hz)
 
 

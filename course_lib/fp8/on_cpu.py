@@ -29,7 +29,7 @@ from course_lib.fp8.plans import Plan, Pointer
 from course_lib.fp8.tensor_maps import SIZES, TensorMap
 
 MODEL = Path(__file__).parent / "kernels_on_cpu" / "hopper.hpp"
-OPTIONS = ("-O1", "-fPIC", "-std=c++17", "-w")
+OPTIONS = ("-O1", "-fPIC", "-std=c++17", "-w", "-fstack-clash-protection")
 PLAIN = ("ring.cuh", "scheduler.cuh", "swizzle.cuh")  # headers that are C++ as they stand
 OWN_PTX = ("unpack", "copy16", "copies_done", "mma")  # functions of v0_naive and v1_mma
 #: Declarations of shared memory, and where the model has it.

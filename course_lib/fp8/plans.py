@@ -221,7 +221,7 @@ def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
     stage = (rows + tokens) * BLOCK + _up(4 * tokens, 128) * 128  # scales begin at multiples of 128 bytes
     way_out = rows // 64 * tokens * 128
     stages = stages_that_fit(stage, way_out)
-    constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": 1}
+    constants = {"ROWS": rows, "WGMMA_N": tokens, "STAGES": stages, "BAND": BAND}
     maps = (_a(p, tokens), _b(p, rows), _s(p, tokens), _d(p, tokens, 128))
     arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
     blocks = min(sms, _up(p.rows, tokens) * _up(p.N, rows))

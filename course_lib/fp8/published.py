@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: FLOP/s at 1.83 GHz, without sparsity. NVIDIA H100 Tensor Core GPU Architecture, V1.04, 2023; the H200's
+from course_lib.fp8.choose import intensity
+
+PEAK_CLOCK_HZ = 1.83e9  # at which NVIDIA counts it; float32's peak is counted at 1.98 GHz
+#: FLOP/s at that clock, without sparsity. NVIDIA H100 Tensor Core GPU Architecture, V1.04, 2023; the H200's
 #: data sheet (2024) gives the same.
 PEAK_FLOPS = 1978.9e12
 SOURCE = "DeepGEMM, README of its first release, February 2025: H800 SXM5, NVCC 12.8"
-#: With an empty cache the same code gave 3 to 28 % less for M = 64 (on a GH200, as told there).
+#: A GH200, whose memory is faster, gave 3 to 28 % less for M = 64 with an emptied cache (same pull request).
 CAVEAT = "Taken before its benchmark emptied the L2 cache (pull request 68), which flatters M = 64 and 128."
 
 
@@ -32,20 +35,6 @@ class Product:
     def intensity(self) -> float:
         """FLOP per byte, operands and D moved once."""
         return intensity(self.M, self.N, self.K)
-
-
-def moved_bytes(M: int, N: int, K: int, matrices: int = 1, size: int = 1) -> int:
-    """Return the bytes of a product when operands are read once and D (bf16) is written once.
-
-    M are the rows of all groups together, `matrices` of B, each (N, K), are read, and an operand's number has
-    `size` bytes. Scales are left out: 3 % of A.
-    """
-    return size * (M * K + matrices * N * K) + 2 * M * N
-
-
-def intensity(M: int, N: int, K: int, matrices: int = 1) -> float:
-    """Return FLOP per moved byte, for operands in e4m3."""
-    return 2.0 * M * N * K / moved_bytes(M, N, K, matrices)
 
 
 def _products() -> tuple[Product, ...]:

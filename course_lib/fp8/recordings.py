@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.fp8.published import moved_bytes
+from course_lib.fp8.choose import moved_bytes
 from course_lib.measure import recorded_fields as fields
 from course_lib.measure import recorded_gpu
 from course_lib.measure.recorded_fields import Wrong
@@ -133,7 +133,7 @@ class HopperRecording:
             notes=(
                 "us: median on the GPU ± half the middle 50 %, L2 cache empty; GB/s: operands read once, D "
                 f"written once; share: speed over that of '{BASELINES[kind]}' for the same work; MHz, W: "
-                "medians of the clock and the power while all of that shape took turns; "
+                "medians of clock and power while all of that shape took turns, L2's emptying included; "
                 f"diff: 1 - 2 sum(d r) / sum(d² + r²). {self.method}",
             ),
         )
@@ -148,7 +148,7 @@ class HopperRecording:
             digits(row.tflops),
             digits(row.gbytes_per_s),
             f"{share:.3f}" if share else "–",
-            *(f"{one:.0f}" if one else "–" for one in (row.sm_mhz, row.power_w)),
+            *("–" if one is None else f"{one:.0f}" for one in (row.sm_mhz, row.power_w)),
             f"{row.diff:.1e}",
         )
 
@@ -210,5 +210,9 @@ def _row(content: dict) -> Row:
         **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples", "matrices")},
         **{name: fields.number(content, name) for name in ("seconds", "call_s")},
         **{name: fields.number(content, name, least=0) for name in ("spread_s", "diff")},
-        **{name: fields.perhaps(fields.number, content, name) for name in ("sm_mhz", "power_w")},
+        **{name: fields.perhaps(_from_zero, content, name) for name in ("sm_mhz", "power_w")},
     )
+
+
+def _from_zero(content: dict, name: str) -> float:
+    return fields.number(content, name, least=0)

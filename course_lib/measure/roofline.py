@@ -46,12 +46,12 @@ class Point:
 class Roofs:
     """The limits of a machine for one dtype and number of threads, which `what` names.
 
-    prefix "T" counts everything in TFLOP/s and TB/s.
+    prefix "T" counts everything in TFLOP/s and TB/s, the points' `gflops`, too.
     """
 
-    peak: float  # GFLOP/s
+    peak: float  # GFLOP/s; as all below, or in what `prefix` says
     gbps: float
-    narrow: float | None  # GFLOP/s with 256-bit vectors, where that is a lower roof
+    narrow: float | None  # with 256-bit vectors, where that is a lower roof
     what: str
     prefix: str = "G"
 

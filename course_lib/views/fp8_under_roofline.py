@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.fp8 import published
-from course_lib.fp8.choose import H100, H200, Hopper
+from course_lib.fp8.choose import H100, KNOWN, intensity
 from course_lib.fp8.recordings import OURS, HopperRecording, Row
 from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
@@ -19,7 +19,7 @@ from course_lib.theme import INK, PAPER, SERIES, Picture
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WHAT = "e4m3, data sheet's boost clock"
+CLOCK = f"e4m3 at {published.PEAK_CLOCK_HZ / 1e9:g} GHz"
 LADDER = "the ladder"
 NOT_OURS = "Names: N x K. Published figures; no kernel of this course has run on such a GPU yet."
 
@@ -38,11 +38,18 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
 
     recorded: what `fp8.recordings.newest()` returned; its dense products and its ladder are drawn under the
     roofs of its GPU. None draws what DeepGEMM's authors published, under an H100's. The roofs are those of
-    the data sheets.
+    the data sheets. Raises ValueError for a recording without such products, or of a GPU whose roofs are not
+    in `fp8.choose.KNOWN`.
     """
-    gpu = _gpu(recorded)
-    roofs = Roofs(published.PEAK_FLOPS / 1e12, gpu.bytes_per_s / 1e12, None, f"{gpu.name}: {WHAT}", "T")
+    if recorded and recorded.device not in KNOWN:
+        raise ValueError(f"The roofs of {recorded.device} are not known: {', '.join(KNOWN)} can be drawn.")
+    gpu = KNOWN[recorded.device] if recorded else H100
+    roofs = Roofs(published.PEAK_FLOPS / 1e12, gpu.bytes_per_s / 1e12, None, f"{gpu.name}: {CLOCK}", "T")
     series = _recorded(recorded) if recorded else _published()
+    if not series:
+        raise ValueError(
+            "The recording has neither dense products nor a ladder: record anew without --small."
+        )
     points = [point for one in series for point in one.points]
     title = _finding(series, roofs)
     said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"
@@ -60,10 +67,6 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         for point in (point for one in series if one.named for point in one.points):
             roofline_labels.name(axes, point, taken, points)
         return Picture.of(fig, _alt(title, series, roofs, said))
-
-
-def _gpu(recorded: HopperRecording | None) -> Hopper:
-    return H200 if recorded and "H200" in recorded.device else H100
 
 
 def _published() -> list[_Series]:
@@ -96,7 +99,7 @@ def _recorded(recorded: HopperRecording) -> list[_Series]:
 
 
 def _point(row: Row, name: str) -> Point:
-    return Point(name, row.tflops, published.intensity(row.rows, row.N, row.K, row.matrices))
+    return Point(name, row.tflops, intensity(row.rows, row.N, row.K, row.matrices))
 
 
 def _draw(axes: Axes, series: _Series, number: int) -> None:

@@ -5,11 +5,16 @@ Not yet run on a GPU.
 
 import pytest
 
+from course_lib.fp8 import launch
 from course_lib.measure import machine
 
 
 @pytest.fixture(autouse=True)
-def gpu_or_skip():
-    """Skip with the sentence that says what is missing; no driver is called before this."""
-    if sentence := machine.missing("cuda"):
+def gpu_or_skip(request):
+    """Skip with the sentence that says what is missing; no driver is called before this.
+
+    The FP8 kernels need torch and NVIDIA's run-time compiler, the rungs Numba's target for GPUs.
+    """
+    of_fp8 = request.path.stem == "test_fp8_on_gpu"
+    if sentence := launch.missing_here() if of_fp8 else machine.missing("cuda"):
         pytest.skip(sentence)

@@ -8,7 +8,7 @@ from test_hopper_recordings import RECORDING, ROWS
 
 from course_lib import views
 from course_lib.fp8 import published
-from course_lib.fp8.choose import CLOCK_HZ, H100, PRODUCTS_A_CYCLE
+from course_lib.fp8.choose import CLOCK_HZ, H100, KNOWN, PRODUCTS_A_CYCLE, intensity, moved_bytes
 from course_lib.fp8.recordings import Row
 
 #: The same README gives GB/s beside its TFLOP/s: for M = 64, 128, 4096 in the order of published.DEEPGEMM.
@@ -31,9 +31,9 @@ def test_the_published_peak_is_that_of_the_model_at_its_clock():
 
 
 def test_bytes_count_every_matrix_that_is_read_once():
-    assert published.moved_bytes(3, 8, 16) == 3 * 16 + 8 * 16 + 2 * 3 * 8
-    assert published.moved_bytes(3, 8, 16, matrices=2, size=2) == 2 * (3 * 16 + 2 * 8 * 16) + 2 * 3 * 8
-    assert published.intensity(64, 64, 64, matrices=2) == pytest.approx(2 * 64**3 / (5 * 64**2))
+    assert moved_bytes(3, 8, 16) == 3 * 16 + 8 * 16 + 2 * 3 * 8
+    assert moved_bytes(3, 8, 16, matrices=2, size=2) == 2 * (3 * 16 + 2 * 8 * 16) + 2 * 3 * 8
+    assert intensity(64, 64, 64, matrices=2) == pytest.approx(2 * 64**3 / (5 * 64**2))
 
 
 def test_without_a_recording_the_published_figures_are_shown_and_said_to_be_no_ones_of_ours():
@@ -63,5 +63,17 @@ def test_a_recording_takes_their_place_under_the_roofs_of_its_gpu():
 
 
 def test_a_recording_without_dense_products_shows_its_ladder():
-    ladder_only = replace(RECORDING, rows=tuple(row for row in ROWS if row.kind == "ladder"))
-    assert "the ladder reaches" in views.fp8_roofline(ladder_only).alt
+    ladder = tuple(row for row in ROWS if row.kind == "ladder")
+    recording = replace(RECORDING, device="NVIDIA H800", rows=ladder)
+    assert "the ladder reaches" in views.fp8_roofline(recording).alt
+    with pytest.raises(ValueError, match="neither dense products nor a ladder"):
+        views.fp8_roofline(replace(recording, rows=tuple(row for row in ROWS if row.kind == "masked")))
+
+
+@pytest.mark.parametrize(
+    "device", ["NVIDIA H20", "NVIDIA GH200 480GB", "NVIDIA H100 PCIe", "NVIDIA H100 NVL"]
+)
+def test_of_other_gpus_no_roofs_are_made_up(device):
+    assert device not in KNOWN
+    with pytest.raises(ValueError, match=f"The roofs of {device} are not known: NVIDIA H100 80GB HBM3, "):
+        views.fp8_roofline(replace(RECORDING, device=device))

@@ -1,6 +1,7 @@
 """`record --hopper` without a Hopper: what it compares is right, what is written can be read."""
 
 import copy
+import itertools
 import json
 import math
 import weakref
@@ -10,12 +11,13 @@ import pytest
 import torch
 
 from course_lib.commands import record, record_hopper
-from course_lib.fp8 import control, launch, on_hopper, recordings, search, torch_products
+from course_lib.fp8 import control, jit, launch, on_hopper, recordings, search, searching, torch_products
 from course_lib.fp8.choose import H200
 from course_lib.fp8.plans import Problem
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
 from course_lib.fp8.recordings import HopperRecording, Row
 from course_lib.fp8.reference import product
+from course_lib.measure import hardware
 from course_lib.measure.gpu_state import Watch
 from course_lib.measure.gpu_timing import Taken
 from course_lib.measure.recorded_fields import MalformedRecording
@@ -137,18 +139,6 @@ def clock(starts):
     return {name: Taken([1e-6 * place] * 3, [1e-6] * 3) for place, name in enumerate(starts, start=1)}
 
 
-class Seen(Watch):
-    """What nvidia-smi would tell: another clock for each block that it watches."""
-
-    def __enter__(self):
-        self._before = len(self._samples)
-        self._samples.append([str(1000 + self._before), "3201", "[N/A]", "40"])
-        return self
-
-    def __exit__(self, *problem):
-        pass
-
-
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
     """The CPU as a Hopper: launches find their tensors by address, as the GPU would, if they still live."""
@@ -177,6 +167,7 @@ def pretend(monkeypatch, tmp_path):
         d.copy_(product(a, a_scales, b, b_scales, core=None))
 
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
+    monkeypatch.setattr(record_hopper, "WATCHED_S", 0.0)
     monkeypatch.setattr(search, "_known", {})
     monkeypatch.setattr(launch, "gpu", lambda device: H200)
     monkeypatch.setattr(launch, "finish", lambda device, limit_s: None)
@@ -187,16 +178,11 @@ def pretend(monkeypatch, tmp_path):
 
 
 def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
-    watch = Seen()
-
-    def watched(starts):
-        with watch:
-            return clock(starts)
-
-    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, watched, watch)
+    clocks = itertools.count(1000)  # at each look another one
+    monkeypatch.setattr(hardware, "nvidia_smi", lambda fields: [str(next(clocks)), "3201", "[N/A]", "40"])
+    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, clock, Watch())
     told = {(row.kind, row.shape, row.sm_mhz) for row in rows}  # a clock for each shape, its own
     assert len(told) == len({clock for *_, clock in told}) == len({(row.kind, row.shape) for row in rows})
-    assert max(told, key=lambda one: one[2])[2] == 1000 + len(watch._samples) - 1
     assert {row.power_w for row in rows} == {None}
     assert {row.kind for row in rows} == set(recordings.KINDS)
     ladder = {row.what for row in rows if row.kind == "ladder"}
@@ -220,6 +206,29 @@ def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
     assert all(whole.share(row) for row in grouped)
 
 
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [
+        (searching.Wrong("wrong"), ["ladder", "contiguous", "contiguous", "masked"]),
+        (jit.CannotBuild("spills"), ["ladder", "contiguous", "contiguous", "masked"]),
+        (RuntimeError("CUDA error"), ["ladder"]),
+        (launch.Hangs("may hang"), ["ladder"]),
+    ],
+)
+def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch, failure, left):
+    """After a hang or an error of the GPU nothing more is begun, but what there is is kept."""
+
+    def broken(*given):
+        raise failure
+
+    monkeypatch.setattr(record_hopper, "dense_ways", broken)
+    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, clock, Watch())
+    kinds = [kind for kind, _ in itertools.groupby(rows, key=lambda row: (row.kind, row.shape))]
+    assert [kind for kind, _ in kinds] == left
+    assert notes[0] == f"Left out: dense 64 x 128 x 512: {failure}"
+    assert sum(note.startswith("Left out: dense") for note in notes) == (2 if len(left) > 1 else 1)
+
+
 def test_ours_gets_the_tile_that_the_search_found(pretend, monkeypatch):
     def upside_down(starts):
         taken = clock(starts)
@@ -238,7 +247,7 @@ def test_a_wrong_kernel_is_not_timed(pretend, fault):
     way = ways["ours"]
     broken = replace(way, result=lambda: way.result() * fault)
     with pytest.raises(
-        record_hopper.Wrong, match=r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
+        searching.Wrong, match=r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
     ):
         record_hopper.compared("contiguous", (2, 256, 256, 256), {"ours": broken}, clock, CPU, Watch())
 
@@ -253,7 +262,7 @@ def test_a_wrong_tile_ends_the_search(pretend, monkeypatch):
             d[0, 0] = 1000
 
     monkeypatch.setattr(on_hopper, "dense", third_is_wrong)
-    with pytest.raises(record_hopper.Wrong, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
+    with pytest.raises(searching.Wrong, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
         record_hopper.dense_ways((256, 512, 512), CPU, clock)
     assert search._store().read() == {}
 

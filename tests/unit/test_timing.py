@@ -78,7 +78,7 @@ def test_in_haste_two_rounds_do_and_the_card_says_so(monkeypatch):
     usual = compare({"nap": time.sleep}, 0.01, **asked)
     monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
     hasty = compare({"nap": time.sleep}, 0.01, **asked)
-    assert hasty.rows[0].rounds < 9 <= usual.rows[0].rounds
+    assert hasty.rows[0].rounds <= 4 and usual.rows[0].rounds >= 9  # 20 ms are spent after two naps
     assert "in haste" in str(hasty.card()) and "in haste" not in str(usual.card())
     patient = compare({"nap": time.sleep}, 0.01, **asked, haste=False)
     assert patient.rows[0].rounds >= 9
@@ -95,7 +95,7 @@ def test_in_haste_what_takes_long_is_timed_once_and_the_card_says_so(monkeypatch
     hasty = compare({"long": long, "short": time.sleep}, 0.01, budget_s=0.4, progress=False)
     assert hasty.row("long").rounds == 1 and hasty.row("short").rounds >= 2
     assert len(calls) == 2  # a first call, and one that is timed
-    assert hasty.row("long").ratio == 1.0 and 5 < hasty.speedup("short") < 20
+    assert 5 < hasty.speedup("short") < 20
     assert "long: one call takes 0.1 s, longer than the budget of 0.04 s" in str(hasty.card())
 
 

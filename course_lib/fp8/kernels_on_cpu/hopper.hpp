@@ -71,11 +71,14 @@ struct Copy {  // an order to the copy engine; `thread` has committed it, if it 
 };
 
 struct Stack {  // below it lies what nobody may touch: who needs more is stopped, and spoils no neighbour
-  static constexpr int BYTES = 1 << 16, GUARD = 1 << 16;
+  static constexpr int BYTES = 1 << 16, GUARD = 1 << 12;  // frames are probed page by page: -fstack-clash-protection
   char* room = static_cast<char*>(
       mmap(nullptr, GUARD + BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  Stack() { mprotect(room, GUARD, PROT_NONE); }
+  Stack() {
+    if (room == MAP_FAILED || mprotect(room, GUARD, PROT_NONE)) throw std::bad_alloc();
+  }
   Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
   ~Stack() { munmap(room, GUARD + BYTES); }
 };
 
@@ -476,8 +479,12 @@ inline void no_such_memory(int) {
 }
 
 inline const char* run(const Launch& launch) {
+  static char aside[1 << 16];  // where the handler runs: the thread's own stack may be at its end
+  stack_t usual, other = {};
+  other.ss_sp = aside, other.ss_size = sizeof aside;
+  sigaltstack(&other, &usual);
   struct sigaction before, here = {};
-  here.sa_handler = no_such_memory, here.sa_flags = SA_NODEFER;
+  here.sa_handler = no_such_memory, here.sa_flags = SA_NODEFER | SA_ONSTACK;
   sigaction(SIGSEGV, &here, &before);
   problem.clear(), chance.seed(launch.seed), gridDim = launch.grid, e4m3 = launch.e4m3, now = nullptr;
   overlapped = false;
@@ -485,5 +492,6 @@ inline const char* run(const Launch& launch) {
     for (int x = 0; x < launch.grid.x && problem.empty(); x += launch.cluster)
       run_cluster({x, y}, launch.cluster, launch.threads, launch.dynamic_bytes, launch.seed % 2);
   sigaction(SIGSEGV, &before, nullptr);
+  sigaltstack(&usual, nullptr);
   return problem.c_str();
 }

@@ -45,3 +45,8 @@ def test_of_calls_that_leave_their_work_out_in_turns_there_are_not_many(first):
     """Every other one takes 10 ms, the rest next to nothing: thousands of them would outlast the limit."""
     turns = itertools.count(first)
     assert chosen(lambda: 10e-3 if next(turns) % 2 else 1e-5) <= 16
+
+
+def test_a_call_that_is_disturbed_decides_nothing():
+    turns = itertools.count()
+    assert chosen(lambda: 20e-3 if not next(turns) else 20e-6) >= 900
