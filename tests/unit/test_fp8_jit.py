@@ -72,6 +72,19 @@ def test_a_kernel_has_what_is_new_in_it_and_does_not_spill(name):
 
 
 @compiles
+@pytest.mark.parametrize(
+    "name", [name for name in CONSTANTS if NEW[name][0] != "HMMA" and name != "v0_naive"]
+)
+def test_no_loop_over_k_has_a_fence(name):
+    """Between the first product and the last promotion nobody waits for all of the GPU's memory."""
+    code = sass.parse(device_code.disassembled(jit.build(name, **CONSTANTS[name]).cubin))
+    names = [instruction.name for instruction in code.instructions]
+    promotes = "FFMA" in names[names.index("QGMMA") :]
+    last = len(names) - names[::-1].index("FFMA" if promotes else "QGMMA")
+    assert not {"MEMBAR", "ERRBAR"} & set(names[names.index("QGMMA") : last])
+
+
+@compiles
 def test_mma_sync_is_no_fp8_on_hopper():
     """Two products of float16 from zero, and ordinary units add their sum: so no bits are lost."""
     code = sass.parse(device_code.disassembled(jit.build("v1_mma").cubin))

@@ -14,13 +14,15 @@ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// Arrive at the barrier that lies at the same place in the shared memory of block `rank`.
+// Arrive at the barrier that lies at the same place in the shared memory of block `rank`. What it reports is that
+// reads of shared memory are over, so nothing need become visible elsewhere first: with `.release.cluster` the compiler
+// would put a fence for the whole GPU (MEMBAR.ALL.GPU) before each report.
 void barrier_arrive_at(u64* barrier, int rank) {
   asm volatile(
       "{\n"
       ".reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
       "}\n" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");
