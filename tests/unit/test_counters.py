@@ -74,6 +74,7 @@ def test_counting_ends_at_the_time_limit_with_a_sentence(monkeypatch, limit):
     assert time.perf_counter() - start < 1  # the whole of it takes at least 2 s on any machine
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
 def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch):
     lost_updates(1, 1000, "locked")  # compiles
