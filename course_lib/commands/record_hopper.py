@@ -54,10 +54,10 @@ LADDER = (4096, 4096, 7168)
 UNSCALED = ("v1_mma", "v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned")
 NO_YIELDS = "v6_tuned, no yields"
-WATCHED_S = (
-    4.0  # at least, for each shape: nvidia-smi is asked four times a second, and its power is a mean of 1 s
-)
+#: Each shape is measured so long at least: nvidia-smi is asked every 0.25 s, its power is a mean of 1 s.
+WATCHED_S = 4.0
 LEFT_OUT = "Left out:"
+BROKEN = "After that the GPU was in no state to go on: what follows was not measured."
 ROOM = 4096  # rows that a masked group has room for
 TRIED = search.TRIED
 #: Further off than this is broken: a right kernel is at 1.4e-6, one without promotion at 2e-6 and more.
@@ -114,8 +114,8 @@ def run(order: Order, folder: Path | None) -> int:
     except OSError as problem:
         print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
         return 1
-    if any("may hang" in note for note in left_out):
-        launch.give_up("record: a kernel hangs, so this process ends.")
+    if BROKEN in recording.notes:
+        launch.give_up(f"record: {left_out[-1]}")
     return 1 if left_out else 0
 
 
@@ -151,7 +151,7 @@ def measure(
 ) -> tuple[list[Row], list[str]]:
     """Return the rows of all kinds, and a sentence for each way that torch does not have here.
 
-    A product that fails is left out with a sentence, too: hours of a borrowed GPU must not be lost with it.
+    A product that fails is left out with a sentence, too: what has been measured must not be lost with it.
 
     `watch` looks at the GPU while `sampler` measures them (not while tiles are searched).
     """
@@ -165,6 +165,7 @@ def measure(
         except (*FAILURES, RuntimeError) as problem:
             notes[f"{LEFT_OUT} {kind} {sizes}: {problem}"] = None
             if not isinstance(problem, FAILURES):  # a hang or an error of the GPU: nothing more will run
+                notes[BROKEN] = None
                 break
     return rows, list(notes)
 

@@ -47,11 +47,9 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
     roofs = Roofs(published.PEAK_FLOPS / 1e12, gpu.bytes_per_s / 1e12, None, f"{gpu.name}: {CLOCK}", "T")
     series = _recorded(recorded) if recorded else _published()
     if not series:
-        raise ValueError(
-            "The recording has neither dense products nor a ladder: record anew without --small."
-        )
+        raise ValueError("The recording has neither dense products nor a ladder: record anew.")
     points = [point for one in series for point in one.points]
-    title = _finding(series, roofs)
+    title = _finding("This course" if recorded else "DeepGEMM", series, roofs)
     said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"
     with theme.figure(8.4, 5.6) as fig:
         axes = fig.subplots()
@@ -117,14 +115,17 @@ def _draw(axes: Axes, series: _Series, number: int) -> None:
     )
 
 
-def _finding(series: Sequence[_Series], roofs: Roofs) -> str:
+def _finding(whose: str, series: Sequence[_Series], roofs: Roofs) -> str:
     """Say how much of their roofs the products with the fewest and with the most rows reach."""
     shown = [one for one in series if one.name != LADDER] or list(series)
-    first, last = shown[0], shown[-1]
-    kinds = {roofline.limit(point.intensity, roofs.peak, roofs.gbps) for point in first.points}
+    said = [_reached(one, roofs) for one in dict.fromkeys((shown[0], shown[-1]))]
+    return f"{whose} reaches {', '.join(said)}"
+
+
+def _reached(one: _Series, roofs: Roofs) -> str:
+    kinds = {roofline.limit(point.intensity, roofs.peak, roofs.gbps) for point in one.points}
     roof = f"the {kinds.pop()} roof" if len(kinds) == 1 else "its roof"
-    said = f"{first.name} reaches {_shares(first.points, roofs)} of {roof}"
-    return said if first is last else f"{said}, {last.name} {_shares(last.points, roofs)}"
+    return f"{_shares(one.points, roofs)} of {roof} for {one.name}"
 
 
 def _shares(points: Sequence[Point], roofs: Roofs) -> str:

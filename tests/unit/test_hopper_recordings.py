@@ -227,6 +227,7 @@ def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch, failu
     assert [kind for kind, _ in kinds] == left
     assert notes[0] == f"Left out: dense 64 x 128 x 512: {failure}"
     assert sum(note.startswith("Left out: dense") for note in notes) == (2 if len(left) > 1 else 1)
+    assert (notes[-1] == record_hopper.BROKEN) == (len(left) == 1)
 
 
 def test_ours_gets_the_tile_that_the_search_found(pretend, monkeypatch):
@@ -344,3 +345,17 @@ def test_a_recording_is_written_and_shown(monkeypatch, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert recordings.newest(tmp_path) == RECORDING
     assert "v0_naive" in printed and RECORDING.notes[0] in printed and "Written to" in printed
+
+
+def test_after_a_hang_the_file_is_written_and_the_process_ends(monkeypatch, tmp_path, capsys):
+    notes = ("Left out: dense 1 x 8 x 16: it may hang.", record_hopper.BROKEN)
+    ended = []
+    monkeypatch.setattr(launch, "missing_here", lambda: None)
+    monkeypatch.setattr(launch, "give_up", ended.append)
+    monkeypatch.setattr(record_hopper, "measured", lambda order: replace(RECORDING, notes=notes))
+    assert called("--hopper", "--folder", str(tmp_path)) == 1
+    assert recordings.newest(tmp_path).notes == notes
+    assert ended == [f"record: {notes[0]}"]
+    monkeypatch.setattr(record_hopper, "measured", lambda order: replace(RECORDING, rows=(), notes=notes[:1]))
+    assert called("--hopper", "--folder", str(tmp_path / "other")) == 1
+    assert recordings.newest(tmp_path / "other") is None and len(ended) == 1

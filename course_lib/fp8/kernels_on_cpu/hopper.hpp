@@ -71,7 +71,7 @@ struct Copy {  // an order to the copy engine; `thread` has committed it, if it 
 };
 
 struct Stack {  // below it lies what nobody may touch: who needs more is stopped, and spoils no neighbour
-  static constexpr int BYTES = 1 << 16, GUARD = 1 << 12;  // frames are probed page by page: -fstack-clash-protection
+  static constexpr int BYTES = 1 << 16, GUARD = 1 << 16;  // whole pages, however large; compiled to touch each page
   char* room = static_cast<char*>(
       mmap(nullptr, GUARD + BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   Stack() {
