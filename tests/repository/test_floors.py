@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "course_lib"
 
 FLOORS = (
+    {"arguments"},
     {"bootstrap", "environment", "theme", "measure", "notebook_form"},
     {"simulators"},
     {"circles", "speech", "fp8", "training", "distributed"},
