@@ -1,6 +1,6 @@
 """Type a number, or flip its bits, and see what a format of eight bits makes of it.
 
-The arithmetic is that of `fp8.formats`; `format_picture` draws one number.
+The arithmetic is that of `fp8.formats`; the picture of a number is a pure function of its `Look`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,32 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib.fp8.formats import FORMATS, Format, Look
-from course_lib.theme import INK
-from course_lib.views.format_picture import fields, finding, frame, in_words, weights
+from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
+from course_lib.theme import GREY, INK, PINK, VIOLET
 from course_lib.views.live import FITS, Live, widgets
-from course_lib.views.paper import GREY_TINT, PINK_TINT, VIOLET_TINT, Html, escape
+from course_lib.views.paper import (
+    DEEP_PINK,
+    GREY_TINT,
+    MONO,
+    PINK_TINT,
+    QUIET,
+    VIOLET_TINT,
+    Html,
+    arrow,
+    box,
+    card,
+    escape,
+    note,
+    svg,
+    table,
+    tag,
+    write,
+)
 
 KEYS = (
     "Keyboard: type a number and press Enter; Tab goes to the format and to the bits, where Space "
     "chooses and flips."
 )
-COLOURS = (GREY_TINT, VIOLET_TINT, PINK_TINT)  # of the fields, as in the picture
 FIELDS = ("sign", "exponent", "fraction")
 
 
@@ -131,7 +147,7 @@ class FormatExplorer(Live):
             field = fields(form)[place]
             button.description = text[place]
             button.tooltip = f"Flip this bit of the {FIELDS[field]}; it counts {weights(form)[place]}"
-            button.style.button_color, button.style.text_color = COLOURS[field], INK  # on dark pages, too
+            button.style.button_color, button.style.text_color = GROUNDS[field], INK  # on dark pages, too
 
     def _say(self, words: str) -> None:
         self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(words)}</div>'
@@ -140,3 +156,215 @@ class FormatExplorer(Live):
 def _written(x: float) -> str:
     """Return a number as it could be typed."""
     return repr(int(x)) if math.isfinite(x) and x == int(x) and x and abs(x) < 1e9 else repr(x)
+
+
+WIDTH, EDGE = 660.0, 70.0  # of a drawing; from its side to a neighbour
+BIT, HIGH, GAP = 46.0, 40.0, 14.0  # of a bit's box; between sign, exponent and fraction
+GROUNDS = (GREY_TINT, VIOLET_TINT, PINK_TINT)
+EDGES = (GREY, VIOLET, PINK)
+EXPLAINED = "Step: the distance to the next number, away from 0. Rounding errs by half a step at most."
+
+
+def kind(look: Look) -> str:
+    """Return how a number is stored: "normal", "subnormal", "zero", "NaN", "infinity" or "saturated"."""
+    beyond = look.format.round(look.x, saturate=False)
+    return "saturated" if math.isfinite(look.value) and not math.isfinite(beyond) else look.kind
+
+
+def finding(look: Look) -> str:
+    """Say in one sentence what becomes of the number."""
+    name, what = look.format.name, kind(look)
+    if what in ("NaN", "infinity"):
+        sign = "minus " if what == "infinity" and look.value < 0 else ""
+        return f"Code 0x{look.code:02x} of {name} is {sign}{what}: no number"
+    if what == "saturated":
+        far = "any number" if math.isinf(look.x) else f"{short(look.x)}"
+        return f"{far} lies beyond the largest number of {name}: saturated, {short(look.value)} is stored"
+    if what == "zero" and look.x:
+        return f"{short(look.x)} becomes 0: the smallest number of {name} is {short(look.format.smallest)}"
+    tail = "" if what == "zero" else f" ({what})"
+    if not look.error:
+        return f"{short(look.x)} is a number of {name}{tail}: no error"
+    ways = ("small", "large") if look.x > 0 else ("near to 0", "far from 0")
+    way = ways[abs(look.value) > abs(look.x)]
+    return f"{short(look.x)} becomes {short(look.value)} in {name}{tail}: {percent(look)} too {way}"
+
+
+def frame(look: Look) -> str:
+    """Return the card of one number: bits, formula, neighbours and the same number in four formats."""
+    said = finding(look)
+    parts = [bits(look), formula(look), neighbours(look), formats_table(look), note(EXPLAINED)]
+    return card("".join(parts), f"{said}. {in_words(look)}", title=said)
+
+
+def in_words(look: Look) -> str:
+    """Return bits, formula, neighbours and errors as sentences."""
+    sign, exponent, fraction = look.bits
+    said = [f"Sign {sign}, exponent {exponent}, fraction {fraction}: code 0x{look.code:02x}, {kind(look)}."]
+    if math.isfinite(look.value):
+        below, above = look.neighbours
+        said.append(f"Value {look.formula}. Neighbours {_neighbour(below)} and {_neighbour(above)}.")
+    if math.isfinite(look.error):
+        said.append(f"Error {look.error:+.3g}, {percent(look)} of the number.")
+    return " ".join(said)
+
+
+def short(value: float) -> str:
+    """Return a number of eight bits in full, others to six digits."""
+    return f"{value:.10g}" if len(f"{value:.10g}") <= 12 else f"{value:.6g}"
+
+
+def percent(look: Look) -> str:
+    """Return the relative error with two digits: 4.2 %."""
+    return _percent(look.relative_error)
+
+
+def _percent(share: float) -> str:
+    if not math.isfinite(share):
+        return "–"
+    return "0 %" if not share else f"{float(f'{100 * share:.2g}'):g} %"
+
+
+def weights(form: Format) -> tuple[str, ...]:
+    """Return what each of the eight bits counts: "±", "8", ..., "1/8"."""
+    exponent = [str(2**n) for n in reversed(range(form.exponent_bits))]
+    fraction = [f"1/{2**n}" for n in range(1, form.fraction_bits + 1)]
+    return ("±", *exponent, *fraction)
+
+
+def fields(form: Format) -> tuple[int, ...]:
+    """Return for each of the eight bits, from the left, its field: 0 sign, 1 exponent, 2 fraction."""
+    return (0, *[1] * form.exponent_bits, *[2] * form.fraction_bits)
+
+
+def bits(look: Look) -> str:
+    """Return the eight bits in boxes, each with what it counts, under the names of the three fields."""
+    form, text = look.format, f"{look.code:08b}"
+    _, exponent, fraction = (int(part, 2) for part in look.bits)
+    names = ("sign", f"exponent field = {exponent}", f"fraction = {fraction}/{2**form.fraction_bits}")
+    parts, x, last = [], 4.0, 0
+    for n, (field, worth) in enumerate(zip(fields(form), weights(form), strict=True)):
+        x += GAP if field != last else 0
+        if field != last or n == 0:
+            parts.append(write(x, 16, names[field], size=12.5, fill=QUIET))
+        last = field
+        parts.append(box(x, 24, BIT, HIGH, fill=GROUNDS[field], stroke=EDGES[field], stroke_width=1.5))
+        parts.append(write(x + BIT / 2, 51, text[n], size=20, anchor="middle", bold=True, mono=True))
+        parts.append(write(x + BIT / 2, 24 + HIGH + 17, worth, size=12, anchor="middle", fill=QUIET))
+        x += BIT
+    parts.append(write(x + 24, 42, f"code 0x{look.code:02x}", size=15, bold=True))
+    parts.append(write(x + 24, 62, kind(look), size=14))
+    parts.append(write(x + 24, 24 + HIGH + 17, "what the bit counts", size=12, fill=QUIET))
+    label = f"The bits of {form.name}: sign {look.bits[0]}, exponent {look.bits[1]}, fraction {look.bits[2]}"
+    return svg(WIDTH, 24 + HIGH + 26, parts, label)
+
+
+def formula(look: Look) -> str:
+    """Return how the fields give the value, as a line of HTML with real exponents."""
+    form = look.format
+    style = "font-size:16px;margin:6px 0 10px;line-height:1.5"
+    if not math.isfinite(look.value):
+        words = {"NaN": "the exponent's ones and this fraction stand for NaN, “not a number”"}
+        said = words.get(look.kind, "the exponent's ones with the fraction 0 stand for infinity")
+        return f'<div style="{style}">{said}</div>'
+    sign, exponent, fraction = (int(part, 2) for part in look.bits)
+    whole = 2**form.fraction_bits
+    lead, power = (1, f"{exponent}−{form.bias}") if exponent else (0, f"1−{form.bias}")
+    why = "" if exponent else " &nbsp; (exponent field 0: no leading 1, and the exponent of field 1)"
+    up = '<sup style="line-height:0">'
+    return (
+        f'<div style="{style}">(−1){up}{sign}</sup> · 2{up}{power}</sup> · ({lead} + {fraction}/{whole}) '
+        f'= <b>{escape(short(look.value))}</b><span style="color:{QUIET};font-size:13px">{why}</span></div>'
+    )
+
+
+def neighbours(look: Look) -> str:
+    """Return the stored number between its two neighbours, with x where it lies; nothing for NaN."""
+    below, above = look.neighbours
+    if not math.isfinite(look.value):
+        return ""
+    left = below if math.isfinite(below) else 2 * look.value - above
+    right = above if math.isfinite(above) else 2 * look.value - below
+    y = 46.0
+
+    def place(value: float) -> float:
+        return EDGE + (value - left) / (right - left) * (WIDTH - 2 * EDGE)
+
+    parts = [tag("line", x1=EDGE - 40, y1=y, x2=WIDTH - EDGE + 40, y2=y, stroke=GREY, stroke_width=1.5)]
+    for value in (below, above):
+        if math.isfinite(value):
+            x, half = place(value), place((value + look.value) / 2)
+            parts.append(tag("line", x1=x, y1=y - 9, x2=x, y2=y + 9, stroke=INK, stroke_width=2))
+            parts.append(write(x, y + 27, short(value), anchor="middle"))
+            dashes = {"stroke": GREY, "stroke_dasharray": "2 2"}
+            parts.append(tag("line", x1=half, y1=y - 6, x2=half, y2=y + 6, **dashes))
+        else:
+            x = EDGE if value < 0 else WIDTH - EDGE
+            parts.append(write(x, y + 27, "no number beyond", size=12, fill=QUIET, anchor="middle"))
+    x = place(look.value)
+    parts.append(box(x - 6, y - 6, 12, 12, fill=VIOLET, stroke=INK))
+    parts.append(write(x, y + 27, short(look.value), anchor="middle", bold=True, fill=VIOLET))
+    parts += _mark_of_x(look, place(look.x), y)
+    words = "dashed: half-way, from there on the neighbour is nearer"
+    parts.append(write(x, y + 48, words, size=12, fill=QUIET, anchor="middle"))
+    label = (
+        f"Number line: x = {short(look.x)}; stored is {short(look.value)}, "
+        f"its neighbours are {_neighbour(below)} and {_neighbour(above)}"
+    )
+    return svg(WIDTH, y + 56, parts, label)
+
+
+def _mark_of_x(look: Look, x: float, y: float) -> list[str]:
+    """Return a diamond at x with its number; an arrow to the edge for what lies beyond the picture."""
+    words = f"x = {short(look.x)}"
+    if look.x == look.value:
+        return [write(x, y - 18, f"{words}, stored exactly", anchor="middle", fill=DEEP_PINK)]
+    if not 20 < x < WIDTH - 20:
+        side = 1 if look.x > 0 else -1
+        edge, anchor = (WIDTH - 4, "end") if side > 0 else (4, "start")
+        head = arrow(edge - 28 * side, y - 10, edge, y - 10, stroke=DEEP_PINK, width=2)
+        return [head, write(edge, y - 20, words, anchor=anchor, bold=True, fill=DEEP_PINK)]
+    points = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in ((0, -7), (7, 0), (0, 7), (-7, 0)))
+    mark = tag("polygon", points=points, fill=PINK, stroke=INK)
+    return [mark, write(x, y - 18, words, anchor="middle", bold=True, fill=DEEP_PINK)]
+
+
+def formats_table(look: Look) -> str:
+    """Return a table: what e4m3, e5m2, bfloat16 and float32 make of the same number."""
+    rows, marked = [], 0
+    for number, form in enumerate(FORMATS.values()):
+        mine = form.name == look.format.name
+        one = look if mine else form.look_at(look.x)
+        marked = number if mine else marked
+        rows.append(_row(form.name, one.bits, one.value, _step(one), one.relative_error, kind(one)))
+    for wide in (BFLOAT16, FLOAT32):
+        stored = wide.store(look.x)
+        error = abs(stored.value - look.x) / abs(look.x) if look.x else abs(stored.value - look.x)
+        rows.append(_row(wide.name, stored.bits, stored.value, stored.step, error, ""))
+    head = ["format", "sign, exponent, fraction", "stored", "step", "error", ""]
+    return f'<div style="overflow-x:auto">{table(head, rows, left=(0, 1, 5), marked=(marked,))}</div>'
+
+
+def _row(
+    name: str, parts: tuple[str, str, str], value: float, step: float, error: float, remark: str
+) -> list[str]:
+    code = f'<span style="font:12.5px {MONO}">{" ".join(parts)}</span>'
+    return [
+        name,
+        code,
+        f"{value:.9g}",
+        f"{step:.3g}" if math.isfinite(step) else "–",
+        _percent(error),
+        remark,
+    ]
+
+
+def _step(look: Look) -> float:
+    """Return the distance to the next number away from 0, at the largest number that to the one before."""
+    below, above = look.neighbours
+    inner, outer = (below, above) if look.value >= 0 else (above, below)
+    return abs(outer - look.value) if math.isfinite(outer) else abs(look.value - inner)
+
+
+def _neighbour(value: float) -> str:
+    return short(value) if math.isfinite(value) else "none"

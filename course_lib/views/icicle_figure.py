@@ -17,7 +17,7 @@ from course_lib import theme
 from course_lib.speech.forward_tree import NUMBERED, ForwardTree, Span
 from course_lib.speech.operator_work import HANDING_ON
 from course_lib.theme import GREY, INK, PAPER
-from course_lib.views.operator_names import kind, short
+from course_lib.views.operator_lines import kind, short
 from course_lib.views.paper import DEEP_PINK, LINE, QUIET, VIOLET_TINT, card, escape, note
 
 if TYPE_CHECKING:

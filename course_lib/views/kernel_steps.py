@@ -1,23 +1,44 @@
 """A time slider on a kernel of one's own: what one warp touches, instruction by instruction.
 
 The kernel runs in the tracer (`simulators.gpu`), so no GPU is needed. Only the chosen block is run, on a copy
-of the arrays: what the notebook holds stays as it is.
+of the arrays: what the notebook holds stays as it is. A step is shown as where the warp is, the line it runs,
+the array, and what memory does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.result import Trace
-from course_lib.views.kernel_access import is_costly
-from course_lib.views.kernel_frame import Frames
+from course_lib.theme import INK, PINK
+from course_lib.views import kernel_map
+from course_lib.views.kernel_access import finding, is_costly, key_steps, sentence
 from course_lib.views.kernel_map import place
+from course_lib.views.kernel_memory import SMALL, height, memory
+from course_lib.views.kernel_window import LEFT, SIDE, Window
 from course_lib.views.live import Live, Player, widgets
-from course_lib.views.paper import Html
+from course_lib.views.paper import (
+    GREY_TINT,
+    MONO,
+    PINK_TINT,
+    QUIET,
+    Html,
+    card,
+    escape,
+    note,
+    side_by_side,
+    svg,
+    write,
+)
+
+if TYPE_CHECKING:
+    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.result import Trace
 
 KEPT = 8  # traces of other warps that are kept
 
@@ -202,3 +223,146 @@ class KernelSteps(Live):
         number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])
         self.frames = self._runs.frames(number, self.warp.value)
         self.player.restart(self.frames.last)
+
+
+ARRAY_WIDTH = LEFT + SIDE + 8
+LINES = 22  # of the source that are shown
+PANEL = 350.0  # of the still twin: two fit beside each other in a notebook
+_SAMPLE = 64  # steps that are looked at to choose a height for all
+
+
+class Frames:
+    """The pictures of one warp's steps. `trace` must have been recorded for a warp."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.steps: list[Step] = trace.steps
+        self.last = max(0, len(self.steps) - 1)
+        self.block, self.warp = trace.recorded
+        self._window = lru_cache(maxsize=256)(Window)
+
+    @cached_property
+    def title(self) -> str:
+        """The finding for this warp; a hazard of its block comes first."""
+        launch = self.trace.launch
+        where = kernel_map.written(kernel_map.place(self.block, launch.grid))
+        hazards = self.trace.hazards
+        found = f"{hazards[0].kind} in line {hazards[0].line}" if hazards else finding(self.steps)
+        return f"{launch.kernel}, block {where}, warp {self.warp}: {found}"
+
+    def sentence(self, number: int) -> str:
+        """Return a step in words."""
+        return (
+            sentence(self.steps[number]) if self.steps else "This warp touches no global and no shared memory"
+        )
+
+    def label(self, number: int) -> str:
+        """Return a step and where it stands, in words."""
+        count = f"Step {number + 1:,} of {len(self.steps):,}: " if self.steps else ""
+        return f"{self.title}. {count}{self.sentence(number)}."
+
+    def frame(self, number: int) -> str:
+        """Return the picture of a step as HTML that wraps on a narrow page."""
+        step = self.steps[number] if self.steps else None
+        drawn, words = self._map(step)
+        left = svg(kernel_map.WIDTH, kernel_map.HEIGHT, drawn, words) + self._source(step)
+        array_height, memory_height = self._heights
+        flex = "display:flex;flex-wrap:wrap;gap:16px 24px;align-items:flex-start"
+        body = (
+            f'<div style="{flex}"><div style="flex:1 1 320px;min-width:0;max-width:460px">{left}</div>'
+            f'<div style="flex:0 1 auto;min-width:0">{self._array(step, array_height)}</div></div>'
+        )
+        if step is not None:
+            body += f'<div style="margin-top:12px">{memory(step, least=memory_height)}</div>'
+        return card(self._head(number) + body + self._foot(), self.label(number), title=self.title)
+
+    def _head(self, number: int) -> str:
+        count = f"step {number + 1:,} of {len(self.steps):,}" if self.steps else "no steps"
+        if self.trace.steps_cut:
+            count += ", later ones not kept"
+        return (
+            f'<div style="min-height:3em;margin:0 0 6px"><span style="color:{QUIET}">{count} – </span>'
+            f'<span style="font-weight:700;font-size:15px">{escape(self.sentence(number))}</span></div>'
+        )
+
+    def _foot(self) -> str:
+        """Return what the tracer found wrong in this block."""
+        return "".join(note(f"Hazard: {hazard}") for hazard in self.trace.hazards[:3])
+
+    def static(self) -> Html:
+        """Return a sheet of a few telling steps."""
+        chosen = key_steps(self.steps)
+        words = " ".join(self.label(number).removeprefix(f"{self.title}. ") for number in chosen)
+        words = f"{self.title}. {words}"
+        place, place_label = self._map(self.steps[chosen[0]] if chosen else None)
+        top = side_by_side([svg(kernel_map.WIDTH, kernel_map.HEIGHT, place, place_label), self._source(None)])
+        panels = [self._panel(number) for number in chosen]
+        count = f"{len(chosen)} of the {len(self.steps):,} steps of this warp. {_LEGEND}" if chosen else ""
+        return Html(
+            card(top + side_by_side(panels) + note(count) + self._foot(), words, title=self.title), words
+        )
+
+    # -- parts ----------------------------------------------------------------------------------------------
+
+    def _panel(self, number: int) -> str:
+        step = self.steps[number]
+        head = (
+            f'<div style="font-weight:700;margin:14px 0 6px;min-height:4.4em;max-width:{PANEL:.0f}px">'
+            f"Step {number + 1:,}, {escape(self.sentence(number))}</div>"
+        )
+        return head + self._array(step, 0.0, PANEL) + memory(step, SMALL, widest=PANEL)
+
+    def _map(self, step: Step | None) -> tuple[list[str], str]:
+        launch = self.trace.launch
+        return kernel_map.hierarchy(launch.grid, launch.block, self.block, self.warp, step)
+
+    def _array(self, step: Step | None, least: float, widest: float = 960) -> str:
+        if step is None or step.kind == "barrier":
+            said = "A barrier: no array is touched." if step else "No array is touched."
+            return svg(ARRAY_WIDTH, max(least, 24.0), [write(0, 14, said, fill=QUIET)], said)
+        window = self._window(step)
+        return svg(ARRAY_WIDTH, max(least, window.height), window.parts(), window.words(), widest=widest)
+
+    @cached_property
+    def _heights(self) -> tuple[float, float]:
+        """One height for the array and one for memory, of every step: nothing jumps."""
+        looked_at = [*self.steps[:_SAMPLE], *self.steps[:: max(1, len(self.steps) // _SAMPLE)]]
+        seen = {(step.array, step.line, step.kind, step.cost): step for step in looked_at}.values()
+        arrays = [self._window(step).height for step in seen if step.kind != "barrier"]
+        return max(arrays, default=40.0), max(map(height, seen), default=0.0)
+
+    def _source(self, step: Step | None) -> str:
+        """Return the kernel's text with the current line marked by colour, an edge and a pointer."""
+        lines = _shown(self.trace.source, step.line if step else None)
+        digits = len(str(max(lines, default=0)))
+        shown = []
+        for number, text in lines.items():
+            now = step is not None and number == step.line
+            gutter = f"{'▶' if now else ' '}{number:>{digits + 1}}  "
+            ground, edge = (PINK_TINT, PINK) if now else ("transparent", "transparent")
+            indent = len(text) - len(text.lstrip()) + digits + 6  # where a line that wraps goes on
+            shown.append(
+                f'<span style="display:block;background:{ground};border-left:4px solid {edge};'
+                f'padding-left:calc({indent}ch + 5px);text-indent:-{indent}ch">'
+                f'<span style="color:{QUIET};user-select:none">{gutter}</span>'
+                f"{escape(text)}</span>"
+            )
+        style = (
+            f"margin:8px 0 0;padding:6px 4px;background:{GREY_TINT};color:{INK};font:12px/1.45 {MONO};"
+            "white-space:pre-wrap;overflow-wrap:anywhere;border-radius:4px"
+        )
+        return f'<pre style="{style}">{"".join(shown)}</pre>'
+
+
+_LEGEND = "In the array: full, touched (a dot: by lane 0); hatched, moved along in a sector for nothing."
+
+
+def _shown(source: Mapping[int, str], now: int | None) -> dict[int, str]:
+    """Return the lines that are shown: all, or of a long kernel those around line `now` if there is one."""
+    numbers = list(source)
+    if len(numbers) > LINES and now is not None:
+        at = numbers.index(now) if now in source else 0
+        start = min(max(0, at - LINES // 2), len(numbers) - LINES)
+        numbers = numbers[start : start + LINES]
+    common = min((len(t) - len(t.lstrip()) for t in source.values() if t.strip()), default=0)
+    return {number: source[number][common:] for number in numbers}

@@ -13,7 +13,7 @@ from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import PAPER, PINK, SERIES, VIOLET
-from course_lib.views.operator_names import kind, short
+from course_lib.views.operator_lines import kind, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

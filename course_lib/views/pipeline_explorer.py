@@ -1,6 +1,8 @@
-"""Stages, latency and roles as controls over a block's timeline, and what they do to the tensor core's share.
+"""A block's timeline of bars: the rungs of circle 10 below each other, and a pipeline to try stages on.
 
-All numbers are the model's (`simulators.pipeline`), and every picture says so.
+All numbers are the model's (`simulators.pipeline`, `fp8.pipelines`): no kernel was timed for them.
+A warpgroup's colour is its colour on the tensor core, too; hatches tell promotion and the way out from
+products. Copies that are on their way are thin lines, one below the other.
 """
 
 from __future__ import annotations
@@ -11,15 +13,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.fp8.pipelines import pipeline_of
-from course_lib.simulators.pipeline import COPIES, ROLES, TENSOR_CORE, Pipeline, Timeline, timeline
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
+from course_lib.fp8.tiles import Tile
+from course_lib.simulators.pipeline import (
+    COPIES,
+    COPY_LATENCY,
+    ROLES,
+    TENSOR_CORE,
+    Pipeline,
+    Span,
+    Timeline,
+    timeline,
+)
+from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 from course_lib.views.live import FITS, Live, widgets
-from course_lib.views.paper import Html, card, note
-from course_lib.views.pipeline_rows import ROW_HEIGHT, draw, heights, legend, percent
+from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_STAGES = 8
 STILL_STAGES = (1, 2, 4)
@@ -221,3 +233,178 @@ def _alt_of_curve(base: Pipeline) -> str:
         for role in ROLES
     )
     return f"The tensor core's share of the time against stages. {_curve_finding(base)}. {each}."
+
+
+FULL, TINTS = (PINK, VIOLET), (PINK_TINT, VIOLET_TINT)
+COPY = "#d6d1dc"
+NARROW = 0.026  # of the axis: a bar must be so wide to hold its number
+ROW_HEIGHT = 0.24  # inches a row of bars takes
+KINDS = {"promotion": "promotion", "way out": "tile's way out"}
+
+
+def draw(axes: Axes, found: Timeline, until: float) -> None:
+    """Draw the first `until` cycles of a timeline, a row for each worker."""
+    workers = found.workers
+    for span in found.spans:
+        if span.start >= until or span.who not in workers:
+            continue
+        row = workers.index(span.who)
+        if span.what == "on its way":
+            visit = span.tile * found.pipeline.blocks_of_k + span.block
+            _on_its_way(axes, span, row, visit, found.pipeline.stages)
+        else:
+            _bar(axes, span, row, until)
+    axes.set_xlim(0, until)
+    axes.set_ylim(len(workers) - 0.45, -0.55)
+    axes.set_yticks(range(len(workers)), workers, fontsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _bar(axes: Axes, span: Span, row: int, until: float) -> None:
+    colour, hatch = look(span.what, span.by)
+    is_copy = span.who == COPIES
+    height, middle = (0.46, row - 0.13) if is_copy else (0.68, row)
+    shown = min(span.end, until) - span.start
+    edge = GREY if is_copy else FULL[span.by] if hatch else PAPER
+    axes.broken_barh(
+        [(span.start, shown)],
+        (middle - height / 2, height),
+        facecolors=colour,
+        hatch=hatch,
+        edgecolor=edge,
+        linewidth=0.6,
+    )
+    if span.who in (COPIES, TENSOR_CORE) and shown > NARROW * until:
+        ink = PAPER if span.by else INK
+        name = name_of(span)
+        where = span.start + shown / 2
+        axes.text(
+            where, middle + 0.02, name, ha="center", va="center", fontsize=7.5, color=ink, fontweight="bold"
+        )
+
+
+def _on_its_way(axes: Axes, span: Span, row: int, visit: int, stages: int) -> None:
+    """A line from the order to the first byte, in a place of its own among the copies that are ordered."""
+    lines = min(stages, 4)
+    y = row + 0.17 + 0.26 * (visit % lines) / max(lines - 1, 1)
+    axes.plot([span.start, span.end], [y, y], color=INK, linewidth=0.7, solid_capstyle="butt")
+    axes.plot([span.start], [y], "|", color=INK, markersize=3, markeredgewidth=0.7)
+
+
+def look(what: str, by: int | None) -> tuple[str, str]:
+    """Return the colour and the hatch of a kind of work of a warpgroup (None: of nobody)."""
+    if by is None:
+        return COPY, ""
+    return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "way out": (PAPER, "xxxx")}[what]
+
+
+def name_of(span: Span) -> str:
+    """Return the tile's letter and the number of its block of K: A0, A1, …, B0."""
+    return f"{chr(ord('A') + span.tile % 26)}{span.block}"
+
+
+def legend(fig: Figure, founds: list[Timeline]) -> None:
+    """Say below the figure what the bars mean, as far as they occur."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    seen = {span.what for found in founds for span in found.spans}
+    handles: list = [Line2D([], [], color=INK, linewidth=0.8, label="ordered, on its way")]
+    handles.append(Patch(facecolor=COPY, edgecolor=GREY, label="copy"))
+    groups = max(found.pipeline.consumers for found in founds)
+    for group in range(groups):
+        colour, _ = look("product", group)
+        handles.append(Patch(facecolor=colour, label=f"product, warpgroup {group}"))
+    for what, name in KINDS.items():
+        if what in seen:
+            colour, hatch = look(what, 0)
+            handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=PINK, label=name))
+    fig.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=min(len(handles), 6),
+        fontsize=8.5,
+        handlelength=1.5,
+        columnspacing=1.0,
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percentage, and never 100 % for what is less."""
+    return f"{min(100 * share, 99) if share < 1 else 100:.0f} %"
+
+
+def heights(founds: list[Timeline]) -> list[int]:
+    """Return the rows of each timeline, a line for its title counted."""
+    return [len(found.workers) + 1 for found in founds]
+
+
+SHOWN = ("v1_wgmma", "v2_tma_ring", "v3_warp_specialised", "v4_two_level", "v5_persistent")
+RUNGS = {
+    "v1_wgmma": "one stage, one warpgroup, tiles of 64 rows",
+    "v2_tma_ring": "a ring; who multiplies also orders",
+    "v3_warp_specialised": "a warp that only orders",
+    "v4_two_level": "the same, with scales and promotion",
+    "v5_persistent": "the block stays: fetches the next tile while it stores",
+    "v6_tuned": "the block stays, stores go on by themselves",
+}
+
+
+def roles(
+    kernels: Sequence[str] = SHOWN,
+    *,
+    tile: Tile | None = None,
+    K: int = 512,
+    tiles: int = 2,
+    latency: int = COPY_LATENCY,
+) -> Picture:
+    """Draw the timelines of several rungs below each other, on one axis of cycles.
+
+    Each computes `tiles` tiles of D (default 128 x 128) with K products an element. The axis ends when the
+    slowest rung but v1_wgmma is done. A block is seen alone: several small ones of v1_wgmma, which share a
+    multiprocessor, cover for each other, and the picture does not show that. Raises ValueError for no
+    kernel and for one that has no pipeline.
+    """
+    if not kernels:
+        raise ValueError(f"There is no kernel to draw: name some of {', '.join(ROLES_OF)}.")
+    found = {name: timeline(pipeline_of(name, tile, K, tiles, latency=latency)) for name in kernels}
+    rung_by_rung = [one.cycles for name, one in found.items() if name != "v1_wgmma"]
+    until = 1.01 * max(rung_by_rung or [one.cycles for one in found.values()])
+    founds, said = list(found.values()), rungs_in_words(found)
+    with theme.figure(8.8, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights(founds))) as fig:
+        every = fig.subplots(
+            len(found), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights(founds)}
+        )
+        for axes, (name, one) in zip(every[:, 0], found.items(), strict=True):
+            draw(axes, one, until)
+            axes.set_title(_subtitle(name, one), fontsize=9.5, pad=3)
+            if one.cycles > until:
+                axes.text(1.0, 1.02, "goes on ▶", transform=axes.transAxes, ha="right", fontsize=8.5)
+        every[-1, 0].set_xlabel("time, cycles (model)")
+        legend(fig, founds)
+        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        return Picture.of(fig, _alt_of_rungs(said, found, K))
+
+
+def rungs_in_words(found: dict[str, Timeline]) -> str:
+    """Say how much of the time the tensor core works in the first and in the last rung."""
+    (first, one), *_, (last, other) = [*found.items()] * 2
+    said = f"Model: the tensor core works {percent(one.share(TENSOR_CORE))} of the time in {first}"
+    return said + (f", {percent(other.share(TENSOR_CORE))} in {last}" if last != first else "")
+
+
+def _subtitle(name: str, one: Timeline) -> str:
+    share = percent(one.share(TENSOR_CORE))
+    return f"{name}: {RUNGS[name]} – {one.cycles:,} cycles, tensor core {share}"
+
+
+def _alt_of_rungs(said: str, found: dict[str, Timeline], K: int) -> str:
+    each = "; ".join(
+        f"{name} ({RUNGS[name]}) is done after {one.cycles:,} cycles, tensor core "
+        f"{percent(one.share(TENSOR_CORE))}"
+        for name, one in found.items()
+    )
+    return f"Timelines of a block, a row for each worker, K = {K}. {said}. {each}. A model, nothing measured."

@@ -9,6 +9,7 @@ from course_lib.speech.operator_work import HANDING_ON
 from course_lib.speech.profiling import TalkProfile, talk_profile
 from course_lib.theme import PINK, VIOLET
 from course_lib.views.operator_lines import (
+    CONVOLUTION,
     LAUNCHES,
     WAITS,
     Line,
@@ -18,7 +19,6 @@ from course_lib.views.operator_lines import (
     ratio,
     together,
 )
-from course_lib.views.operator_names import CONVOLUTION
 from course_lib.views.paper import LINE, PAPER, QUIET, Html, card, escape, note, table, times
 
 BAR = 60  # pixels of the longest bar

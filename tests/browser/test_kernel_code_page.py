@@ -10,7 +10,7 @@ from test_chapter_in_lab import open_notebook, run_cell
 
 from course_lib import views
 from course_lib.circles import cuda_naive, cuda_tiled, cuda_warptiled
-from course_lib.views import kernel_code_page
+from course_lib.views import kernel_code
 
 pytestmark = [pytest.mark.browser]
 
@@ -74,10 +74,10 @@ def test_the_keyboard_reaches_the_end_of_the_loop_and_opens_ptx(page):
     page.get_by_role("region", name="PTX").wait_for()
 
 
-@pytest.mark.parametrize("kind", kernel_code_page.LOOKS)
+@pytest.mark.parametrize("kind", kernel_code.LOOKS)
 def test_words_stand_out_from_their_ground(kind):
     """A contrast of 4.5 to 1 at least (WCAG 2.1, 1.4.3)."""
-    _, ground, ink = kernel_code_page.LOOKS[kind]
+    _, ground, ink = kernel_code.LOOKS[kind]
 
     def luminance(colour):
         parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from course_lib import views
 from course_lib.fp8.formats import E4M3, E5M2, FORMATS
 from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
-from course_lib.views.format_explorer import typed
-from course_lib.views.format_picture import frame, kind
+from course_lib.views.format_explorer import frame, kind, typed
 from course_lib.views.number_line_figure import in_words, positive
 
 

@@ -14,7 +14,7 @@ from course_lib.circles import cuda_naive, cuda_tiled, cuda_warptiled
 from course_lib.measure import code_listing, machine
 from course_lib.measure.code_listing import Line
 from course_lib.simulators.gpu import occupancy
-from course_lib.views import kernel_code, kernel_code_page
+from course_lib.views import kernel_code
 from course_lib.views.paper import Html
 
 WARPTILED = cuda_warptiled.kernel(cuda_warptiled.TILES[0])
@@ -74,9 +74,9 @@ def test_every_instruction_has_a_sign_a_word_and_its_line():
     listing = view.listing
     assert len(shown) == len(listing.loop)
     for (kind, text, _), line in zip(shown, listing.loop, strict=True):
-        sign = kernel_code_page.LOOKS[line.kind][0]
+        sign = kernel_code.LOOKS[line.kind][0]
         assert kind == sign + line.kind and text == line.text.replace(">", "&gt;")
-    signs = [look[0] for look in kernel_code_page.LOOKS.values()]
+    signs = [look[0] for look in kernel_code.LOOKS.values()]
     assert len(set(signs)) == len(signs)
     barrier = next(cells for cells in shown if "barrier" in cells[0])
     number, _, text = barrier[2].partition("&nbsp; ")
@@ -147,11 +147,11 @@ def test_spills_are_said_and_edged():
         stack_bytes=16,
         loop=(Line("LDL R1, [R1]", "local memory"), *good.loop),
     )
-    shown = kernel_code_page.still(cuda_naive.naive, spilling)
+    shown = kernel_code.still(cuda_naive.naive, spilling)
     assert "12 bytes spilled" in shown.text and "1 go to local memory" in shown.text
     assert "16 bytes of local memory a thread" in shown.text
     assert shown.body.count("outline:1.5px dashed") == 2  # in the totals and in the listing
-    assert "dashed" not in kernel_code_page.still(cuda_naive.naive, good).body
+    assert "dashed" not in kernel_code.still(cuda_naive.naive, good).body
 
 
 def test_without_the_compiler_other_kernels_are_one_sentence():

@@ -441,7 +441,7 @@ class TestThePicture:
             assert int(marked) == live.frames.steps[step].line
 
     def test_a_long_kernel_is_shown_around_the_current_line(self):
-        from course_lib.views.kernel_frame import LINES, _shown
+        from course_lib.views.kernel_steps import LINES, _shown
 
         source = {n: f"    line {n}" for n in range(100, 200)}
         for now in source:

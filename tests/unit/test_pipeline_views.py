@@ -8,7 +8,7 @@ from course_lib import views
 from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
 from course_lib.simulators.pipeline import ROLES, Pipeline, timeline
 from course_lib.theme import Picture
-from course_lib.views import pipeline_rows, roles_figure
+from course_lib.views import pipeline_explorer
 from course_lib.views.pipeline_explorer import finding, in_words, shares, timelines
 
 HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
@@ -21,7 +21,7 @@ def without_pixels(monkeypatch):
 
 
 def share(pipeline):
-    return pipeline_rows.percent(timeline(pipeline).share("tensor core"))
+    return pipeline_explorer.percent(timeline(pipeline).share("tensor core"))
 
 
 # -- rungs below each other --------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def share(pipeline):
 def test_the_rungs_say_their_cycles_and_shares():
     picture = views.roles()
     assert picture.png.startswith(b"\x89PNG") and "A model, nothing measured" in picture.alt
-    for kernel in roles_figure.SHOWN:
+    for kernel in pipeline_explorer.SHOWN:
         found = timeline(pipeline_of(kernel, K=512, tiles=2))
         assert f"is done after {found.cycles:,} cycles, tensor core {share(found.pipeline)}" in picture.alt
     first, last = (share(pipeline_of(kernel, K=512, tiles=2)) for kernel in ("v1_wgmma", "v5_persistent"))
@@ -44,7 +44,7 @@ def test_one_rung_alone_and_the_first_alone_are_drawn():
 
 
 def test_every_rung_with_a_pipeline_has_words():
-    assert set(roles_figure.WORDS) == set(ROLES_OF)
+    assert set(pipeline_explorer.RUNGS) == set(ROLES_OF)
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -60,15 +60,16 @@ def test_what_cannot_be_drawn_is_refused():
 
 
 def test_kinds_of_work_differ_without_colour_and_warpgroups_in_colour():
-    looks = [pipeline_rows.look(what, 0) for what in ("product", "promotion", "way out")]
+    looks = [pipeline_explorer.look(what, 0) for what in ("product", "promotion", "way out")]
     assert len({hatch for _, hatch in looks}) == 3
     assert all(
-        pipeline_rows.look(what, 0) != pipeline_rows.look(what, 1) for what in ("product", "promotion")
+        pipeline_explorer.look(what, 0) != pipeline_explorer.look(what, 1)
+        for what in ("product", "promotion")
     )
 
 
 def test_a_share_below_one_is_never_called_all():
-    assert [pipeline_rows.percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
+    assert [pipeline_explorer.percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
 
 
 # -- the explorer ------------------------------------------------------------------------------------------

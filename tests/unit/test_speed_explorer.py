@@ -7,8 +7,15 @@ import pytest
 from course_lib import views
 from course_lib.speech.encoder_speed import SpeedPoint, grid
 from course_lib.speech.encoder_variants import Setting
-from course_lib.views.speed_choice import AXES, Measured, in_words
-from course_lib.views.speed_curves import best, chosen_curves, finding, main_curves
+from course_lib.views.speed_explorer import (
+    AXES,
+    Measured,
+    best,
+    chosen_curves,
+    finding,
+    in_words,
+    main_curves,
+)
 
 #: No measurement: made up, so that int8 in a batch of 8 is the fastest.
 FACTOR = {"float32": 1.0, "bfloat16": 0.6, "int8": 0.4}

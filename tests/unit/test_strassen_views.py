@@ -7,7 +7,7 @@ import pytest
 
 from course_lib import theme, views
 from course_lib.circles.strassen import INTO, LEFT, RIGHT
-from course_lib.views import strassen_curves, strassen_figure
+from course_lib.views import strassen_figures
 
 MINUS = "\N{MINUS SIGN}"
 TABLES = (LEFT, RIGHT, INTO)
@@ -74,7 +74,7 @@ class TestCancellation:
 class TestCurves:
     def test_the_title_says_who_gains_where(self):
         def says(curves):
-            return strassen_curves._gains(curves, {})
+            return strassen_figures._gains(curves, {})
 
         assert says({"one": {1: 1.2, 2: 0.9, 4: 0.8}}) == "One gains from N = 2 on"
         assert says({"one": {1: 1.2}, "two": {1: 0.9}}) == "One loses at every size; two gains at every size"
@@ -141,9 +141,9 @@ def test_the_figures_import_no_plotting_before_they_draw():
     import sys
 
     code = (
-        "import sys; from course_lib.views import strassen_curves, strassen_figure; "
+        "import sys; from course_lib.views import strassen_figures; "
         "print({'matplotlib', 'numba', 'ipywidgets'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "set()", done.stderr
-    assert strassen_figure.CELL > 0
+    assert strassen_figures.CELL > 0

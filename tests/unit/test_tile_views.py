@@ -11,9 +11,8 @@ from course_lib import views
 from course_lib.fp8.choose import H100, estimate, ranking
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import TILES, Tile
-from course_lib.views import tile_explorer, tile_waves
-from course_lib.views.tile_explorer import finding
-from course_lib.views.tile_waves import tile_name, waves
+from course_lib.views import tile_explorer
+from course_lib.views.tile_explorer import finding, tile_name, waves
 
 SHAPE = (4096, 7168, 16384)
 PAIRS = Tile(128, 128, 2)
@@ -39,7 +38,7 @@ def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns
 
 def test_the_map_says_its_size_and_the_last_wave():
     found = estimate(PAIRS, *SHAPE)
-    alt = tile_waves.wave_map(found, SHAPE).alt
+    alt = tile_explorer.wave_map(found, SHAPE).alt
     assert "32 x 56 tiles" in alt and "The last wave has 76 tiles for 132 blocks" in alt
     assert 13 * 132 + 76 == 32 * 56
 
@@ -47,7 +46,7 @@ def test_the_map_says_its_size_and_the_last_wave():
 @pytest.mark.parametrize("shape", [(1, 16, 1), (65536, 16384, 128), (64, 65536, 128)])
 def test_the_smallest_and_the_largest_can_be_drawn(shape):
     for tile in (Tile(64, 64), PAIRS):
-        assert tile_waves.wave_map(estimate(tile, *shape), shape).png.startswith(b"\x89PNG")
+        assert tile_explorer.wave_map(estimate(tile, *shape), shape).png.startswith(b"\x89PNG")
 
 
 # -- the saw -----------------------------------------------------------------------------------------------
