@@ -10,6 +10,7 @@ from course_lib import theme
 from course_lib.measure.bars import value_of
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.views.figures import beside, hollow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,14 +49,9 @@ def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None)
                 curve, *ends, color=VIOLET, alpha=0.12, linewidth=0, label="95 % of what the times allow"
             )
         if law.universal is not None and law.universal.kappa > 0:
-            axes.plot(
-                curve,
-                [law.universal.speedup(p) for p in curve],
-                color="#00857c",
-                linestyle="-.",
-                linewidth=1.6,
-                label="universal scalability law",
-            )
+            look = {"color": "#00857c", "linestyle": "-.", "linewidth": 1.6}
+            speedups = [law.universal.speedup(p) for p in curve]
+            axes.plot(curve, speedups, label="universal scalability law", **look)
         _points(axes, times, cores, base)
         _limit(axes, law, last)
         guessed = value_of(guess)
@@ -86,27 +82,19 @@ def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> Non
     beyond = {p: base / seconds for p, seconds in times.items() if p > cores}
     axes.plot(list(inside), list(inside.values()), "o", color=PINK, markersize=8, label="measured", zorder=4)
     if beyond:
-        axes.plot(
-            list(beyond),
-            list(beyond.values()),
-            "s",
-            markerfacecolor="none",
-            markeredgecolor=PINK,
-            markersize=8,
-            markeredgewidth=1.8,
-            label=f"more threads than the {cores} cores (not in the fit)",
-            zorder=4,
-        )
+        label = f"more threads than the {cores} cores (not in the fit)"
+        look = hollow(PINK, 8, 1.8)
+        axes.plot(list(beyond), list(beyond.values()), "s", label=label, zorder=4, **look)
 
 
 def _limit(axes: Axes, law: Fit, last: int) -> None:
     if law.limit < last and law.is_told:
         axes.axhline(law.limit, color=VIOLET, linewidth=1.0, alpha=0.7)
-        axes.annotate(
+        beside(
+            axes,
             f"never more than {digits(law.limit)}x",
             (last, law.limit),
-            xytext=(-4, 4),
-            textcoords="offset points",
+            (-4, 4),
             ha="right",
             color=INK,
             fontsize=9.5,

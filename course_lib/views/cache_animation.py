@@ -132,11 +132,7 @@ class CacheWalker(Live):
             "next run »": ("Jump to where the innermost loop starts again", self._next_run),
         }
         self.player = Player(
-            self.last,
-            lambda step: self.frame(self.nest.value, step),
-            jumps,
-            interval_ms=350,
-            readout=False,
+            self.last, lambda step: self.frame(self.nest.value, step), jumps, interval_ms=350, readout=False
         )
         self.nest.observe(lambda _: self.player.restart(self.last), names="value")
         self.widget = kit.VBox([self.nest, self.player.box])

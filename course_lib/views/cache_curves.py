@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_lib import theme
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.theme import GREY, INK, Picture
+from course_lib.views.figures import series
 from course_lib.views.paper import in_bytes
 
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ def _draw(
     from matplotlib.ticker import LogLocator, NullLocator
 
     for name, curve in curves.items():
-        colour, marker, style = SERIES[names.index(name) % len(SERIES)]
         points = sorted(curve.items())
-        axes.plot(*zip(*points, strict=True), color=colour, marker=marker, linestyle=style, label=name)
+        axes.plot(*zip(*points, strict=True), **series(names.index(name)), label=name)
     for number, (name, curve) in enumerate(expected.items()):
         dashes = (0, (2, 2)) if number % 2 else (0, (7, 3))
         points = sorted(curve.items())

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.measure.table import digits, times
 from course_lib.theme import INK, PAPER, PINK, VIOLET, Picture
-from course_lib.views.paper import (
-    LINE,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    box,
-    card,
-    plural,
-    svg,
-    write,
-)
+from course_lib.views.figures import beside, headline
+from course_lib.views.paper import LINE, PINK_TINT, QUIET, VIOLET_TINT, Html, box, card, plural, svg, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +49,7 @@ def false_sharing(counting: Counting, line_bytes: int = 64, turn: int = 1) -> Pi
     title = _finding(counting, misses)
     with theme.figure(8.6, 1.9 + 0.52 * len(misses)) as fig:
         left, right = fig.subplots(1, 2, sharey=True)
-        fig.suptitle(textwrap.fill(title, 78), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, title, 78)
         places = range(len(misses))
         _bars(left, misses, [f"{digits(value, 2)}" for value in misses], VIOLET, "//")
         left.set_xlim(0, 1.25 * max(*misses, 0.8))
@@ -79,7 +69,7 @@ def _bars(axes: Axes, values: Sequence[float], labels: Sequence[str], colour: st
     places = range(len(values))
     axes.barh(places, values, height=0.5, color=colour, alpha=0.85, hatch=hatch, edgecolor=PAPER)
     for place, value, label in zip(places, values, labels, strict=True):
-        axes.annotate(label, (value, place), xytext=(6, 0), textcoords="offset points", va="center")
+        beside(axes, label, (value, place), (6, 0), va="center")
 
 
 def _measured(axes: Axes, counting: Counting) -> None:

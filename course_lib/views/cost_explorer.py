@@ -6,7 +6,6 @@ A rented machine has a field for the price of an hour, a bought one a field for 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -23,6 +22,7 @@ from course_lib.speech.costs import (
     hours_that_pay,
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
+from course_lib.views.figures import headline
 from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
@@ -148,7 +148,7 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
     ratio = break_even_ratio(cpu, gpu)
     said = [
         f"An hour of the GPU may cost {times(ratio)} that of the CPU before it is the dearer one, the ratio "
-        f"of what they encode in it; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}.",
+        f"of what they encode in it; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}."
     ]
     hours = break_even_hours(gpu, cpu)
     said.append(
@@ -194,7 +194,7 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         axes.minorticks_off()
         axes.set(xlabel="% of the hours with work", ylabel=f"1000 hours of speech, {currency}")
         axes.legend(loc="upper right")
-        fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 66)
         each = "; ".join(
             f"{one.name} {digits(one.audio_per_s)} s of audio a second for "
             f"{_money(one.price_per_hour, currency)} an hour, {_percent(one.utilisation)} of the hours with "

@@ -245,11 +245,7 @@ def _tiers(own: Sizes) -> tuple[tuple[str, str, int], ...]:
             f"sliver of A, {own.MR} x {own.KC}: {in_bytes(sliver)}, used for {panels}",
             2,
         ),
-        (
-            "memory and further caches",
-            "A, B and C; each number of C comes and goes K / KC times",
-            0,
-        ),
+        ("memory and further caches", "A, B and C; each number of C comes and goes K / KC times", 0),
     )
 
 

@@ -102,17 +102,9 @@ def _point(row: Row, name: str) -> Point:
 
 def _draw(axes: Axes, series: _Series, number: int) -> None:
     colour, marker, _ = SERIES[number % len(SERIES)]
-    axes.plot(
-        [point.intensity for point in series.points],
-        [point.gflops for point in series.points],
-        marker,
-        color=colour,
-        markeredgecolor=PAPER,
-        markersize=9,
-        linestyle="",
-        zorder=4,
-        label=series.name,
-    )
+    x, y = [point.intensity for point in series.points], [point.gflops for point in series.points]
+    look = {"color": colour, "markeredgecolor": PAPER, "markersize": 9, "linestyle": ""}
+    axes.plot(x, y, marker, zorder=4, label=series.name, **look)
 
 
 def _finding(whose: str, series: Sequence[_Series], roofs: Roofs) -> str:

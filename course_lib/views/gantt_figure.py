@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET, Picture
+from course_lib.views.figures import headline, stacked
 from course_lib.views.paper import QUIET
 
 if TYPE_CHECKING:
@@ -43,17 +43,15 @@ def gantt(
     rows = sum(one.threads for one in named.values())
     with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(named)) as fig:
         heights = [one.threads + 0.8 for one in named.values()]
-        every = fig.subplots(
-            len(named), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )
+        every = stacked(fig, heights)
         end = max(max(one.makespan, one.bound) for one in named.values()) * scale
-        every[0, 0].set_xlim(0, 1.02 * end if end else 1)
-        for axes, (name, timeline) in zip(every[:, 0], named.items(), strict=True):
+        every[0].set_xlim(0, 1.02 * end if end else 1)
+        for axes, (name, timeline) in zip(every, named.items(), strict=True):
             _draw(axes, name, timeline, scale, unit if is_measured else "")
-        every[-1, 0].set_xlabel(f"time ({unit})" if is_measured else f"planned time ({unit})")
-        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        every[-1].set_xlabel(f"time ({unit})" if is_measured else f"planned time ({unit})")
+        headline(fig, said, 80)
         fig.draw_without_rendering()
-        for axes, timeline in zip(every[:, 0], named.values(), strict=True):
+        for axes, timeline in zip(every, named.values(), strict=True):
             _number(axes, timeline, scale)
         return Picture.of(fig, _alt(named, said, scale, unit))
 

@@ -10,6 +10,7 @@ from course_lib.measure.gpu_published import BOEHM, PublishedLadder
 from course_lib.measure.recordings import BASELINE, Recording
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
+from course_lib.views.figures import beside, hollow, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +34,9 @@ def gpu_ladder(
         axes = fig.subplots()
         axes.set_xscale("log")
         for row, name in enumerate(names):
-            axes.plot(
-                [100 * published.share(name)],
-                [row],
-                "D",
-                markerfacecolor="none",
-                markeredgecolor=VIOLET,
-                markeredgewidth=1.8,
-                markersize=9,
-                label=f"{published.gpu}, N = {published.size:,}: {NOT_OURS}" if row == 0 else None,
-            )
+            label = f"{published.gpu}, N = {published.size:,}: {NOT_OURS}" if row == 0 else None
+            look = hollow(VIOLET, 9, 1.8)
+            axes.plot([100 * published.share(name)], [row], "D", label=label, **look)
             _write(axes, 100 * published.share(name), row, below=name in recorded)
         for place, (name, share) in enumerate(recorded.items()):
             label = f"{recording.origin}" if place == 0 else None
@@ -62,11 +56,11 @@ def gpu_ladder(
 
 def _write(axes: Axes, percent: float, row: int, below: bool) -> None:
     is_right = percent > 50  # then there is no room to the right of it
-    axes.annotate(
+    beside(
+        axes,
         f"{digits(percent)} %",
         (percent, row),
-        xytext=(-9 if is_right else 9, -11 if below else 0),
-        textcoords="offset points",
+        (-9 if is_right else 9, -11 if below else 0),
         ha="right" if is_right else "left",
         va="center",
         fontsize=9,
@@ -124,18 +118,12 @@ def gpu_sizes(recording: Recording) -> Picture:
         axes.set(xscale="log", yscale="log")
         for number, rung in enumerate(rungs):
             rows = [row for row in recording.rows if row.rung == rung]
-            colour, marker, style = SERIES[number % len(SERIES)]
-            if number >= len(SERIES):
-                marker = "*"
-            axes.plot(
-                [row.shape[0] for row in rows],
-                [row.tflops for row in rows],
-                color=INK if rung == BASELINE else colour,
-                marker=marker,
-                linestyle=style,
-                markersize=6,
-                label="cuBLAS (torch)" if rung == BASELINE else rung,
-            )
+            look = series(number) | ({"marker": "*"} if number >= len(SERIES) else {})
+            if rung == BASELINE:
+                look["color"] = INK
+            sizes, speeds = [row.shape[0] for row in rows], [row.tflops for row in rows]
+            name = "cuBLAS (torch)" if rung == BASELINE else rung
+            axes.plot(sizes, speeds, markersize=6, label=name, **look)
         axes.set_xticks(recording.sizes, [str(size) for size in recording.sizes])
         axes.minorticks_off()
         axes.set(xlabel=f"N\n{recording.origin}", ylabel="TFLOP/s (float32)")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import textwrap
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from course_lib import theme
 from course_lib.speech.forward_tree import NUMBERED, ForwardTree, Span
 from course_lib.speech.operator_work import HANDING_ON
 from course_lib.theme import GREY, INK, PAPER
+from course_lib.views.figures import headline, stacked
 from course_lib.views.operator_lines import kind, short
 from course_lib.views.paper import DEEP_PINK, LINE, QUIET, VIOLET_TINT, card, escape, note
 
@@ -187,7 +187,7 @@ def _still(tree: ForwardTree, title: str) -> theme.Picture:
     spans = [tree.root] if part is None else [tree.root, part]
     with theme.figure(WIDTH, 1.3 + sum(0.75 + 0.3 * _levels(span) for span in spans)) as fig:
         ratios = [_levels(span) + 1 for span in spans]
-        every = fig.subplots(len(spans), 1, squeeze=False, gridspec_kw={"height_ratios": ratios})[:, 0]
+        every = stacked(fig, ratios, sharex=False)
         for axes, span in zip(every, spans, strict=True):
             _draw(axes, span, 0.0, 0, span.us)
             axes.set(xlim=(0, span.us / 1e3), ylim=(_levels(span), 0), yticks=[])
@@ -198,7 +198,7 @@ def _still(tree: ForwardTree, title: str) -> theme.Picture:
             axes.spines["left"].set_visible(False)
         every[-1].set_xlabel(f"ms ({tree.what})")
         _still_legend(fig)
-        fig.suptitle(textwrap.fill(title, 84), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, title, 84)
         return theme.Picture.of(fig, _alt(tree, part, title))
 
 

@@ -293,11 +293,7 @@ def facts(listing: Listing) -> list[str]:
 def _occupancy(listing: Listing) -> Occupancy | None:
     try:
         return occupancy(
-            None,
-            listing.threads,
-            listing.cc,
-            registers=listing.registers,
-            shared_bytes=listing.shared_bytes,
+            None, listing.threads, listing.cc, registers=listing.registers, shared_bytes=listing.shared_bytes
         )
     except ValueError:  # an architecture whose limits are not in the tables
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.views.figures import beside
 from course_lib.views.paper import DEEP_PINK, QUIET, plural, times
 
 if TYPE_CHECKING:
@@ -135,11 +136,11 @@ def _points(
         upper.vlines(x, 1e-12, result.gflops, color=colour, linewidth=1.5, alpha=0.45, zorder=1)
         upper.plot(x, result.gflops, marker, color=colour, markersize=9, markeredgecolor=INK, zorder=5)
         notes.append(
-            upper.annotate(
+            beside(
+                upper,
                 written[result.rung],
                 (x, result.gflops),
                 (0, 9),
-                textcoords="offset points",
                 ha="center",
                 va="bottom",
                 fontsize=size,
@@ -182,7 +183,7 @@ def _errors(lower: Axes, columns: Sequence[tuple[int, Result]], dtype: str | Non
         lower.plot(x, y, marker, color=colour, markeredgecolor=INK, markersize=7, clip_on=False, zorder=4)
         if not crowded:
             said = "exact" if exact else f"{y:.0e}"
-            lower.annotate(said, (x, y), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+            beside(lower, said, (x, y), (0, 6), ha="center", fontsize=8)
     if unit:
         lower.axhline(unit, color=GREY, linestyle=":", linewidth=1.2)
         lower.set_xlabel(f"rung of the ladder (dotted: {unit:.1e}, one rounding in {dtype})")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
+from course_lib.theme import GREY, INK, PAPER, Picture
+from course_lib.views.figures import beside, series
 from course_lib.views.paper import in_bytes, times
 
 if TYPE_CHECKING:
@@ -33,17 +34,8 @@ def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Pi
         axes = fig.subplots()
         axes.set(xscale="log", yscale="log")
         for number, (name, curve) in enumerate(named.items()):
-            colour, marker, style = SERIES[number % len(SERIES)]
-            axes.plot(
-                curve.sizes,
-                curve.nanoseconds,
-                color=colour,
-                marker=marker,
-                linestyle=style,
-                markersize=5,
-                label=name,
-                zorder=3,
-            )
+            look = {**series(number), "markersize": 5, "zorder": 3}
+            axes.plot(curve.sizes, curve.nanoseconds, label=name, **look)
         _ticks(axes, named.values())
         _mark_caches(axes, first)
         if len(named) == 1:
@@ -92,14 +84,14 @@ def _mark_caches(axes: Axes, curve: Curve) -> None:
     for cache in curve.caches:
         if low < cache.size_bytes < high:
             axes.axvline(cache.size_bytes, color=INK, linestyle=(0, (1, 2)), linewidth=1.3, zorder=1)
-            axes.annotate(
+            beside(
+                axes,
                 f"{in_bytes(cache.size_bytes)} (L{cache.level})",
                 (cache.size_bytes, 1.0),
-                xycoords=("data", "axes fraction"),
-                xytext=(-3, -4),
-                textcoords="offset points",
+                (-3, -4),
                 ha="right",
                 va="top",
+                xycoords=("data", "axes fraction"),
             )
 
 
@@ -108,11 +100,11 @@ def _mark_plateaus(axes: Axes, curve: Curve) -> None:
     for one in curve.plateaus():
         begin, end = one.first_bytes, one.last_bytes
         axes.hlines(one.nanoseconds, begin, end, color=GREY, linewidth=7, alpha=0.35, zorder=2)
-        axes.annotate(
+        beside(
+            axes,
             f"{one.name}: {digits(one.nanoseconds, 2)} ns",
             (end, max(one.nanoseconds, curve.at(end))),  # up and left of it there is nothing
-            xytext=(0, 8),
-            textcoords="offset points",
+            (0, 8),
             ha="right",
             fontweight="bold",
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},

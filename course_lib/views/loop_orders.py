@@ -117,11 +117,7 @@ class Walker(Live):
         )
         leap = {f"next {self._leap_name(order)} »": ("Jump to the next turn of the middle loop", self._leap)}
         self.player = Player(
-            n**3 - 1,
-            lambda step: frame(self.order.value, self.n, step),
-            leap,
-            interval_ms=350,
-            readout=False,
+            n**3 - 1, lambda step: frame(self.order.value, self.n, step), leap, interval_ms=350, readout=False
         )
         self.order.observe(lambda _: self._changed(), names="value")
         self.widget = kit.VBox([self.order, self.player.box])

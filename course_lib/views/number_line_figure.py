@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 
 from course_lib import theme
 from course_lib.fp8.formats import E4M3, E5M2, Format
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.theme import GREY, SERIES, Picture
+from course_lib.views.figures import beside, headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,16 +47,16 @@ def format_lines() -> Picture:
             linear.vlines(
                 form.smallest_normal, row - 0.3, row + 0.6, color=GREY, linewidth=1.5, linestyle=":"
             )
-            linear.annotate(
+            beside(
+                linear,
                 f"{form.name}: normal from {form.smallest_normal:.3g}",
                 (form.smallest_normal, row + 0.33),
-                xytext=(4, 0),
-                textcoords="offset points",
+                (4, 0),
                 fontsize=9,
             )
         handles, labels = logs.get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
-        fig.suptitle(textwrap.fill(said, 66), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 66)
         return Picture.of(fig, f"{said}. {' '.join(in_words(form) for form in ROWS)}")
 
 
@@ -82,23 +82,13 @@ def _draw(axes: Axes, form: Format, row: float) -> None:
     axes.plot(
         normal, np.full(len(normal), row), "|", color=colour, markersize=17, label=f"{form.name}, normal"
     )
-    axes.plot(
-        subnormal,
-        np.full(len(subnormal), row),
-        marker,
-        markerfacecolor="none",
-        color=colour,
-        markersize=5.5,
-        label=f"{form.name}, subnormal",
-    )
+    look = {"markerfacecolor": "none", "color": colour, "markersize": 5.5}
+    axes.plot(subnormal, np.full(len(subnormal), row), marker, label=f"{form.name}, subnormal", **look)
 
 
 def _name_the_ends(axes: Axes) -> None:
     for form, row in ROWS.items():
         for value, side in ((form.smallest, "left"), (form.largest, "right")):
             axes.annotate(
-                f"{value:.3g}" if side == "left" else f"{value:g}",
-                (value, row + 0.33),
-                ha=side,
-                fontsize=9,
+                f"{value:.3g}" if side == "left" else f"{value:g}", (value, row + 0.33), ha=side, fontsize=9
             )

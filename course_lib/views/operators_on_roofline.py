@@ -13,6 +13,7 @@ from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import PAPER, PINK, SERIES, VIOLET
+from course_lib.views.figures import beside, stacked
 from course_lib.views.operator_lines import kind, short
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ def operators_roofline(
     title = _finding(works, roofs)
     with theme.figure(8.8, 6.4 + 0.27 * len(moving)) as fig:
         heights = [16, 1.2 + 0.9 * len(moving)] if moving else [1]
-        every_axes = fig.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[
-            :, 0
-        ]
+        every_axes = stacked(fig, heights, sharex=False)
         axes = every_axes[0]
         axes.set_title(textwrap.fill(title, 64))
         points = [Point(work.said, work.gflops, work.intensity, work.marker) for work in computing]
@@ -152,15 +151,15 @@ def _strip(axes: Axes, moving: Sequence[Work], roofs: Roofs) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
-    axes.annotate(
+    beside(
+        axes,
         f"memory: {digits(roofs.gbps)} GB/s",
         (roofs.gbps, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(4, 2),
-        textcoords="offset points",
+        (4, 2),
         color=VIOLET,
         weight="bold",
         fontsize=9.5,
+        xycoords=("data", "axes fraction"),
     )
 
 

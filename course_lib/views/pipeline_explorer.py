@@ -8,7 +8,6 @@ products. Copies that are on their way are thin lines, one below the other.
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from course_lib.simulators.pipeline import (
     timeline,
 )
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
+from course_lib.views.figures import headline, stacked
 from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note
 
@@ -124,13 +124,11 @@ def timelines(base: Pipeline, stages: Sequence[int] = STILL_STAGES) -> Picture:
     founds = [timeline(dataclasses.replace(base, stages=count)) for count in stages]
     until = max(found.cycles for found in founds)
     with theme.figure(8.6, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights(founds))) as fig:
-        every = fig.subplots(
-            len(founds), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights(founds)}
-        )
-        for axes, found in zip(every[:, 0], founds, strict=True):
+        every = stacked(fig, heights(founds))
+        for axes, found in zip(every, founds, strict=True):
             draw(axes, found, until)
             axes.set_title(_upper(finding(found)), fontsize=9.5, pad=3)
-        every[-1, 0].set_xlabel("time, cycles (model)")
+        every[-1].set_xlabel("time, cycles (model)")
         legend(fig, founds)
         first, last = founds[0], founds[-1]
         said = f"Model: {_stages(last)} need {last.cycles / first.cycles:.2g} of the time of {_stages(first)}"
@@ -202,7 +200,7 @@ def _curve_finding(base: Pipeline) -> str:
 
 
 def _title(fig: Any, said: str) -> None:
-    fig.suptitle(textwrap.fill(said, 76), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+    headline(fig, said, 76)
 
 
 def _stages(found: Timeline) -> str:
@@ -375,17 +373,15 @@ def roles(
     until = 1.01 * max(rung_by_rung or [one.cycles for one in found.values()])
     founds, said = list(found.values()), rungs_in_words(found)
     with theme.figure(8.8, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights(founds))) as fig:
-        every = fig.subplots(
-            len(found), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights(founds)}
-        )
-        for axes, (name, one) in zip(every[:, 0], found.items(), strict=True):
+        every = stacked(fig, heights(founds))
+        for axes, (name, one) in zip(every, found.items(), strict=True):
             draw(axes, one, until)
             axes.set_title(_subtitle(name, one), fontsize=9.5, pad=3)
             if one.cycles > until:
                 axes.text(1.0, 1.02, "goes on ▶", transform=axes.transAxes, ha="right", fontsize=8.5)
-        every[-1, 0].set_xlabel("time, cycles (model)")
+        every[-1].set_xlabel("time, cycles (model)")
         legend(fig, founds)
-        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 80)
         return Picture.of(fig, _alt_of_rungs(said, found, K))
 
 

@@ -184,12 +184,7 @@ def _called(line: Line) -> str:
 
 
 def _spoken(
-    chosen: Sequence[str],
-    here: Lines,
-    there: Lines,
-    talk_cpu: Lines,
-    talk_gpu: Lines,
-    names: tuple[str, str],
+    chosen: Sequence[str], here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines, names: tuple[str, str]
 ) -> str:
     families = []
     for name in chosen:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.fp8.promotion import BOTH_SIGNS, ONE_SIGN, PromotionError
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.theme import GREY, Picture
+from course_lib.views.figures import headline, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def promotion_figure(table: Sequence[PromotionError], title: str | None = None) 
         panels[0].set_ylabel("RMS error, % of the RMS result (model)")
         panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         fig.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
-        fig.suptitle(textwrap.fill(said, 70), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 70)
         return Picture.of(fig, f"{said}. {in_words(table)}")
 
 
@@ -83,19 +83,12 @@ def percent(share: float) -> str:
 def _draw(axes: Axes, points: Sequence[PromotionError]) -> None:
     for number, every in enumerate(dict.fromkeys(one.promote_every for one in points)):
         mine = [one for one in points if one.promote_every == every]
-        colour, marker, line = SERIES[number % len(SERIES)]
         sizes, errors = [one.K for one in mine], [100 * one.relative_error for one in mine]
-        axes.plot(sizes, errors, marker=marker, linestyle=line, color=colour, markersize=6, label=name(every))
+        axes.plot(sizes, errors, **series(number), markersize=6, label=name(every))
     sizes = sorted({one.K for one in points})
     rounding = {one.K: 100 * one.bfloat16_error for one in points}
-    axes.plot(
-        sizes,
-        [rounding[K] for K in sizes],
-        color=GREY,
-        linewidth=1.2,
-        linestyle=(0, (1, 1)),
-        label="rounding to bfloat16 alone",
-    )
+    look = {"color": GREY, "linewidth": 1.2, "linestyle": (0, (1, 1))}
+    axes.plot(sizes, [rounding[K] for K in sizes], label="rounding to bfloat16 alone", **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     shown = sizes[:: max(1, len(sizes) // 4)]

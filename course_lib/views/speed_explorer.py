@@ -8,7 +8,6 @@ float32, eager.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,9 @@ from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import SpeedPoint
 from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
-from course_lib.theme import GREY, INK, PINK, SERIES, Picture
+from course_lib.theme import GREY, INK, PINK, Picture
+from course_lib.views.figures import headline, hollow
+from course_lib.views.figures import series as look_of
 from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
@@ -234,8 +235,7 @@ class Measured:
             return Chosen(wanted)
         fitting = [setting for setting in self.points if getattr(setting, axis) == value]
         found = min(
-            fitting,
-            key=lambda one: (_moves(one, wanted), _distance(one, wanted), _moves(one, self.base)),
+            fitting, key=lambda one: (_moves(one, wanted), _distance(one, wanted), _moves(one, self.base))
         )
         moved = [other for other in AXES if getattr(found, other) != getattr(wanted, other)]
         changes = " and ".join(
@@ -362,10 +362,9 @@ def _draw(
         speed, wait = fig.subplots(1, 2)
         for axes, what in ((speed, "audio_per_s"), (wait, "ms")):
             for number, (name, points) in enumerate(series.items()):
-                colour, marker, line = SERIES[number % len(SERIES)]
                 x = [_x(axis, point.setting) for point in points]
                 y = [_y(what, point) for point in points]
-                axes.plot(x, y, marker=marker, linestyle=line, color=colour, markersize=6, label=name)
+                axes.plot(x, y, **look_of(number), markersize=6, label=name)
             _mark(axes, _x(axis, base.setting), _y(what, base), "baseline", INK, "x")
             if chosen is not None:
                 _mark(axes, _x(axis, chosen), _y(what, measured[chosen]), "chosen", PINK, "o")
@@ -375,7 +374,7 @@ def _draw(
             axes.set_title(what + scale, fontsize=10.5, fontweight="normal")
         handles, labels = speed.get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=9)
-        fig.suptitle(textwrap.fill(said, SIZE), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, SIZE)
         if origin:
             fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
         return Picture.of(fig, _alt(said, series, axis, origin))
@@ -391,8 +390,8 @@ def _y(what: str, point: SpeedPoint) -> float:
 
 def _mark(axes: Axes, x: float, y: float, name: str, colour: str, shape: str) -> None:
     size = 14 if shape == "o" else 8
-    look = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 2.2, "linestyle": "none"}
-    axes.plot([x], [y], marker=shape, markersize=size, zorder=5, label=name, **look)
+    look = hollow(colour, size, 2.2)
+    axes.plot([x], [y], marker=shape, linestyle="none", zorder=5, label=name, **look)
 
 
 def _scales(axes: Axes, axis: str, series: Mapping[str, Sequence[SpeedPoint]]) -> None:

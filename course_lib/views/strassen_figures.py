@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from course_lib import theme
-from course_lib.theme import GREY, INK, SERIES, Picture
+from course_lib.theme import GREY, INK, Picture
+from course_lib.views.figures import series
 from course_lib.views.paper import (
     GREY_TINT,
     LINE,
@@ -275,20 +276,13 @@ def _whiskers(axes: Any, measured: Mapping[str, Curve], intervals: Intervals) ->
         sizes = [n for n in sorted(curve) if n in ends]
         if sizes:
             low, high = ([abs(ends[n][side] - curve[n]) for n in sizes] for side in (0, 1))
-            values, colour = [curve[n] for n in sizes], SERIES[number % len(SERIES)][0]
+            values, colour = [curve[n] for n in sizes], series(number)["color"]
             axes.errorbar(sizes, values, yerr=[low, high], fmt="none", ecolor=colour, capsize=4)
 
 
 def _draw(axes: Any, measured: Mapping[str, Curve], expected: Mapping[str, Curve]) -> None:
     for number, (name, curve) in enumerate(measured.items()):
-        colour, marker, style = SERIES[number % len(SERIES)]
-        axes.plot(
-            *zip(*sorted(curve.items()), strict=True),
-            color=colour,
-            marker=marker,
-            linestyle=style,
-            label=name,
-        )
+        axes.plot(*zip(*sorted(curve.items()), strict=True), **series(number), label=name)
     for number, (name, curve) in enumerate(expected.items()):
         dashes = [(0, (7, 3)), (0, (2, 2)), (0, (7, 2, 2, 2))][number % 3]
         axes.plot(

@@ -5,7 +5,6 @@ Every figure here is the model's, none is measured, and every picture says so.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from course_lib.fp8.tiles import BLOCK, TILES, Tile
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
+from course_lib.views.figures import headline
 from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import (
     PINK_TINT,
@@ -264,7 +264,7 @@ def wave_map(found: Estimate, shape: tuple[int, int, int], gpu: Hopper = H200, t
         axes.set_ylabel(f"tiles down, {found.tile.BM} rows each")
         axes.grid(visible=False)
         axes.locator_params(integer=True)
-        fig.suptitle(textwrap.fill(said, 76), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 76)
         return Picture.of(
             fig,
             f"Map of the {schedule.rows:,} x {schedule.columns:,} tiles of D with the number of the wave in "
@@ -348,7 +348,7 @@ def tile_sawtooth(shape: tuple[int, int, int], tiles: Sequence[Tile], gpu: Hoppe
         axes.set_ylim(0, 105)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=9, borderaxespad=0.1)
-        fig.suptitle(textwrap.fill(said, 76), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 76)
         each = "; ".join(
             f"{tile_name(tile)} {percent(estimate(tile, M, N, K, gpu).efficiency)}" for tile in curves
         )

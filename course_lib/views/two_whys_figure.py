@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.views.figures import beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,15 +48,15 @@ def two_whys(whys: Sequence[Why]) -> Picture:
 def _draw(axes: Axes, why: Why, top: int) -> None:
     said = (why.at_peak, why.predicted.device_ratio, why.predicted.ratio)
     measured = (None, why.talk.device_ratio, why.talk.ratio)
-    axes.annotate(
+    beside(
+        axes,
         f"{why.name}: {why.calls:,} calls on the GPU",
         (0, top - 0.6),
-        xycoords=("axes fraction", "data"),
-        xytext=(4, 0),
-        textcoords="offset points",
+        (4, 0),
         weight="bold",
         va="center",
         color=INK,
+        xycoords=("axes fraction", "data"),
     )
     axes.plot(said, range(top, top + 3), color=PINK, linewidth=1, linestyle=":", zorder=2)
     for row, (model, talk) in enumerate(zip(said, measured, strict=True), start=top):
@@ -74,11 +75,11 @@ def _draw(axes: Axes, why: Why, top: int) -> None:
 
 
 def _write(axes: Axes, value: float, row: int, colour: str, right: bool) -> None:
-    axes.annotate(
+    beside(
+        axes,
         f"{digits(value)}x",
         (value, row),
-        xytext=(9 if right else -9, 0),
-        textcoords="offset points",
+        (9 if right else -9, 0),
         ha="left" if right else "right",
         va="center",
         fontsize=10,

@@ -13,6 +13,7 @@ from course_lib.measure.bars import value_of
 from course_lib.measure.table import digits
 from course_lib.simulators.gpu.warp_result import POLICIES, STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
+from course_lib.views.figures import beside, headline, hollow, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,16 +48,14 @@ def warps(results: Result | Mapping[str, Result], cycles: int = 160, title: str 
     rows = sum(result.warps for result in named.values())
     with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
         heights = [result.warps + 1 for result in named.values()]
-        every = fig.subplots(
-            len(named), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )
-        for axes, (name, result) in zip(every[:, 0], named.items(), strict=True):
+        every = stacked(fig, heights)
+        for axes, (name, result) in zip(every, named.items(), strict=True):
             _draw(axes, result, cycles)
             axes.set_title(_subtitle(name, result), fontsize=10.5)
-        every[-1, 0].set_xlabel("cycle")
-        every[0, 0].set_xlim(0, cycles)
+        every[-1].set_xlabel("cycle")
+        every[0].set_xlim(0, cycles)
         _legend(fig, named.values(), cycles)
-        fig.suptitle(textwrap.fill(said, 80), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+        headline(fig, said, 80)
         return Picture.of(fig, _alt(said, named, cycles))
 
 
@@ -156,13 +155,7 @@ def latency_hiding(
         guessed = value_of(guess)
         if guessed is not None:
             axes.axvline(guessed, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
-            axes.annotate(
-                f"your guess: {guessed:g}",
-                (guessed, 3),
-                xytext=(4, 0),
-                textcoords="offset points",
-                fontsize=9.5,
-            )
+            beside(axes, f"your guess: {guessed:g}", (guessed, 3), (4, 0), fontsize=9.5)
         most = max(max(curve.warps) for curve in named.values())
         axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used")
         axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
@@ -181,16 +174,7 @@ def _hidden(curve: Curve) -> str:
 def _measured(axes: Axes, measured: Mapping[str, Mapping[float, float]], used: int) -> None:
     for number, (name, points) in enumerate(measured.items(), used):
         colour, marker, _ = SERIES[number % len(SERIES)]
-        axes.plot(
-            list(points),
-            _percent(points.values()),
-            marker,
-            markerfacecolor="none",
-            markeredgecolor=colour,
-            markeredgewidth=1.6,
-            markersize=8,
-            label=name,
-        )
+        axes.plot(list(points), _percent(points.values()), marker, label=name, **hollow(colour, 8, 1.6))
 
 
 def _percent(shares: Any) -> list[float]:

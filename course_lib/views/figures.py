@@ -1,0 +1,41 @@
+"""What the figures of the views share: a finding above all panels, panels in a column, words at a point."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from course_lib.theme import INK, SERIES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
+
+
+def headline(fig: Figure, said: str, letters: int) -> None:
+    """Write the finding over all panels, at most so many letters in a line."""
+    fig.suptitle(textwrap.fill(said, letters), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+
+
+def stacked(fig: Figure, heights: Sequence[float], *, sharex: bool = True) -> Sequence[Axes]:
+    """Return panels below each other, as high as `heights` say, on one x axis unless `sharex` is False."""
+    ratios = {"height_ratios": list(heights)}
+    return fig.subplots(len(heights), 1, sharex=sharex, squeeze=False, gridspec_kw=ratios)[:, 0]
+
+
+def beside(axes: Axes, words: str, at: tuple, shift: tuple[float, float], **look: Any) -> Annotation:
+    """Write words beside a point of the data, shifted by so many points of the page."""
+    return axes.annotate(words, at, xytext=shift, textcoords="offset points", **look)
+
+
+def hollow(colour: str, size: float, edge: float) -> dict[str, Any]:
+    """Return the look of a marker that is only an edge: published, chosen, beyond what counts."""
+    return {"markerfacecolor": "none", "markeredgecolor": colour, "markersize": size, "markeredgewidth": edge}
+
+
+def series(number: int) -> dict[str, Any]:
+    """Return the look of series `number`: colour, marker and line style, as the arguments of `plot`."""
+    colour, marker, style = SERIES[number % len(SERIES)]
+    return {"color": colour, "marker": marker, "linestyle": style}
