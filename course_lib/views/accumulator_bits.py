@@ -35,7 +35,7 @@ CUT_PLACES = 12  # places behind the line that are drawn at most
 
 
 @dataclass(frozen=True)
-class Row:
+class BitRow:
     """A row of bits: its label, the number, the places from which it is cut, and what it is drawn as."""
 
     label: str
@@ -89,7 +89,7 @@ def in_words(step: Step, core: TensorCore) -> str:
     return " ".join(said)
 
 
-def rows(step: Step, core: TensorCore) -> list[Row]:
+def rows(step: Step, core: TensorCore) -> list[BitRow]:
     """Return the rows of the picture: the terms, the sum of what is kept, the result, the exact sum."""
     found = []
     for term in step.terms:
@@ -97,13 +97,15 @@ def rows(step: Step, core: TensorCore) -> list[Row]:
             continue  # an old sum of 0 is not worth a row
         label = " × ".join(f"{x:.6g}" for x in term.factors) if term.factors else "old sum c"
         lost = term.value - term.kept
-        found.append(Row(label, term.value, term.exponent, step.unit, lost=lost))
+        found.append(BitRow(label, term.value, term.exponent, step.unit, lost=lost))
     leading = math.frexp(float(step.total))[1] - 1
     found.append(
-        Row("sum of what is kept", step.total, unit=max(leading - core.result_bits, step.unit), is_sum=True)
+        BitRow(
+            "sum of what is kept", step.total, unit=max(leading - core.result_bits, step.unit), is_sum=True
+        )
     )
-    found.append(Row("result", Fraction(step.result), is_sum=True))
-    found.append(Row("exact sum", step.exact, is_sum=True))
+    found.append(BitRow("result", Fraction(step.result), is_sum=True))
+    found.append(BitRow("exact sum", step.exact, is_sum=True))
     return found
 
 
@@ -121,7 +123,7 @@ class Grid:
     low: int
 
     @classmethod
-    def of(cls, drawn: Sequence[Row], unit: int) -> Grid:
+    def of(cls, drawn: Sequence[BitRow], unit: int) -> Grid:
         sizes = [abs(row.value) for row in drawn if row.value]
         top = max([math.frexp(float(size))[1] - 1 for size in sizes], default=0)
         low = unit
@@ -161,7 +163,7 @@ def _drawing(step: Step, core: TensorCore, label: str) -> str:
     return svg(max(grid.right + VALUE + 6, 480), TOP + len(drawn) * ROW + 18, parts, label)
 
 
-def _row(row: Row, y: float, grid: Grid, is_largest: bool) -> list[str]:
+def _row(row: BitRow, y: float, grid: Grid, is_largest: bool) -> list[str]:
     base = y + 12
     parts = [write(8, base, row.label, size=12.5, bold=row.is_sum)]
     if row.exponent is not None:
@@ -181,7 +183,7 @@ def _row(row: Row, y: float, grid: Grid, is_largest: bool) -> list[str]:
     return [*parts, value]
 
 
-def _bit(shown: str, x: float, y: float, row: Row, exponent: int) -> list[str]:
+def _bit(shown: str, x: float, y: float, row: BitRow, exponent: int) -> list[str]:
     """Return one place of a row: a bit, or a dot where the number has none; a cut bit is struck through."""
     if shown == "·":
         return [write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", fill=GREY)]

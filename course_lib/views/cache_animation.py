@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from course_lib.arguments import refusal, whole
 from course_lib.theme import GREY, INK, PAPER
 from course_lib.views.live import Live, Player, widgets
 from course_lib.views.loop_orders import AXES, COLOURS, ORDERS, PANEL
@@ -36,11 +37,11 @@ def cache_walk(
     With the given values three blocks of 4 x 4 just fill the cache.
     """
     _checked(nest, n, block, lines, line, ways)
-    return CacheWalker(nest, Setting(n, block, lines, line, ways))
+    return CacheWalker(nest, CacheSetting(n, block, lines, line, ways))
 
 
 @dataclass(frozen=True)
-class Setting:
+class CacheSetting:
     """Matrices of n x n elements, blocks, and a cache of `lines` lines of `line` elements."""
 
     n: int
@@ -57,7 +58,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Moment:
+class CacheMoment:
     """One step of the innermost loop: where it is, what it touched, and what the cache then holds."""
 
     index: dict[str, int]  # i, j, k
@@ -69,7 +70,7 @@ class Moment:
 
 
 @functools.lru_cache(maxsize=32)
-def moments(nest: str, setting: Setting) -> tuple[Moment, ...]:
+def moments(nest: str, setting: CacheSetting) -> tuple[CacheMoment, ...]:
     """Return every step of the nest, simulated."""
     from course_lib.simulators import traces
     from course_lib.simulators.cache import Cache, Level
@@ -108,11 +109,11 @@ def moments(nest: str, setting: Setting) -> tuple[Moment, ...]:
             touched.setdefault(name, (line, is_hit))
             index.update(zip(AXES[name], trace.matrices[name].element(int(addresses[access])), strict=True))
         gone = tuple(old for old in before if old and old not in held)
-        found.append(Moment(index, touched, gone, held, dict(misses), dict(hits)))
+        found.append(CacheMoment(index, touched, gone, held, dict(misses), dict(hits)))
     return tuple(found)
 
 
-def total_misses(nest: str, setting: Setting) -> int:
+def total_misses(nest: str, setting: CacheSetting) -> int:
     """Return the misses of the whole nest."""
     return sum(moments(nest, setting)[-1].misses.values())
 
@@ -120,7 +121,7 @@ def total_misses(nest: str, setting: Setting) -> int:
 class CacheWalker(Live):
     """The animation: `.nest` is the drop-down, `.player` the slider; `frame(nest, step)` draws one moment."""
 
-    def __init__(self, nest: str, setting: Setting) -> None:
+    def __init__(self, nest: str, setting: CacheSetting) -> None:
         kit = widgets()
         self.setting = setting
         self.last = setting.n**3 - 1
@@ -177,7 +178,7 @@ _LEGEND = (
 )
 
 
-def frame(nest: str, setting: Setting, step: int, is_small: bool = False) -> str:
+def frame(nest: str, setting: CacheSetting, step: int, is_small: bool = False) -> str:
     """Return the matrices, the cache and the counts after a step of the nest, as SVG."""
     moment = moments(nest, setting)[step]
     i, j, k = (moment.index[name] for name in "ijk")
@@ -210,7 +211,7 @@ def frame(nest: str, setting: Setting, step: int, is_small: bool = False) -> str
     return svg(max(width, 724), below + 22 + 17 * len(_LEGEND), parts, label)
 
 
-def _matrix(name: str, x: float, setting: Setting, moment: Moment) -> list[str]:
+def _matrix(name: str, x: float, setting: CacheSetting, moment: CacheMoment) -> list[str]:
     """Draw one matrix: a frame for each line, its elements as ticks."""
     strong, tint, ink = COLOURS[name]
     down, along = AXES[name]
@@ -257,7 +258,7 @@ def _crossed_out(x: float, y: float, wide: float) -> list[str]:
     ]
 
 
-def _counts(moment: Moment, y: float, wide: float) -> list[str]:
+def _counts(moment: CacheMoment, y: float, wide: float) -> list[str]:
     """Write under each matrix how often it missed and hit so far."""
     parts = []
     for place, name in enumerate(AXES):
@@ -267,7 +268,7 @@ def _counts(moment: Moment, y: float, wide: float) -> list[str]:
     return parts
 
 
-def _slots(moment: Moment, setting: Setting, y: float, width: float) -> tuple[list[str], float]:
+def _slots(moment: CacheMoment, setting: CacheSetting, y: float, width: float) -> tuple[list[str], float]:
     """Draw what the cache holds as a row of slots that wraps; return it with its lower edge."""
     order = "used last first" if setting.ways is None else "set by set, used last first"
     parts = [write(12, y - 8, f"the cache, {order}: {setting.cache}", bold=True)]
@@ -294,11 +295,11 @@ def _misses(count: int) -> str:
     return "1 miss" if count == 1 else f"{count:,} misses"
 
 
-def _touched_in_words(moment: Moment) -> str:
+def _touched_in_words(moment: CacheMoment) -> str:
     return ", ".join(f"{name} {'hit' if is_hit else 'miss'}" for name, (_, is_hit) in moment.touched.items())
 
 
-def _is_miss(moment: Moment) -> bool:
+def _is_miss(moment: CacheMoment) -> bool:
     return not all(is_hit for _, is_hit in moment.touched.values())
 
 
@@ -308,11 +309,10 @@ def _inner(nest: str) -> str:
 
 def _checked(nest: str, n: int, block: int, lines: int, line: int, ways: int | None) -> None:
     if nest not in NESTS:
-        raise ValueError(f"nest is {nest!r}, but it must be one of {', '.join(NESTS)}.")
+        raise refusal("nest", nest, f"one of {', '.join(NESTS)}")
     values = {"n": n, "block": block, "lines": lines, "line": line, "ways": lines if ways is None else ways}
     for what, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
+        whole(what, value)
     if n > LARGEST:
         raise ValueError(f"n is {n}, but at most {LARGEST} can be followed by eye: take a smaller matrix.")
     if line & (line - 1) or n % line:

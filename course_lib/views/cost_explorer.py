@@ -23,7 +23,7 @@ from course_lib.speech.costs import (
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
 from course_lib.views.figures import headline
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
 KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number, Enter takes a typed one."
@@ -59,12 +59,13 @@ def costs(
     return Costs(cpu, gpu, bridge_price, currency.strip(), (cpu_origin, gpu_origin))
 
 
-class Costs(Live):
+class Costs(Explorer):
     """The fields `.cpu`, `.gpu` and `.bridge`; `choices()` gives the machines as they stand there."""
 
     def __init__(
         self, cpu: tuple, gpu: tuple, bridge_price: float, currency: str, origins: tuple[str, str]
     ) -> None:
+        super().__init__()
         kit = widgets()
         self.currency, self.origins = currency, origins
         self._given = (machine(*cpu), machine(*gpu), bridge_price)
@@ -76,8 +77,6 @@ class Costs(Live):
             layout={"width": WIDTH},
         )
         self.bridge.observe(lambda _: self._show(), names="value")
-        self.status = kit.HTML(layout={"width": "auto"})
-        self.picture = kit.HTML(layout={"width": "auto"})
         self._show()
         both = kit.HBox([self.cpu.box, self.gpu.box], layout={"flex_flow": "row wrap"})
         self.widget = kit.VBox([both, self.bridge, self.status, self.picture])
@@ -91,11 +90,10 @@ class Costs(Live):
             cpu, gpu = self.choices()
             bridge = checked("the price of the bridge", self.bridge.value, zero=True)
         except ValueError as problem:
-            said = f"{problem} The picture still shows the numbers before."
+            self._say(f"{problem} The picture still shows the numbers before.")
         else:
-            said = KEYS
-            self.picture.value = f'<div style="{FITS}">{self.frame(cpu, gpu, bridge)}</div>'
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(said)}</div>'
+            self._draw(self.frame(cpu, gpu, bridge))
+            self._say(KEYS)
 
     def frame(self, cpu: Choice, gpu: Choice, bridge_price: float) -> str:
         """Return the picture, the table and the bridge for two machines."""

@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from course_lib.arguments import one_of
 from course_lib.fp8.formats import FORMATS, Format, Look
 from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
 from course_lib.theme import GREY, INK, PINK, VIOLET
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -44,9 +45,7 @@ def explore_format(x: float = 0.3, format: str = "e4m3") -> FormatExplorer:
 
     format: "e4m3" or "e5m2". Raises ValueError for another, and for an x that is no finite number.
     """
-    if format not in FORMATS:
-        raise ValueError(f"format is {format!r}, but it must be one of {', '.join(map(repr, FORMATS))}.")
-    return FormatExplorer(FORMATS[format].look_at(typed(x)))
+    return FormatExplorer(FORMATS[one_of("format", format, FORMATS)].look_at(typed(x)))
 
 
 def typed(x: object) -> float:
@@ -73,12 +72,12 @@ def typed(x: object) -> float:
     return value
 
 
-class FormatExplorer(Live):
+class FormatExplorer(Explorer):
     """The explorer: `.field` takes the number, `.choice` the format, `.bits` flip; `.look` is shown."""
 
     def __init__(self, look: Look) -> None:
+        super().__init__()
         self.look = self._first = look
-        self._is_moving = False
         kit = widgets()
         self.field = kit.Text(
             description="number", continuous_update=False, tooltip=KEYS, layout={"width": "240px"}
@@ -91,8 +90,6 @@ class FormatExplorer(Live):
         self.bits = [kit.Button(layout={"width": "38px"}) for _ in range(8)]
         for place, button in enumerate(self.bits):
             button.on_click(self._flipper(place))
-        self.status = kit.HTML(layout={"width": "auto"})
-        self.picture = kit.HTML(layout={"width": "auto"})
         self._show(look)
         centred = {"flex_flow": "row wrap", "align_items": "center"}
         flips = kit.HBox([kit.Label("flip a bit:"), *self.bits], layout=centred)
@@ -132,14 +129,11 @@ class FormatExplorer(Live):
 
     def _show(self, look: Look) -> None:
         self.look = look
-        self._is_moving = True  # the controls follow, and none of them answers
-        try:
+        with self._moving():
             self.field.value = _written(look.x)
             self.choice.value = look.format.name
-        finally:
-            self._is_moving = False
         self._write_bits(look.format, f"{look.code:08b}")
-        self.picture.value = f'<div style="{FITS}">{frame(look)}</div>'
+        self._draw(frame(look))
         self._say(KEYS)
 
     def _write_bits(self, form: Format, text: str) -> None:
@@ -148,9 +142,6 @@ class FormatExplorer(Live):
             button.description = text[place]
             button.tooltip = f"Flip this bit of the {FIELDS[field]}; it counts {weights(form)[place]}"
             button.style.button_color, button.style.text_color = GROUNDS[field], INK  # on dark pages, too
-
-    def _say(self, words: str) -> None:
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(words)}</div>'
 
 
 def _written(x: float) -> str:

@@ -1,6 +1,6 @@
 """One schedule of several threads, step by step: a column for each thread, what is shared beside it.
 
-`Schedule.frame(step)` is a pure function: the widget shows one frame, the still twin the whole schedule.
+`ScheduleSteps.frame(step)` is a pure function: the widget shows one frame, the still twin the whole schedule.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from course_lib.theme import INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player
 from course_lib.views.paper import (
+    CODE_LETTER,
+    CODE_LINE,
     DEEP_PINK,
     GREY_TINT,
     PINK_TINT,
@@ -19,6 +21,7 @@ from course_lib.views.paper import (
     Html,
     box,
     card,
+    code,
     plural,
     svg,
     write,
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 ROWS = 14  # steps that a frame shows; longer schedules move past
 MOST_STILL = 60  # steps of the still twin
 MOST_LINES = 30  # of the source
-LETTER, MONO = 7.1, 7.5  # mean widths of a letter at size 13 (sans) and 12.5 (mono)
+LETTER = 7.1  # mean width of a letter at size 13
 #: Fill, edge, ink of each thread's steps; every second edge is dashed, so that colour is not needed.
 STYLES = (
     (PINK_TINT, PINK, None),
@@ -40,7 +43,7 @@ STYLES = (
 )
 
 
-def interleaving(what: Verdict | Replay) -> Schedule:
+def interleaving(what: Verdict | Replay) -> ScheduleSteps:
     """Return a widget that steps through a schedule: a replay, or the witness of what `explore` found.
 
     Raises ValueError for a verdict without a witness (nothing went wrong) and for an empty schedule.
@@ -51,10 +54,10 @@ def interleaving(what: Verdict | Replay) -> Schedule:
     if not replay.steps:
         raise ValueError("The schedule has no step: name the thread of each step, for example [0, 1, 0, 1].")
     verdict = what if hasattr(what, "witness") else None
-    return Schedule(replay, verdict.sentence if verdict else replay.sentence)
+    return ScheduleSteps(replay, verdict.sentence if verdict else replay.sentence)
 
 
-class Schedule(Live):
+class ScheduleSteps(Live):
     """The step-through of a schedule: `.player` has the controls; `frame(step)` draws one step."""
 
     def __init__(self, replay: Replay, finding: str) -> None:
@@ -158,7 +161,7 @@ class Schedule(Live):
             if step is None:
                 parts.append(write(width + 10, y + 18, _cut(_values(one.shared), 34), size=12.5, mono=True))
         if step is None:
-            width += 20 + MONO * min(34, max(len(_values(one.shared)) for one in self.replay.steps))
+            width += 20 + CODE_LETTER * min(34, max(len(_values(one.shared)) for one in self.replay.steps))
             width = max(width, left + len(self.replay.threads) * self._column + 130)
         return width, top + len(rows) * high, parts
 
@@ -173,7 +176,7 @@ class Schedule(Live):
             is_new = before.get(name) != value and step > 0
             line = _cut(f"{name} = {value}", 44)
             parts.append(
-                box(x, y, MONO * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
+                box(x, y, CODE_LETTER * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
             )
             parts.append(write(x + 8, y + 16, line, size=12.5, mono=True, bold=is_new))
             y += 26
@@ -194,25 +197,19 @@ class Schedule(Live):
         for one in self.replay.steps[: step or 0]:
             at[one.thread] = one.line
         now = self.replay.steps[step - 1] if step else None
-        height = 19 * len(self._lines) + 12
-        parts = [box(x, y, self._side_width() - 16, height, fill=GREY_TINT, stroke=None, radius=4)]
-        for number, line in enumerate(self._lines, start=1):
-            top = y + 6 + 19 * (number - 1)
-            runs = now is not None and now.line == number
-            here = [str(thread) for thread, own in at.items() if own == number]
-            if runs:
-                parts.append(box(x, top, self._side_width() - 16, 19, fill=PINK_TINT, stroke=None))
-                parts.append(box(x, top, 4, 19, fill=PINK, stroke=None))
-            parts.append(write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end"))
-            parts.append(write(x + 38, top + 14, _cut(line, 60), size=12.5, mono=True, bold=runs))
-            if here:
-                end = x + 44 + MONO * min(60, len(line))
-                mark = f"◀ {', '.join(here)}"
-                parts.append(write(end, top + 14, mark, size=12, fill=DEEP_PINK, bold=True))
-        return parts, y + height
+        threads = {line: [str(thread) for thread, own in at.items() if own == line] for line in at.values()}
+        parts = code(
+            [_cut(line, 60) for line in self._lines],
+            x,
+            y,
+            self._side_width() - 16,
+            lambda number, _: now is not None and now.line == number,
+            remarks={line: f"◀ {', '.join(names)}" for line, names in threads.items()},
+        )
+        return parts, y + CODE_LINE * len(self._lines) + 12
 
     def _side_width(self) -> float:
-        return 38 + MONO * max([min(60, len(line)) for line in self._lines] + [30]) + 80
+        return 38 + CODE_LETTER * max([min(60, len(line)) for line in self._lines] + [30]) + 80
 
     def _sentence(self, step: int) -> str:
         if step == 0:

@@ -53,7 +53,7 @@ KINDS = ("arithmetic", "indexing", "moving", "loop", "call", "other")
 
 
 @dataclass(frozen=True)
-class Instruction:
+class BytecodeInstruction:
     """One bytecode instruction: its name, its argument in words, what it is for and what it does."""
 
     offset: int
@@ -64,10 +64,10 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Loop:
+class BytecodeLoop:
     """The innermost loop of a function: the instructions of one turn, from its start to the jump back."""
 
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[BytecodeInstruction, ...]
     depth: int
 
     @property
@@ -76,7 +76,7 @@ class Loop:
         return Counter(instruction.kind for instruction in self.instructions)
 
 
-def innermost_loop(function: Any) -> Loop | None:
+def innermost_loop(function: Any) -> BytecodeLoop | None:
     """Return the innermost loop of a function's bytecode, the first of the deepest ones, or None."""
     loops = _loops(_code(function), 0)
     return max(loops, key=lambda loop: loop.depth, default=None)
@@ -115,7 +115,7 @@ def bytecode(function: Any, inner: bool = True) -> Html:
     return Html(card(body + explained, text, title=title), f"{text}\n{listed}")
 
 
-def _said(name: str, loop: Loop | None, total: int, inner: bool) -> tuple[str, str]:
+def _said(name: str, loop: BytecodeLoop | None, total: int, inner: bool) -> tuple[str, str]:
     if loop is None:
         return f"{name}(): {plural(total, 'bytecode instruction')}, no loop", ""
     counts, size = loop.counts, len(loop.instructions)
@@ -140,12 +140,12 @@ def _code(function: Any) -> CodeType:
     return code
 
 
-def _instructions(code: CodeType) -> list[Instruction]:
+def _instructions(code: CodeType) -> list[BytecodeInstruction]:
     found = []
     for raw in dis.get_instructions(code):
         argument = f"to {raw.argval}" if _jumps(raw) else raw.argrepr
         kind, meaning = _meaning(raw.opname)
-        found.append(Instruction(raw.offset, raw.opname, argument, kind, meaning))
+        found.append(BytecodeInstruction(raw.offset, raw.opname, argument, kind, meaning))
     return found
 
 
@@ -153,7 +153,7 @@ def _jumps(raw: dis.Instruction) -> bool:
     return raw.opcode in dis.hasjrel or raw.opcode in dis.hasjabs
 
 
-def _loops(code: CodeType, outside: int) -> list[Loop]:
+def _loops(code: CodeType, outside: int) -> list[BytecodeLoop]:
     """Return every loop of the code and of the code nested in it, with how many loops it stands in."""
     instructions = _instructions(code)
     spans = _spans(code)
@@ -161,7 +161,7 @@ def _loops(code: CodeType, outside: int) -> list[Loop]:
     for start, end in spans:
         depth = outside + sum(1 for s, e in spans if s <= start and end <= e)
         turn = tuple(i for i in instructions if start <= i.offset <= end)
-        loops.append(Loop(turn, depth))
+        loops.append(BytecodeLoop(turn, depth))
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             loops += _loops(inner, outside + _depth_of_use(code, inner, spans))

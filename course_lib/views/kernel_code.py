@@ -36,6 +36,7 @@ from course_lib.views.paper import (
     plural,
     side_by_side,
     table,
+    table_of,
 )
 
 Capability = tuple[int, int]
@@ -404,15 +405,12 @@ def _region(rows: list[str], language: str) -> str:
         for head in heads
     )
     columns = '<col style="width:11.5em"><col style="width:24.5em"><col>'
-    style = (
-        f"border-collapse:collapse;table-layout:fixed;width:100%;margin:0;font:12.5px/1.45 {MONO};"
-        f"color:{INK};background:{PAPER}"
-    )
+    style = f"table-layout:fixed;width:100%;margin:0;font:12.5px/1.45 {MONO}"
+    shown = table_of(top, rows, style, f"<colgroup>{columns}</colgroup>")
     return (
         f'<div role="region" tabindex="0" aria-label="{language} of the inner loop, line by line" '
         f'style="max-height:30em;overflow-y:auto;overflow-x:hidden;border:1px solid {LINE};width:100%;'
-        f'min-width:min(56em,80vw)"><table style="{style}"><colgroup>{columns}</colgroup>'
-        f"<thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'min-width:min(56em,80vw)">{shown}</div>'
     )
 
 

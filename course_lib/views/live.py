@@ -1,12 +1,13 @@
-"""What every widget shares: a still twin for pages without a kernel, and a player that shows frames."""
+"""What every widget shares: a still twin for pages without a kernel, a player of frames, an explorer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from course_lib.views.paper import Html
+from course_lib.views.paper import Html, escape
 
 #: An output area is as wide as its content; this style keeps the content as wide as the output area.
 FITS = "width:0;min-width:100%"
@@ -40,6 +41,34 @@ class Live:
 
     def __repr__(self) -> str:
         return repr(self.static())
+
+
+class Explorer(Live):
+    """Controls over a picture: what they say is drawn, and `status`, a line of words, says what became of it.
+
+    A subclass makes its controls and draws with `_draw`. Inside `with self._moving():` the code sets
+    controls; their handlers look at `_is_moving` and do not answer.
+    """
+
+    def __init__(self) -> None:
+        kit = widgets()
+        self.status = kit.HTML(layout={"width": "auto"})
+        self.picture = kit.HTML(layout={"width": "auto"})
+        self._is_moving = False
+
+    def _draw(self, picture: str) -> None:
+        self.picture.value = f'<div style="{FITS}">{picture}</div>'
+
+    def _say(self, words: str) -> None:
+        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(words)}</div>'
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        self._is_moving = True
+        try:
+            yield
+        finally:
+            self._is_moving = False
 
 
 class Player:

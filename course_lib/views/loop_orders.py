@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from course_lib.arguments import refusal, whole
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player, widgets
 from course_lib.views.paper import (
@@ -47,7 +48,7 @@ def strides_of(order: str, M: int, K: int, N: int, itemsize: int) -> dict[str, i
     """
     inner = _order(order)[-1]
     for name, value in (("M", M), ("K", K), ("N", N), ("itemsize", itemsize)):
-        _positive(name, value)
+        whole(name, value)
     columns = {"A": K, "B": N, "C": N}
     return {
         name: itemsize if inner == along else itemsize * columns[name] if inner == down else 0
@@ -98,8 +99,7 @@ def strides_table(n: int, itemsize: int) -> Html:
 def walk(order: str = "ikj", n: int = 4) -> Walker:
     """Return a widget that walks the whole loop nest in a chosen order and shows the cells it touches."""
     _order(order)
-    _positive("n", n)
-    if n > LARGEST_WALK:
+    if whole("n", n) > LARGEST_WALK:
         raise ValueError(
             f"n is {n}, but at most {LARGEST_WALK} can be followed by eye: take a smaller matrix."
         )
@@ -260,10 +260,5 @@ def _verdict(moves: Mapping[str, int]) -> str:
 
 def _order(order: str) -> str:
     if order not in ORDERS:
-        raise ValueError(f"order is {order!r}, but it must be one of {', '.join(ORDERS)}.")
+        raise refusal("order", order, f"one of {', '.join(ORDERS)}")
     return order
-
-
-def _positive(name: str, value: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}, but it must be a whole number of at least 1.")

@@ -50,7 +50,7 @@ ALIKE = 0.005  # counts that differ by less are the same
 
 
 @dataclass(frozen=True)
-class Line:
+class FamilyLine:
     """What a family of operators took in one profile, a forward; times in µs, share of all self time."""
 
     calls: float
@@ -65,10 +65,10 @@ class Line:
         return None if self.host_us is None else self.host_us + (self.device_us or 0.0)
 
 
-Lines = Mapping[str, Line]
+Lines = Mapping[str, FamilyLine]
 
 
-def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, Line]:
+def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, FamilyLine]:
     """Return the families of a profile over `forwards` forwards, most time first; shares are of the device's
     time or of the CPU's. Kernels' own rows are left out: their time is their operator's device time already.
     """
@@ -89,12 +89,12 @@ def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, 
     return dict(sorted(lines.items(), key=lambda item: -(item[1].share or 0.0)))
 
 
-def together(lines: Lines, names: Sequence[str]) -> Line | None:
+def together(lines: Lines, names: Sequence[str]) -> FamilyLine | None:
     """Return these families summed up, None if none of them is there."""
     some = [lines[name] for name in names if name in lines]
     if not some:
         return None
-    return Line(
+    return FamilyLine(
         sum(line.calls for line in some),
         _sum([line.host_us for line in some]),
         _sum([line.device_us for line in some]),
@@ -103,25 +103,27 @@ def together(lines: Lines, names: Sequence[str]) -> Line | None:
     )
 
 
-def ratio(cpu: Line | None, gpu: Line | None) -> float | None:
+def ratio(cpu: FamilyLine | None, gpu: FamilyLine | None) -> float | None:
     """Return the CPU's time divided by the GPU's host and device time, None where one is not known."""
     if cpu is None or gpu is None or not cpu.us or not gpu.us or not gpu.device_us:
         return None
     return cpu.us / gpu.us
 
 
-def is_other_work(cpu: Line, gpu: Line) -> bool:
+def is_other_work(cpu: FamilyLine, gpu: FamilyLine) -> bool:
     """Whether the two did not call the family equally often, so that a ratio compares different work."""
     return abs(cpu.calls - gpu.calls) > ALIKE * cpu.calls
 
 
-def _line(rows: Sequence[Any], forwards: int, time_of: Callable[[Any], float | None], whole: float) -> Line:
+def _line(
+    rows: Sequence[Any], forwards: int, time_of: Callable[[Any], float | None], whole: float
+) -> FamilyLine:
     stated = [_field(row, "percent") for row in rows]
     if all(percent is not None for percent in stated):  # the talk's, whose rows are not the whole profile
         share = sum(stated) / 100
     else:
         share = sum(time_of(row) or 0.0 for row in rows) / whole if whole else None
-    return Line(
+    return FamilyLine(
         sum(_field(row, "calls") for row in rows) / forwards,
         _sum([_host(row) for row in rows], forwards),
         _sum([_device(row) for row in rows], forwards),

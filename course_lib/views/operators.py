@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.arguments import whole
 from course_lib.theme import PINK, VIOLET
 from course_lib.views.paper import LINE, PAPER, QUIET, Html, card, escape, note, table
 
@@ -35,8 +36,7 @@ def profile(
     Rows are objects or mappings with name, calls, self_us and, if known, total_us, flops and percent (of all
     self time; without it the rows must be the whole profile). `names` says what the two profiles are.
     """
-    if not isinstance(top, int) or top < 1:
-        raise ValueError(f"top is {top!r}, but it must be a whole number of at least 1.")
+    whole("top", top)
     mine = operators(rows)
     other = {operator.name: operator for operator in operators(beside)} if beside is not None else None
     theirs = list((other or {}).values())[:top]

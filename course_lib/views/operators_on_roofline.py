@@ -38,7 +38,7 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Work:
+class DrawnOperator:
     """An operator that moves data: its rates, its share of all self time, and the time of a call."""
 
     name: str
@@ -106,8 +106,8 @@ def operators_roofline(
         return theme.Picture.of(fig, _alt(title, shown, roofs, said))
 
 
-def _work(row: Any, whole_us: float) -> Work:
-    return Work(
+def _work(row: Any, whole_us: float) -> DrawnOperator:
+    return DrawnOperator(
         short(row.name),
         kind(row.name),
         row.flops / row.self_cpu_us / 1e3,
@@ -118,7 +118,7 @@ def _work(row: Any, whole_us: float) -> Work:
     )
 
 
-def _mark(axes: Axes, work: Work, x: float, y: float) -> None:
+def _mark(axes: Axes, work: DrawnOperator, x: float, y: float) -> None:
     colour, marker, _ = LOOKS[work.kind]
     axes.plot(
         [x],
@@ -133,7 +133,7 @@ def _mark(axes: Axes, work: Work, x: float, y: float) -> None:
     )
 
 
-def _strip(axes: Axes, moving: Sequence[Work], roofs: Roofs) -> None:
+def _strip(axes: Axes, moving: Sequence[DrawnOperator], roofs: Roofs) -> None:
     """Draw what only moves bytes, a line each, against the bandwidth."""
     from matplotlib.ticker import LogLocator
 
@@ -163,7 +163,7 @@ def _strip(axes: Axes, moving: Sequence[Work], roofs: Roofs) -> None:
     )
 
 
-def _legend(fig: Any, works: Sequence[Work], said: str) -> None:
+def _legend(fig: Any, works: Sequence[DrawnOperator], said: str) -> None:
     from matplotlib.lines import Line2D
 
     kinds = {work.kind for work in works}
@@ -183,7 +183,7 @@ def _legend(fig: Any, works: Sequence[Work], said: str) -> None:
     )
 
 
-def _left_out(works: Sequence[Work]) -> str:
+def _left_out(works: Sequence[DrawnOperator]) -> str:
     """Say which operators are not drawn: a handful of numbers would stretch the axes over many decades."""
     if not works:
         return ""
@@ -192,7 +192,7 @@ def _left_out(works: Sequence[Work]) -> str:
     return f" Not drawn: {names}, together {share} % of the time."
 
 
-def _finding(works: Sequence[Work], roofs: Roofs) -> str:
+def _finding(works: Sequence[DrawnOperator], roofs: Roofs) -> str:
     """Return how much of the time lies under which roof; what does no arithmetic has only the memory's."""
     under = {"compute": 0.0, "memory": 0.0}
     for work in works:
@@ -202,7 +202,7 @@ def _finding(works: Sequence[Work], roofs: Roofs) -> str:
     return f"{said}; {_percent(rest)} moves no data" if rest >= 0.005 else said
 
 
-def _alt(title: str, works: Sequence[Work], roofs: Roofs, said: str) -> str:
+def _alt(title: str, works: Sequence[DrawnOperator], roofs: Roofs, said: str) -> str:
     placed = "; ".join(_in_words(work, roofs) for work in sorted(works, key=lambda work: -work.share))
     return (
         f"Roofline of this machine with every operator of the profile ({roofs.what}). {title}. "
@@ -210,7 +210,7 @@ def _alt(title: str, works: Sequence[Work], roofs: Roofs, said: str) -> str:
     )
 
 
-def _in_words(work: Work, roofs: Roofs) -> str:
+def _in_words(work: DrawnOperator, roofs: Roofs) -> str:
     brief = f", {digits(work.call_us, 2)} µs a call" if work.is_brief else ""
     if not work.gflops:
         return f"{work.said}: {digits(work.gbps)} GB/s without arithmetic{brief}"

@@ -8,11 +8,11 @@ words; tables and listings stay readable text inside a labelled figure.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from course_lib.measure.sizes import in_bytes as in_bytes
-from course_lib.theme import INK, PAPER
+from course_lib.theme import INK, PAPER, PINK
 
 SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 MONO = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
@@ -24,6 +24,7 @@ PINK_TINT = "#ffe3f0"
 VIOLET_TINT = "#efdcff"
 GREY_TINT = "#f4f2f6"
 LINE = "#d9d3e0"
+CODE_LINE, CODE_LETTER = 19, 7.5  # height of a line of code in a drawing, mean width of its letters
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,36 @@ def box(
     )
 
 
+def code(
+    lines: Sequence[str],
+    x: float,
+    y: float,
+    width: float,
+    runs: Callable[[int, str], bool],
+    remarks: Mapping[int, str] | None = None,
+) -> list[str]:
+    """Return lines of code as SVG on a grey ground, the line that runs tinted, edged and bold.
+
+    With `remarks`, which stand behind their lines (counted from 1), every line has its number.
+    """
+    parts = [box(x, y, width, CODE_LINE * len(lines) + 12, fill=GREY_TINT, stroke=None, radius=4)]
+    for number, line in enumerate(lines, start=1):
+        top = y + 6 + CODE_LINE * (number - 1)
+        is_running = runs(number, line)
+        if is_running:
+            parts.append(box(x, top, width, CODE_LINE, fill=PINK_TINT, stroke=None))
+            parts.append(box(x, top, 4, CODE_LINE, fill=PINK, stroke=None))
+        start = x + 12
+        if remarks is not None:
+            start = x + 38
+            parts.append(write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end"))
+        parts.append(write(start, top + 14, line, size=12.5, mono=True, bold=is_running))
+        if remarks and number in remarks:
+            end = start + 6 + CODE_LETTER * len(line)
+            parts.append(write(end, top + 14, remarks[number], size=12, fill=DEEP_PINK, bold=True))
+    return parts
+
+
 def arrow(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1.5) -> str:
     """Return an SVG line with a head at x2, y2 (the head is drawn, so two drawings never share an id)."""
     length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5 or 1.0
@@ -189,10 +220,15 @@ def table(
         line = f"border-bottom:1px solid {LINE};white-space:nowrap"
         cells = "".join(cell("td", c, name, ground, line) for c, name in enumerate(row))
         lines.append(f'<tr style="background:{ground}">{cells}</tr>')
-    style = f"border-collapse:collapse;margin:0;font-size:13px;color:{INK};background:{PAPER}"
+    return table_of(top, lines, "margin:0;font-size:13px")
+
+
+def table_of(head: str, rows: Iterable[str], style: str, columns: str = "") -> str:
+    """Return an HTML table of finished head cells and rows (`<tr>…</tr>`), with a style of its own."""
+    whole = f"border-collapse:collapse;{style};color:{INK};background:{PAPER}"
     return (
-        f'<table style="{style}"><thead><tr style="background:{PAPER}">{top}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table>"
+        f'<table style="{whole}">{columns}<thead><tr style="background:{PAPER}">{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 

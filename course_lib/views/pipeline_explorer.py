@@ -26,7 +26,7 @@ from course_lib.simulators.pipeline import (
 )
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 from course_lib.views.figures import headline, stacked
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note
 
 if TYPE_CHECKING:
@@ -59,10 +59,11 @@ def pipeline(start: Pipeline | None = None) -> PipelineExplorer:
     return PipelineExplorer(start)
 
 
-class PipelineExplorer(Live):
+class PipelineExplorer(Explorer):
     """The controls `.stages`, `.latency` and `.roles`; `.pipeline` is as they stand, `frame` draws one."""
 
     def __init__(self, start: Pipeline) -> None:
+        super().__init__()
         kit = widgets()
         self.start = start
         slider = {"layout": {"width": "min(420px, 95%)"}, "tooltip": KEYS, "continuous_update": False}
@@ -76,8 +77,6 @@ class PipelineExplorer(Live):
             description="roles",
             style={"button_width": "auto"},
         )
-        self.status = kit.HTML(layout={"width": "auto"})
-        self.picture = kit.HTML(layout={"width": "auto"})
         controls = (self.stages, self.latency, self.roles)
         for control in controls:
             control.observe(lambda _: self._show(), names="value")
@@ -91,9 +90,8 @@ class PipelineExplorer(Live):
         return dataclasses.replace(self.start, **values)
 
     def _show(self) -> None:
-        said = f"{finding(timeline(self.pipeline))}. {KEYS}"
-        self.picture.value = f'<div style="{FITS}">{self.frame(self.pipeline)}</div>'
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{said}</div>'
+        self._draw(self.frame(self.pipeline))
+        self._say(f"{finding(timeline(self.pipeline))}. {KEYS}")
 
     def frame(self, chosen: Pipeline) -> str:
         """Return the timeline of a pipeline, the curve over its stages, and its limits in words."""

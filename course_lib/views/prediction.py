@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from numbers import Real
 from typing import Any
 
 from course_lib import theme
+from course_lib.arguments import is_number
 from course_lib.measure.store import Store, StoreNotice
 from course_lib.theme import GREY, INK, PINK
 from course_lib.views.live import Live, widgets
@@ -166,7 +166,7 @@ class Prediction(Live):
         return self._in_range(self._rounded(self.slider.value))
 
     def _in_range(self, value: float) -> float:
-        if not _is_number(value) or not self.low <= value <= self.high:
+        if not is_number(value) or not self.low <= value <= self.high:
             raise ValueError(
                 f"The guess is {value!r}, but it must be a number from {_written(self.low)} to "
                 f"{_written(self.high)}."
@@ -204,10 +204,6 @@ def _decimals(step: float) -> int:
     return next((n for n in range(9) if math.isclose(round(step, n), step, rel_tol=1e-9)), 9)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _checked(
     question: str, low: float, high: float, step: float | None, log: bool | None
 ) -> tuple[float, float, float | None, bool]:
@@ -215,7 +211,7 @@ def _checked(
     if not isinstance(question, str) or not question.strip():
         raise ValueError(f"The question is {question!r}, but it must be a text: say what is to be guessed.")
     for end, value in (("low", low), ("high", high)):
-        if not _is_number(value):
+        if not is_number(value):
             raise ValueError(
                 f"{end} is {value!r}, but it must be a finite number: give the range of the guess."
             )
@@ -227,7 +223,7 @@ def _checked(
         raise ValueError(
             f"low is {low}, but a logarithmic slider must start above 0: raise low, or pass log=False."
         )
-    if step is not None and (not _is_number(step) or not 0 < step <= high - low):
+    if step is not None and (not is_number(step) or not 0 < step <= high - low):
         raise ValueError(
             f"step is {step!r}, but it must be a number above 0 and at most high - low = {high - low}: "
             "give a smaller one, or leave it out."

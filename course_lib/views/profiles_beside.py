@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from course_lib.arguments import whole
 from course_lib.speech.operator_work import HANDING_ON
 from course_lib.speech.profiling import TalkProfile, talk_profile
 from course_lib.theme import PINK, VIOLET
@@ -12,7 +13,7 @@ from course_lib.views.operator_lines import (
     CONVOLUTION,
     LAUNCHES,
     WAITS,
-    Line,
+    FamilyLine,
     Lines,
     by_family,
     is_other_work,
@@ -62,8 +63,7 @@ def three_profiles(
     """
     gpu_forwards = forwards if gpu_forwards is None else gpu_forwards
     for name, value in {"forwards": forwards, "gpu_forwards": gpu_forwards, "top": top}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} is {value!r}, but it must be a whole number of at least 1.")
+        whole(name, value)
     talk = talk or talk_profile()
     here = by_family(cpu, forwards, on_device=False)
     there = by_family(gpu, gpu_forwards, on_device=True) if gpu is not None else {}
@@ -103,7 +103,9 @@ def _chosen(
 # -- cells -------------------------------------------------------------------------------------------------
 
 
-def _row(name: str, where: str, cpu: Line | None, gpu: Line | None, longest: float, colour: str) -> list[str]:
+def _row(
+    name: str, where: str, cpu: FamilyLine | None, gpu: FamilyLine | None, longest: float, colour: str
+) -> list[str]:
     """Return the cells of a family in one place: here, or in the talk."""
     known = cpu or gpu
     faster = ratio(cpu, gpu)
@@ -122,7 +124,7 @@ def _row(name: str, where: str, cpu: Line | None, gpu: Line | None, longest: flo
     return cells
 
 
-def _a_call(line: Line | None, us: float | None) -> str:
+def _a_call(line: FamilyLine | None, us: float | None) -> str:
     return _time(us / line.calls) if line and us and line.calls else "–"
 
 
@@ -179,7 +181,7 @@ def _unequal(where: str, cpu: Lines, gpu: Lines, chosen: Sequence[str]) -> list[
     ]
 
 
-def _called(line: Line) -> str:
+def _called(line: FamilyLine) -> str:
     return f"{_count(line.calls)} calls ({', '.join(line.members)})"
 
 

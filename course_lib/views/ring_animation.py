@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass
 from itertools import pairwise
 
+from course_lib.arguments import is_whole, whole
 from course_lib.simulators.ring import ActorState, BarrierState, Moment, Ring, StageState, Trace, run, trace
 from course_lib.theme import INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player, widgets
@@ -84,10 +85,9 @@ def ring(
         ("blocks_of_k", blocks_of_k, MOST_BLOCKS_OF_K),
         ("warps", warps, MOST_WARPS),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        if not is_whole(value) or not 1 <= value <= most:
             raise ValueError(f"{name} is {value!r}, but the picture takes a whole number from 1 to {most}.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"seed is {seed!r}, but it must be a whole number.")
+    whole("seed", seed, least=None)
     return RingSteps(Ring(stages, blocks, (blocks_of_k,), warps), seed)
 
 

@@ -21,7 +21,7 @@ from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
 from course_lib.views.figures import series as look_of
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import Html, card, escape, note, table
 
 if TYPE_CHECKING:
@@ -52,16 +52,14 @@ def encoder_speed(
     return SpeedExplorer(Measured(source), origin)
 
 
-class SpeedExplorer(Live):
+class SpeedExplorer(Explorer):
     """The sliders: `.controls` by axis, `.setting` the chosen one; `frame(setting, axis)` draws a choice."""
 
     def __init__(self, measured: Measured, origin: str = "", notes: Sequence[str] = ()) -> None:
         self.measured, self.origin, self.notes = measured, origin, tuple(notes)
         self.setting = best(measured).setting
         self.axis = "batch"
-        self._build()
-
-    def _build(self) -> None:
+        super().__init__()
         kit = widgets()
         self.controls: dict[str, Any] = {}
         for axis in AXES:
@@ -79,9 +77,6 @@ class SpeedExplorer(Live):
             )
             control.observe(self._moved(axis), names="value")
             self.controls[axis] = control
-        self.status = kit.HTML(layout={"width": "auto"})
-        self.picture = kit.HTML(layout={"width": "auto"})
-        self._is_moving = False
         self._show("")
         self.widget = kit.VBox([*self.controls.values(), self.status, self.picture])
 
@@ -92,20 +87,16 @@ class SpeedExplorer(Live):
             chosen = self.measured.choose(self.setting, axis, change["new"])
             self.setting = chosen.setting
             self.axis = axis if axis in CURVES else self.axis
-            self._is_moving = True  # the others follow, and no one answers them
-            try:
+            with self._moving():  # the others follow
                 for other, control in self.controls.items():
                     control.value = getattr(self.setting, other)
-            finally:
-                self._is_moving = False
             self._show(chosen.sentence)
 
         return moved
 
     def _show(self, sentence: str) -> None:
-        said = escape(sentence or KEYS)
-        self.picture.value = f'<div style="{FITS}">{self.frame(self.setting, self.axis)}</div>'
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{said}</div>'
+        self._draw(self.frame(self.setting, self.axis))
+        self._say(sentence or KEYS)
 
     def frame(self, setting: Setting, axis: str = "batch") -> str:
         """Return the curves along an axis with a setting marked, and its figures beside the baseline's."""

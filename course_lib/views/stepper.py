@@ -1,7 +1,7 @@
 """The three loops of the first circle, one pair at a time.
 
 The code beside the matrices is the rung's own (`circles.python_lists.multiply`), so picture and code cannot
-drift apart. `Trace.frame(step)` is a pure function: the widget shows one frame, the still twin several.
+drift apart. `LoopTrace.frame(step)` is a pure function: the widget shows one frame, the still twin several.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player
 from course_lib.views.paper import (
+    CODE_LINE,
     DEEP_PINK,
     GREY_TINT,
     LINE,
@@ -25,6 +26,7 @@ from course_lib.views.paper import (
     Html,
     box,
     card,
+    code,
     number,
     plural,
     side_by_side,
@@ -39,13 +41,13 @@ Matrix = tuple[tuple[float, ...], ...]
 
 def step_through(A: Sequence[Sequence[float]], B: Sequence[Sequence[float]]) -> Stepper:
     """Return a widget that steps through A @ B (at most 6 x 6 each) as the three Python loops compute it."""
-    return Stepper(Trace(*_checked(A, B)))
+    return Stepper(LoopTrace(*_checked(A, B)))
 
 
 class Stepper(Live):
     """The step-through: `.player` has the controls, `.trace` the steps; `frame(step)` draws one."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: LoopTrace) -> None:
         self.trace = trace
         jumps = {"next element »": ("Jump to the next element of C", trace.next_element)}
         self.player = Player(trace.last, trace.frame, jumps)
@@ -76,7 +78,7 @@ class Stepper(Live):
 
 
 @dataclass(frozen=True)
-class Step:
+class LoopStep:
     """One moment: which line runs (`kind`), at which row i, column j and pair k (None: not there yet)."""
 
     kind: str  # "columns", "row", "column", "pair", "append" or "done"
@@ -86,7 +88,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Counts:
+class WorkDone:
     """What was done up to a step."""
 
     multiplications: int
@@ -104,7 +106,7 @@ LINES = {
 }
 
 
-class Trace:
+class LoopTrace:
     """Every step of A @ B (M x K times K x N) in the order the three loops take them."""
 
     def __init__(self, A: Matrix, B: Matrix) -> None:
@@ -117,21 +119,21 @@ class Trace:
 
     def _walk(self):
         M, K, N = self.shape
-        yield Step("columns")
+        yield LoopStep("columns")
         for i in range(M):
-            yield Step("row", i)
+            yield LoopStep("row", i)
             for j in range(N):
-                yield Step("column", i, j)
+                yield LoopStep("column", i, j)
                 for k in range(K):
-                    yield Step("pair", i, j, k)
-                yield Step("append", i, j)
-        yield Step("done")
+                    yield LoopStep("pair", i, j, k)
+                yield LoopStep("append", i, j)
+        yield LoopStep("done")
 
-    def counts(self, step: int) -> Counts:
+    def counts(self, step: int) -> WorkDone:
         """Return what was done from the start up to and including the step."""
         _, K, N = self.shape
         pairs = sum(1 for at in self.steps[: step + 1] if at.kind == "pair")
-        return Counts(pairs, pairs, K * N + 2 * pairs)
+        return WorkDone(pairs, pairs, K * N + 2 * pairs)
 
     def total(self, step: int) -> float:
         """Return the running sum after the step (0 before the first pair of an element)."""
@@ -149,12 +151,12 @@ class Trace:
         """Return up to six telling steps: first pairs, first sum, next column, next row, the end."""
         M, K, N = self.shape
         wanted = [
-            Step("pair", 0, 0, 0),
-            Step("pair", 0, 0, min(1, K - 1)),
-            Step("append", 0, 0),
-            Step("pair", 0, min(1, N - 1), 0),
-            Step("pair", min(1, M - 1), 0, 0),
-            Step("done"),
+            LoopStep("pair", 0, 0, 0),
+            LoopStep("pair", 0, 0, min(1, K - 1)),
+            LoopStep("append", 0, 0),
+            LoopStep("pair", 0, min(1, N - 1), 0),
+            LoopStep("pair", min(1, M - 1), 0, 0),
+            LoopStep("done"),
         ]
         return sorted({self.steps.index(step) for step in wanted})
 
@@ -164,7 +166,7 @@ class Trace:
         left = max(width, 250.0) + 36
         code_width = 7.6 * max(map(len, self.code)) + 24
         parts += self._listing(step, left, 8, code_width)
-        below = 8 + 19 * len(self.code) + 34
+        below = 8 + CODE_LINE * len(self.code) + 34
         parts += self._counters(step, left, below)
         bottom = max(height, below + 66) + 26
         parts.append(write(12, bottom, self._sentence(step), size=15, bold=True))
@@ -248,15 +250,9 @@ class Trace:
 
     def _listing(self, step: int, x: float, y: float, width: float) -> list[str]:
         kind = self.steps[step].kind
-        parts = [box(x, y, width, 19 * len(self.code) + 12, fill=GREY_TINT, stroke=None, radius=4)]
-        for row, line in enumerate(self.code):
-            top = y + 6 + 19 * row
-            runs = kind in LINES and line.strip().startswith(LINES[kind])
-            if runs:
-                parts.append(box(x, top, width, 19, fill=PINK_TINT, stroke=None))
-                parts.append(box(x, top, 4, 19, fill=PINK, stroke=None))
-            parts.append(write(x + 12, top + 14, line, size=12.5, mono=True, bold=runs))
-        return parts
+        return code(
+            self.code, x, y, width, lambda _, line: kind in LINES and line.strip().startswith(LINES[kind])
+        )
 
     def _counters(self, step: int, x: float, y: float) -> list[str]:
         M, K, N = self.shape

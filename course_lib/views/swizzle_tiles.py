@@ -9,9 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.arguments import is_whole
 from course_lib.fp8.swizzle import BANK, BANKS, LINE, PIECE, WIDTHS, conflicts, swizzled
 from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -19,7 +20,6 @@ from course_lib.views.paper import (
     Html,
     box,
     card,
-    escape,
     note,
     plural,
     side_by_side,
@@ -55,8 +55,7 @@ class Access:
             raise ValueError(f"width is {self.width!r}, but a tile is swizzled over 32, 64 or 128 bytes.")
         if self.kind not in ACCESSES:
             raise ValueError(f"access is {self.kind!r}, but it must be 'column' or 'row'.")
-        is_whole = isinstance(self.index, int) and not isinstance(self.index, bool)
-        if not is_whole or not 0 <= self.index <= self.last:
+        if not is_whole(self.index) or not 0 <= self.index <= self.last:
             raise ValueError(
                 f"index is {self.index!r}, but with {self.width} bytes {self.kind}s go from 0 to {self.last}."
             )
@@ -112,10 +111,11 @@ def swizzle_map(width: int = 128, access: str = "column", index: int = 0) -> Swi
     return SwizzleMap(Access(width, access, index))
 
 
-class SwizzleMap(Live):
+class SwizzleMap(Explorer):
     """The map: `.width`, `.kind` and `.index` are its controls, `.access` is what they say."""
 
     def __init__(self, access: Access) -> None:
+        super().__init__()
         kit = widgets()
         self.access = self._first = access
         tight = {"style": {"button_width": "auto"}}
@@ -126,12 +126,10 @@ class SwizzleMap(Live):
         self.index = kit.IntSlider(
             access.index, 0, access.last, description=access.kind, tooltip=KEYS, layout={"width": "320px"}
         )
-        self.status = kit.HTML(f'<div role="status" style="{FITS}">{escape(KEYS)}</div>')
-        self.picture = kit.HTML(layout={"width": "auto"})
-        self._is_moving = False
+        self._say(KEYS)
         for control in (self.width, self.kind, self.index):
             control.observe(self._moved, names="value")
-        self._show()
+        self._draw(frame(access))
         row = [kit.Label("A row of the tile has"), self.width, kit.Label("Eight lanes go"), self.kind]
         top = kit.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center", "grid_gap": "0 8px"})
         self.widget = kit.VBox([top, self.index, self.status, self.picture])
@@ -149,16 +147,10 @@ class SwizzleMap(Live):
             return
         start = Access(self.width.value, self.kind.value)
         self.access = Access(start.width, start.kind, min(self.index.value, start.last))
-        self._is_moving = True  # the slider follows and is not answered
-        try:
+        with self._moving():  # the slider follows
             self.index.value, self.index.max = self.access.index, self.access.last
             self.index.description = self.access.kind
-        finally:
-            self._is_moving = False
-        self._show()
-
-    def _show(self) -> None:
-        self.picture.value = f'<div style="{FITS}">{frame(self.access)}</div>'
+        self._draw(frame(self.access))
 
 
 def frame(access: Access) -> str:

@@ -29,6 +29,7 @@ from course_lib.views.paper import (
     note,
     plural,
     svg,
+    table_of,
     write,
 )
 
@@ -55,7 +56,7 @@ BAR, HEIGHT = 560, 24  # pixels
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """One task and what is known of it (None: it was never checked, and no hint was asked for)."""
 
     task: Task
@@ -115,11 +116,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Part:
+class ChapterTasks:
     """The tasks of one chapter."""
 
     number: str
-    rows: tuple[Row, ...]
+    rows: tuple[TaskRow, ...]
 
     @property
     def chapter(self) -> Chapter:
@@ -133,7 +134,7 @@ class Part:
         return any(row.record for row in self.rows)
 
     @property
-    def open_rows(self) -> tuple[Row, ...]:
+    def open_rows(self) -> tuple[TaskRow, ...]:
         """The tasks that are not passed."""
         return tuple(row for row in self.rows if row.state != PASSED)
 
@@ -158,7 +159,8 @@ def progress(chapter: str | None = None) -> Html:
     chapters = (chapter,) if chapter is not None else tuple(registry.CHAPTERS)
     known, unreadable = record.records()
     parts = [
-        Part(name, tuple(Row(task, known.get(task.id)) for task in registry.tasks(name))) for name in chapters
+        ChapterTasks(name, tuple(TaskRow(task, known.get(task.id)) for task in registry.tasks(name)))
+        for name in chapters
     ]
     gone = sorted(known.keys() - {task.id for task in registry.tasks()})
     asides = [*record.problems(), *_asides(gone, unreadable)]
@@ -171,14 +173,14 @@ def progress(chapter: str | None = None) -> Html:
     )
 
 
-def _sum(rows: Iterable[Row]) -> str:
+def _sum(rows: Iterable[TaskRow]) -> str:
     rows = tuple(rows)
     passed = sum(row.state == PASSED for row in rows)
     points, best = sum(row.points for row in rows), sum(row.task.points for row in rows)
     return f"{passed} of {len(rows)} passed, {points:g} of {best:g} points"
 
 
-def _what_next(parts: list[Part], in_order: bool) -> str:
+def _what_next(parts: list[ChapterTasks], in_order: bool) -> str:
     """Name the next open task: in the chapter that was worked on last, else the first there is.
 
     Where the record is not `in_order`, nothing is claimed about what was tried.
@@ -196,7 +198,7 @@ def _what_next(parts: list[Part], in_order: bool) -> str:
     return f"Next: {name}."
 
 
-def _last_checked(part: Part) -> float:
+def _last_checked(part: ChapterTasks) -> float:
     return max((row.record.latest.day.timestamp() for row in part.rows if row.best), default=0.0)
 
 
@@ -219,14 +221,16 @@ def _dots(task: Task) -> str:
     return "●" * task.difficulty + "○" * (5 - task.difficulty)
 
 
-def _path(part: Part) -> str:
+def _path(part: ChapterTasks) -> str:
     return f"exercises/{part.chapter.file}/{part.chapter.file}.ipynb"
 
 
 # --- text ---------------------------------------------------------------------------------------------------
 
 
-def _text(title: str, following: str, parts: list[Part], shown: set[str], asides: list[str]) -> Iterator[str]:
+def _text(
+    title: str, following: str, parts: list[ChapterTasks], shown: set[str], asides: list[str]
+) -> Iterator[str]:
     yield from (title, following)
     for part in parts:
         yield from ("", f"{part.number} {part.chapter.title}: {part.finding()}")
@@ -236,7 +240,7 @@ def _text(title: str, following: str, parts: list[Part], shown: set[str], asides
     yield from ("", HONEST, *asides)
 
 
-def _text_rows(rows: tuple[Row, ...]) -> Iterator[str]:
+def _text_rows(rows: tuple[TaskRow, ...]) -> Iterator[str]:
     cells = [
         (f"{SIGNS[row.state]} {row.state}", row.task.id, row.task.title, row.score, _dots(row.task))
         for row in rows
@@ -249,7 +253,7 @@ def _text_rows(rows: tuple[Row, ...]) -> Iterator[str]:
             yield f"      {row.remark}"
 
 
-def _counts(row: Row) -> str:
+def _counts(row: TaskRow) -> str:
     tries = f", {row.tries} {'try' if row.tries == 1 else 'tries'}" if row.tries else ""
     return tries + (f", {plural(row.hints, 'hint')}" if row.hints else "")
 
@@ -259,21 +263,21 @@ def _counts(row: Row) -> str:
 _CELL = f"padding:4px 14px 4px 4px;color:{INK};border:0;border-bottom:1px solid {LINE};vertical-align:top"
 
 
-def _page(title: str, following: str, parts: list[Part], shown: set[str], asides: list[str]) -> str:
+def _page(title: str, following: str, parts: list[ChapterTasks], shown: set[str], asides: list[str]) -> str:
     lead = f'<div style="margin:0 0 4px;color:{INK}">{escape(following)}</div>'
     body = "".join(_section(part, part.number in shown) for part in parts)
     notes = "".join(note(line) for line in (HONEST, *asides))
     return card(lead + body + notes, f"{title}. {following}", title=title)
 
 
-def _section(part: Part, in_full: bool) -> str:
+def _section(part: ChapterTasks, in_full: bool) -> str:
     finding = f'<span style="margin-right:10px">{escape(part.finding())}</span>'
     title = f"<b>{part.number} {escape(part.chapter.title)}</b>"
     head = f'<div style="margin:14px 0 5px;color:{INK}">{title} · {finding} {_link(part)}</div>'
     return head + _bar(part) + (_table(part) if in_full else "")
 
 
-def _link(part: Part) -> str:
+def _link(part: ChapterTasks) -> str:
     """Return the assignment's path: as a link, if the notebook stands in the project too."""
     words = escape(_path(part))
     there = _from_here(EXERCISES / part.chapter.file / f"{part.chapter.file}.ipynb")
@@ -294,7 +298,7 @@ def _from_here(file: Path) -> str | None:
     return Path(os.path.relpath(file, here)).as_posix()
 
 
-def _bar(part: Part) -> str:
+def _bar(part: ChapterTasks) -> str:
     """Draw a piece for each task, as wide as its points, filled as far as it is earned."""
     unit = BAR / sum(row.task.points for row in part.rows)
     drawn, x = [], 0.0
@@ -306,7 +310,7 @@ def _bar(part: Part) -> str:
     return svg(BAR, HEIGHT, drawn, f"Bar of chapter {part.number}: {part.finding()}. {said}.")
 
 
-def _piece(row: Row, x: float, wide: float) -> Iterator[str]:
+def _piece(row: TaskRow, x: float, wide: float) -> Iterator[str]:
     ground, ink, _ = COLOURS[row.state]
     yield box(
         x + 1, 1, wide - 2, HEIGHT - 2, fill=ground, stroke=None if row.state == PASSED else LINE, radius=3
@@ -317,26 +321,20 @@ def _piece(row: Row, x: float, wide: float) -> Iterator[str]:
     yield write(x + wide / 2, HEIGHT / 2 + 4.5, SIGNS[row.state], fill=ink, anchor="middle", bold=True)
 
 
-def _table(part: Part) -> str:
+def _table(part: ChapterTasks) -> str:
     names = ("task", "state", "points", "difficulty", "minutes", "tries", "hints")
     rule = f"{_CELL};border-bottom:1px solid {INK};background:{PAPER};font-weight:600"
     head = "".join(f'<th scope="col" style="{rule};text-align:{_side(name)}">{name}</th>' for name in names)
-    rows = "".join(_table_row(row) for row in part.rows)
-    style = (  # the layout, because JupyterLab makes all columns equally wide
-        "border-collapse:collapse;table-layout:auto;width:100%;margin:6px 0 0;font-size:13px;"
-        f"color:{INK};background:{PAPER}"
-    )
-    return (
-        f'<table style="{style}"><thead><tr style="background:{PAPER}">{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
-    )
+    # the layout, because JupyterLab makes all columns equally wide
+    style = "table-layout:auto;width:100%;margin:6px 0 0;font-size:13px"
+    return table_of(head, map(_table_row, part.rows), style)
 
 
 def _side(name: str) -> str:
     return "left" if name in ("task", "state", "difficulty") else "right"
 
 
-def _table_row(row: Row) -> str:
+def _table_row(row: TaskRow) -> str:
     task, colour = row.task, COLOURS[row.state][2]
     remark = f'<div style="color:{QUIET};font-size:12px">{escape(row.remark)}</div>' if row.remark else ""
     name = f'<span style="font-family:{MONO};font-size:12.5px">{escape(task.id)}</span> {escape(task.title)}'

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_lib import theme
+from course_lib.arguments import whole
 from course_lib.fp8.choose import H200, Estimate, Hopper, estimate, fetched_bytes, ranking, schedule_of
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import BLOCK, TILES, Tile
@@ -19,7 +20,7 @@ from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
 from course_lib.views.figures import headline
-from course_lib.views.live import FITS, Live, widgets
+from course_lib.views.live import Explorer, widgets
 from course_lib.views.paper import (
     PINK_TINT,
     VIOLET_TINT,
@@ -59,19 +60,17 @@ def tile_choice(M: int, N: int, K: int, *, tile: Tile | None = None, gpu: Hopper
 def checked(M: int, N: int, K: int) -> tuple[int, int, int]:
     """Return the sizes; raises ValueError, in a sentence, for those that cannot be drawn."""
     for name, size in (("M", M), ("N", N), ("K", K)):
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST[name]:
-            raise ValueError(
-                f"{name} is {size!r}, but it must be a whole number from 1 to {LARGEST[name]:,}."
-            )
+        whole(name, size, most=LARGEST[name])
     return M, N, K
 
 
-class TileExplorer(Live):
+class TileExplorer(Explorer):
     """The fields `.sizes` (M, N, K), `.rows`, `.columns` and `.cluster`; `.tile` is as they stand."""
 
     def __init__(self, shape: tuple[int, int, int], tile: Tile, gpu: Hopper) -> None:
+        super().__init__()
         kit = widgets()
-        self.gpu, self._given, self._is_moving = gpu, (shape, tile), False
+        self.gpu, self._given = gpu, (shape, tile)
         self.sizes = {
             name: kit.IntText(value=size, description=name, layout={"width": "170px"})
             for name, size in zip("MNK", shape, strict=True)
@@ -88,8 +87,6 @@ class TileExplorer(Live):
         self.cluster = self._buttons(
             "blocks", [("alone", 1), ("in pairs that share A's tile", 2)], tile.cluster
         )
-        self.status = kit.HTML(layout={"width": "auto"})
-        self.picture = kit.HTML(layout={"width": "auto"})
         self.rows.observe(self._other_rows, names="value")
         for control in (*self.sizes.values(), self.columns, self.cluster):
             control.observe(lambda _: self._show(), names="value")
@@ -106,12 +103,9 @@ class TileExplorer(Live):
     def _other_rows(self, change: Any) -> None:
         """Offer the widths that go with so many rows, and keep the nearest to the present one."""
         widths, before = _widths(change["new"]), self.columns.value
-        self._is_moving = True  # the slider jumps to its first width on the way
-        try:
+        with self._moving():  # the slider jumps to its first width on the way
             self.columns.options = widths
             self.columns.value = min(widths, key=lambda width: abs(width - before))
-        finally:
-            self._is_moving = False
         self._show()
 
     @property
@@ -125,11 +119,10 @@ class TileExplorer(Live):
         try:
             shape = checked(*(field.value for field in self.sizes.values()))
         except ValueError as problem:
-            said = f"{problem} The picture still shows the sizes before."
+            self._say(f"{problem} The picture still shows the sizes before.")
         else:
-            said = f"{finding(estimate(self.tile, *shape, self.gpu))}. {KEYS}"
-            self.picture.value = f'<div style="{FITS}">{self.frame(shape, self.tile)}</div>'
-        self.status.value = f'<div role="status" style="{FITS};line-height:1.45">{escape(said)}</div>'
+            self._draw(self.frame(shape, self.tile))
+            self._say(f"{finding(estimate(self.tile, *shape, self.gpu))}. {KEYS}")
 
     def frame(self, shape: tuple[int, int, int], tile: Tile) -> str:
         """Return the map of waves, what the model says of the tile, and the five best."""
