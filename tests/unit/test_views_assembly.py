@@ -1,26 +1,10 @@
 """The machine-code view: its verdict in words, on texts of both instruction sets."""
 
 import pytest
+from view_samples import AVX512, SCALAR
 
 from course_lib import views
-from course_lib.measure import assembly as machine_text
-from course_lib.views import machine_code
 
-AVX512 = """
-.LBB0_8:
-\tvmovups\t(%r14,%r11,4), %zmm4
-\tvfmadd213ps\t(%r15,%r11,4), %zmm0, %zmm4
-\tvmovups\t%zmm4, (%r15,%r11,4)
-\taddq\t$64, %r11
-\tjne\t.LBB0_8
-"""
-SCALAR = """
-.LBB0_3:
-\tvmovsd\t(%rdx,%rdi,8), %xmm1
-\tvmulsd\t(%rcx), %xmm1, %xmm1
-\tvaddsd\t%xmm1, %xmm0, %xmm0
-\tjne\t.LBB0_3
-"""
 SPILLING = """
 .LBB0_3:
 \tvmovapd\t64(%rsp), %ymm1
@@ -50,52 +34,35 @@ COPY = """
 """
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
+@pytest.fixture
+def parse(monkeypatch):
+    """Let a text stand for the compiled function it would have come from."""
+    from course_lib.measure import assembly
+
+    monkeypatch.setattr(assembly, "inspect", assembly.parse)
+    return assembly.parse
+
+
+def test_the_verdict_in_words(parse):
+    from course_lib.views import machine_code
+
+    for code, words in (
         (AVX512, "512-bit vectors: 16 float32 at once, FMA: yes, spills: none"),
         (SCALAR, "no vectors: one float64 at a time, FMA: no, spills: none"),
         (SPILLING, "256-bit vectors: 4 float64 at once, FMA: yes, spills: 2 instructions"),
         (NEON, "128-bit vectors: 4 float32 at once, FMA: yes, spills: none"),
         (INTEL, "128-bit vectors: 2 float64 at once, FMA: no, spills: 1 instruction"),
         (COPY, "no floating-point arithmetic, FMA: no, spills: none"),
-    ],
-    ids=["avx512", "scalar", "spilling", "neon", "intel", "copy"],
-)
-def test_the_verdict_in_words(code, words):
-    assert machine_code.verdict(machine_text.parse(code).loops[0]) == words
+    ):
+        assert machine_code.verdict(parse(code).loops[0]) == words
 
 
-@pytest.fixture(autouse=True)
-def inspected(monkeypatch):
-    """Let a text stand for the compiled function it would have come from."""
-    monkeypatch.setattr(machine_text, "inspect", machine_text.parse)
-
-
-def test_registers_and_fma_are_marked_and_explained():
+def test_registers_and_fma_are_marked_and_functions_stand_beside_each_other(parse):
     body = views.assembly(AVX512).body
     assert body.count(">%zmm4</span>") == 3 and body.count(">%zmm0</span>") == 1
     assert body.count(">vfmadd213ps</span>") == 1
     assert "vector register</span>" in body and "fused multiply-add</span>" in body
     assert "<pre" in body and "$64" in body  # dollar signs stay out of reach of formulas
-
-
-BOTH = AVX512 + SCALAR
-
-
-def test_another_loop_can_be_chosen():
-    assert "no vectors" in views.assembly(BOTH, loop=1).text
-    assert "no vectors" in views.assembly(BOTH, loop=machine_text.parse(SCALAR).loops[0]).text
-    with pytest.raises(ValueError, match="loop is 2, but the compiled code has 2 innermost loops"):
-        views.assembly(BOTH, loop=2)
-
-
-def test_code_without_a_loop_is_a_sentence():
-    with pytest.raises(ValueError, match="no loop that computes"):
-        views.assembly(COPY)
-
-
-def test_several_functions_stand_beside_each_other():
     shown = views.compare_assembly({"ijk": SCALAR, "ikj": AVX512})
     assert "ijk: no vectors: one float64 at a time; ikj: 512-bit vectors: 16 float32 at once" in shown.body
     assert shown.body.count("<pre") == 2
@@ -103,8 +70,17 @@ def test_several_functions_stand_beside_each_other():
         views.compare_assembly([])
 
 
-def test_a_really_compiled_loop_is_shown(monkeypatch):
-    monkeypatch.undo()
+def test_another_loop_can_be_chosen_and_what_is_not_there_is_a_sentence(parse):
+    both = AVX512 + SCALAR
+    assert "no vectors" in views.assembly(both, loop=1).text
+    assert "no vectors" in views.assembly(both, loop=parse(SCALAR).loops[0]).text
+    with pytest.raises(ValueError, match="loop is 2, but the compiled code has 2 innermost loops"):
+        views.assembly(both, loop=2)
+    with pytest.raises(ValueError, match="no loop that computes"):
+        views.assembly(COPY)
+
+
+def test_a_really_compiled_loop_is_shown():
     import numba
     import numpy as np
 

@@ -1,0 +1,190 @@
+"""What holds for every view: light at the door, words for what it draws, a still twin, a way by keyboard."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+import view_samples
+
+from course_lib import views
+
+#: They give numbers, print a line, are classes, or return the house's `measure.table.Table`; `control_bits`
+#: and `machine_codes` need a compiler (see test_hopper_code).
+NO_PICTURE = {
+    *("same", "strides_of", "innermost_loop", "crossover", "crossover_interval", "loop_costs"),
+    *("Prediction", "Stepper", "Walker", "control_bits", "machine_codes"),
+}
+#: The kinds of ipywidgets that are operated; the others show something or hold others.
+SHOWS = ("HTML", "HBox", "VBox", "Label", "Audio")
+
+
+def test_importing_the_views_loads_no_plotting_no_widgets_and_no_numba():
+    script = textwrap.dedent("""
+        import sys
+        from course_lib import views
+        heavy = {"matplotlib", "ipywidgets", "numba", "torch", "numpy", "pygments"} & set(sys.modules)
+        assert not heavy, heavy
+        assert "predict" in dir(views)
+        from course_lib.views import (  # what they need beyond numpy is loaded when something is drawn
+            figures, ladder_figure, live, paper, pipeline_explorer, strassen_figures, tile_explorer
+        )
+        heavy = {"matplotlib", "ipywidgets", "numba", "torch"} & set(sys.modules)
+        assert not heavy, heavy
+    """)
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_every_name_leads_to_its_view_whatever_was_imported_before():
+    import course_lib.views.same
+
+    assert course_lib.views.same is views.same
+    for name in views.__all__:
+        assert callable(getattr(views, name)), name
+    with pytest.raises(AttributeError, match="no attribute 'prediict'"):
+        views.prediict  # noqa: B018 - the access is the test
+    assert set(view_samples.CALLS) | NO_PICTURE == set(views.__all__), "a new view joins view_samples.CALLS"
+
+
+class Page(HTMLParser):
+    """Collects the cells, pictures and labels, and checks that tags close in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.cells, self.labels, self.alts = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag == "img":
+            self.alts.append(given.get("alt", ""))
+        if tag not in ("br", "col", "img"):
+            self.open.append(tag)
+        if tag in ("td", "th", "pre"):
+            self.cells.append(given.get("style", ""))
+        if "aria-label" in given:
+            self.labels.append((given.get("role"), given["aria-label"]))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Every view, made once: a text stands for the function that it would have been compiled from."""
+    from course_lib.measure import assembly, machine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assembly, "inspect", assembly.parse)
+        patch.setattr(machine, "missing", lambda need: f"No {need} here.")
+        return {name: make(views) for name, make in view_samples.CALLS.items()}
+
+
+def still_of(view):
+    return view.static() if hasattr(view, "static") else view
+
+
+def player_of(view):
+    from course_lib.views.live import Player
+
+    return view.player if isinstance(getattr(view, "player", None), Player) else None
+
+
+def test_every_view_says_in_words_what_it_shows_in_its_own_colours(shown):
+    from course_lib.theme import Picture
+
+    for name, view in shown.items():
+        still = still_of(view)
+        words = still.alt if isinstance(still, Picture) else still.text
+        assert len(words) > 40 and "<svg" not in words and "</" not in words, name
+        assert repr(view).removeprefix("Picture: ") == words, name
+        page = Page(still._repr_html_())
+        assert page.open == [], name
+        for alt in page.alts:
+            assert len(alt) > 40, name
+        if isinstance(still, Picture):
+            assert still.png.startswith(b"\x89PNG") and page.alts == [still.alt], name
+            continue
+        role, label = page.labels[0]
+        assert role == "figure" and len(label) > 15, name
+        assert "background:#ffffff;color:#1f1b24" in still.body.split(">")[0], name
+        for style in page.cells:
+            is_empty = style == "background:#ffffff"
+            assert is_empty or ("background:" in style and ";color:" in style), name
+
+
+def test_every_drawing_is_an_image_with_a_label_on_white_paper(shown):
+    drawn = 0
+    for name, view in shown.items():
+        pages = [still_of(view)._repr_html_()]
+        pages += [player_of(view).picture.value] if player_of(view) else []
+        for drawing in re.findall(r"<svg.*?</svg>", "".join(pages), re.DOTALL):
+            root = ElementTree.fromstring(drawing)
+            assert root.get("role") == "img" and len(root.get("aria-label")) > 15, name
+            assert root[0].tag.endswith("rect") and root[0].get("fill") == "#ffffff", name
+            drawn += 1
+    assert drawn > 50
+
+
+def controls_of(widget):
+    children = getattr(widget, "children", ())
+    if type(widget).__name__ not in SHOWS:
+        yield widget
+    for child in children:
+        yield from controls_of(child)
+
+
+def said_by(widget):
+    yield from (getattr(widget, "value", ""), getattr(widget, "tooltip", ""))
+    for child in getattr(widget, "children", ()):
+        yield from said_by(child)
+
+
+def test_every_widget_has_its_still_twin_and_names_its_controls_and_its_keys(shown):
+    live = {name: view for name, view in shown.items() if hasattr(view, "widget")}
+    assert len(live) == 16
+    for name, view in live.items():
+        bundle, still = view._repr_mimebundle_(), view.static()
+        assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == view.widget.model_id, name
+        assert bundle["text/html"] == still._repr_html_(), name
+        assert bundle["text/plain"] == repr(view) == still.text, name
+        assert "<script" not in still.body and "onclick" not in still.body, (
+            name
+        )  # nothing that needs a kernel
+        for control in controls_of(view.widget):
+            hidden = control.layout.display == "none"
+            assert hidden or control.description or control.tooltip or control.options, (name, control)
+        keys = " ".join(text for text in said_by(view.widget) if isinstance(text, str))
+        assert "Keyboard" in keys or name == "gpu_code", name  # buttons and a list, as everywhere
+
+
+def test_every_player_steps_by_its_buttons_and_keeps_its_size(shown):
+    for name, view in shown.items():
+        player = player_of(view)
+        if player is None:
+            continue
+        player.forward.click()
+        assert player.slider.value == min(1, player.slider.max), name
+        player.back.click()
+        player.back.click()
+        assert player.slider.value == 0, name
+        sizes = set()
+        for step in (0, player.slider.max // 3, player.slider.max):
+            player.slider.value = step
+            drawings = re.findall(r"<svg.*?</svg>", player.picture.value, re.DOTALL)
+            sizes.add(
+                tuple(re.search('width="([^"]*)" height="([^"]*)" role', one).groups() for one in drawings)
+            )
+        assert len(sizes) == 1, name
+        for jump in player.jumps.values():
+            jump.click()
+            assert player.slider.value == player.slider.max, name
+
+
+def test_without_ipywidgets_one_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with pytest.raises(ImportError, match="needs ipywidgets, which is not installed"):
+        views.predict("How many?")
