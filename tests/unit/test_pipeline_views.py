@@ -7,9 +7,8 @@ import pytest
 from course_lib import views
 from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
 from course_lib.simulators.pipeline import ROLES, Pipeline, timeline
-from course_lib.theme import Picture
 from course_lib.views import pipeline_explorer
-from course_lib.views.pipeline_explorer import finding, in_words, shares, timelines
+from course_lib.views.pipeline_explorer import finding, in_words, look, percent, shares, timelines
 
 HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
 
@@ -17,34 +16,26 @@ HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
 @pytest.fixture
 def without_pixels(monkeypatch):
     """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
+    from course_lib.theme import Picture
+
     monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
 
 
 def share(pipeline):
-    return pipeline_explorer.percent(timeline(pipeline).share("tensor core"))
-
-
-# -- rungs below each other --------------------------------------------------------------------------------
-
-
-def test_the_rungs_say_their_cycles_and_shares():
-    picture = views.roles()
-    assert picture.png.startswith(b"\x89PNG") and "A model, nothing measured" in picture.alt
-    for kernel in pipeline_explorer.SHOWN:
-        found = timeline(pipeline_of(kernel, K=512, tiles=2))
-        assert f"is done after {found.cycles:,} cycles, tensor core {share(found.pipeline)}" in picture.alt
-    first, last = (share(pipeline_of(kernel, K=512, tiles=2)) for kernel in ("v1_wgmma", "v5_persistent"))
-    assert f"Model: the tensor core works {first} of the time in v1_wgmma, {last} in v5" in picture.alt
+    return percent(timeline(pipeline).share("tensor core"))
 
 
 @pytest.mark.usefixtures("without_pixels")
-def test_one_rung_alone_and_the_first_alone_are_drawn():
+def test_the_rungs_say_their_cycles_and_shares():
+    alt = views.roles().alt
+    for kernel in pipeline_explorer.SHOWN:
+        found = timeline(pipeline_of(kernel, K=512, tiles=2))
+        assert f"is done after {found.cycles:,} cycles, tensor core {share(found.pipeline)}" in alt
+    first, last = (share(pipeline_of(kernel, K=512, tiles=2)) for kernel in ("v1_wgmma", "v5_persistent"))
+    assert f"Model: the tensor core works {first} of the time in v1_wgmma, {last} in v5" in alt
+    assert "A model, nothing measured" in alt and set(pipeline_explorer.RUNGS) == set(ROLES_OF)
     assert "in v6_tuned. v6" in views.roles(["v6_tuned"], K=768, tiles=1).alt
     assert "22 % of the time in v1_wgmma. v1" in views.roles(["v1_wgmma"]).alt
-
-
-def test_every_rung_with_a_pipeline_has_words():
-    assert set(pipeline_explorer.RUNGS) == set(ROLES_OF)
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -54,35 +45,22 @@ def test_what_cannot_be_drawn_is_refused():
         views.roles(["v0_naive"])
     with pytest.raises(ValueError, match="no timeline to draw"):
         timelines(HAND, [])
-
-
-# -- rows --------------------------------------------------------------------------------------------------
+    with pytest.raises(ValueError, match=r"9 stages .* end at 8 and 2,000"):
+        views.pipeline(dataclasses.replace(HAND, stages=9))
 
 
 def test_kinds_of_work_differ_without_colour_and_warpgroups_in_colour():
-    looks = [pipeline_explorer.look(what, 0) for what in ("product", "promotion", "way out")]
-    assert len({hatch for _, hatch in looks}) == 3
-    assert all(
-        pipeline_explorer.look(what, 0) != pipeline_explorer.look(what, 1)
-        for what in ("product", "promotion")
-    )
+    kinds = ("product", "promotion", "way out")
+    assert len({look(what, 0)[1] for what in kinds}) == 3
+    assert all(look(what, 0) != look(what, 1) for what in kinds[:2])
+    assert [percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
 
 
-def test_a_share_below_one_is_never_called_all():
-    assert [pipeline_explorer.percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
-
-
-# -- the explorer ------------------------------------------------------------------------------------------
-
-
-def test_the_sum_behind_the_limit_is_written_out():
+def test_the_sum_behind_the_limit_and_what_limits_are_said():
     said = in_words(HAND)
     assert "400 (latency) + 500 (copy) + 500 (product) = 1,400 cycles" in said
     assert "With 2 stages a block of K can be done every 700 cycles; the copy engine needs 500." in said
     assert "So 3 stages or more keep it busy." in said
-
-
-def test_what_limits_is_said():
     assert finding(timeline(HAND)).endswith(": too few stages")
     assert finding(timeline(dataclasses.replace(HAND, stages=3))).endswith(": copies are the limit")
     fast = dataclasses.replace(HAND, stages=4, copy_cycles=100)
@@ -102,6 +80,7 @@ def test_the_controls_choose_the_pipeline():
     assert "900 (latency)" in view.picture.value
 
 
+@pytest.mark.usefixtures("without_pixels")
 def test_the_still_twin_shows_three_timelines_and_the_curve():
     view = views.pipeline()
     still = view.static()
@@ -110,19 +89,9 @@ def test_the_still_twin_shows_three_timelines_and_the_curve():
         found = timeline(dataclasses.replace(view.start, stages=stages))
         assert f"works {share(found.pipeline)} of the time" in still.text
         assert f"{found.cycles:,} cycles" in still.text
-    assert (
-        still.text.startswith("Model: 4 stages need 0.47 of the time of 1 stage")
-        and "from 3 stages on" in still.text
-    )
-
-
-def test_the_curve_has_every_role_and_number_of_stages():
+    assert still.text.startswith("Model: 4 stages need 0.47 of the time of 1 stage")
+    assert "from 3 stages on" in still.text
     alt = shares(HAND).alt
     for role in ROLES:
         values = [share(dataclasses.replace(HAND, stages=stages, roles=role)) for stages in range(1, 9)]
         assert f"{role}: " + ", ".join(f"{n}: {value}" for n, value in enumerate(values, 1)) in alt
-
-
-def test_a_pipeline_beyond_the_sliders_is_refused():
-    with pytest.raises(ValueError, match=r"9 stages .* end at 8 and 2,000"):
-        views.pipeline(dataclasses.replace(HAND, stages=9))

@@ -11,8 +11,7 @@ from course_lib import views
 from course_lib.fp8.choose import H100, estimate, ranking
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import TILES, Tile
-from course_lib.views import tile_explorer
-from course_lib.views.tile_explorer import finding, tile_name, waves
+from course_lib.views.tile_explorer import FIRST, finding, tile_name, wave_map, waves
 
 SHAPE = (4096, 7168, 16384)
 PAIRS = Tile(128, 128, 2)
@@ -21,9 +20,6 @@ PAIRS = Tile(128, 128, 2)
 @pytest.fixture(scope="module")
 def view():
     return views.tile_choice(*SHAPE, tile=PAIRS)
-
-
-# -- the map -----------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 2), st.integers(1, 16))
@@ -37,19 +33,11 @@ def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns
 
 
 def test_the_map_says_its_size_and_the_last_wave():
-    found = estimate(PAIRS, *SHAPE)
-    alt = tile_explorer.wave_map(found, SHAPE).alt
+    alt = wave_map(estimate(PAIRS, *SHAPE), SHAPE).alt
     assert "32 x 56 tiles" in alt and "The last wave has 76 tiles for 132 blocks" in alt
     assert 13 * 132 + 76 == 32 * 56
-
-
-@pytest.mark.parametrize("shape", [(1, 16, 1), (65536, 16384, 128), (64, 65536, 128)])
-def test_the_smallest_and_the_largest_can_be_drawn(shape):
-    for tile in (Tile(64, 64), PAIRS):
-        assert tile_explorer.wave_map(estimate(tile, *shape), shape).png.startswith(b"\x89PNG")
-
-
-# -- the saw -----------------------------------------------------------------------------------------------
+    for shape in ((1, 16, 1), (65536, 16384, 128)):  # the smallest and the largest can be drawn
+        assert wave_map(estimate(Tile(64, 64), *shape), shape).png.startswith(b"\x89PNG")
 
 
 def test_the_saw_names_its_steepest_fall_and_the_shares_at_m():
@@ -58,15 +46,9 @@ def test_the_saw_names_its_steepest_fall_and_the_shares_at_m():
     assert f"falls from {100 * before:.0f} % to {100 * after:.0f} % (M = 256 to 272)" in alt
     share = estimate(Tile(128, 112, 2), 256, 7168, 4096).efficiency
     assert f"At M = 256: 128 x 128 (pairs) {100 * before:.0f} %; 128 x 112 (pairs) {100 * share:.0f} %" in alt
-
-
-def test_a_saw_without_teeth_and_without_tiles():
     assert "no new wave costs 64 x 16 anything" in views.tile_sawtooth((16, 16, 128), (Tile(64, 16),)).alt
     with pytest.raises(ValueError, match="There are 0 tiles, but a figure shows 1 to 6"):
         views.tile_sawtooth(SHAPE, ())
-
-
-# -- the explorer ------------------------------------------------------------------------------------------
 
 
 def test_what_is_said_of_a_tile_is_what_the_model_says(view):
@@ -88,16 +70,19 @@ def rows_of_the_ranking(body):
 
 
 def test_the_five_best_are_the_rankings_and_the_chosen_one_has_its_place(view):
-    best = [tile_name(one.tile) for one in ranking(*SHAPE)]
+    every = ranking(*SHAPE)
+    best = [tile_name(one.tile) for one in every]
     assert rows_of_the_ranking(view.frame(SHAPE, PAIRS)) == [(str(n), best[n - 1]) for n in range(1, 6)]
     rows = rows_of_the_ranking(view.frame(SHAPE, Tile(64, 16)))
     assert len(rows) == 6 and rows[5] == (str(1 + best.index("64 x 16")), "64 x 16")
-
-
-def test_the_best_tile_is_the_first_one_shown():
-    view = views.tile_choice(256, 7168, 4096)
-    assert view.tile == ranking(256, 7168, 4096)[0].tile == Tile(128, 112, 2)
-    assert views.tile_choice(256, 7168, 4096, gpu=H100).gpu is H100
+    still = view.static()
+    assert still.body.count("data:image/png") == still.body.count("<table") == 2
+    for one in every[:FIRST]:
+        assert f"{tile_name(one.tile)} {one.flops / 1e12:,.0f} TFLOP/s" in still.text
+    assert "nothing is measured" in still.text and "Share of the peak against M" in still.text
+    first = views.tile_choice(256, 7168, 4096)  # the best tile is the first one shown
+    assert first.tile == ranking(256, 7168, 4096)[0].tile == Tile(128, 112, 2)
+    assert views.tile_choice(256, 512, 128, gpu=H100).gpu is H100
 
 
 def test_the_controls_reach_every_tile_and_no_other(monkeypatch):
@@ -114,16 +99,12 @@ def test_the_controls_reach_every_tile_and_no_other(monkeypatch):
     assert seen == set(TILES)
 
 
-def test_other_rows_keep_the_width_or_take_the_nearest():
-    view = views.tile_choice(4096, 7168, 4096, tile=Tile(128, 192, 2))
+def test_other_rows_keep_the_width_or_take_the_nearest_and_a_size_that_cannot_be_is_answered():
+    view = views.tile_choice(256, 512, 128, tile=Tile(128, 192, 2))
     view.rows.value = 256
     assert view.tile == Tile(256, 128, 2) and "256 x 128 (pairs)" in view.status.value
     view.rows.value = 64
     assert view.tile == Tile(64, 128, 2) and "64 x 128 (pairs)" in view.picture.value
-
-
-def test_a_size_that_cannot_be_is_answered_and_the_picture_stays():
-    view = views.tile_choice(256, 512, 128)
     before = view.picture.value
     view.sizes["M"].value = 0
     assert "M is 0, but it must be a whole number from 1 to 65,536. The picture" in view.status.value
@@ -132,24 +113,13 @@ def test_a_size_that_cannot_be_is_answered_and_the_picture_stays():
     assert view.picture.value != before
 
 
-def test_the_still_twin_has_the_map_the_best_and_the_saw(view):
-    still = view.static()
-    assert still.body.count("data:image/png") == 2 and still.body.count("<table") == 2
-    for one in ranking(*SHAPE)[: tile_explorer.FIRST]:
-        assert f"{tile_name(one.tile)} {one.flops / 1e12:,.0f} TFLOP/s" in still.text
-    assert "nothing is measured" in still.text and "Share of the peak against M" in still.text
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
+def test_what_cannot_be_shown_is_refused():
+    for wrong, sentence in (
         ({"M": 0}, "M is 0, but it must be a whole number from 1 to 65,536"),
         ({"N": 70_000}, "N is 70000"),
         ({"K": 1.5}, r"K is 1\.5"),
         ({"K": True}, "K is True"),
         ({"tile": "128"}, "128 is not among the tiles"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(wrong, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        views.tile_choice(**{"M": 64, "N": 64, "K": 64} | wrong)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            views.tile_choice(**{"M": 64, "N": 64, "K": 64} | wrong)
