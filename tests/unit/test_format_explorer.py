@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from course_lib import views
 from course_lib.fp8.formats import E4M3, E5M2, FORMATS
-from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
 from course_lib.views.format_explorer import frame, kind, typed
-from course_lib.views.number_line_figure import in_words, positive
 
 
 def labels(body):
@@ -37,9 +35,8 @@ def formula_value(body):
 
 
 class TestPicture:
-    @pytest.mark.parametrize(
-        ("x", "format", "said"),
-        [
+    def test_the_title_says_what_becomes_of_the_number(self):
+        for x, format, said in (
             (0.3, "e4m3", "0.3 becomes 0.3125 in e4m3 (normal): 4.2 % too large"),
             (-3.3, "e5m2", "-3.3 becomes -3.5 in e5m2 (normal): 6.1 % too far from 0"),
             (-3.1, "e5m2", "-3.1 becomes -3 in e5m2 (normal): 3.2 % too near to 0"),
@@ -49,27 +46,21 @@ class TestPicture:
             (450, "e4m3", "450 becomes 448 in e4m3 (normal): 0.44 % too small"),
             (1000, "e4m3", "1000 lies beyond the largest number of e4m3: saturated, 448 is stored"),
             (0.0005, "e4m3", "0.0005 becomes 0: the smallest number of e4m3 is 0.001953125"),
-        ],
-    )
-    def test_the_title_says_what_becomes_of_the_number(self, x, format, said):
-        still = views.explore_format(x, format).static()
-        assert still.text.startswith(said) and labels(still.body)[0].startswith(said)
+        ):
+            still = views.explore_format(x, format).static()
+            assert still.text.startswith(said) and labels(still.body)[0].startswith(said)
 
-    @pytest.mark.parametrize("format", FORMATS)
-    def test_the_formula_of_every_number_gives_its_value(self, format):
-        form = FORMATS[format]
-        for value in form.values[np.isfinite(form.values)].tolist():
-            assert formula_value(frame(form.look_at(value))) == value
+    def test_the_formula_of_every_number_gives_its_value(self):
+        for form in FORMATS.values():
+            for value in form.values[np.isfinite(form.values)].tolist():
+                assert formula_value(frame(form.look_at(value))) == value
 
-    @pytest.mark.parametrize("x", [0.3, -1000.0, 1e-300, 450.0, 0.0])
-    def test_every_drawing_has_words_and_the_line_names_the_neighbours(self, x):
-        look = E4M3.look_at(x)
-        card, bits, line = labels(frame(look))
-        assert min(map(len, (card, bits, line))) >= 20
-        for neighbour in look.neighbours:
-            assert (f"{neighbour:.10g}" if math.isfinite(neighbour) else "none") in line
-
-    def test_a_number_that_only_looks_exact_is_not_called_so(self):
+    def test_the_line_names_the_neighbours_and_only_what_is_exact_is_called_so(self):
+        for x in (0.3, -1000.0, 1e-300, 450.0, 0.0):
+            look = E4M3.look_at(x)
+            _, _, line = labels(frame(look))
+            for neighbour in look.neighbours:
+                assert (f"{neighbour:.10g}" if math.isfinite(neighbour) else "none") in line
         assert "stored exactly" not in frame(E5M2.look_at(1e-300))
         assert "stored exactly" in frame(E5M2.look_at(0.375))
 
@@ -83,43 +74,35 @@ class TestPicture:
             assert said in labels(body)[0] and len(labels(body)) == 2 and cells(body)[1][4] == "–"
 
     def test_the_table_has_four_formats_as_they_store_the_number(self):
-        rows = cells(frame(E5M2.look_at(0.3)))
+        from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
+
+        rows, looks = cells(frame(E5M2.look_at(0.3))), (E4M3.look_at(0.3), E5M2.look_at(0.3))
+        stored = (*looks, BFLOAT16.store(0.3), FLOAT32.store(0.3))
         assert [row[0] for row in rows] == ["e4m3", "e5m2", "bfloat16", "float32"]
-        assert [row[1] for row in rows] == [
-            " ".join(one.bits)
-            for one in (E4M3.look_at(0.3), E5M2.look_at(0.3), BFLOAT16.store(0.3), FLOAT32.store(0.3))
-        ]
+        assert [row[1] for row in rows] == [" ".join(one.bits) for one in stored]
         assert [row[2] for row in rows] == ["0.3125", "0.3125", "0.30078125", "0.300000012"]
         assert [row[4] for row in rows] == ["4.2 %", "4.2 %", "0.26 %", "4e-06 %"]
 
     @given(st.floats(-1e5, 1e5))
     def test_saturated_is_what_no_nearest_number_is_kept_for(self, x):
-        look = E4M3.look_at(x)
-        assert (kind(look) == "saturated") == (abs(x) > 464)
+        assert (kind(E4M3.look_at(x)) == "saturated") == (abs(x) > 464)
 
 
 class TestWidget:
-    def test_it_starts_as_its_still_twin(self):
+    def test_a_typed_number_and_another_format_are_shown(self):
         explorer = views.explore_format(0.3)
         assert explorer.static().body in explorer.picture.value
         assert explorer.field.value == "0.3" and "Keyboard" in explorer.status.value
         assert "".join(button.description for button in explorer.bits) == "00101010"
-
-    def test_a_typed_number_is_shown(self):
-        explorer = views.explore_format(0.3)
         explorer.field.value = "1/3"
-        assert (
-            explorer.look == E4M3.look_at(1 / 3) and "0.3333333333 becomes 0.34375" in explorer.picture.value
-        )
+        assert explorer.look == E4M3.look_at(1 / 3)
+        assert "0.3333333333 becomes 0.34375" in explorer.picture.value
         assert explorer.static().text.startswith("0.3 becomes")
-
-    def test_the_format_changes_and_the_number_stays(self):
-        explorer = views.explore_format(0.3)
         explorer.choice.value = "e5m2"
-        assert explorer.look == E5M2.look_at(0.3)
+        assert explorer.look == E5M2.look_at(1 / 3)
         assert "1/4" in explorer.bits[7].tooltip and "exponent" in explorer.bits[5].tooltip
 
-    def test_every_bit_flips_to_and_fro(self):
+    def test_every_bit_flips_to_and_fro_also_to_nan(self):
         explorer = views.explore_format(0.3125)
         for place, button in enumerate(explorer.bits):
             button.click()
@@ -129,9 +112,7 @@ class TestWidget:
             assert "".join(one.description for one in explorer.bits) == f"{code:08b}"
             button.click()
         assert explorer.look.code == 0x2A
-
-    def test_flipped_to_nan_and_back_by_typing(self):
-        explorer = views.explore_format(448)
+        explorer.field.value = "448"
         explorer.flip(7)
         assert "is NaN" in explorer.picture.value and explorer.field.value == "nan"
         explorer.choice.value = "e5m2"
@@ -139,9 +120,10 @@ class TestWidget:
         explorer.field.value = "2"
         assert explorer.look.value == 2
 
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
+    def test_what_is_no_number_is_answered_and_the_picture_stays(self):
+        explorer = views.explore_format(0.3)
+        before = explorer.picture.value
+        for text, said in (
             ("", "There is no number: type one like 0.3"),
             ("three", "&#x27;three&#x27; is no number: type one like 0.3"),
             ("0,3", "is no number: with a point instead of the comma"),
@@ -150,26 +132,21 @@ class TestWidget:
             ("1e999", "is not finite"),
             ("1/0", "is not finite"),
             ("1/2/3", "is no number"),
-        ],
-    )
-    def test_what_is_no_number_is_answered_and_the_picture_stays(self, text, said):
-        explorer = views.explore_format(0.3)
-        before = explorer.picture.value
-        explorer.field.value = text
-        assert said in explorer.status.value and explorer.picture.value == before
-        assert explorer.status.value.endswith("The picture still shows 0.3.</div>")
+        ):
+            explorer.field.value = text
+            assert said in explorer.status.value and explorer.picture.value == before
+            assert explorer.status.value.endswith("The picture still shows 0.3.</div>")
         explorer.field.value = "0.5"
         assert "Keyboard" in explorer.status.value
 
-
-def test_what_cannot_be_explored_is_refused_in_one_sentence():
-    with pytest.raises(ValueError, match="format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"):
-        views.explore_format(0.3, "e3m4")
-    for wrong in (None, True, [0.3], math.inf, 1j):
-        with pytest.raises(ValueError, match=r"must be|no number") as caught:
-            views.explore_format(wrong)
-        assert "\n" not in str(caught.value)
-    assert views.explore_format(np.float32(0.5)).look.value == 0.5
+    def test_what_cannot_be_explored_is_refused_in_one_sentence(self):
+        with pytest.raises(ValueError, match="format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"):
+            views.explore_format(0.3, "e3m4")
+        for wrong in (None, True, [0.3], math.inf, 1j):
+            with pytest.raises(ValueError, match=r"must be|no number") as caught:
+                views.explore_format(wrong)
+            assert "\n" not in str(caught.value)
+        assert views.explore_format(np.float32(0.5)).look.value == 0.5
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -177,20 +154,16 @@ def test_a_number_typed_as_it_is_written_is_that_number(x):
     assert typed(repr(x)) == x == typed(f"  {x!r} ")
 
 
-class TestLines:
-    def test_all_positive_numbers_are_drawn(self):
-        for form, count in ((E4M3, 126), (E5M2, 123)):
-            subnormal, normal = positive(form)
-            assert (
-                len(subnormal) + len(normal) == count == (np.isfinite(form.values) & (form.values > 0)).sum()
-            )
-            assert subnormal.max() < form.smallest_normal == normal.min()
-        assert in_words(E4M3) == (
-            "e4m3: 7 subnormal numbers from 0.001953 to 0.01367 in equal steps, 119 normal ones from 0.01562 "
-            "to 448; rounding a normal one errs by at most 1/16 of it."
-        )
+def test_all_positive_numbers_are_drawn_on_the_lines():
+    from course_lib.views.number_line_figure import in_words, positive
 
-    def test_the_picture_says_it_in_words(self):
-        picture = views.format_lines()
-        assert picture.alt.startswith("e4m3 has 8 numbers for each power of two, e5m2 only 4")
-        assert in_words(E5M2) in picture.alt
+    for form, count in ((E4M3, 126), (E5M2, 123)):
+        subnormal, normal = positive(form)
+        assert len(subnormal) + len(normal) == count == (np.isfinite(form.values) & (form.values > 0)).sum()
+        assert subnormal.max() < form.smallest_normal == normal.min()
+    assert in_words(E4M3) == (
+        "e4m3: 7 subnormal numbers from 0.001953 to 0.01367 in equal steps, 119 normal ones from 0.01562 "
+        "to 448; rounding a normal one errs by at most 1/16 of it."
+    )
+    alt = views.format_lines().alt
+    assert alt.startswith("e4m3 has 8 numbers for each power of two, e5m2 only 4") and in_words(E5M2) in alt

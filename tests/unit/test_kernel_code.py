@@ -5,46 +5,60 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numba import cuda
-
-pytest.importorskip("ipywidgets")
 
 from course_lib import views
-from course_lib.circles import cuda_naive, cuda_tiled, cuda_warptiled
-from course_lib.measure import code_listing, machine
-from course_lib.measure.code_listing import Line
-from course_lib.simulators.gpu import occupancy
-from course_lib.views import kernel_code
-from course_lib.views.paper import Html
-
-WARPTILED = cuda_warptiled.kernel(cuda_warptiled.TILES[0])
 
 
-@cuda.jit
-def doubled(X):
-    i = cuda.grid(1)
-    X[i] = 2 * X[i]
+@pytest.fixture(scope="module")
+def rungs():
+    """The course's kernels by name; numba is imported with them."""
+    from course_lib.circles import cuda_naive, cuda_tiled, cuda_warptiled
+
+    warptiled = cuda_warptiled.kernel(cuda_warptiled.TILES[0])
+    return {"naive": cuda_naive.naive, "tiled": cuda_tiled.tiled, "warptiled": warptiled}
+
+
+@pytest.fixture(scope="module")
+def doubled():
+    from numba import cuda
+
+    @cuda.jit
+    def doubled(X):
+        i = cuda.grid(1)
+        X[i] = 2 * X[i]
+
+    return doubled
 
 
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch):
+    from course_lib.measure import machine
+
     monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
 
 
 @pytest.fixture
-def compiler(monkeypatch):
+def compiler(monkeypatch, rungs):
     """A compiler that finds what is shipped, with one register more; returns what it was asked for."""
+    from course_lib.measure import code_listing, machine
+    from course_lib.views import kernel_code
+
     asked = []
 
     def compiled(kernel, args, cc, threads):
         asked.append((kernel, args, cc))
-        return replace(
-            code_listing.find(cuda_naive.naive, (9, 0)), registers=33, cc=cc, when="", threads=threads
-        )
+        shipped = code_listing.find(rungs["naive"], (9, 0))
+        return replace(shipped, registers=33, cc=cc, when="", threads=threads)
 
     monkeypatch.setattr(machine, "missing", lambda need: None)
     monkeypatch.setattr(kernel_code, "_compiled", compiled)
     return asked
+
+
+def shipped(kernel, cc=(9, 0)):
+    from course_lib.measure import code_listing
+
+    return code_listing.find(kernel, cc)
 
 
 def rows(html):
@@ -55,9 +69,10 @@ def rows(html):
     return [[re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", line)] for line in lines]
 
 
-def test_a_rung_is_shown_as_it_was_compiled_elsewhere():
-    shown = views.gpu_code(WARPTILED).static()
-    listing = code_listing.find(WARPTILED, (9, 0))
+def test_a_rung_is_shown_as_it_was_compiled_elsewhere(rungs):
+    from course_lib.simulators.gpu import occupancy
+
+    shown, listing = views.gpu_code(rungs["warptiled"]).static(), shipped(rungs["warptiled"])
     fmas, all_of_them = listing.kinds["FMA"], len(listing.loop)
     assert f"cuda_warptiled for compute capability 9.0: {fmas} of {all_of_them} instructions" in shown.text
     assert f"{listing.registers} registers a thread, nothing spilled" in shown.text
@@ -67,17 +82,17 @@ def test_a_rung_is_shown_as_it_was_compiled_elsewhere():
     assert shown.body.count("not here") == 1 and "Tile 128x128x8, 8x8 a thread" in shown.body
 
 
-def test_every_instruction_has_a_sign_a_word_and_its_line():
-    view = views.gpu_code(cuda_tiled.tiled)
+def test_every_instruction_has_a_sign_a_word_and_its_line(rungs):
+    from course_lib.circles import cuda_tiled
+    from course_lib.views.kernel_code import LOOKS
+
+    view = views.gpu_code(rungs["tiled"])
     view.whole.value = True
-    shown = rows(view.picture.value)
-    listing = view.listing
+    shown, listing = rows(view.picture.value), view.listing
     assert len(shown) == len(listing.loop)
     for (kind, text, _), line in zip(shown, listing.loop, strict=True):
-        sign = kernel_code.LOOKS[line.kind][0]
-        assert kind == sign + line.kind and text == line.text.replace(">", "&gt;")
-    signs = [look[0] for look in kernel_code.LOOKS.values()]
-    assert len(set(signs)) == len(signs)
+        assert kind == LOOKS[line.kind][0] + line.kind and text == line.text.replace(">", "&gt;")
+    assert len({look[0] for look in LOOKS.values()}) == len(LOOKS)
     barrier = next(cells for cells in shown if "barrier" in cells[0])
     number, _, text = barrier[2].partition("&nbsp; ")
     with open(cuda_tiled.__file__, encoding="utf-8") as file:
@@ -85,29 +100,27 @@ def test_every_instruction_has_a_sign_a_word_and_its_line():
     assert "cuda.syncthreads()" in text
 
 
-def test_long_runs_are_shortened_and_counted():
-    view = views.gpu_code(WARPTILED)
+def test_long_runs_are_shortened_and_totals_add_up_to_a_turn(rungs):
+    view = views.gpu_code(rungs["warptiled"])
     shown = rows(view.frame())
     hidden = sum(int(m[1]) for cells in shown if (m := re.match(r"⋮ (\d+) more", cells[0])))
     lines = [cells for cells in shown if not cells[0].startswith("⋮")]
     assert hidden + len(lines) == len(view.listing.loop) and len(shown) < len(view.listing.loop) / 2
     assert sum("shared load" in cells[0] for cells in lines) == view.listing.kinds["shared load"]
-
-
-def test_totals_add_up_to_a_turn():
-    body = views.gpu_code(cuda_tiled.tiled).static().body
+    body, listing = views.gpu_code(rungs["tiled"]).static().body, shipped(rungs["tiled"])
     table = body[body.index("<table") : body.index("</table>")]
     cells = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", table)]
     counts, shares = cells[1::3], cells[2::3]
-    listing = code_listing.find(cuda_tiled.tiled, (9, 0))
     assert sum(map(int, counts[:-1])) == int(counts[-1]) == len(listing.loop)
     assert sum(float(share.removesuffix(" %")) for share in shares[:-1]) == pytest.approx(100, abs=0.5)
     fma = cells.index("×+FMA")
     assert cells[fma + 1 : fma + 3] == ["32", f"{3200 / len(listing.loop):.1f} %"]
 
 
-def test_the_choices_change_what_is_shown():
-    view = views.gpu_code(cuda_tiled.tiled)
+def test_the_choices_change_what_is_shown(rungs):
+    from course_lib.measure.code_listing import Line
+
+    view = views.gpu_code(rungs["tiled"])
     view.only.value = "barrier"
     assert [cells[1] for cells in rows(view.picture.value)] == ["BAR.SYNC.DEFER_BLOCKING 0x0"] * 2
     view.language.value = "PTX"  # has barriers, too: the choice stays
@@ -116,60 +129,56 @@ def test_the_choices_change_what_is_shown():
     assert "fma.rn.f32" in view.picture.value and "whose totals stand above" in view.picture.value
     view.language.value = "SASS"
     view.cc.value = (8, 0)
-    listing = code_listing.find(cuda_tiled.tiled, (8, 0))
-    assert f"{listing.registers} registers" in view.picture.value and "capability 8.0" in view.picture.value
+    registers = shipped(rungs["tiled"], (8, 0)).registers
+    assert f"{registers} registers" in view.picture.value and "capability 8.0" in view.picture.value
     assert [label for label, _ in view.cc.options] == ["8.0", "9.0"]
-
-
-def test_a_kind_that_the_other_language_lacks_is_forgotten():
-    view = views.gpu_code(cuda_naive.naive)
-    view.only.value = "index"
-    view._listing = lambda cc: replace(
-        code_listing.find(cuda_naive.naive, cc), ptx=(Line("bar.sync 0", "barrier"),)
-    )
+    view = views.gpu_code(rungs["naive"])
+    view.only.value = "index"  # a kind that the other language lacks is forgotten
+    listing = shipped(rungs["naive"])
+    view._listing = lambda cc: replace(listing, ptx=(Line("bar.sync 0", "barrier"),))
     view.language.value = "PTX"
     assert view.only.value == "" and [cells[1] for cells in rows(view.picture.value)] == ["bar.sync 0"]
 
 
-def test_a_page_can_be_read_and_scrolled_by_keyboard():
-    body = views.gpu_code(cuda_tiled.tiled).static().body
+def test_a_page_can_be_read_and_scrolled_by_keyboard(rungs):
+    body = views.gpu_code(rungs["tiled"]).static().body
     assert body.count('role="region" tabindex="0"') == 2 and body.count("<details") == 1
     assert 'role="figure" aria-label="tiled for compute capability 9.0: 32 of' in body
-    assert body.count("<div") == body.count("</div>") and body.endswith("</div>")
 
 
-def test_spills_are_said_and_edged():
-    good = code_listing.find(cuda_naive.naive, (9, 0))
-    spilling = replace(
-        good,
-        spill_store_bytes=8,
-        spill_load_bytes=4,
-        stack_bytes=16,
-        loop=(Line("LDL R1, [R1]", "local memory"), *good.loop),
-    )
-    shown = kernel_code.still(cuda_naive.naive, spilling)
+def test_spills_are_said_and_edged(rungs):
+    from course_lib.measure.code_listing import Line
+    from course_lib.views.kernel_code import still
+
+    good = shipped(rungs["naive"])
+    bytes_of = {"spill_store_bytes": 8, "spill_load_bytes": 4, "stack_bytes": 16}
+    spilling = replace(good, **bytes_of, loop=(Line("LDL R1, [R1]", "local memory"), *good.loop))
+    shown = still(rungs["naive"], spilling)
     assert "12 bytes spilled" in shown.text and "1 go to local memory" in shown.text
     assert "16 bytes of local memory a thread" in shown.text
     assert shown.body.count("outline:1.5px dashed") == 2  # in the totals and in the listing
-    assert "dashed" not in kernel_code.still(cuda_naive.naive, good).body
+    assert "dashed" not in still(rungs["naive"], good).body
 
 
-def test_without_the_compiler_other_kernels_are_one_sentence():
-    X = np.ones(8, np.float32)
-    shown = views.gpu_code(doubled, X)
+def test_without_the_compiler_other_kernels_are_one_sentence(rungs, doubled):
+    from course_lib.views.paper import Html
+
+    naive, A = rungs["naive"], np.ones((4, 4))
+    shown = views.gpu_code(doubled, np.ones(8, np.float32))
     assert isinstance(shown, Html) and shown.text == "No cubin here."
-    A = np.ones((4, 4))
-    assert views.gpu_code(cuda_naive.naive, A, A, A).text == "No cubin here."  # float64: another code
-    assert views.gpu_code(cuda_naive.naive, cc=(8, 6)).text == (
+    assert views.gpu_code(naive, A, A, A).text == "No cubin here."  # float64: another code
+    assert views.gpu_code(naive, cc=(8, 6)).text == (
         "The course brings naive for compute capability 8.0 and 9.0, not for 8.6. No cubin here."
     )
     A = A.astype(np.float32)
-    assert "of 31 instructions" in views.gpu_code(cuda_naive.naive, A, A, A, cc=(8, 0)).static().text
+    assert "of 31 instructions" in views.gpu_code(naive, A, A, A, cc=(8, 0)).static().text
+    with pytest.raises(TypeError, match=r"a function with @cuda\.jit is needed"):
+        views.gpu_code(len)
 
 
-def test_with_the_compiler_it_is_compiled_here(compiler):
-    view = views.gpu_code(cuda_naive.naive, cc=(8, 9))
-    assert compiler == [(cuda_naive.naive, (), (8, 9))]
+def test_with_the_compiler_it_is_compiled_here(compiler, rungs, doubled):
+    view = views.gpu_code(rungs["naive"], cc=(8, 9))
+    assert compiler == [(rungs["naive"], (), (8, 9))]
     assert "33 registers" in view.static().text and "Compiled here with" in view.static().text
     view.cc.value = (7, 5)
     view.whole.value = True
@@ -179,8 +188,3 @@ def test_with_the_compiler_it_is_compiled_here(compiler):
     assert "blocks of 128 threads" in views.gpu_code(doubled, X, block=(64, 2)).static().text
     with pytest.raises(ValueError, match=r"gives? examples, gpu_code\(doubled, A, B, C\)\."):
         views.gpu_code(doubled)
-
-
-def test_what_is_no_kernel_is_refused():
-    with pytest.raises(TypeError, match=r"a function with @cuda\.jit is needed"):
-        views.gpu_code(len)
