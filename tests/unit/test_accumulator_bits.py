@@ -38,31 +38,30 @@ def drawn_rows(picture):
     return found
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "c", "core"),
-    [
+def test_the_bits_that_are_drawn_are_those_of_the_step():
+    for a, b, c, core in (
         (A, B, 0.0, HOPPER),
         (A, B, 0.0, BLACKWELL),
         ([1.5, 0.9375, -0.0625], [1.25, 0.15625, 0.6875], 1234.5678, HOPPER),
         ([-448, -416, 384, -2], [448, 448, 1, 0.375], 0.0, HOPPER),
         ([448] * 12, [448, 13, 0.0625] * 4, -3.0, HOPPER),
-    ],
-)
-def test_the_bits_that_are_drawn_are_those_of_the_step(a, b, c, core):
-    step = one_step(a, b, c, core)
-    drawn = drawn_rows(views.accumulator_figure(a, b, c, core))
-    wanted = rows(step, core)
-    low = Grid.of(wanted, step.unit).low
-    assert low >= step.unit - CUT_PLACES
-    assert [label for label, *_ in drawn] == [row.label for row in wanted]
-    for (_, sign, bits, cut), row in zip(drawn, wanted, strict=True):
-        number = int(bits.replace("·", "0"), 2) * Fraction(2) ** low
-        assert sign == (row.value < 0)
-        assert number <= abs(row.value) < number + Fraction(2) ** low  # what lies further right is left out
-        if not row.is_sum:
-            kept = bits.replace("·", "0")[: len(bits) - (step.unit - low)]
-            assert int(kept, 2) * Fraction(2) ** step.unit == abs(row.value - row.lost)
-            assert ("1" in cut) == bool(row.lost and abs(row.value) >= Fraction(2) ** low)
+    ):
+        step = one_step(a, b, c, core)
+        drawn = drawn_rows(views.accumulator_figure(a, b, c, core))
+        wanted = rows(step, core)
+        low = Grid.of(wanted, step.unit).low
+        assert low >= step.unit - CUT_PLACES
+        assert [label for label, *_ in drawn] == [row.label for row in wanted]
+        for (_, sign, bits, cut), row in zip(drawn, wanted, strict=True):
+            number = int(bits.replace("·", "0"), 2) * Fraction(2) ** low
+            assert sign == (row.value < 0)
+            assert (
+                number <= abs(row.value) < number + Fraction(2) ** low
+            )  # what lies further right is left out
+            if not row.is_sum:
+                kept = bits.replace("·", "0")[: len(bits) - (step.unit - low)]
+                assert int(kept, 2) * Fraction(2) ** step.unit == abs(row.value - row.lost)
+                assert ("1" in cut) == bool(row.lost and abs(row.value) >= Fraction(2) ** low)
 
 
 def test_the_line_stands_behind_the_last_place_that_is_kept_and_all_struck_bits_behind_it():
@@ -70,10 +69,8 @@ def test_the_line_stands_behind_the_last_place_that_is_kept_and_all_struck_bits_
     (line,) = [float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-width="2.5"', body)]
     (last,) = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*>2\^-6<', body)]
     struck = [float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-width="1.5"', body)]
-    left, width = re.search(
-        rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{VIOLET_TINT}"', body
-    ).groups()
-    assert line == last + CELL / 2 == float(left) + float(width)
+    kept = re.search(rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{VIOLET_TINT}"', body)
+    assert line == last + CELL / 2 == sum(map(float, kept.groups()))
     assert len(struck) == 4 + 6 and min(struck) == line + 1
 
 
@@ -85,18 +82,11 @@ def test_the_last_rows_are_the_sum_the_result_and_the_exact_sum():
     assert float(result.value) == accumulate_e4m3(*wide, [[0.0]])[0, 0] == 367.21875
     assert (total.value, exact.value) == (step.total, step.exact)
     assert float(step.exact) == sum(x * y for x, y in zip(A, B, strict=True))
-
-
-def test_a_sum_that_grew_is_cut_to_fourteen_bits():
-    """Twelve products fill the first places: three bits of the sum hang out, though no term was cut."""
+    # twelve products fill the first places: three bits of the sum hang out, though no term was cut
     a, b = [448] * 12, [448, 13, 0.0625] * 4
-    step = one_step(a, b)
     label, _, _, cut = drawn_rows(views.accumulator_figure(a, b))[-3]
     assert label == "sum of what is kept" and len(cut) > 0
-    assert step.result < step.total
-
-
-def test_digits_are_those_of_the_places():
+    assert one_step(a, b).result < one_step(a, b).total
     assert digits(Fraction(-11, 2), 3, -1) == "01011" and digits(Fraction(5, 8), 0, -2) == "010"
 
 
@@ -112,18 +102,16 @@ def test_the_words_have_every_number():
         "-0.203125 × 0.8125: -0.16503906, of which -0.0087890625 is cut off.",
     ):
         assert words in picture.text
-
-
-def test_nothing_lost_is_said_and_a_step_of_zeros_is_drawn():
     assert "nothing is lost" in views.accumulator_figure([1, 2], [1, 1]).text
     assert "All terms are 0." in views.accumulator_figure([0, 2], [0, 0]).text
     assert views.accumulator_figure(E4M3.values[:12], np.ones(12)).text
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="a has 13 numbers, but the picture has room for 1 to 12"):
-        views.accumulator_figure([1.0] * 13, [1.0] * 13)
-    with pytest.raises(ValueError, match="no finite number of e4m3: round first"):
-        views.accumulator_figure([0.3], [1.0])
-    with pytest.raises(ValueError, match="a and b have 1 and 2 numbers"):
-        views.accumulator_figure([1.0], [1.0, 2.0])
+    for a, b, words in (
+        ([1.0] * 13, [1.0] * 13, "a has 13 numbers, but the picture has room for 1 to 12"),
+        ([0.3], [1.0], "no finite number of e4m3: round first"),
+        ([1.0], [1.0, 2.0], "a and b have 1 and 2 numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            views.accumulator_figure(a, b)

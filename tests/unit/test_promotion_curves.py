@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
 from course_lib import views
-from course_lib.fp8.errors import exact, mean_signed_error
-from course_lib.fp8.formats import E4M3
 from course_lib.fp8.promotion import (
     BOTH_SIGNS,
     KINDS,
@@ -16,8 +13,6 @@ from course_lib.fp8.promotion import (
     operands,
     promotion_errors,
 )
-from course_lib.simulators.tensor_core import BLACKWELL, gemm_e4m3
-from course_lib.views.promotion_curves import finding, in_words, percent
 
 
 @pytest.fixture(scope="module")
@@ -30,32 +25,32 @@ def one(table, kind, K, every):
     return found
 
 
-def test_every_combination_stands_in_the_table_once_and_in_order(table):
+def test_the_errors_are_those_of_the_courses_tables(table):
     assert [(row.kind, row.K, row.promote_every) for row in table] == [
         (kind, K, every) for kind in KINDS for K in (256, 4096) for every in (None, 512, 128)
     ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "every", "error"),
-    [
+    for kind, every, error in (
         (ONE_SIGN, None, 3.4e-2),
         (ONE_SIGN, 512, 2.3e-3),
         (ONE_SIGN, 128, 2.3e-4),
         (BOTH_SIGNS, None, 1.3e-3),
         (BOTH_SIGNS, 512, 3.4e-4),
         (BOTH_SIGNS, 128, 1.3e-4),
-    ],
-)
-def test_the_errors_at_4096_are_those_of_the_courses_tables(table, kind, every, error):
-    found = one(table, kind, 4096, every)
-    assert found.relative_error == pytest.approx(error, rel=0.15)
-    assert found.bfloat16_error == pytest.approx(1.6e-3, rel=0.1)
-    if kind == ONE_SIGN:  # all the error is loss
-        assert found.mean_error == pytest.approx(-found.relative_error, rel=0.05)
+    ):
+        found = one(table, kind, 4096, every)
+        assert found.relative_error == pytest.approx(error, rel=0.15), (kind, every)
+        assert found.bfloat16_error == pytest.approx(1.6e-3, rel=0.1)
+        if kind == ONE_SIGN:  # all the error is loss
+            assert found.mean_error == pytest.approx(-found.relative_error, rel=0.05)
+    for kind in KINDS:  # what is no longer than the interval needs no promotion
+        alone, promoted = one(table, kind, 256, None), one(table, kind, 256, 512)
+        assert alone.relative_error == promoted.relative_error > one(table, kind, 256, 128).relative_error
 
 
 def test_the_figures_are_those_of_the_simulated_product(table):
+    from course_lib.fp8.errors import exact, mean_signed_error
+    from course_lib.simulators.tensor_core import BLACKWELL, gemm_e4m3
+
     A, B = operands(ONE_SIGN, 4096, rows=24)
     reference, _ = exact(A, B)
     product = gemm_e4m3(A, B, 128)
@@ -63,29 +58,21 @@ def test_the_figures_are_those_of_the_simulated_product(table):
     wanted = np.linalg.norm(product - reference) / np.linalg.norm(reference)
     assert found.relative_error == pytest.approx(wanted, rel=1e-9)
     assert found.mean_error == pytest.approx(mean_signed_error(product, reference), rel=0.05)
-
-
-def test_what_is_no_longer_than_the_interval_needs_no_promotion(table):
-    for kind in KINDS:
-        alone, promoted = one(table, kind, 256, None), one(table, kind, 256, 512)
-        assert alone.relative_error == promoted.relative_error > one(table, kind, 256, 128).relative_error
-
-
-def test_the_seed_decides_and_the_core_matters():
     small = {"K_values": (512,), "promote_values": (None,), "rows": 4}
     assert promotion_errors(**small) == promotion_errors(**small) != promotion_errors(**small, seed=1)
     hopper, blackwell = promotion_errors(**small)[0], promotion_errors(**small, core=BLACKWELL)[0]
     assert blackwell.relative_error < hopper.relative_error / 100
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_data_are_numbers_of_e4m3_that_fill_its_range(kind):
-    for x in operands(kind, 300, rows=5):
-        assert x.shape == (5, 300) and np.array_equal(E4M3.round(x), x) and np.abs(x).max() == 448
-        assert (x.min() < 0) == (kind == BOTH_SIGNS)
+def test_the_data_are_numbers_of_e4m3_that_fill_its_range_and_rounding_is_that_of_bfloat16():
+    import torch
 
+    from course_lib.fp8.formats import E4M3
 
-def test_rounding_is_that_of_bfloat16():
+    for kind in KINDS:
+        for x in operands(kind, 300, rows=5):
+            assert x.shape == (5, 300) and np.array_equal(E4M3.round(x), x) and np.abs(x).max() == 448
+            assert (x.min() < 0) == (kind == BOTH_SIGNS)
     x = np.random.default_rng(0).standard_normal(1000) * 1e6
     x = x.astype(np.float32).astype(np.float64)
     assert np.array_equal(_bfloat16(x), torch.tensor(x).to(torch.bfloat16).double().numpy())
@@ -93,7 +80,7 @@ def test_rounding_is_that_of_bfloat16():
 
 def test_what_makes_no_table_is_refused():
     for wrong in ({"K_values": (512, 0)}, {"rows": 0}, {"rows": 1.5}, {"K_values": (True,)}):
-        with pytest.raises(ValueError, match=r"(rows|K_values) has .*whole number above 0"):
+        with pytest.raises(ValueError, match=r"(rows|K_values) .* whole number"):
             promotion_errors(**wrong)
     with pytest.raises(ValueError, match="promote_every is 48, but it must be a multiple of 32"):
         promotion_errors((64,), (48,), rows=1)
@@ -105,28 +92,23 @@ def made_up(kind, K, every, error):
     return PromotionError(kind, K, every, error, -error, 0.0016)
 
 
-class TestFigure:
-    def test_the_title_is_the_finding_at_the_longest_sum(self, table):
-        assert finding(table) == (
-            "All products ≥ 0: sums of 4,096 are 3.4 % wrong without promotion, 0.023 % with one every 128"
-        )
-        only = [made_up(BOTH_SIGNS, 64, 32, 0.5), made_up(BOTH_SIGNS, 32, 32, 0.25)]
-        assert finding(only) == "Products of both signs: sums of 64 are 50 % with one every 32"
-        assert finding([made_up(ONE_SIGN, 64, None, 0.5)]).endswith("50 % wrong without promotion")
+def test_the_figure_says_the_finding_at_the_longest_sum_and_every_point(table):
+    from course_lib.views.promotion_curves import finding, in_words, percent
 
-    def test_the_alt_text_has_every_point_and_says_that_it_is_a_model(self, table):
-        picture = views.promotion_figure(table)
-        assert picture.alt == f"{finding(table)}. {in_words(table)}"
-        assert "A model's figures, not measured on a GPU." in picture.alt
-        short = percent(one(table, ONE_SIGN, 256, 128).relative_error)
-        assert f"All products ≥ 0, promotion every 128: 256: {short}, 4096: 0.023 %." in picture.alt
-        assert picture.alt.count("4096: ") == 6 and "Rounding to bfloat16 alone: 0.1" in picture.alt
-
-    def test_one_kind_alone_is_drawn(self):
-        picture = views.promotion_figure([made_up(BOTH_SIGNS, 64, None, 0.5)], title="Mine")
-        assert picture.alt.startswith("Mine. ") and "All products" not in picture.alt
-
-    @pytest.mark.parametrize("wrong", [[], ["error"]])
-    def test_what_is_no_table_is_refused(self, wrong):
+    assert finding(table) == (
+        "All products ≥ 0: sums of 4,096 are 3.4 % wrong without promotion, 0.023 % with one every 128"
+    )
+    only = [made_up(BOTH_SIGNS, 64, 32, 0.5), made_up(BOTH_SIGNS, 32, 32, 0.25)]
+    assert finding(only) == "Products of both signs: sums of 64 are 50 % with one every 32"
+    assert finding([made_up(ONE_SIGN, 64, None, 0.5)]).endswith("50 % wrong without promotion")
+    alt = views.promotion_figure(table).alt
+    assert alt == f"{finding(table)}. {in_words(table)}"
+    assert "A model's figures, not measured on a GPU." in alt
+    short = percent(one(table, ONE_SIGN, 256, 128).relative_error)
+    assert f"All products ≥ 0, promotion every 128: 256: {short}, 4096: 0.023 %." in alt
+    assert alt.count("4096: ") == 6 and "Rounding to bfloat16 alone: 0.1" in alt
+    alt = views.promotion_figure([made_up(BOTH_SIGNS, 64, None, 0.5)], title="Mine").alt
+    assert alt.startswith("Mine. ") and "All products" not in alt
+    for wrong in ([], ["error"]):
         with pytest.raises(ValueError, match="must hold PromotionErrors"):
             views.promotion_figure(wrong)

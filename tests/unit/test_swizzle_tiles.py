@@ -44,36 +44,31 @@ def maps(access):
     return found
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_piece_lies_where_the_library_puts_it(width):
-    (plain, _), (turned, _) = maps(Access(width))
-    assert len(plain) == len(turned) == 64
-    assert plain == {(r, c): r * width + 16 * c for r in range(1024 // width) for c in range(width // 16)}
-    assert turned == {piece: swizzled(address, width) for piece, address in plain.items()}
+def test_every_piece_lies_where_the_library_puts_it():
+    for width in WIDTHS:
+        (plain, _), (turned, _) = maps(Access(width))
+        pieces = [(r, c) for r in range(1024 // width) for c in range(width // 16)]
+        assert plain == {(r, c): r * width + 16 * c for r, c in pieces}, width
+        assert turned == {piece: swizzled(address, width) for piece, address in plain.items()}, width
 
 
-@pytest.mark.parametrize("access", EVERY, ids=lambda one: f"{one.width} {one.kind} {one.index}")
-def test_the_lanes_are_marked_and_the_words_of_the_banks_counted(access):
-    lanes = access.lanes
-    assert len(set(lanes)) == 8
-    assert all(row < access.rows and piece < access.in_row for row, piece in lanes)
-    assert all(marked == set(lanes) for _, marked in maps(access))
-    for is_swizzled in (False, True):
-        requests = access.requests(is_swizzled)
-        assert sum(requests) == 32 and max(requests) == access.passes(is_swizzled)
-        addresses = [access.address(row, piece, is_swizzled) for row, piece in lanes]
-        assert access.passes(is_swizzled) == conflicts(addresses)
-
-
-@pytest.mark.parametrize(("width", "plain"), [(128, 8), (64, 4), (32, 2)])
-def test_columns_conflict_when_plain_and_nothing_does_when_swizzled(width, plain):
+def test_the_lanes_are_marked_and_the_words_of_the_banks_counted():
+    without_swizzle = {128: 8, 64: 4, 32: 2}
     for access in EVERY:
-        if access.width == width:
-            assert access.passes(False) == (plain if access.kind == "column" else 1)
-            assert access.passes(True) == 1
+        lanes = access.lanes
+        assert len(set(lanes)) == 8, access
+        assert all(row < access.rows and piece < access.in_row for row, piece in lanes), access
+        assert all(marked == set(lanes) for _, marked in maps(access)), access
+        for is_swizzled in (False, True):
+            requests = access.requests(is_swizzled)
+            assert sum(requests) == 32 and max(requests) == access.passes(is_swizzled), access
+            addresses = [access.address(row, piece, is_swizzled) for row, piece in lanes]
+            assert access.passes(is_swizzled) == conflicts(addresses), access
+        plain = without_swizzle[access.width] if access.kind == "column" else 1
+        assert access.passes(False) == plain and access.passes(True) == 1, access
 
 
-def test_titles_and_words():
+def test_titles_words_and_colours():
     assert finding(Access(128)) == (
         "Down a column of 128-byte rows: an 8-way bank conflict; swizzled, no bank conflict"
     )
@@ -84,45 +79,35 @@ def test_titles_and_words():
     assert "in places 3, 2, 1, 0, 7, 6, 5, 4 of a line; 32 of 32 banks give 1 word each: 1 pass." in words
     labels = re.findall(r'aria-label="([^"]*)"', frame(Access(128, "column", 3)))
     assert len(labels) == 3 and "8 passes" in labels[1] and "1 pass." in labels[2]
-
-
-def test_columns_have_colours_of_their_own():
     for of in (2, 4, 8):
-        assert len({colour(piece, of) for piece in range(of)}) == of
+        assert len({colour(piece, of) for piece in range(of)}) == of  # columns have colours of their own
 
 
-class TestWidget:
-    def test_it_starts_as_its_still_twin(self):
-        view = views.swizzle_map(64, "column", 2)
-        assert view.static().body in view.picture.value
-        assert view.static().text.startswith("Down a column of 64-byte rows: a 4-way")
-        assert (view.width.value, view.kind.value, view.index.value, view.index.max) == (64, "column", 2, 3)
-        assert "Keyboard" in view.status.value
+def test_the_controls_follow_each_other():
+    view = views.swizzle_map(64, "column", 2)
+    assert view.static().body in view.picture.value
+    assert view.static().text.startswith("Down a column of 64-byte rows: a 4-way")
+    assert (view.width.value, view.kind.value, view.index.value, view.index.max) == (64, "column", 2, 3)
+    view.width.value = 32
+    assert view.access == Access(32, "column", 1) and (view.index.value, view.index.max) == (1, 1)
+    assert frame(view.access) in view.picture.value
+    view.kind.value = "row"
+    assert view.index.max == 28 and view.index.description == "row"
+    view.index.value = 28
+    assert view.access == Access(32, "row", 28)
+    view.width.value = 128
+    assert view.access == Access(128, "row", 7)
 
-    def test_the_controls_follow_each_other(self):
-        view = views.swizzle_map(128, "column", 7)
-        view.width.value = 32
-        assert view.access == Access(32, "column", 1) and (view.index.value, view.index.max) == (1, 1)
-        assert frame(view.access) in view.picture.value
-        view.kind.value = "row"
-        assert view.index.max == 28 and view.index.description == "row"
-        view.index.value = 28
-        assert view.access == Access(32, "row", 28)
-        view.width.value = 128
-        assert view.access == Access(128, "row", 7)
 
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            ((48,), "width is 48, but a tile is swizzled over 32, 64 or 128 bytes"),
-            ((True,), "width is True"),
-            ((128, "diagonal"), "access is 'diagonal', but it must be 'column' or 'row'"),
-            ((64, "column", 4), "index is 4, but with 64 bytes columns go from 0 to 3"),
-            ((64, "row", 15), "rows go from 0 to 14"),
-            ((64, "row", 1.0), "index is 1.0"),
-        ],
-    )
-    def test_what_is_not_there_is_refused(self, arguments, said):
+def test_what_is_not_there_is_refused():
+    for arguments, said in (
+        ((48,), "width is 48, but a tile is swizzled over 32, 64 or 128 bytes"),
+        ((True,), "width is True"),
+        ((128, "diagonal"), "access is 'diagonal', but it must be 'column' or 'row'"),
+        ((64, "column", 4), "index is 4, but with 64 bytes columns go from 0 to 3"),
+        ((64, "row", 15), "rows go from 0 to 14"),
+        ((64, "row", 1.0), "index is 1.0"),
+    ):
         with pytest.raises(ValueError, match=said) as caught:
             views.swizzle_map(*arguments)
         assert "\n" not in str(caught.value)
