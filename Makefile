@@ -47,8 +47,8 @@ PARALLEL = -n auto --dist loadfile --no-loadscope-reorder
 MEASURED = --reruns 2 --reruns-delay 2 --only-rerun AssertionError
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
-	OMP_WAIT_POLICY=passive $(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
-	$(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
+	OMP_WAIT_POLICY=passive NINE_CIRCLES_PASS=1 $(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
+	NINE_CIRCLES_PASS=2 $(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
 
 proof: venv
 	$(IN_VENV) python -m pytest -m "slow and not gpu" $(TEST_ARGS)
