@@ -22,6 +22,7 @@ from course_lib.grading.program import (
     docstrings,
     imported,
     is_own,
+    read_program,
     root_name,
     unfamiliar,
     unreadable,
@@ -79,7 +80,7 @@ class NoOperator:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if the operator, or a function that stands for it, is reachable."""
-        for node in Program(source, entry).nodes():
+        for node in read_program(source, entry).nodes():
             if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
                 return (
                     f"Your answer uses the operator @{at(node, source)}: this task is to write what @ does."
@@ -105,7 +106,7 @@ class NoCalls:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first forbidden name, or for a name that only exists at run time."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         texts = docstrings(program)
         for node in program.nodes():
             name = self._forbidden(program, node, texts)
@@ -157,7 +158,7 @@ class OnlyImports:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first import of another module, or for what may lead to one."""
-        program = Program(source, entry, library=True)
+        program = read_program(source, entry, library=True)
         for node in program.nodes():
             for name in imported(node):
                 if name.split(".")[0] not in (*self.modules, "__future__"):
@@ -181,7 +182,7 @@ class MustBeCompiled:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless the entry itself is compiled in nopython mode."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         compilers = list(function.decorator_list) if function else []
         for statement in program.reached:
@@ -217,7 +218,7 @@ class FastmathOnly:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a fastmath setting that lets the compiler assume NaN and inf away."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         for node in program.nodes():
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg == "fastmath" and not self._fine(program, keyword.value):
@@ -255,7 +256,7 @@ class LoopOrder:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless all loops that compute the result have the order, outermost first."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         if function is None or not returns_something(function):
             return None  # comparing its result says more
@@ -286,7 +287,7 @@ class NestedLoops:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         found = depth(program)
         if function is None or not returns_something(function) or found >= self.at_least:
@@ -311,7 +312,7 @@ class NoMemory:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a mutable default, a global, or a write to something outside the function."""
-        for node, what in kept(Program(source, entry)):
+        for node, what in kept(read_program(source, entry)):
             return f"Your answer uses {what}{at(node, source)}: every call must do all of its work."
         return None
 

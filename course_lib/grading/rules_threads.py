@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from course_lib.grading.loop_nests import returns_something
-from course_lib.grading.program import Program
+from course_lib.grading.program import read_program
 from course_lib.grading.rules_given import changed_helper, helpers_of
 from course_lib.simulators.interleaving_program import Program as Threads
 from course_lib.simulators.interleaving_search import Search
@@ -71,7 +71,7 @@ class Asks:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if no reachable statement outside the helper mentions it."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         if function is None or not returns_something(function):
             return None  # running it says more
@@ -96,7 +96,7 @@ class UnderAllSchedules:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
-        function = Program(source, entry).function()
+        function = read_program(source, entry).function()
         if function is None or not returns_something(function):
             return None  # running it says more
         tree = ast.parse(source)

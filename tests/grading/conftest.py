@@ -13,8 +13,8 @@ from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.kernel import sandbox, tracer
 from course_lib.grading.kernel.process import start
+from course_lib.grading.runner import warm_up_tracer
 from course_lib.grading.sources import load
-from course_lib.grading.traced import warm_up
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +47,8 @@ def form_of_grade_books():
 @pytest.fixture(scope="session")
 def tracer_compiled(tmp_path_factory):
     """The tracer of the notebook, made ready: one of pytest's workers compiles it, the others load it."""
-    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up)
-    warm_up()
+    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up_tracer)
+    warm_up_tracer()
 
 
 @pytest.fixture(scope="session")

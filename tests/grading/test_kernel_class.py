@@ -17,8 +17,8 @@ from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, course_mark, judged
 from course_lib.grading.judge import generator
+from course_lib.grading.judge_launch import BY_LUCK
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
-from course_lib.grading.launched import BY_LUCK
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.sources import load
 from course_lib.views import progress

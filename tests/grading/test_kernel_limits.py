@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
+from course_lib.grading.launch import BarrierRow, GlobalRow, LaunchCounts, SharedRow, ShuffleRow
 from course_lib.grading.limits import (
     Atomics,
     Barriers,
@@ -13,7 +13,7 @@ from course_lib.grading.limits import (
     WavefrontsPerRequest,
 )
 
-COUNTS = Counts(
+COUNTS = LaunchCounts(
     global_rows=(
         GlobalRow("A", 3, "load", 10, 40, 320, 1280, "a", "x = a[i]"),
         GlobalRow("A", 5, "load", 2, 40, 64, 256, "a", "y = a[32 * i]"),
@@ -73,7 +73,7 @@ def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
 )
 def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neighbours(sectors, lanes, words):
     row = GlobalRow("A", 3, "load", 10, sectors, lanes, 4 * lanes, "a", "x = a[i + 1]")
-    assert words in SectorsPerRequest(1).judge(Counts((row,)), ARGS)
+    assert words in SectorsPerRequest(1).judge(LaunchCounts((row,)), ARGS)
 
 
 @pytest.mark.parametrize(
@@ -96,19 +96,19 @@ def test_a_limit_that_is_just_kept_says_nothing(limit):
 
 def test_every_limit_is_kept_by_a_kernel_that_does_nothing():
     nothing = [SectorsPerRequest(0), WavefrontsPerRequest(0)]
-    assert [one.judge(Counts(), ARGS) for one in nothing] == [None] * 2
+    assert [one.judge(LaunchCounts(), ARGS) for one in nothing] == [None] * 2
 
 
 def test_the_worst_line_counts_and_not_the_average():
     """A cheap access that is made often must not pay for a dear one."""
     rows = COUNTS.global_rows[:2]
     mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
-    assert mean < 7 and SectorsPerRequest(7).judge(Counts(rows), ARGS)
+    assert mean < 7 and SectorsPerRequest(7).judge(LaunchCounts(rows), ARGS)
 
 
 def test_the_way_to_look_closer_names_what_the_learner_must_bring():
+    from course_lib.grading.judge_launch import look_closer
     from course_lib.grading.launch import Shape
-    from course_lib.grading.launched import look_closer
 
     (said,) = look_closer("turned", Shape((2, 5), (32, 8)), ["A", "out"])
     assert said == (

@@ -20,7 +20,14 @@ from typing import Any, BinaryIO
 from course_lib.grading import sources
 from course_lib.grading.kernel import wire
 from course_lib.grading.launch import Shape
-from course_lib.grading.runner import Fault, InProcess, fault_of, quiet
+from course_lib.grading.runner import (
+    Fault,
+    InProcess,
+    fault_of,
+    launch_in_tracer,
+    quiet,
+    warm_up_tracer,
+)
 
 
 @dataclass
@@ -69,16 +76,12 @@ class _Answers:
 
         folder = Path(os.environ["NUMBA_CACHE_DIR"])
         unpack(files, folder)
-        from course_lib.grading.traced import warm_up
-
-        warm_up()
+        warm_up_tracer()
         return {"files": {} if files else packed(folder)}
 
     def trace(self, which: int, shape: dict, args: tuple, seconds: float) -> dict[str, Any]:
         """Launch a kernel in the tracer; it has so many seconds of the CPU's time."""
-        from course_lib.grading.traced import traced
-
-        counts, fault = traced(self.functions[which], Shape(**shape), args, seconds, of_cpu=True)
+        counts, fault = launch_in_tracer(self.functions[which], Shape(**shape), args, seconds, of_cpu=True)
         return {"counts": counts, "fault": plain_fault(fault), "args_after": args}
 
     def _run(self, which: int) -> InProcess:

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.counts import NoCounts, counts_of
 from course_lib.grading.kernel.process import GraderFault, Process, Stopped, start
 from course_lib.grading.kernel.sandbox import Sandbox
 from course_lib.grading.kernel.stopwatch import race
 from course_lib.grading.kernel.tracer import make_ready
-from course_lib.grading.launch import Shape
+from course_lib.grading.launch import NoCounts, Shape, counts_of
 from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
 from course_lib.grading.tape import Tape
 from course_lib.grading.task import Code, SpeedRule

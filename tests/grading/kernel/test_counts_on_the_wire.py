@@ -11,12 +11,12 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from kernel_examples import SCALE, SCALED, TURN, TURNED
 
-from course_lib.grading.counts import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.judge import judge
 from course_lib.grading.kernel import outside, tracer, wire
 from course_lib.grading.kernel.outside import Sandboxed
 from course_lib.grading.kernel.process import GraderFault, Stopped
 from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.program import CLOSED
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code

@@ -1,19 +1,33 @@
-"""What the learner is told about the launch of a kernel: hazards, cost, and where in the text.
+"""Judging a GPU kernel by its launches in the tracer, and what the learner is told: hazards, cost, and where.
 
-Every sentence names the line of the learner's cell and its code. The judge asks; nothing is run here.
+First comes what stopped it, then hazards, then arguments that it must not write, then the result, then what
+it cost. Every sentence names the line of the learner's cell and its code.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, HazardRow, Row, SharedRow, ShuffleRow
-from course_lib.grading.launch import CountLimit, Shape
-from course_lib.grading.program import Program
-from course_lib.grading.runner import Fault
+from course_lib.grading.launch import (
+    BarrierRow,
+    CountLimit,
+    GlobalRow,
+    HazardRow,
+    LaunchCounts,
+    Row,
+    Shape,
+    SharedRow,
+    ShuffleRow,
+)
+from course_lib.grading.program import read_program
+from course_lib.grading.report import Report, argument_name, input_note, wrong
+from course_lib.grading.runner import Fault, Outcome, Runner, Traced, clone, unchanged
+from course_lib.grading.task import Case, Code, Task
 
 MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
 MOST_ROWS_TOLD = 8
@@ -29,15 +43,62 @@ HAZARD = {
     "divergent-barrier": "A barrier that not every thread reaches",
     "undefined-value": "A value of a lane that has none to give",
 }
+Judged = Callable[[Task, Case, Outcome], Report | None]  # the report on a wrong result, or None
 
 
-def parameters(text: str, entry: str) -> list[str] | None:
+def report_on_launches(
+    task: Task, runner: Runner, code: Code, cases: list[Case], judged: Judged
+) -> Report | None:
+    """Return the first thing that is wrong with the launches of a kernel; `judged` compares its results."""
+    own = _parameters(code.text, code.entry) or []
+    given = [*inspect.signature(task.reference).parameters]
+    said = _wrong_number(code.entry, own, given)
+    if said:
+        return wrong(task, [said])
+    for case in cases:
+        traced = runner.trace(task.launch.shape(case.args), clone(case.args))
+        found = _report_on_launch(task, case, traced, own, judged)
+        if found:
+            return found
+    return None
+
+
+def _report_on_launch(
+    task: Task, case: Case, traced: Traced, own: list[str], judged: Judged
+) -> Report | None:
+    """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
+    place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
+    if traced.fault:
+        return wrong(task, [_fault_line(traced.fault)], input_note(task, case))
+    shape = task.launch.shape(case.args)
+    notes = (*input_note(task, case), *look_closer(task.entry, shape, own))
+    if traced.counts.hazards:
+        return wrong(task, _hazard_lines(traced.counts.hazards), notes)
+    before, after = case.args, traced.args_after
+    for n, pair in enumerate(zip(before, after, strict=True)):
+        if n != place and case.must_not_change and not unchanged(*pair):
+            return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
+    found = judged(task, replace(case, must_not_change=False), Outcome(after[place]))
+    if found:
+        said = _never_written(before[place], after[place], own[place], traced.counts.global_rows)
+        said += _hazard_lines(traced.counts.undefined)
+        return replace(found, lines=(*said, *found.lines))
+    counts = traced.counts.called(own, names)
+    costly = (_limit_lines(limit, counts, case.args) for limit in task.launch.limits)
+    lines = next(filter(None, costly), None)
+    return wrong(task, lines, notes) if lines else None
+
+
+# --- in words -----------------------------------------------------------------------------------------------
+
+
+def _parameters(text: str, entry: str) -> list[str] | None:
     """Return the names of the kernel's parameters; None if it is no plain `def`."""
-    function = Program(text, entry).function()
+    function = read_program(text, entry).function()
     return [one.arg for one in function.args.args] if function else None
 
 
-def wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | None:
+def _wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | None:
     """Return a sentence if the kernel does not take as many arguments as the launch hands out."""
     if len(own) == len(given):
         return None
@@ -47,7 +108,7 @@ def wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | 
     return f"`{entry}` takes {takes}, but it is launched with {len(given)}: {', '.join(given)}."
 
 
-def fault_line(fault: Fault) -> str:
+def _fault_line(fault: Fault) -> str:
     """Return the sentence on a launch that did not come to its end."""
     if fault.kind == "NotTraceable":
         said = fault.message  # it may begin with a name of the kernel's: no capital
@@ -58,7 +119,7 @@ def fault_line(fault: Fault) -> str:
     return fault.sentence()
 
 
-def hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
+def _hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
     """Return a sentence for each of the first hazards, what the others are in number, and why it counts."""
     lines = [_hazard(one) for one in hazards[:MOST_TOLD]]
     more = len(hazards) - MOST_TOLD
@@ -84,12 +145,12 @@ def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ..
     return (f"`{call}`, with values of your own for {', '.join(names)}, shows it line by line.",)
 
 
-def limit_lines(limit: CountLimit, counts: Counts, args: tuple) -> list[str]:
+def _limit_lines(limit: CountLimit, counts: LaunchCounts, args: tuple) -> list[str]:
     """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
     said = limit.judge(counts, args)
     if not said:
         return []
-    find: Callable[[Counts], tuple[Row, ...]] = getattr(limit, "rows", lambda counts: ())
+    find: Callable[[LaunchCounts], tuple[Row, ...]] = getattr(limit, "rows", lambda counts: ())
     rows = sorted(find(counts), key=_cost, reverse=True)
     lines = [_row(row) for row in rows[:MOST_ROWS_TOLD]]
     more = len(rows) - MOST_ROWS_TOLD
@@ -124,7 +185,7 @@ def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
+def _never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
     """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
 
     A NaN goes through sums and products as it is: where a line of `rows` adds to the result, it may have been
@@ -155,6 +216,6 @@ def _is_added_to(row: GlobalRow, rows: Sequence[GlobalRow]) -> bool:
     return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})
 
 
-def written(name: str, words: str) -> str:
+def _written(name: str, words: str) -> str:
     """Return the sentence on an argument that the kernel must leave as it is."""
     return f"Your kernel writes into {words}, `{name}`, which is there to be read only."
