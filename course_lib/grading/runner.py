@@ -154,7 +154,7 @@ class InProcess:
 
     def guarded(self, code: Code) -> InProcess:
         """Return a runner for the text."""
-        return InProcess(sources.load(code.text, code.entry))
+        return InProcess(_load_once(code.text, code.entry))
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -245,6 +245,12 @@ class InProcess:
                 if shape:
                     found[name] = shape
         return tuple(found.items())
+
+
+@functools.lru_cache(maxsize=8)
+def _load_once(text: str, entry: str) -> Callable:
+    """Load a guarded text; where the same answer is checked again, Numba need not compile it again."""
+    return sources.load(text, entry)
 
 
 def fault_of(error: BaseException) -> Fault:

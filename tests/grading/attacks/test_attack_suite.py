@@ -46,7 +46,7 @@ OF_EACH_KIND = (
     *("truncated", "zip-slip", "metadata-stripped", "a-thousand-points", "patched-builtins", "text-bomb-sum"),
     *("replaced-harness", "forged-reply", "noise"),
     *("loop", "fork-bomb", "much-memory", "daemon", "told-inputs"),
-    *("blas-builtins", "tape-cleared", "memory-default", "own-input"),
+    *("blas-builtins", "tape-cleared", "memory-default", "rounded"),
 )
 CLASSES = {
     "one of each kind": (*(one for one in OTHERS if one.name in OF_EACH_KIND), *HONEST),
