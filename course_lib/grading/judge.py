@@ -14,6 +14,7 @@ import numpy as np
 
 from course_lib.grading import judge_launch, patterns, tape
 from course_lib.grading.compare import Mismatch, describe
+from course_lib.grading.fault import Fault
 from course_lib.grading.program import functions, is_stub
 from course_lib.grading.report import (
     OTHER_INPUTS,
@@ -28,7 +29,7 @@ from course_lib.grading.report import (
     refused,
     wrong,
 )
-from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Counted, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 

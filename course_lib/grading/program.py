@@ -7,41 +7,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections.abc import Iterator
 
-from course_lib.grading.vocabulary import (
-    COMPILER_SETTINGS,
-    COMPUTING,
-    COMPUTING_MODULES,
-    KNOWN,
-    MODULES,
-    OPERATORS,
-    TYPE_WORDS,
-    words,
-)
+from course_lib.grading.vocabulary import COMPUTING, COMPUTING_MODULES, DODGES, KNOWN, MODULES, words
 
-#: Ways to run code that the source does not show, to look into running code, or to reach files.
-DODGES = words("""
-    eval exec compile __import__ globals locals vars import_module __dict__ __getattribute__ __builtins__
-    modules ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace setprofile
-    f_locals f_globals f_builtins f_back f_code f_trace f_lineno tb_frame tb_next tb_lasti
-    gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code ag_await cell_contents mro
-    __traceback__ __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
-    open input breakpoint help license copyright credits setattr delattr __loader__ __spec__ __build_class__
-    sys _sys os _os builtins importlib meta_path path_hooks find_spec load_module exec_module
-""")
-#: Modules that lead out of what the source shows.
-DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback os io pickle")
-#: Modules that lead to no other one, but through names that are listed above.
+#: Modules that lead to no other one, but through names that are known as dodges.
 SMALL_MODULES = words("__future__ math cmath dataclasses collections itertools heapq time")
-#: Builtin functions that may only be called where they stand: passed on, they do what no reader sees.
-ONLY_CALLED = words("getattr type njit jit")
-#: Names with two underscores around them that may be read or given a value.
-NAMES = OPERATORS | words("__name__ __debug__ __future__")
-#: Types whose patterns `case int(x)` read no attribute.
-MATCHED = words("bool bytearray bytes dict float frozenset int list set str tuple")
-TYPE_TEXT = re.compile(r"[\w\s\[\]():,]{0,400}")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -282,150 +253,6 @@ def docstrings(program: Program) -> set[int]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             found.add(id(node.value))
     return found
-
-
-def unreadable(program: Program, node: ast.AST) -> str | None:
-    """Return what makes code unreadable at this node: eval, getattr with a computed name …"""
-    if isinstance(node, ast.Name | ast.Attribute):
-        return _unreadable_name(program, node)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return _unreadable_import(program, node)
-    if isinstance(node, ast.Call):
-        return _unreadable_call(program, node)
-    if isinstance(node, ast.ClassDef):
-        return _unreadable_class(node)
-    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
-        kind = node.cls.id if isinstance(node.cls, ast.Name) else ""
-        if node.patterns and (kind not in MATCHED or is_own(program, kind)):
-            return "a pattern with unnamed parts"  # __match_args__ says which attributes they are
-        return next((name for name in node.kwd_attrs if not _is_known(program, name)), None)
-    return None
-
-
-def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | None:
-    dotted = program.dotted(node)
-    last = dotted.rpartition(".")[2]
-    if isinstance(node, ast.Name):
-        own = program.is_local(node)  # a name of the module's may still be Python's own when it is read
-        if last in DODGES and not own:
-            return last
-        if last in ONLY_CALLED and not own and id(node) not in program.called:
-            return f"{last} without calling it"
-        return node.id if _is_dunder(node.id) and node.id not in NAMES else None
-    if _is_dunder(node.attr) and not isinstance(node.ctx, ast.Load):
-        return f"a new {node.attr}"
-    if last in DODGES or node.attr in DODGES:
-        return last if last in DODGES else node.attr
-    if node.attr in ONLY_CALLED and id(node) not in program.called:
-        return f"{node.attr} without calling it"
-    return node.attr if _is_dunder(node.attr) and node.attr not in NAMES else None
-
-
-def unfamiliar(program: Program, node: ast.AST) -> str | None:
-    """Return the attribute or imported name at this node of which nobody knows what it leads to."""
-    if isinstance(node, ast.Attribute) and not _is_known(program, node.attr):
-        return _without_root(program.dotted(node))
-    if isinstance(node, ast.Import):
-        return next(
-            (one.name for one in node.names if "." in one.name and one.name not in program.modules), None
-        )
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in program.modules:
-        if node.module not in program.modules:
-            return node.module
-        return next(
-            (f"{node.module}.{one.name}" for one in node.names if one.name not in program.known), None
-        )
-    return None
-
-
-def _is_known(program: Program, name: str) -> bool:
-    """Whether an attribute is one of those that may be used, or the answer's own."""
-    if name in DODGES:
-        return False
-    return name in program.known or (name in program.own_attributes and not _is_dunder(name))
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
-def _without_root(dotted: str) -> str:
-    return f".{dotted.rpartition('.')[2]}" if dotted.startswith("?") or "." not in dotted else dotted
-
-
-def _unreadable_import(program: Program, node: ast.Import | ast.ImportFrom) -> str | None:
-    for one in bound_by(node):
-        if len(program.meanings.get(one, ())) > 1:
-            return f"two imports by the name {one}"
-    return next((name for name in imported(node) if name.split(".")[0] in DODGE_MODULES), None)
-
-
-def _unreadable_call(program: Program, node: ast.Call) -> str | None:
-    callee = program.dotted(node.func)
-    last = callee.rpartition(".")[2]
-    if last == "getattr":
-        name = constant_text(node.args[1]) if len(node.args) >= 2 else None
-        if name is None:
-            return "getattr with a name made at run time"
-        return None if _is_known(program, name) else name
-    if last == "type" and not _is_one(node):
-        return "type with three arguments"
-    if last in ("njit", "jit"):
-        return _unreadable_compiler(program, node)
-    return None
-
-
-def _is_one(node: ast.Call) -> bool:
-    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-
-
-def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
-    """Return what keeps a call of Numba's compiler from being read: it evaluates types given as text."""
-    for word in node.keywords:
-        if word.arg is not None and word.arg not in COMPILER_SETTINGS:
-            return f"{word.arg}= for Numba's compiler"
-    given = [*node.args, *(word.value for word in node.keywords if word.arg == "signature_or_function")]
-    for one in given:
-        if not _is_plain_type(program, one):
-            return f"{ast.unparse(one)[:60]} as types for Numba's compiler"
-    return None
-
-
-def _is_plain_type(program: Program, node: ast.expr) -> bool:
-    """Whether this is a function of the answer's own, or types that anybody can read."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return (
-            bool(TYPE_TEXT.fullmatch(node.value))
-            and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
-        )
-    if isinstance(node, ast.Name):
-        if program.defines(node.id):
-            return True
-        bound = [value for one in program.nodes() for name, value in bindings(one) if name == node.id]
-        if bound:
-            return not any(root_name(one) == node.id for one in bound) and all(
-                _is_plain_type(program, one) for one in bound
-            )
-        return program.dotted(node).rpartition(".")[2] in TYPE_WORDS
-    if isinstance(node, ast.Attribute):
-        return node.attr in TYPE_WORDS
-    if isinstance(node, ast.List | ast.Tuple):
-        return all(_is_plain_type(program, one) for one in node.elts)
-    if isinstance(node, ast.Subscript):
-        return _is_plain_type(program, node.value)
-    if isinstance(node, ast.Call):  # float64(float64, int64)
-        return all(_is_plain_type(program, one) for one in (node.func, *node.args)) and not node.keywords
-    return (isinstance(node, ast.Constant) and node.value is None) or isinstance(node, ast.Lambda)
-
-
-def _unreadable_class(node: ast.ClassDef) -> str | None:
-    if node.keywords:
-        return "a class with a metaclass"
-    for one in node.body:
-        name = getattr(one, "name", "")
-        if _is_dunder(name) and name not in OPERATORS:
-            return name
-    return None
 
 
 def at(node: ast.AST, source: str) -> str:

@@ -87,7 +87,7 @@ def test_a_refusal_says_what_where_and_why():
 
 
 def test_ways_into_the_interpreter_are_refused():
-    from course_lib.grading.program import DODGES
+    from course_lib.grading.vocabulary import DODGES
 
     frames = ("f_locals", "f_globals", "f_builtins", "f_back", "tb_frame", "gi_frame", "cr_frame")
     names = (*frames, "__subclasses__", "__traceback__")
