@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from course_lib.grading.classroom.run import Busy, Order, grade
     from course_lib.grading.classroom.secret import SeedError
     from course_lib.grading.classroom.team import SchedulerError
-    from course_lib.grading.kernel.sandbox import NoSandbox
+    from course_lib.grading.sandbox.bubblewrap import NoSandbox
 
     if args.workers < 0:
         print(

@@ -17,14 +17,14 @@ from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, course_mark, judged
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.launched import BY_LUCK
 from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sources import load
 from course_lib.views import progress
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
-SANDBOX = Sandbox(limits=Limits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in TASKS)
 SEED = 4711
 NOTEBOOK = (

@@ -26,7 +26,7 @@ from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom import gradebook, intake, notebook, secret, submission
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.verdict import Job, Verdict, judged
-from course_lib.grading.kernel.sandbox import COURSE, Sandbox
+from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
 
 FOLDER = "The class's folder: seed, verdicts, submitted/, release/."
 

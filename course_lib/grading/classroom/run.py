@@ -25,7 +25,7 @@ from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.pages.publish import Published, publish
 from course_lib.grading.classroom.verdict import Job, Verdict, course_mark, received
-from course_lib.grading.kernel.sandbox import COURSE, Limits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import COURSE, AnswerLimits, Sandbox
 from course_lib.measure import hardware
 
 LOCK = ".grading.lock"
@@ -49,7 +49,7 @@ class Order:
     workers: int = 0  # 0: one for each core
     scheduler: str | None = None
     unsafe: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: AnswerLimits = field(default_factory=AnswerLimits)
 
     def sandbox(self) -> Sandbox:
         """Return the sandbox that shows nothing of the class."""
@@ -64,7 +64,7 @@ class Done:
     assignment: Assignment
     judged: int = 0
     kept: int = 0
-    kernel_s: float = 0.0
+    process_s: float = 0.0
     seconds: float = 0.0
     published: Published | None = None
     notes: list[str] = field(default_factory=list)
@@ -156,7 +156,7 @@ class _Run:
             write(self._path(job.student), json.dumps(verdict, indent=1) + "\n", lasting=True)
             book.record(verdict, _cells(job), handed_in_at)
             self.done.judged += 1
-            self.done.kernel_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
+            self.done.process_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
             yield verdict
 
     def basis(self) -> str:

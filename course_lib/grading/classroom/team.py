@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from course_lib.grading.classroom.verdict import Job, Verdict, judged, unjudged
-from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.sandbox.bubblewrap import Sandbox
 
 AHEAD = 2  # jobs handed out for each worker, so that none waits for the next
 DIED = "Judging it ended the grader's own process twice; it has no points until somebody has looked at it."

@@ -34,11 +34,11 @@ from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret, slices, submission
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.process import GraderFault
-from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
+from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault
 from course_lib.grading.task import Code, Task
 
 FORMAT = 1
@@ -181,7 +181,7 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
     start = time.perf_counter()
     task = item.task
     found = slices.answer_slice(cells, item.entry)
-    kernel_s, manual = 0.0, []
+    process_s, manual = 0.0, []
     if not cells:
         report = feedback = not_started(task, UNREADABLE)
     elif found.problem:
@@ -192,18 +192,18 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
         report = feedback = _not_started(task, item.entry)
         manual += _made_at_run_time(cells, item.entry)
     else:
-        report, kernel_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
+        report, process_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
         if report.state == NOT_STARTED:
             report = _not_started(task, item.entry)
         feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
-        kernel_s, manual = kernel_s + more_s, [*manual, *doubts]
+        process_s, manual = process_s + more_s, [*manual, *doubts]
         report = _for_the_teacher(report)
     return {
         **_found(task, report, feedback, start),
         "manual": _bounded(manual),
         "answer": (found.text or found.cell)[:LONGEST_ANSWER],
         "lines": [*found.lines[:LONGEST_ANSWER]],
-        "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
+        "seconds": {"kernel": round(process_s, 4), "wall": round(time.perf_counter() - start, 4)},
     }
 
 
@@ -251,7 +251,7 @@ def _judge(
     with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
         report = judge(task, runner, code.text, seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
-    return report, runner.kernel_seconds, [*runner.incidents, *missing]
+    return report, runner.process_seconds, [*runner.incidents, *missing]
 
 
 def _for_the_student(
@@ -261,11 +261,11 @@ def _for_the_student(
     if report.state != WRONG or report.points:
         lines = tuple(GRADED if line == OTHER_INPUTS else line for line in report.lines)
         return replace(report, lines=lines), 0.0, []
-    public, kernel_s, _ = _judge(_without_speed(task), entry, found, PUBLIC_SEED, sandbox)
+    public, process_s, _ = _judge(_without_speed(task), entry, found, PUBLIC_SEED, sandbox)
     if public.state != RIGHT:
-        return replace(public, points=report.points, max_points=report.max_points), kernel_s, []
+        return replace(public, points=report.points, max_points=report.max_points), process_s, []
     doubt = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
-    return _redacted(task, report), kernel_s, [doubt]
+    return _redacted(task, report), process_s, [doubt]
 
 
 def _without_speed(task: Task) -> Task:

@@ -30,10 +30,10 @@ from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret
 from course_lib.grading.classroom.run import Order, grade
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 pytestmark = pytest.mark.timing
-LIMITS = Limits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 TIMED = {task for task in TASKS if registry.task(task).speed}
 SEED = "words that nobody may know 7391"
 HONEST = tuple(

@@ -11,7 +11,7 @@ from short_course import NAME, RIGHT, make_class, make_course, make_whole_class
 
 from course_lib.grading.classroom import run, verdict
 from course_lib.grading.classroom.run import Order, grade
-from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.sandbox.bubblewrap import Sandbox
 
 
 class Watch:
@@ -49,7 +49,7 @@ def sizes(tmp_path_factory):
 @pytest.mark.timing
 def test_a_class_costs_little_more_than_its_answers(sizes):
     done, _ = sizes[200]
-    ideal = done.kernel_s / run.cores()
+    ideal = done.process_s / run.cores()
     print(f"200 students: {done.seconds:.1f} s, answers alone {ideal:.1f} s, {done.seconds / ideal:.2f}x")
     assert done.seconds <= 1.25 * ideal
 

@@ -26,10 +26,10 @@ from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.submission import code
 from course_lib.grading.classroom.verdict import Job, judged
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.task import Task
 
-SANDBOX = Sandbox(limits=Limits(call_s=5, task_s=60, memory_mb=1500))
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=5, task_s=60, memory_mb=1500))
 
 
 def notebooks() -> dict[str, tuple[str, set[str], set[str], list[str]]]:

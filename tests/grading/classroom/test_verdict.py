@@ -9,8 +9,8 @@ from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, judged, unjudged
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.registry import task
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 SEED = 987654321
 
@@ -28,7 +28,7 @@ def verdict_on(course):
         data = (
             answers if isinstance(answers, bytes | None) else json.dumps(answered(course, answers)).encode()
         )
-        sandbox = Sandbox(limits=Limits(call_s=2, task_s=15, memory_mb=600))
+        sandbox = Sandbox(limits=AnswerLimits(call_s=2, task_s=15, memory_mb=600))
         return judged(Job(NAME, "ada", items, data, "short.ipynb", problems, seed, sandbox))
 
     return verdict_on

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.kernel import seccomp
+from course_lib.grading.sandbox import seccomp
 
 COURSE = Path(__file__).resolve().parents[3]  # the folder that course_lib is in
 LIBRARY = COURSE / "course_lib"
@@ -48,7 +48,7 @@ class NoSandbox(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class AnswerLimits:
     """What an answer may use. `call_s` is CPU time of one call; sleeping, it may take three times as long."""
 
     call_s: float = 10.0
@@ -76,7 +76,7 @@ class Sandbox:
     """How to start a Python process for an answer. `private` are folders that must not be seen in it."""
 
     private: tuple[Path, ...] = ()
-    limits: Limits = Limits()
+    limits: AnswerLimits = AnswerLimits()
     unsafe: bool = False
 
     @contextlib.contextmanager
@@ -200,7 +200,7 @@ def _namespaces() -> list[str]:
     own = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if not _may_become_anybody():
         return ["--unshare-user", *own, "--cap-drop", "ALL"]
-    # No user namespace: inside one, the user is still root to the kernel, which exempts root from limits.
+    # No user namespace: inside one, the user is still root to Linux, which exempts root from limits.
     # The three capabilities let setpriv become another user and give them up.
     kept = [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
     return [*own, "--cap-drop", "ALL", *kept]
@@ -255,7 +255,7 @@ def _lies_in(path: Path, folders: list[Path]) -> bool:
 
 def _others_of_this_user() -> int:
     """Return how many threads count already: before Linux 5.14 the limit counts all of a user's."""
-    if sys.platform != "linux" or os.geteuid() == 0 or _kernel_version() >= (5, 14):
+    if sys.platform != "linux" or os.geteuid() == 0 or _linux_version() >= (5, 14):
         return 0
     import psutil
 
@@ -263,7 +263,7 @@ def _others_of_this_user() -> int:
     return sum(one["num_threads"] or 1 for one in known if one["uids"] and one["uids"].real == os.getuid())
 
 
-def _kernel_version() -> tuple[int, ...]:
+def _linux_version() -> tuple[int, ...]:
     major, minor = platform.release().split("-")[0].split(".")[:2]
     return int(major), int(minor)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from course_lib.grading.kernel import stopwatch
+from course_lib.grading.sandbox import stopwatch
 
 SHIPPING_S = 1e-4
 

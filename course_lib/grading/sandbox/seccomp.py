@@ -2,7 +2,7 @@
 
 Namespaces do not separate everything. The filter refuses what would reach around them: new processes (threads
 are allowed), key rings, shared memory and files that no limit sees, more namespaces, mounts, tracing, and the
-newest interfaces of the kernel. It is a program for the kernel's packet filter as seccomp(2) describes it;
+newest interfaces of Linux. It is a program for its packet filter as seccomp(2) describes it;
 bubblewrap installs it last of all.
 """
 

@@ -10,14 +10,14 @@ import pytest
 from grading_tools import shows_in_one_of
 
 from course_lib.grading import registry
-from course_lib.grading.kernel import outside, process, sandbox, seccomp
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.process import GraderFault, Process, Stopped
-from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
 from course_lib.grading.runner import Timing
+from course_lib.grading.sandbox import bubblewrap, outside, process, seccomp
+from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault, Process, Stopped
 from course_lib.grading.task import Code, source
 
-LIMITS = sandbox.Limits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
+LIMITS = bubblewrap.AnswerLimits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
 SAFE = Sandbox(limits=LIMITS)
 HASTY = Sandbox(limits=replace(LIMITS, call_s=1))
 
@@ -222,7 +222,7 @@ FORGERIES = {
 def test_forged_replies_do_no_harm(what):
     text = f"""
         import os
-        from course_lib.grading.kernel.wire import frame
+        from course_lib.grading.sandbox.wire import frame
         def f():
             for number in range(3, 30):
                 try:
@@ -250,7 +250,7 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
             return seen, tasks, dict(os.environ), os.listdir('/proc')
     """
     os.environ["NINE_CIRCLES_SEED_TEST"] = "nobody must read this"
-    course = sandbox.COURSE
+    course = bubblewrap.COURSE
     hidden = [
         secret,
         course / "solutions",
@@ -272,7 +272,7 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
     "folder", ["/", "/dev", "/usr", "{library}", "{library}/grading/tasks", "/etc", "/proc"]
 )
 def test_nothing_can_be_written(folder):
-    folder = folder.format(library=sandbox.LIBRARY)
+    folder = folder.format(library=bubblewrap.LIBRARY)
     text = f"def f():\n    open({folder!r} + '/x', 'w')\n"
     assert "OSError" in run(text).fault.kinds
 
@@ -295,14 +295,14 @@ def test_there_is_no_network_and_no_privilege():
 
 
 def test_without_bubblewrap_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
-    sandbox._bubblewrap.cache_clear()
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: None)
+    bubblewrap._bubblewrap.cache_clear()
     try:
         with pytest.raises(NoSandbox, match=r"install bubblewrap.*--unsafe-no-sandbox"):
             SAFE.check()
         Sandbox(unsafe=True).check()
     finally:
-        sandbox._bubblewrap.cache_clear()
+        bubblewrap._bubblewrap.cache_clear()
 
 
 def test_a_bubblewrap_that_fails_is_one_sentence(monkeypatch, tmp_path):
@@ -311,7 +311,7 @@ def test_a_bubblewrap_that_fails_is_one_sentence(monkeypatch, tmp_path):
         "#!/bin/sh\n[ \"$1\" = --help ] && echo ' --size' && exit\necho no namespaces here >&2\nexit 1\n"
     )
     fake.chmod(0o755)
-    monkeypatch.setattr(sandbox, "_bubblewrap", lambda: str(fake))
+    monkeypatch.setattr(bubblewrap, "_bubblewrap", lambda: str(fake))
     with pytest.raises(NoSandbox, match="no namespaces here"):
         SAFE.check()
 
@@ -364,7 +364,7 @@ LIES = {
     """,
     "says done before it begins": """
         import os
-        from course_lib.grading.kernel.wire import frame
+        from course_lib.grading.sandbox.wire import frame
         plain = f
         def f(A, B):
             for number in (3, 4, 5, 6):

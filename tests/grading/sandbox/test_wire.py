@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from course_lib.grading.kernel import wire
 from course_lib.grading.runner import clone, unchanged
+from course_lib.grading.sandbox import wire
 from course_lib.grading.tape import Line
 
 PLAIN = st.recursive(

@@ -13,16 +13,16 @@ from kernel_examples import SCALE, SCALED, TURN, TURNED
 
 from course_lib.grading.counts import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.judge import judge
-from course_lib.grading.kernel import outside, tracer, wire
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.process import GraderFault, Stopped
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.program import CLOSED
+from course_lib.grading.sandbox import outside, tracer, wire
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code
 from course_lib.simulators.gpu import trace
 
-SAFE = Sandbox(limits=Limits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
+SAFE = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
 HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
 
 
@@ -173,7 +173,7 @@ def test_the_second_process_compiles_nothing(monkeypatch):
     for _ in range(2):
         with Sandboxed(code, SAFE) as runner:
             assert judge(TURN, runner, code.text, 9).passed
-        made.append(runner.kernel_seconds)
+        made.append(runner.process_seconds)
     assert any(name.endswith(".nbc") for name in kept)
     assert made[1] < made[0] / 2
 
