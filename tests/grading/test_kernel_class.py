@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 
 from course_lib.grading import check, hint
 from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
+from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
 from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, course_mark, judged

@@ -17,8 +17,8 @@ from typing import Any
 
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
-from course_lib.grading.classroom.pages.by_hand import ByHand
 from course_lib.grading.classroom.pages.files import write
+from course_lib.grading.classroom.pages.publish import ByHand
 from course_lib.grading.classroom.submission import Cell
 
 COURSE_ID = "nine-circles"

@@ -23,7 +23,7 @@ from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.pages.files import write
-from course_lib.grading.classroom.pages.publish import Published, publish
+from course_lib.grading.classroom.pages.publish import PublishedPages, publish
 from course_lib.grading.classroom.verdict import Job, Verdict, course_mark, received
 from course_lib.grading.sandbox.bubblewrap import COURSE, AnswerLimits, Sandbox
 from course_lib.measure import hardware
@@ -66,7 +66,7 @@ class Done:
     kept: int = 0
     process_s: float = 0.0
     seconds: float = 0.0
-    published: Published | None = None
+    published: PublishedPages | None = None
     notes: list[str] = field(default_factory=list)
 
 
