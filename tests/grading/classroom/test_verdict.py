@@ -81,27 +81,23 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("how", FITTED)
-def test_an_answer_fitted_to_the_visible_tests_fails_and_tells_its_student_nothing(verdict_on, how):
+def test_an_answer_fitted_to_the_visible_tests_fails_and_tells_its_student_nothing(verdict_on):
     counting = task("01.count")
     table = {
         case.args: counting.reference(*case.args) for case in counting.cases(generator(counting, PUBLIC_SEED))
     }
-    text = f"""TABLE = {table!r}
-
-
-def operations(M, K, N):
-    size = M, K, N
-    if size in TABLE:
-        return TABLE[size]
-    {FITTED[how]}
-"""
-    count = by_task(verdict_on({"01-count-answer": text}))["01.count"]
-    assert count["points"] == 0 and count["state"] == "wrong"
-    assert count["feedback"]["lines"][0] == OTHER and count["feedback"]["mismatch"] is None
-    assert "fitted to them" in count["manual"][0]
-    told = json.dumps(count["feedback"])
-    assert secret_numbers("01.count") and not any(number in told for number in secret_numbers("01.count"))
+    assert secret_numbers("01.count")
+    for how, line in FITTED.items():
+        text = (
+            f"TABLE = {table!r}\n\n\ndef operations(M, K, N):\n    size = M, K, N\n    if size in TABLE:\n"
+            f"        return TABLE[size]\n    {line}\n"
+        )
+        count = by_task(verdict_on({"01-count-answer": text}))["01.count"]
+        assert count["points"] == 0 and count["state"] == "wrong", how
+        assert count["feedback"]["lines"][0] == OTHER and count["feedback"]["mismatch"] is None, how
+        assert "fitted to them" in count["manual"][0], how
+        told = json.dumps(count["feedback"])
+        assert not any(number in told for number in secret_numbers("01.count")), how
 
 
 def test_what_has_no_usable_notebook_gets_nothing_and_a_manual_look(verdict_on):
@@ -142,18 +138,18 @@ def test_what_could_not_be_judged_has_all_tasks_and_the_reason(course):
     assert verdict["manual"][0] == "It ended the worker." and len(verdict["tasks"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda cell: cell.update(source="assert True"), "calls no check"),
-        (lambda cell: cell["metadata"]["nbgrader"].update(points=5), "is worth 1"),
-    ],
+UNFIT = (
+    (lambda cell: cell.update(source="assert True"), "calls no check"),
+    (lambda cell: cell["metadata"]["nbgrader"].update(points=5), "is worth 1"),
 )
-def test_an_assignment_that_cannot_be_judged_is_refused(tmp_path, change, says):
-    root = make_course(tmp_path)
-    path = assignments.source_path(root, NAME)
-    notebook = json.loads(path.read_text())
-    change(next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade")))
-    path.write_text(json.dumps(notebook))
-    with pytest.raises(assignments.AssignmentError, match=says):
-        assignments.load(root, NAME)
+
+
+def test_an_assignment_that_cannot_be_judged_is_refused(tmp_path):
+    for change, says in UNFIT:
+        root = make_course(tmp_path / says)
+        path = assignments.source_path(root, NAME)
+        notebook = json.loads(path.read_text())
+        change(next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade")))
+        path.write_text(json.dumps(notebook))
+        with pytest.raises(assignments.AssignmentError, match=says):
+            assignments.load(root, NAME)
