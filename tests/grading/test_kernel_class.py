@@ -15,7 +15,7 @@ from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
 from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell
-from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, course_mark, judged
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, course_mark, judged
 from course_lib.grading.judge import generator
 from course_lib.grading.launched import BY_LUCK
 from course_lib.grading.rules_gpu import KernelOnly
@@ -68,7 +68,7 @@ def graded(*texts: str) -> dict[str, dict]:
         for n, one in enumerate(texts)
     ]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}).encode()
-    return judged(Job("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
+    return judged(SubmissionJob("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
 
 
 def task_of(verdict: dict, id: str) -> dict:

@@ -28,7 +28,7 @@ from pace import slowness
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret
-from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.judge import generator
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
@@ -96,7 +96,7 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     for one in students:
         one.put(source)
     start = time.perf_counter()
-    grade(Order(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
+    grade(GradingOrder(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
     seconds = time.perf_counter() - start
     found = (
         json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")

@@ -9,7 +9,7 @@ import pytest
 from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
 
 from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.verdict import Job, judged
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
@@ -127,7 +127,7 @@ def graded(*answers: str) -> dict[str, dict]:
     """Return the verdict on a notebook with these answers, by task."""
     cells = [attack_tools.code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
-    found = judged(Job("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
+    found = judged(SubmissionJob("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
     return {task["id"]: task for task in found["tasks"]}
 
 

@@ -25,7 +25,7 @@ from course_lib.grading.check import examine
 from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.submission import code
-from course_lib.grading.classroom.verdict import Job, judged
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.task import Task
 
@@ -94,7 +94,7 @@ def undone():
 def graded(chapter: str, texts: list[str], wanted: tuple[Untimed, ...]) -> dict[str, dict]:
     cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in texts]
     data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
-    job = Job(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
+    job = SubmissionJob(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
     return {one["id"]: one for one in judged(job)["tasks"]}
 
 

@@ -20,7 +20,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import get_username
 from short_course import NAME, RIGHT, ROOT, STUB, WRONG, answered, hand_in, make_course
 
-from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.classroom.run import GradingOrder, grade
 
 WINDOWS = sys.platform == "win32"
 pytestmark = pytest.mark.skipif(WINDOWS, reason="nbgrader's exchange and this sandbox are not for Windows")
@@ -63,7 +63,7 @@ def graded(course) -> Path:
     (student / NAME / f"{NAME}.ipynb").write_text(json.dumps(answered(course, HALF)))
     nbgrader(student, "submit", NAME, "--course", "nine-circles")
     nbgrader(course, "collect", NAME)
-    grade(Order(course / "grading" / "submitted", course / "grading", course))
+    grade(GradingOrder(course / "grading" / "submitted", course / "grading", course))
     return course
 
 
@@ -137,7 +137,7 @@ def form_grader(graded, tmp_path_factory):
 def test_the_form_grader_shows_the_same_grades(graded, form_grader):
     hand_in(graded, graded.parent / "more", "bob", WRONG)
     hand_in(graded, graded.parent / "more", "cleo", b"no notebook at all")
-    grade(Order(graded.parent / "more", graded / "grading", graded))
+    grade(GradingOrder(graded.parent / "more", graded / "grading", graded))
     shown = {
         one["student"]: one for one in json.loads(form_grader.get(f"/formgrader/api/submissions/{NAME}"))
     }
@@ -281,7 +281,7 @@ def both_ways(tmp_path_factory) -> tuple[Path, dict, dict, dict, dict]:
         data = change(notebook) if change else None
         hand_in(course, handed_in, student, data if data is not None else json.dumps(notebook).encode())
     hand_in_links(course, handed_in)
-    grade(Order(handed_in, course / "grading", course))
+    grade(GradingOrder(handed_in, course / "grading", course))
     before = grades(course), {student: made_of(course, student) for student in CASES}
     forget(course)
     nbgrader(course, "autograde", NAME, "--force")
