@@ -109,12 +109,12 @@ def graded_anew(folder: Path, seed: str) -> dict[str, dict]:
     from test_attack_suite import LIMITS
 
     from course_lib.grading.classroom import secret
-    from course_lib.grading.classroom.run import Order, grade
+    from course_lib.grading.classroom.run import GradingOrder, grade
 
     target = folder / "grades"
     target.mkdir(parents=True)
     (target / secret.FILE).write_text(seed, encoding="utf-8")
-    grade(Order(corpus.hand_in(folder), target, assignment=NAME, limits=LIMITS))
+    grade(GradingOrder(corpus.hand_in(folder), target, assignment=NAME, limits=LIMITS))
     verdicts = [json.loads(path.read_text("utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")]
     return {
         verdict["student"]: {

@@ -11,21 +11,21 @@ from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED
 
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
-from course_lib.grading.kernel import tracer
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import TotalSectors
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, WRONG
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.runner import InProcess
+from course_lib.grading.sandbox import tracer
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
 from course_lib.simulators.gpu import trace
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
-LIMITS = Limits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
 SAFE = Sandbox(limits=LIMITS)
 HEAD = "from numba import cuda\n\n\n@cuda.jit\n"
 

@@ -28,11 +28,11 @@ from pace import slowness
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret
-from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
-LIMITS = Limits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 TIMED = {task for task in TASKS if registry.task(task).speed}
 SEED = "words that nobody may know 7391"
 HONEST = tuple(
@@ -103,7 +103,7 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     for one in students:
         one.put(source)
     start = time.perf_counter()
-    grade(Order(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
+    grade(GradingOrder(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
     seconds = time.perf_counter() - start
     found = (
         json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")

@@ -9,11 +9,11 @@ import pytest
 from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
 
 from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.verdict import Job, judged
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
-SANDBOX = Sandbox(limits=Limits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in (TURN, SCALE))
 HEAD = "from numba import cuda, float32, int32\n"
 WRONG = "@cuda.jit\ndef scaled(x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n        y[i] = x[i]\n"
@@ -122,7 +122,7 @@ def graded(*answers: str) -> dict[str, dict]:
     """Return the verdict on a notebook with these answers, by task."""
     cells = [attack_tools.code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
-    found = judged(Job("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
+    found = judged(SubmissionJob("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
     return {task["id"]: task for task in found["tasks"]}
 
 

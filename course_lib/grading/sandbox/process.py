@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from course_lib.grading.kernel import wire
-from course_lib.grading.kernel.sandbox import COURSE, Sandbox
+from course_lib.grading.sandbox import wire
+from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
 
 STARTS_WAIT_S = (0.5, 3.0)
 START_S = 60.0  # until the process has imported what it needs, on a busy machine
@@ -20,7 +20,7 @@ GLANCE_S = 0.25  # between two looks at a running call
 UNASKED = ("Garbled", "it answered without being asked")
 CODE = (
     "import sys; sys.path.insert(0, {course!r}); "
-    "from course_lib.grading.kernel.inside import main; main({limits!r})"
+    "from course_lib.grading.sandbox.inside import main; main({limits!r})"
 )
 
 

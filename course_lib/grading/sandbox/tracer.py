@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.kernel.process import GraderFault, Process, Stopped
+from course_lib.grading.sandbox.process import GraderFault, Process, Stopped
 
 Files = dict[str, np.ndarray]  # name within Numba's folder -> bytes
 

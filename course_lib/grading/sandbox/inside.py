@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from course_lib.grading import sources
-from course_lib.grading.kernel import wire
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import (
     Fault,
@@ -28,6 +27,7 @@ from course_lib.grading.runner import (
     quiet,
     warm_up_tracer,
 )
+from course_lib.grading.sandbox import wire
 
 
 @dataclass
@@ -72,7 +72,7 @@ class _Answers:
 
     def warm_up(self, files: dict) -> dict[str, Any]:
         """Make the tracer ready with these files of machine code, or ship those that it makes itself."""
-        from course_lib.grading.kernel.tracer import packed, unpack
+        from course_lib.grading.sandbox.tracer import packed, unpack
 
         folder = Path(os.environ["NUMBA_CACHE_DIR"])
         unpack(files, folder)

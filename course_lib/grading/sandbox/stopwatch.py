@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.kernel.process import Process, Stopped
 from course_lib.grading.runner import Timing, change, clone, other_places, unchanged
+from course_lib.grading.sandbox.process import Process, Stopped
 from course_lib.measure.uncertainty import ratio_interval
 
 SAMPLE_S = 20e-3  # of one exchange; shorter ones would measure the shipping

@@ -10,21 +10,20 @@ import pytest
 from grading_tools import shows_in_one_of
 
 from course_lib.grading import registry
-from course_lib.grading.kernel import outside, process, sandbox, seccomp
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.process import GraderFault, Process, Stopped
-from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
 from course_lib.grading.runner import Timing
+from course_lib.grading.sandbox import bubblewrap, outside, process
+from course_lib.grading.sandbox.bubblewrap import Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault, Process, Stopped
 from course_lib.grading.task import Code, source
 
-LIMITS = sandbox.Limits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
+LIMITS = bubblewrap.AnswerLimits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
 SAFE = Sandbox(limits=LIMITS)
 HASTY = Sandbox(limits=replace(LIMITS, call_s=1))
 
 
-@pytest.fixture(params=["sandbox", "unsafe"])
-def place(request) -> Sandbox:
-    return Sandbox(limits=LIMITS, unsafe=request.param == "unsafe")
+UNSAFE = Sandbox(limits=LIMITS, unsafe=True)
+pytestmark = pytest.mark.needs("bubblewrap")
 
 
 def run(text: str, *args, where: Sandbox = SAFE):
@@ -32,16 +31,8 @@ def run(text: str, *args, where: Sandbox = SAFE):
         return runner.call(args)
 
 
-def test_a_value_and_the_arguments_come_back(place):
-    outcome = run("def f(A, n):\n    A[0, 0] = 7\n    return A @ A.T, n", np.ones((2, 3)).T, 5, where=place)
-    assert outcome.fault is None
-    product, n = outcome.value
-    assert n == 5 and product.shape == (3, 3) and product[0, 0] == 50
-    assert outcome.args_after[0][0, 0] == 7 and outcome.args_after[0].strides == np.ones((2, 3)).T.strides
-
-
-def test_what_is_printed_is_counted_and_goes_nowhere(place, capfd):
-    text = """
+def test_values_and_arguments_come_back_and_what_is_printed_goes_nowhere(capfd):
+    prints = """
         import os, sys
         def f():
             print('a\\nb')
@@ -49,9 +40,17 @@ def test_what_is_printed_is_counted_and_goes_nowhere(place, capfd):
             sys.stderr.write('no')
             return 1
     """
-    outcome = run(text, where=place)
-    assert (outcome.value, outcome.printed) == (1, 2)
-    assert capfd.readouterr() == ("", "")
+    for where in (SAFE, UNSAFE):
+        text = "def f(A, n):\n    A[0, 0] = 7\n    return A @ A.T, n"
+        outcome = run(text, np.ones((2, 3)).T, 5, where=where)
+        assert outcome.fault is None
+        product, n = outcome.value
+        assert n == 5 and product.shape == (3, 3) and product[0, 0] == 50
+        (after, _) = outcome.args_after
+        assert after[0, 0] == 7 and after.strides == np.ones((2, 3)).T.strides
+        outcome = run(prints, where=where)
+        assert (outcome.value, outcome.printed) == (1, 2)
+        assert capfd.readouterr() == ("", "")
 
 
 def test_a_fault_names_the_line_of_the_cell():
@@ -66,56 +65,53 @@ def test_code_that_does_not_load_is_a_fault():
     assert run("import nowhere\ndef f():\n    pass\n").fault.kind == "ModuleNotFoundError"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f():\n    while True: pass\n",
-        "def f():\n    sum(range(10**12))\n",
-        "import signal\ndef f():\n    signal.alarm(0); signal.setitimer(0, 0)\n    while True: pass\n",
-        "from numba import njit\n@njit\ndef f():\n    n = 1\n    while n: n = n % 9 + 1\n    return n\n",
-    ],
-    ids=["python", "C", "without the alarm", "compiled"],
-)
-def test_an_endless_loop_is_ended(text):
-    start = time.perf_counter()
-    where, limit = (SAFE, 2) if "njit" in text else (HASTY, 1)  # to compile takes a part of it
-    fault = run(text, where=where).fault
-    assert fault.kind == "TimeLimit" and f"did not finish in {limit} s" in fault.message
-    assert time.perf_counter() - start < 15
+ENDLESS = {
+    "python": "def f():\n    while True: pass\n",
+    "C": "def f():\n    sum(range(10**12))\n",
+    "without the alarm": (
+        "import signal\ndef f():\n    signal.alarm(0); signal.setitimer(0, 0)\n    while True: pass\n"
+    ),
+    "compiled": (
+        "from numba import njit\n@njit\ndef f():\n    n = 1\n    while n: n = n % 9 + 1\n    return n\n"
+    ),
+}
 
 
-def test_waiting_is_ended_too():
-    fault = run(
-        "import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n", where=HASTY
-    ).fault
+def test_an_endless_loop_and_waiting_are_ended():
+    for kind, text in ENDLESS.items():
+        start = time.perf_counter()
+        where, limit = (SAFE, 2) if kind == "compiled" else (HASTY, 1)  # to compile takes a part of it
+        fault = run(text, where=where).fault
+        assert fault.kind == "TimeLimit" and f"did not finish in {limit} s" in fault.message, kind
+        assert time.perf_counter() - start < 15, kind
+    sleeps = "import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n"
+    fault = run(sleeps, where=HASTY).fault
     assert fault.kind == "TimeLimit" and "wait" in fault.message
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f():\n    return len(bytearray(40 * 10**9))\n",
-        "def f():\n    a = []\n    while True: a.append(bytearray(10**7))\n",
-        "import mmap\ndef f(a=[]):\n    while 1: a.append(mmap.mmap(-1, 9**7)) or a[-1].write(bytes(9**7))",
-    ],
-    ids=["at once", "bit by bit", "mapped"],
-)
-def test_memory_is_limited(text):
-    assert run(text).fault.kind in ("MemoryError", "MemoryLimit", "OSError")
+GREEDY = {
+    "at once": "def f():\n    return len(bytearray(40 * 10**9))\n",
+    "bit by bit": "def f():\n    a = []\n    while True: a.append(bytearray(10**7))\n",
+    "mapped": (
+        "import mmap\ndef f(a=[]):\n    while 1: a.append(mmap.mmap(-1, 9**7)) or a[-1].write(bytes(9**7))"
+    ),
+}
 
 
-@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
-def test_the_disk_is_limited(folder):
-    text = f"""
-        def f():
-            try:
-                for n in range(100):
-                    with open('{folder}/' + str(n), 'wb') as file:
-                        file.write(bytes(2**20))
-            except OSError:
-                return n
-    """
-    assert 1 <= run(text).value <= LIMITS.disk_mb + 1
+def test_memory_and_disk_are_limited():
+    for kind, text in GREEDY.items():
+        assert run(text).fault.kind in ("MemoryError", "MemoryLimit", "OSError"), kind
+    for folder in ("/tmp", "/dev/shm"):
+        text = f"""
+            def f():
+                try:
+                    for n in range(100):
+                        with open('{folder}/' + str(n), 'wb') as file:
+                            file.write(bytes(2**20))
+                except OSError:
+                    return n
+        """
+        assert 1 <= run(text).value <= LIMITS.disk_mb + 1, folder
 
 
 def test_threads_are_limited_and_end_with_the_answer():
@@ -154,28 +150,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_system_call_that_reaches_around_the_sandbox_is_refused(what):
-    numbers = seccomp.MACHINES[platform.machine()][2]
-    text = f"""
+def test_a_system_call_that_reaches_around_the_sandbox_is_refused():
+    numbers = bubblewrap.MACHINES[platform.machine()][2]
+    head = f"""
         import ctypes, os, subprocess
         libc = ctypes.CDLL(None, use_errno=True)
         NUMBERS = {numbers!r}
         def call(name, *words):
             if libc.syscall(NUMBERS[name], *words) < 0:
                 raise OSError(ctypes.get_errno(), name)
-        def f():
-            {REFUSED[what]}
     """
-    fault = run(text).fault
-    assert fault is not None and fault.kind == "PermissionError"
-
-
-def test_the_filter_knows_only_machines_it_was_written_for():
-    assert seccomp.program("sparc64") is None
-    for machine, (_, clone, refused) in seccomp.MACHINES.items():
-        assert len(seccomp.program(machine)) % 8 == 0
-        assert clone not in refused.values() and len(set(refused.values())) == len(refused)
+    for what, line in REFUSED.items():
+        fault = run(f"{source(head)}\ndef f():\n    {line}\n").fault
+        assert fault is not None and fault.kind == "PermissionError", what
 
 
 def test_a_process_that_does_not_start_is_no_fault_of_the_answer(monkeypatch):
@@ -185,20 +172,20 @@ def test_a_process_that_does_not_start_is_no_fault_of_the_answer(monkeypatch):
         run("def f():\n    return 1\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("import os\ndef f():\n    os._exit(0)\n", "Stopped"),
-        ("import ctypes\ndef f():\n    ctypes.string_at(0)\n", "Stopped"),
-        ("import sys\ndef f():\n    sys.exit(0)\n", "SystemExit"),
-        ("def f():\n    raise KeyboardInterrupt\n", "Stopped"),
-        ("def f():\n    a = []\n    for _ in range(10**5): a = [a]\n    return a\n", None),
-        ("def f():\n    return bytearray(300 * 10**6)[:1] and [0.5] * (40 * 10**6)\n", None),
-    ],
+ENDING = (
+    ("import os\ndef f():\n    os._exit(0)\n", "Stopped"),
+    ("import ctypes\ndef f():\n    ctypes.string_at(0)\n", "Stopped"),
+    ("import sys\ndef f():\n    sys.exit(0)\n", "SystemExit"),
+    ("def f():\n    raise KeyboardInterrupt\n", "Stopped"),
+    ("def f():\n    a = []\n    for _ in range(10**5): a = [a]\n    return a\n", None),
+    ("def f():\n    return bytearray(300 * 10**6)[:1] and [0.5] * (40 * 10**6)\n", None),
 )
-def test_an_answer_that_ends_its_process_or_ships_too_much_is_a_fault(text, kind):
-    fault = run(text).fault
-    assert fault is not None and kind in (None, fault.kind)
+
+
+def test_an_answer_that_ends_its_process_or_ships_too_much_is_a_fault():
+    for text, kind in ENDING:
+        fault = run(text).fault
+        assert fault is not None and kind in (None, fault.kind), text
 
 
 def test_after_a_stopped_call_the_next_one_starts_anew():
@@ -218,22 +205,22 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-def test_forged_replies_do_no_harm(what):
-    text = f"""
-        import os
-        from course_lib.grading.kernel.wire import frame
-        def f():
-            for number in range(3, 30):
-                try:
-                    os.write(number, {FORGERIES[what]})
-                except OSError:
-                    pass
-            os._exit(0)
-    """
-    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
-        outcome = runner.call(())
-    assert outcome.fault is not None and runner.incidents
+def test_forged_replies_do_no_harm():
+    for what, reply in FORGERIES.items():
+        text = f"""
+            import os
+            from course_lib.grading.sandbox.wire import frame
+            def f():
+                for number in range(3, 30):
+                    try:
+                        os.write(number, {reply})
+                    except OSError:
+                        pass
+                os._exit(0)
+        """
+        with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+            outcome = runner.call(())
+        assert outcome.fault is not None and runner.incidents, what
 
 
 def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
@@ -250,7 +237,7 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
             return seen, tasks, dict(os.environ), os.listdir('/proc')
     """
     os.environ["NINE_CIRCLES_SEED_TEST"] = "nobody must read this"
-    course = sandbox.COURSE
+    course = bubblewrap.COURSE
     hidden = [
         secret,
         course / "solutions",
@@ -268,13 +255,12 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
     assert [name for name in processes if name.isdigit()] == ["1"]
 
 
-@pytest.mark.parametrize(
-    "folder", ["/", "/dev", "/usr", "{library}", "{library}/grading/tasks", "/etc", "/proc"]
-)
-def test_nothing_can_be_written(folder):
-    folder = folder.format(library=sandbox.LIBRARY)
-    text = f"def f():\n    open({folder!r} + '/x', 'w')\n"
-    assert "OSError" in run(text).fault.kinds
+def test_nothing_can_be_written():
+    library = str(bubblewrap.LIBRARY)
+    text = "def f(folder):\n    open(folder + '/x', 'w')\n"
+    with Sandboxed(Code(text, "f"), SAFE) as runner:
+        for folder in ("/", "/dev", "/usr", library, f"{library}/grading/tasks", "/etc", "/proc"):
+            assert "OSError" in runner.call((folder,)).fault.kinds, folder
 
 
 def test_there_is_no_network_and_no_privilege():
@@ -292,28 +278,6 @@ def test_there_is_no_network_and_no_privilege():
     assert no_new == "1"
     if os.geteuid() == 0:
         assert user != 0 and set(capabilities) == {"0" * 16}
-
-
-def test_without_bubblewrap_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
-    sandbox._bubblewrap.cache_clear()
-    try:
-        with pytest.raises(NoSandbox, match=r"install bubblewrap.*--unsafe-no-sandbox"):
-            SAFE.check()
-        Sandbox(unsafe=True).check()
-    finally:
-        sandbox._bubblewrap.cache_clear()
-
-
-def test_a_bubblewrap_that_fails_is_one_sentence(monkeypatch, tmp_path):
-    fake = tmp_path / "bwrap"
-    fake.write_text(
-        "#!/bin/sh\n[ \"$1\" = --help ] && echo ' --size' && exit\necho no namespaces here >&2\nexit 1\n"
-    )
-    fake.chmod(0o755)
-    monkeypatch.setattr(sandbox, "_bubblewrap", lambda: str(fake))
-    with pytest.raises(NoSandbox, match="no namespaces here"):
-        SAFE.check()
 
 
 # --- timing from outside ---
@@ -338,13 +302,9 @@ def between(low: float, timing: Timing, high: float) -> bool:
 
 
 @pytest.mark.timing
-def test_the_baseline_is_as_fast_as_itself():
-    assert shows_in_one_of(TRIES, lambda: between(0.75, timed(indexed("f")), 1.33))
-
-
-@pytest.mark.timing
-def test_twice_the_work_takes_twice_the_time():
+def test_the_baseline_is_as_fast_as_itself_and_twice_the_work_takes_twice_the_time():
     twice = indexed("g") + "\ndef f(A, B):\n    g(A, B)\n    return g(A, B)\n"
+    assert shows_in_one_of(TRIES, lambda: between(0.75, timed(indexed("f")), 1.33))
     assert shows_in_one_of(TRIES, lambda: between(0.38, timed(twice), 0.66))
 
 
@@ -364,7 +324,7 @@ LIES = {
     """,
     "says done before it begins": """
         import os
-        from course_lib.grading.kernel.wire import frame
+        from course_lib.grading.sandbox.wire import frame
         plain = f
         def f(A, B):
             for number in (3, 4, 5, 6):
@@ -377,17 +337,17 @@ LIES = {
 }
 
 
+def gains_nothing(text: str) -> bool:
+    timing = timed(text)
+    return timing.fault is not None or timing.speedup < 1.25 or timing.last[1] is None
+
+
 @pytest.mark.timing
-@pytest.mark.parametrize("lie", LIES)
-def test_an_answer_cannot_lie_about_its_time(lie):
+def test_an_answer_cannot_lie_about_its_time():
     """A lie that works gains each time."""
-    text = source(indexed("f")) + source(LIES[lie])
-
-    def gains_nothing() -> bool:
-        timing = timed(text)
-        return timing.fault is not None or timing.speedup < 1.25 or timing.last[1] is None
-
-    assert shows_in_one_of(TRIES, gains_nothing)
+    for kind, lie in LIES.items():
+        text = source(indexed("f")) + source(lie)
+        assert shows_in_one_of(TRIES, lambda text=text: gains_nothing(text)), kind
 
 
 class Retaken:
@@ -403,23 +363,23 @@ class Retaken:
         return result
 
 
-@pytest.mark.parametrize(
-    ("tries", "high"),
-    [
-        ((1.7, 1.9), 1.9),  # close to 1.8: again, and better
-        ((1.7, 1.6, 1.75), 1.75),
-        ((1.7, Stopped("TimeLimit", "a busy machine"), 1.6), 1.7),  # a retake can only gain
-        ((0.9,), 0.9),  # far from any: once is enough
-        ((2.5,), 2.5),  # at the top
-    ],
+RETAKES = (
+    ((1.7, 1.9), 1.9),  # close to 1.8: again, and better
+    ((1.7, 1.6, 1.75), 1.75),
+    ((1.7, Stopped("TimeLimit", "a busy machine"), 1.6), 1.7),  # a retake can only gain
+    ((0.9,), 0.9),  # far from any: once is enough
+    ((2.5,), 2.5),  # at the top
 )
-def test_an_answer_close_to_more_points_is_timed_again_and_loses_nothing(monkeypatch, tries, high):
+
+
+def test_an_answer_close_to_more_points_is_timed_again_and_loses_nothing(monkeypatch):
     task = registry.task("01.faster")
-    given = [one if isinstance(one, Exception) else Timing(one, one, one, 1.0, 1.0) for one in tries]
-    monkeypatch.setattr(outside, "race", Retaken(*given))
     args = task.speed.make_inputs(np.random.default_rng(1))
-    with Sandboxed(Code(indexed("f"), "f"), SAFE) as runner:
-        assert runner.time(task.speed, args).high == high
+    for tries, high in RETAKES:
+        given = [one if isinstance(one, Exception) else Timing(one, one, one, 1.0, 1.0) for one in tries]
+        monkeypatch.setattr(outside, "race", Retaken(*given))
+        with Sandboxed(Code(indexed("f"), "f"), SAFE) as runner:
+            assert runner.time(task.speed, args).high == high, tries
 
 
 def test_a_process_that_is_asked_after_its_end_says_so():

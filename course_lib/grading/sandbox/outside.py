@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.kernel.process import GraderFault, Process, Stopped, start
-from course_lib.grading.kernel.sandbox import Sandbox
-from course_lib.grading.kernel.stopwatch import race
-from course_lib.grading.kernel.tracer import make_ready
 from course_lib.grading.launch import NoCounts, Shape, counts_of
 from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
+from course_lib.grading.sandbox.bubblewrap import Sandbox
+from course_lib.grading.sandbox.process import GraderFault, Process, Stopped, start
+from course_lib.grading.sandbox.stopwatch import race
+from course_lib.grading.sandbox.tracer import make_ready
 from course_lib.grading.tape import Tape
 from course_lib.grading.task import Code, SpeedRule
 
@@ -33,7 +33,7 @@ class Sandboxed:
     """Runs one answer to one task in a process of its own; a `Runner`. Use it as a context, or call `close`.
 
     `lines` gives for each line of the code its line in the learner's cell. `incidents` are sentences for the
-    teacher: what an honest answer does not do. `kernel_seconds` is how long its processes lived.
+    teacher: what an honest answer does not do. `process_seconds` is how long its processes lived.
     """
 
     def __init__(self, code: Code, sandbox: Sandbox, lines: tuple[int, ...] = (), seed: int | None = None):
@@ -125,7 +125,7 @@ class Sandboxed:
             self._process = None
 
     @property
-    def kernel_seconds(self) -> float:
+    def process_seconds(self) -> float:
         """How long the processes of this answer have lived; complete once it is closed."""
         return self._closed_seconds
 
