@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from typing import Any
 
-from course_lib.simulators.interleaving_state import Heap, LockRef, Ref
+from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
 
 LARGEST_NUMBER = 1 << 64
 LONGEST = 200  # characters of a text, elements of a tuple
@@ -15,32 +16,33 @@ MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
 Plain = int | float | str | None
 
 BINARY = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }
-COMPARE = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
-    "is": lambda a, b: a is b or (a == b and type(a) is type(b)),
-    "is not": lambda a, b: not (a is b or (a == b and type(a) is type(b))),
+COMPARED = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: lambda a, b: a is b or (a == b and type(a) is type(b)),
+    ast.IsNot: lambda a, b: not (a is b or (a == b and type(a) is type(b))),
 }
-UNARY = {"-": operator.neg, "+": operator.pos, "not": operator.not_, "~": operator.invert}
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+#: Functions that only compute.
 COMPUTE = {
     "abs": abs,
     "int": int,
@@ -61,6 +63,8 @@ COMPUTE = {
     "any": any,
     "all": all,
 }
+#: Those that read every element of a shared list, one after the other.
+GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all", "reversed", "enumerate"])
 
 
 class Wrong(Exception):
@@ -86,17 +90,17 @@ def _leaves(value: Any) -> int:
     return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
 
 
-def binary(operation: str, left: Any, right: Any) -> Any:
+def binary(operation: ast.operator, left: Any, right: Any) -> Any:
     is_text = isinstance(left, str) and isinstance(right, str)
     is_tuple = isinstance(left, tuple) and isinstance(right, tuple)
-    if operation == "+" and (is_text or is_tuple):
+    if isinstance(operation, ast.Add) and (is_text or is_tuple):
         return bounded(left + right)
     left, right = number(left), number(right)
-    if operation == "<<" and not 0 <= right <= 64:
+    if isinstance(operation, ast.LShift) and not 0 <= right <= 64:
         raise Wrong(f"shifts by {right}")
-    if operation == "**" and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
+    if isinstance(operation, ast.Pow) and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
         raise Wrong("computes a power that is too large")
-    result = BINARY[operation](left, right)
+    result = BINARY[type(operation)](left, right)
     if isinstance(result, complex):
         raise Wrong("computes a complex number")
     return bounded(result)
