@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from course_lib.simulators.gpu.gpu_latencies import LATENCIES
+from course_lib.simulators.gpu.littles_law import LATENCIES
 
 ROLES = ("one", "specialised", "persistent")
 COPIES, TENSOR_CORE, FLOAT_UNITS, STORES = "copy engine", "tensor core", "float32 units", "store"

@@ -15,7 +15,7 @@ from course_lib.simulators.gpu.counting import BANK_BYTES, BANKS, SECTOR_BYTES, 
 from course_lib.views.paper import plural
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import Step
 
 _ALL_WANT_ONE = {
     "load": "a broadcast",

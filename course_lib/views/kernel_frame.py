@@ -26,8 +26,8 @@ from course_lib.views.paper import (
 )
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
     from course_lib.simulators.gpu.result import Trace
+    from course_lib.simulators.gpu.tally import Step
 
 ARRAY_WIDTH = LEFT + SIDE + 8
 LINES = 22  # of the source that are shown

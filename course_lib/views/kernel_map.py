@@ -10,7 +10,7 @@ from course_lib.views.kernel_window import fitting
 from course_lib.views.paper import DEEP_PINK, LINE, PINK_TINT, QUIET, arrow, box, plural, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import Step
 
 WIDTH, HEIGHT = 372.0, 182.0
 _SIDE, _TOP, _ARROW = 98.0, 38.0, 29.0

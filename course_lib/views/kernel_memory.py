@@ -21,7 +21,7 @@ from course_lib.views.kernel_window import hatched, lane_label
 from course_lib.views.paper import DEEP_PINK, GREY_TINT, LINE, QUIET, box, plural, svg, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import Step
 
 _TOP, _NAME, _LEFT = 26.0, 46.0, 50.0  # room for the heading, for a sector's name, for the axis of banks
 _NUMBERED = 12.0  # a cell of this size has room for the number of a lane

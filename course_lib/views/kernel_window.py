@@ -18,7 +18,7 @@ from course_lib.views.kernel_access import lanes_by_place, sectors
 from course_lib.views.paper import LINE, QUIET, VIOLET_TINT, box, plural, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import Step
 
 WRAP = 32  # elements in a row of an array of one dimension
 MOST = 36  # rows and columns that are drawn: a padded tile of 32 x 33 fits

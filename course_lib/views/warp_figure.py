@@ -11,15 +11,14 @@ import numpy as np
 from course_lib import theme
 from course_lib.measure.bars import value_of
 from course_lib.measure.table import digits
-from course_lib.simulators.gpu.warp_result import POLICIES, STATES
+from course_lib.simulators.gpu.warp_scheduler import POLICIES, STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from course_lib.measure.parallel_chase import InFlight
-    from course_lib.simulators.gpu.warp_result import Result
-    from course_lib.simulators.gpu.warp_scheduler import Curve
+    from course_lib.simulators.gpu.warp_scheduler import Curve, Result
 
 #: Colour, height and hatch of each state ("finished" is left empty); heights tell them apart without colour.
 LOOKS = {

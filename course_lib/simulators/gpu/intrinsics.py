@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import atomics, counting, functions, numbers, races, warps
-from course_lib.simulators.gpu.arrays import ConstantArray, DeviceArray, Part
+from course_lib.simulators.gpu.arrays import ConstantArray, DeviceArray, Part, Site
 from course_lib.simulators.gpu.lanes import WARP
 from course_lib.simulators.gpu.machine import Machine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import BINARY, Value
-from course_lib.simulators.gpu.places import Site
 
 AXES = {"x": 0, "y": 1, "z": 2}
 

@@ -12,11 +12,10 @@ from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
 from course_lib.simulators.gpu.machine import Machine
-from course_lib.simulators.gpu.recorder import Recorder
-from course_lib.simulators.gpu.refusal import NotTraceable
 from course_lib.simulators.gpu.result import Launch, Trace
 from course_lib.simulators.gpu.rewrite import Program
-from course_lib.simulators.gpu.tally import Tally
+from course_lib.simulators.gpu.source import NotTraceable
+from course_lib.simulators.gpu.tally import Recorder, Tally
 
 BATCH_LANES = 16_384  # wide enough that Python's overhead is small, small enough for the L2 cache
 MOST_THREADS = 1024  # of a block, on every GPU since compute capability 2.0
