@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from course_lib.arguments import refusal, whole
 from course_lib.simulators.gpu.littles_law import LATENCIES
 
 ROLES = ("one", "specialised", "persistent")
@@ -62,11 +63,11 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         for name in ("stages", "blocks_of_k", "tiles", "copy_cycles", "math_cycles"):
-            _refuse_below(1, name, getattr(self, name))
+            whole(name, getattr(self, name))
         for name in ("copy_latency", "epilogue_cycles", "promotion_cycles"):
-            _refuse_below(0, name, getattr(self, name))
+            whole(name, getattr(self, name), least=0)
         if self.roles not in ROLES:
-            raise ValueError(f"roles is {self.roles!r}, but it must be one of {', '.join(ROLES)}.")
+            raise refusal("roles", self.roles, f"one of {', '.join(ROLES)}")
         if self.consumers not in (1, 2) or isinstance(self.consumers, bool):
             raise ValueError(f"consumers is {self.consumers!r}, but 1 or 2 warpgroups multiply.")
 
@@ -105,11 +106,6 @@ class Pipeline:
         """The fewest stages whose laps limit nothing any more (Little's law)."""
         lap = self.bounds["lap of a stage"] * self.stages
         return -(-round(lap) // max(self.bounds[COPIES], self.bounds[TENSOR_CORE]))
-
-
-def _refuse_below(least: int, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is {value!r}, but it must be a whole number of at least {least}.")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
+from course_lib.arguments import is_whole, whole
+
 
 class Wrong(Exception):
     """The protocol let something happen that must not be."""
@@ -48,10 +50,8 @@ class Ring:
 
     def __post_init__(self) -> None:
         for name in ("stages", "blocks", "consumers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}, but it must be a whole number above 0.")
-        if any(isinstance(tile, bool) or not isinstance(tile, int) or tile < 0 for tile in self.tiles):
+            whole(name, getattr(self, name))
+        if not all(is_whole(tile) and tile >= 0 for tile in self.tiles):
             raise ValueError(f"tiles is {self.tiles!r}, but it must hold whole numbers, 0 or more.")
 
     @property

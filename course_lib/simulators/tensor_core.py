@@ -33,6 +33,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from course_lib.arguments import is_whole, refusal
+
 E4M3_LARGEST = 448.0
 E4M3_SMALLEST_EXPONENT = -6  # of the normal numbers, and of the subnormal ones
 E4M3_FRACTION_BITS = 3
@@ -233,14 +235,8 @@ def _checked(name: str, x: ArrayLike) -> NDArray[np.float32]:
 def _checked_interval(promote_every: int | None, core: TensorCore) -> int | None:
     if promote_every is None:
         return None
-    if (
-        isinstance(promote_every, bool)
-        or not isinstance(promote_every, int | np.integer)
-        or promote_every < 1
-    ):
-        raise ValueError(
-            f"promote_every is {promote_every!r}, but it must be None or a whole number above 0."
-        )
+    if not is_whole(promote_every) or promote_every < 1:
+        raise refusal("promote_every", promote_every, "None or a whole number above 0")
     if promote_every % core.terms:
         raise ValueError(
             f"promote_every is {promote_every}, "

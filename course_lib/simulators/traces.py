@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.arguments import is_whole, refusal, whole
 from course_lib.simulators import emit, emit_packed, emit_panels
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
@@ -213,8 +214,7 @@ def _buffer(where: Mapping[str, Matrix], rows: int, columns: int, align: int) ->
 
 def _check_sizes(tiles: emit_packed.Tiles | emit_panels.Panels) -> None:
     for what, value in vars(tiles).items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
+        whole(what, value)
 
 
 def _shape(M: int, K: int, N: int) -> str:
@@ -223,15 +223,13 @@ def _shape(M: int, K: int, N: int) -> str:
 
 def _checked_order(what: str, order: str) -> None:
     if order not in ORDERS:
-        raise ValueError(f"{what} is {order!r}, but it must be one of {', '.join(ORDERS)}.")
+        raise refusal(what, order, f"one of {', '.join(ORDERS)}")
 
 
 def _checked_block(block: int | tuple[int, int, int], M: int, K: int, N: int) -> tuple[int, int, int]:
     sides = tuple(block) if isinstance(block, (tuple, list)) else (block, block, block)
-    if len(sides) != 3 or not all(isinstance(side, (int, np.integer)) for side in sides) or min(sides) < 1:
-        raise ValueError(
-            f"block is {block!r}, but it must be one whole number of at least 1, or three for M, K and N."
-        )
+    if len(sides) != 3 or not all(map(is_whole, sides)) or min(sides) < 1:
+        raise refusal("block", block, "one whole number of at least 1, or three for M, K and N")
     return tuple(min(int(side), max(size, 1)) for side, size in zip(sides, (M, K, N), strict=True))
 
 

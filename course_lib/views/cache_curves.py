@@ -14,7 +14,7 @@ from course_lib.views.paper import in_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.simulators.cache_result import Result
+    from course_lib.simulators.cache import Result
 
 Curve = Mapping[float, float]
 WIDE = 8.0  # from this ratio of largest to smallest on, an axis is logarithmic

@@ -338,7 +338,7 @@ class Lanes:
         """Return the shape of an array that the kernel declares."""
         shape = value if isinstance(value, tuple) else (value,)
         for size in shape:
-            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            if type(size) is not int or size < 0:
                 self.refuse("the shape of a shared or local array must be whole numbers known when compiling")
         return shape
 

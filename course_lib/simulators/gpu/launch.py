@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.arguments import is_whole
 from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
@@ -52,7 +53,7 @@ def trace(
     threads = block[0] * block[1] * block[2]
     if threads > MOST_THREADS:
         raise ValueError(f"blockdim is {block}, {threads} threads, but a block has at most {MOST_THREADS}.")
-    if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int) or shared_bytes < 0:
+    if not is_whole(shared_bytes) or shared_bytes < 0:
         raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
     chosen = _chosen_blocks(blocks, grid)
     try:
@@ -109,7 +110,7 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
     except (TypeError, ValueError):
         raise ValueError(f"record is {record!r}, but it must be a pair (block, warp).") from None
     number, warps = _block_number(block, grid), -(-threads // 32)
-    if isinstance(warp, bool) or not isinstance(warp, int) or not 0 <= warp < warps:
+    if not is_whole(warp) or not 0 <= warp < warps:
         raise ValueError(f"record names warp {warp!r}, but a block has warps 0 to {warps - 1} here.")
     if number not in chosen:
         raise ValueError(f"record names block {block!r}, which is not among the blocks that are run.")
@@ -118,7 +119,7 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
 
 def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[int, int, int]:
     sizes = tuple(given) if isinstance(given, Sequence) else (given,)
-    whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes)
+    whole = all(map(is_whole, sizes))
     if (
         not 1 <= len(sizes) <= 3
         or not whole
@@ -136,7 +137,7 @@ def _chosen_blocks(blocks: Any, grid: tuple[int, int, int]) -> np.ndarray:
     total = grid[0] * grid[1] * grid[2]
     if blocks is None:
         return np.arange(total)
-    if isinstance(blocks, int | np.integer) and not isinstance(blocks, bool):
+    if is_whole(blocks):
         if blocks < 1:
             raise ValueError(f"blocks is {blocks}, but at least one block must be run.")
         return np.unique(np.linspace(0, total - 1, min(int(blocks), total)).astype(np.int64))
