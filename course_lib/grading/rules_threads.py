@@ -17,7 +17,15 @@ from typing import Any
 from course_lib.grading.loop_nests import returns_something
 from course_lib.grading.program import Program
 from course_lib.grading.rules_given import changed_helper, helpers_of
-from course_lib.simulators.interleavings import Lock, Moment, NotJudged, Replay, Semaphore, Verdict, explore
+from course_lib.simulators.interleavings import (
+    JointState,
+    Lock,
+    NotJudged,
+    Replay,
+    Semaphore,
+    Verdict,
+    explore,
+)
 
 MOST_STATES = 50_000  # right answers need up to some thousands
 TIME_LIMIT_S = 20.0  # far more than that takes on the slowest laptop
@@ -188,7 +196,7 @@ class _InBetween:
         self.hindered: str | None = None
         self.together = False
 
-    def __call__(self, moment: Moment) -> None:
+    def __call__(self, moment: JointState) -> None:
         if self.kept and not self.lost and not moment.holders:
             verdict = self.kept(moment.shared)
             if verdict is not True:
@@ -199,7 +207,7 @@ class _InBetween:
         if self.work and not self.hindered:
             self._look_for_hindrance(moment, self.work)
 
-    def _look_for_hindrance(self, moment: Moment, work: AtOnce) -> None:
+    def _look_for_hindrance(self, moment: JointState, work: AtOnce) -> None:
         """Note what keeps threads from working at the same time."""
         at_work = [
             thread

@@ -38,7 +38,7 @@ from course_lib.simulators import lru
 
 if TYPE_CHECKING:
     from course_lib.measure.hardware import CacheLevel
-    from course_lib.simulators.traces import Trace
+    from course_lib.simulators.traces import AddressTrace
 
 
 # -- levels: made by hand or taken from this machine ---------------------------------------------------------
@@ -118,7 +118,7 @@ class ArrayMisses:
 
 
 @dataclass(frozen=True)
-class Result:
+class CacheCounts:
     """What the levels counted: tuples with one number per level, nearest first."""
 
     levels: tuple[Level, ...]
@@ -289,19 +289,19 @@ class LongSets(Stage):
 # -- the simulation ------------------------------------------------------------------------------------------
 
 
-__all__ = ["ArrayMisses", "Cache", "Level", "Result", "levels_of", "simulate"]
+__all__ = ["ArrayMisses", "Cache", "CacheCounts", "Level", "levels_of", "simulate"]
 
 BLOCK = 1 << 16  # requests that go through all levels before the next ones: they stay in the real cache
 SMALLEST_SAFE_LINE = 4  # bytes; with shorter lines an address above 2^62 would not fit into an entry
 
 
 def simulate(
-    addresses: np.ndarray | Trace,
+    addresses: np.ndarray | AddressTrace,
     levels: Sequence[Level],
     writes: np.ndarray | None = None,
     *,
     arrays: Mapping[str, tuple[int, int]] | None = None,
-) -> Result:
+) -> CacheCounts:
     """Send the accesses through empty caches and return what hit and what missed.
 
     addresses: byte addresses, one per access, in order: a one-dimensional array of uint64 (other integers
@@ -348,10 +348,10 @@ class Cache:
             for stage in self._stages:
                 requests, what = stage.send(requests, what, self._starts, self._sizes)
 
-    def result(self, flops: int | None = None) -> Result:
+    def result(self, flops: int | None = None) -> CacheCounts:
         """Return the counts so far; `flops`, if given, is what the table puts the misses in relation to."""
         stages = self._stages
-        return Result(
+        return CacheCounts(
             levels=self.levels,
             accesses=tuple(int(stage.tally[lru.ACCESSES]) for stage in stages),
             misses=tuple(int(stage.tally[lru.MISSES]) for stage in stages),

@@ -58,7 +58,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
+class CoherenceCounts:
     """What happened on the bus and in the caches. `per_core` (cores, counts), `per_line` (lines, counts)."""
 
     cores: int
@@ -128,7 +128,9 @@ class Result:
 Events = np.ndarray | Iterable[tuple[int, int, bool]]
 
 
-def simulate(events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8) -> Result:
+def simulate(
+    events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8
+) -> CoherenceCounts:
     """Run accesses through the caches, in the order given.
 
     `events` are (core, byte address, is a write), as tuples or as an integer array (n, 3). `cores` None: as
@@ -141,7 +143,7 @@ def simulate(events: Events, cores: int | None = None, line_bytes: int = 64, wor
 
     columns = [np.ascontiguousarray(column) for column in array.T]
     lines, per_core, per_line = run(columns, cores, line_bytes, word_bytes, len(COUNTS))
-    return Result(cores, line_bytes, lines, per_core, per_line)
+    return CoherenceCounts(cores, line_bytes, lines, per_core, per_line)
 
 
 def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:

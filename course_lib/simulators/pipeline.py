@@ -109,7 +109,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Span:
+class PipelineSpan:
     """`who` does `what` from cycle `start` until `end`, for block `block` of K of tile `tile`.
 
     `by` is the warpgroup for which a unit works, None for copies. `what` is "on its way" (a copy's latency),
@@ -131,14 +131,14 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class PipelineTimeline:
     """What happened: every span in the order of its start, and when all was over."""
 
     pipeline: Pipeline
-    spans: tuple[Span, ...]
+    spans: tuple[PipelineSpan, ...]
     cycles: int
 
-    def of(self, who: str) -> tuple[Span, ...]:
+    def of(self, who: str) -> tuple[PipelineSpan, ...]:
         """Return the spans of one who works."""
         return tuple(span for span in self.spans if span.who == who)
 
@@ -153,12 +153,12 @@ class Timeline:
         return (COPIES, *groups, TENSOR_CORE, *([STORES] if self.of(STORES) else []))
 
 
-def timeline(pipeline: Pipeline) -> Timeline:
+def timeline(pipeline: Pipeline) -> PipelineTimeline:
     """Return who works when."""
     block = _Block(pipeline)
     block.run()
     spans = sorted(block.spans, key=lambda span: (span.start, span.end, span.who))
-    return Timeline(pipeline, tuple(spans), max(span.end for span in spans))
+    return PipelineTimeline(pipeline, tuple(spans), max(span.end for span in spans))
 
 
 class _Event:
@@ -174,7 +174,7 @@ class _Block:
     """The block's units and warps. Actors are generators: they yield an event or a time to go on at."""
 
     pipeline: Pipeline
-    spans: list[Span] = field(default_factory=list)
+    spans: list[PipelineSpan] = field(default_factory=list)
     now: int = 0
 
     def __post_init__(self) -> None:
@@ -223,8 +223,8 @@ class _Block:
         start = max(self.now + pipeline.copy_latency, self.free_from[COPIES])
         end = self.free_from[COPIES] = start + pipeline.copy_cycles
         where = divmod(visit, pipeline.blocks_of_k)
-        self.spans.append(Span(COPIES, "on its way", self.now, start, *where))
-        self.spans.append(Span(COPIES, "copy", start, end, *where))
+        self.spans.append(PipelineSpan(COPIES, "on its way", self.now, start, *where))
+        self.spans.append(PipelineSpan(COPIES, "copy", start, end, *where))
         self._happens("full", visit, end)
 
     def use(self, unit: str, cycles: int, what: str, group: int, tile: int, block: int = 0) -> int:
@@ -237,7 +237,7 @@ class _Block:
             whos = (unit,) if unit in (TENSOR_CORE, STORES) else ()
             if not (unit == STORES and self.pipeline.async_store):
                 whos += (WARPGROUPS[group],)
-            self.spans += [Span(who, what, start, end, tile, block, group) for who in whos]
+            self.spans += [PipelineSpan(who, what, start, end, tile, block, group) for who in whos]
         return end
 
     # -- who works ------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Step:
+class SumStep:
     """One step for one sum, taken apart; all numbers are exact.
 
     Terms are cut to multiples of 2^`unit`. `total` is the sum of what is kept, `result` that cut to the
@@ -126,7 +126,7 @@ class Step:
     exact: Fraction
 
 
-def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER) -> Step:
+def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER) -> SumStep:
     """Return one step for one sum, c + a . b, term by term in exact arithmetic; the old sum is the last term.
 
     a and b hold up to `core.terms` numbers of e4m3, c is rounded to float32. `result` is that of
@@ -150,7 +150,7 @@ def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: Tenso
     total = sum((term.kept for term in terms), Fraction(0))
     leading = math.frexp(float(total))[1] - 1
     result = _toward_zero(total, leading - core.result_bits)
-    return Step(terms, unit, total, float(result), sum((term.value for term in terms), Fraction(0)))
+    return SumStep(terms, unit, total, float(result), sum((term.value for term in terms), Fraction(0)))
 
 
 def _exponent(x: float, y: float) -> int | None:

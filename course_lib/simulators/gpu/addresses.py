@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import counting, numbers, races
-from course_lib.simulators.gpu.arrays import ONE, DeviceArray, Place, Site, Storage
+from course_lib.simulators.gpu.arrays import ONE, DeviceArray, LanePlaces, Site, Storage
 from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Shift, Value
-from course_lib.simulators.gpu.tally import Hazard, Recorder, Step
+from course_lib.simulators.gpu.tally import Hazard, Recorder, WarpStep
 
 # -- what lanes do to each other: barriers, and accesses that no barrier orders ------------------------------
 
@@ -19,7 +19,7 @@ from course_lib.simulators.gpu.tally import Hazard, Recorder, Step
 LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
 
 
-class Watched(Lanes):
+class WatchedLanes(Lanes):
     """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed.
 
     `now` holds the lanes' times, `met` when they last met which lane of their warp.
@@ -34,7 +34,7 @@ class Watched(Lanes):
         self.storages: list[Storage] = []  # in shared memory
         self._found = np.zeros(races.FOUND, np.int64)
 
-    def check_written(self, site: Site, array: DeviceArray, place: Place, shift: int) -> None:
+    def check_written(self, site: Site, array: DeviceArray, place: LanePlaces, shift: int) -> None:
         for base, more in self._units(array, place, shift):
             lane, times = counting.first_unwritten(array.storage.written, place.mask.lanes, base, more)
             if times:
@@ -48,12 +48,12 @@ class Watched(Lanes):
                 )
                 return
 
-    def mark_written(self, array: DeviceArray, place: Place, shift: int) -> None:
+    def mark_written(self, array: DeviceArray, place: LanePlaces, shift: int) -> None:
         for base, more in self._units(array, place, shift):
             array.storage.unwritten -= counting.mark(array.storage.written, place.mask.lanes, base, more)
 
     @staticmethod
-    def _units(array: DeviceArray, place: Place, shift: int) -> list[tuple[np.ndarray, int]]:
+    def _units(array: DeviceArray, place: LanePlaces, shift: int) -> list[tuple[np.ndarray, int]]:
         """Return where the shadows of an access are: one for each unit that an element spans."""
         ratio = array.unit_ratio
         shift += array.offset
@@ -62,7 +62,7 @@ class Watched(Lanes):
         return [(place.base * ratio, shift * ratio + unit) for unit in range(ratio)]
 
     def watch_access(
-        self, site: Site, kind: int, array: DeviceArray, place: Place, shift: int, bits: np.ndarray
+        self, site: Site, kind: int, array: DeviceArray, place: LanePlaces, shift: int, bits: np.ndarray
     ) -> None:
         """Compare an access with earlier ones; in shared memory not before something is written."""
         storage = array.storage
@@ -164,7 +164,7 @@ class Watched(Lanes):
         """Let every thread of a block wait for all others of it that are still running."""
         self.tally.barriers(self.line, m)
         if self.recorded is not None and m.lanes[self.recorded].any():
-            self.recorder.keep(Step(self.line, "barrier"))
+            self.recorder.keep(WarpStep(self.line, "barrier"))
         if m.count != self.alive.count:
             self._check_barrier(m)
             for storage in self.storages:
@@ -227,7 +227,7 @@ def _folded(values: np.ndarray) -> np.ndarray:
 _NO_VECTORS = (None, None, None)
 
 
-class Addressed(Watched):
+class Addressed(WatchedLanes):
     """Lanes whose accesses are counted. What is known of a place is used again while its indices are the same
     vectors, or differ from them by what all lanes share."""
 
@@ -237,7 +237,7 @@ class Addressed(Watched):
         self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp, with its shuffles
         self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
 
-    def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+    def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, LanePlaces, int]:
         """Return where the lanes' elements are: a place for the vectors, a shift for what all lanes share.
 
         Lanes whose index is out of bounds are reported and left out of the mask.
@@ -275,8 +275,8 @@ class Addressed(Watched):
                 return self._find_faulty(site, m, array, index)
         return m, place, shift
 
-    def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> Place:
-        place = Place(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
+    def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> LanePlaces:
+        place = LanePlaces(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
         padded = [ONE if v is None else self.integers(v) for v in vectors] + [ONE] * (3 - len(vectors))
         place.base = np.empty(self.lanes, np.int64)
         counting.place(
@@ -305,7 +305,9 @@ class Addressed(Watched):
             )
         return int(index)
 
-    def _find_faulty(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+    def _find_faulty(
+        self, site: Site, m: Mask, array: DeviceArray, index: tuple
+    ) -> tuple[Mask, LanePlaces, int]:
         """Wrap negative indices as Numba does; report the lanes that are still outside and leave them out.
 
         An unsigned index that has wrapped below zero is no negative one to Numba.
@@ -356,7 +358,7 @@ class Addressed(Watched):
         """Return a lane's index as it would be written."""
         return ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
 
-    def count_access(self, site: Site, kind: str, place: Place, shift: int) -> None:
+    def count_access(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
         """Count requests and sectors (global) or wavefronts (shared) of one access."""
         array, m = place.array, place.mask
         step = counting.SECTOR_BYTES if array.space == "global" else counting.BANK_BYTES
@@ -382,7 +384,7 @@ class Addressed(Watched):
         super().finish()
         self.tally.busiest_warp = max(self.tally.busiest_warp, int(self.requests.max()))
 
-    def _record(self, site: Site, kind: str, place: Place, shift: int) -> None:
+    def _record(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
         """Keep what the recorded warp does here."""
         where, array = self.recorded, place.array
         lanes = place.mask.lanes[where]
@@ -394,7 +396,7 @@ class Addressed(Watched):
         base = np.ascontiguousarray(place.base[where])
         _, cost = count(lanes, base, array.offset + shift, array.item_bytes, self.scratch)
         self.recorder.keep(
-            Step(
+            WarpStep(
                 site.line,
                 kind,
                 array.name,

@@ -109,7 +109,7 @@ class DeviceArray:
         return self._slices[key]
 
 
-class Part:
+class ArrayPart:
     """An array with its first indices given: A[i], of which A[i][j] is an element."""
 
     def __init__(self, array: DeviceArray | LocalArray, prefix: tuple) -> None:
@@ -162,7 +162,7 @@ class ConstantArray:
         self.name, self.values, self.dtype, self.shape = name, values, values.dtype, values.shape
 
 
-ARRAYS = (DeviceArray, LocalArray, ConstantArray, Part)
+ARRAYS = (DeviceArray, LocalArray, ConstantArray, ArrayPart)
 #: what a variable may hold that is no number
 OBJECTS = (*ARRAYS, np.dtype, str)
 
@@ -239,11 +239,11 @@ class Site:
 
     def __init__(self, line: int, kind: str, number: int, loops: tuple[str, ...] = ()) -> None:
         self.line, self.kind, self.number, self.loops = line, kind, number, loops
-        self.place: Place | None = None
+        self.place: LanePlaces | None = None
         self.rows: dict[tuple[str, str], Any] = {}
 
 
-class Place:
+class LanePlaces:
     """The lanes' elements for one choice of index vectors, and what was counted for them."""
 
     __slots__ = ("array", "base", "costs", "high", "low", "mask", "vectors")

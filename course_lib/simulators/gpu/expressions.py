@@ -291,7 +291,7 @@ def has_slice(node: ast.expr) -> bool:
 # -- calls ---------------------------------------------------------------------------------------------------
 
 
-class Calls(Expressions):
+class CallExpressions(Expressions):
     """Writes the calls of one function."""
 
     def of_Call(self, node: ast.Call) -> str:

@@ -16,7 +16,7 @@ from course_lib.simulators.gpu.arrays import ARRAYS, OBJECTS
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.source import NotTraceable
-from course_lib.simulators.gpu.tally import Hazard, Tally
+from course_lib.simulators.gpu.tally import Hazard, KernelTally
 
 # -- the turns of a loop, and the lanes that are still in it -------------------------------------------------
 
@@ -133,7 +133,7 @@ class Partly:
 class Lanes:
     """The lanes of some blocks. `start` is the mask of all threads there are."""
 
-    def __init__(self, tally: Tally, file: str, grid: tuple, block: tuple, blocks: np.ndarray) -> None:
+    def __init__(self, tally: KernelTally, file: str, grid: tuple, block: tuple, blocks: np.ndarray) -> None:
         threads = block[0] * block[1] * block[2]
         self.tally, self.file, self.line = tally, file, 0
         self.grid, self.block, self.threads = grid, block, threads

@@ -12,11 +12,11 @@ from course_lib.arguments import is_whole
 from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
-from course_lib.simulators.gpu.machine import Machine
-from course_lib.simulators.gpu.result import Launch, Trace
-from course_lib.simulators.gpu.rewrite import Program
+from course_lib.simulators.gpu.machine import LaneMachine
+from course_lib.simulators.gpu.result import Trace, TracedLaunch
+from course_lib.simulators.gpu.rewrite import LockstepProgram
 from course_lib.simulators.gpu.source import NotTraceable
-from course_lib.simulators.gpu.tally import Recorder, Tally
+from course_lib.simulators.gpu.tally import KernelTally, Recorder
 
 BATCH_LANES = 16_384  # wide enough that Python's overhead is small, small enough for the L2 cache
 MOST_THREADS = 1024  # of a block, on every GPU since compute capability 2.0
@@ -74,9 +74,9 @@ def _traced(
     progress: bool | None,
 ) -> Trace:
     threads = math.prod(block)
-    program = Program(kernel)
+    program = LockstepProgram(kernel)
     arguments, memory = _arguments(program, args)
-    tally = Tally()
+    tally = KernelTally()
     if races:
         _watch(program, arguments, memory)
     recorder = _recorder(record, grid, threads, chosen)
@@ -84,7 +84,7 @@ def _traced(
     with Progress(progress) as bar, np.errstate(all="ignore"):
         for first in range(0, len(chosen), slots):
             bar.update(first / len(chosen), f"{program.source.name}: block {first:,} of {len(chosen):,}")
-            machine = Machine(
+            machine = LaneMachine(
                 tally,
                 program.source.file,
                 grid,
@@ -96,7 +96,7 @@ def _traced(
             most, tally.shared_bytes = tally.shared_bytes, 0
             program.start(machine, arguments)
             tally.shared_bytes = max(most, tally.shared_bytes)
-    launch = Launch(
+    launch = TracedLaunch(
         program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
     )
     return Trace(launch, tally, _source_lines(program), recorder)
@@ -160,7 +160,7 @@ def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
     return number
 
 
-def _arguments(program: Program, args: tuple) -> tuple[list[Any], list[Storage]]:
+def _arguments(program: LockstepProgram, args: tuple) -> tuple[list[Any], list[Storage]]:
     source = program.source
     if len(args) != len(source.parameters):
         wanted = ", ".join(source.parameters)
@@ -202,7 +202,7 @@ def _argument(name: str, value: Any, memory: list[Storage]) -> Any:
     )
 
 
-def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> None:
+def _watch(program: LockstepProgram, arguments: list[Any], memory: list[Storage]) -> None:
     """Have the arrays watched for races that the kernel may write; what is only read cannot race."""
     for storage in memory:
         used: set[str] = set()
@@ -213,7 +213,7 @@ def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> Non
             storage.watch(is_loaded="load" in used, has_atomics="atomic" in used)
 
 
-def _source_lines(program: Program) -> dict[int, str]:
+def _source_lines(program: LockstepProgram) -> dict[int, str]:
     import inspect
 
     lines, first = inspect.getsourcelines(program.source.function)

@@ -76,7 +76,7 @@ MOST_INSTRUCTIONS = 256
 
 
 @dataclass(frozen=True)
-class Instruction:
+class StreamInstruction:
     """One warp instruction: its operation, the registers it reads, the one it writes (None: nothing)."""
 
     op: str
@@ -93,10 +93,10 @@ class Instruction:
         return target + " ".join((self.op, *self.reads))
 
 
-Stream = tuple[Instruction, ...]
+Stream = tuple[StreamInstruction, ...]
 
 
-def stream(text: str | Iterable[str | Instruction]) -> Stream:
+def stream(text: str | Iterable[str | StreamInstruction]) -> Stream:
     """Return the instructions that `text` spells; lines and instructions in a list are taken as well.
 
     What follows a # in a line is a comment. Raises ValueError with the line that cannot be read.
@@ -136,15 +136,15 @@ def registers(instructions: Stream) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _instruction(line: str) -> Instruction:
+def _instruction(line: str) -> StreamInstruction:
     target, equals, rest = line.rpartition("=")
     words = rest.split()
     if not words or (equals and not target.strip()):
         raise ValueError(f"The instruction {line!r} cannot be read: write it like 's = fma x s' or 'use x'.")
-    return Instruction(words[0], tuple(words[1:]), target.strip() or None)
+    return StreamInstruction(words[0], tuple(words[1:]), target.strip() or None)
 
 
-def _checked(instruction: Instruction) -> None:
+def _checked(instruction: StreamInstruction) -> None:
     op, target = instruction.op, instruction.writes
     if op not in OPERATIONS:
         known = ", ".join(OPERATIONS)
@@ -169,7 +169,7 @@ MOST_INTERVAL = 10_000
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ThroughputBound:
     """What bounds the issue-slot utilisation of `warps` warps: shares of the cycles, 0 to 1."""
 
     warps: int
@@ -239,14 +239,14 @@ def littles_law(
     *,
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
-) -> Prediction:
+) -> ThroughputBound:
     """Return the bounds for `warps` warps that run a stream; arguments as in `warp_scheduler.simulate`."""
     whole("warps", warps, most=MOST_WARPS)
     whole("memory_interval", memory_interval, most=MOST_INTERVAL)
     instructions = stream(instructions)
     latency = pass_cycles(instructions, latencies_of(latencies), memory_interval)
     requests = sum(one.op in REQUESTS for one in instructions)
-    return Prediction(warps, len(instructions), requests, latency, memory_interval)
+    return ThroughputBound(warps, len(instructions), requests, latency, memory_interval)
 
 
 def pass_cycles(instructions: Stream, latencies: Latencies, memory_interval: int) -> float:

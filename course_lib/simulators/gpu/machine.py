@@ -12,10 +12,10 @@ from course_lib.simulators.gpu.addresses import Addressed
 from course_lib.simulators.gpu.arrays import (
     OBJECTS,
     ONE,
+    ArrayPart,
     ConstantArray,
     DeviceArray,
     LocalArray,
-    Part,
     Site,
     Storage,
 )
@@ -26,9 +26,9 @@ from course_lib.simulators.gpu.tally import Recorder
 # -- a thread's own memory: how lanes read and write the elements of a local array ---------------------------
 
 
-def _load_local(machine: Machine, m: Mask, array: LocalArray, index: tuple) -> Value:
+def _load_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple) -> Value:
     if len(index) < len(array.shape):
-        return Part(array, index)
+        return ArrayPart(array, index)
     index, row, active = _local_place(machine, m, array, index)
     if row is None:
         if array.matrix is not None:
@@ -46,7 +46,7 @@ def _load_local(machine: Machine, m: Mask, array: LocalArray, index: tuple) -> V
     return matrix[row, lanes]
 
 
-def _check_written(machine: Machine, active: np.ndarray, array: LocalArray, known: np.ndarray) -> None:
+def _check_written(machine: LaneMachine, active: np.ndarray, array: LocalArray, known: np.ndarray) -> None:
     """Report lanes that read what they have not written."""
     missing = active & ~known
     if missing.any():
@@ -60,7 +60,7 @@ def _check_written(machine: Machine, active: np.ndarray, array: LocalArray, know
         )
 
 
-def _store_local(machine: Machine, m: Mask, array: LocalArray, index: tuple, value: Value) -> None:
+def _store_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple, value: Value) -> None:
     if len(index) < len(array.shape):
         machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed")
     index, row, active = _local_place(machine, m, array, index)
@@ -86,7 +86,7 @@ def _store_local(machine: Machine, m: Mask, array: LocalArray, index: tuple, val
 
 
 def _local_place(
-    machine: Machine, m: Mask, array: LocalArray, index: tuple
+    machine: LaneMachine, m: Mask, array: LocalArray, index: tuple
 ) -> tuple[tuple, np.ndarray | None, np.ndarray]:
     """Return the index (the same for all lanes) or each lane's element number, and who is inside."""
     if len(index) != len(array.shape):
@@ -124,7 +124,7 @@ MOST_STATIC_BYTES = 48 * 1024  # shared memory of a block, unless it is dynamic
 MOST_LOCAL_BYTES = 512 * 1024  # local memory of a thread
 
 
-class Machine(Addressed):
+class LaneMachine(Addressed):
     """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
 
     def __init__(self, *launch: Any, dynamic_bytes: int, recorder: Recorder | None = None) -> None:
@@ -201,7 +201,7 @@ class Machine(Addressed):
             return self._load(site, m, array, index)
         if type(array) is LocalArray:
             return _load_local(self, m, array, index)
-        if type(array) is Part:
+        if type(array) is ArrayPart:
             return self.load(site, m, array.array, array.prefix + index)
         if isinstance(array, tuple):
             return self._item(array, index)
@@ -237,7 +237,7 @@ class Machine(Addressed):
 
     def store(self, site: Site, m: Mask, array: Any, index: tuple, value: Value) -> None:
         """Do array[index] = value."""
-        if type(array) is Part:
+        if type(array) is ArrayPart:
             return self.store(site, m, array.array, array.prefix + index, value)
         if type(array) is LocalArray:
             return _store_local(self, m, array, index, value)
@@ -279,11 +279,11 @@ class Machine(Addressed):
     def _part(self, array: DeviceArray, index: tuple) -> Any:
         """Return A[i]: a view if all threads mean the same row and there is one."""
         if any(map(numbers.is_vector, index)):
-            return Part(array, index)
+            return ArrayPart(array, index)
         rows = tuple(map(self.whole, index))
         if all(-size <= row < size for row, size in zip(rows, array.shape, strict=False)):
             return array.sliced(rows)
-        return Part(array, index)  # an access to an element of it is out of bounds
+        return ArrayPart(array, index)  # an access to an element of it is out of bounds
 
     def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
         """Return a view: bounds of slices must be the same for all threads."""

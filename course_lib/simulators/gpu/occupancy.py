@@ -43,7 +43,7 @@ WITHOUT_ASKING = 48 * KIB  # bytes of shared memory that a block may have withou
 
 
 @dataclass(frozen=True)
-class Limits:
+class SmLimits:
     """What an SM of one compute capability can hold at a time; memory in bytes."""
 
     cc: tuple[int, int]
@@ -68,17 +68,17 @@ class Limits:
 LIMITS = {
     limits.cc: limits
     for limits in (
-        Limits((7, 5), 16, 32, 64 * KIB, 64 * KIB, 256, 0),
-        Limits((8, 0), 32, 64, 164 * KIB, 163 * KIB, 128, KIB),
-        Limits((8, 6), 16, 48, 100 * KIB, 99 * KIB, 128, KIB),
-        Limits((8, 7), 16, 48, 164 * KIB, 163 * KIB, 128, KIB),
-        Limits((8, 9), 24, 48, 100 * KIB, 99 * KIB, 128, KIB),
-        Limits((9, 0), 32, 64, 228 * KIB, 227 * KIB, 128, KIB),
+        SmLimits((7, 5), 16, 32, 64 * KIB, 64 * KIB, 256, 0),
+        SmLimits((8, 0), 32, 64, 164 * KIB, 163 * KIB, 128, KIB),
+        SmLimits((8, 6), 16, 48, 100 * KIB, 99 * KIB, 128, KIB),
+        SmLimits((8, 7), 16, 48, 164 * KIB, 163 * KIB, 128, KIB),
+        SmLimits((8, 9), 24, 48, 100 * KIB, 99 * KIB, 128, KIB),
+        SmLimits((9, 0), 32, 64, 228 * KIB, 227 * KIB, 128, KIB),
     )
 }
 
 
-def limits_of(cc: tuple[int, int] | str | float) -> Limits:
+def limits_of(cc: tuple[int, int] | str | float) -> SmLimits:
     """Return the limits of a compute capability, given as (8, 6), "8.6" or 8.6.
 
     Raises ValueError for one that is not in the table.
@@ -144,7 +144,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class LimitCurve:
     """Occupancy against one quantity, all others kept: tuples with one entry per value of `x`."""
 
     over: str  # "registers", "threads" or "shared_bytes"
@@ -160,7 +160,7 @@ class Curve:
 class Occupancy:
     """How a kernel fits on an SM: `threads` per block, `registers` per thread, shared memory per block."""
 
-    limits: Limits
+    limits: SmLimits
     threads: int
     registers: int
     shared_bytes: int  # static and dynamic, without what the system takes
@@ -220,7 +220,7 @@ class Occupancy:
         """The resources that allow no further block: all that tie, in the order of RESOURCES."""
         return tuple(name for name in RESOURCES if self.blocks_by[name] == self.blocks_per_sm)
 
-    def curve(self, over: str = "registers", values: Iterable[int] | None = None) -> Curve:
+    def curve(self, over: str = "registers", values: Iterable[int] | None = None) -> LimitCurve:
         """Return the occupancy against `over` ("registers", "threads", "shared_bytes"), the rest unchanged.
 
         `values` None: 1 to 255 registers; whole warps up to 1024 threads; every KiB of shared memory that a
@@ -233,7 +233,7 @@ class Occupancy:
         for value in x:
             _CHECKS[over](value, self.limits)
         points = [replace(self, **{over: value}) for value in x]
-        return Curve(
+        return LimitCurve(
             over,
             UNITS[over],
             x,
@@ -339,11 +339,11 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     return threads
 
 
-def _check_threads(threads: int, limits: Limits) -> None:
+def _check_threads(threads: int, limits: SmLimits) -> None:
     _threads_of(threads)
 
 
-def _check_registers(registers: int, limits: Limits) -> None:
+def _check_registers(registers: int, limits: SmLimits) -> None:
     whole("registers", registers)
     if registers > MOST_REGISTERS:
         raise ValueError(
@@ -352,7 +352,7 @@ def _check_registers(registers: int, limits: Limits) -> None:
         )
 
 
-def _check_shared(shared_bytes: int, limits: Limits) -> None:
+def _check_shared(shared_bytes: int, limits: SmLimits) -> None:
     whole("shared_bytes", shared_bytes, least=0)
     if shared_bytes > limits.shared_bytes_per_block:
         raise ValueError(
@@ -372,7 +372,7 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _every(over: str, limits: Limits) -> range:
+def _every(over: str, limits: SmLimits) -> range:
     ranges = {
         "registers": range(1, MOST_REGISTERS + 1),
         "threads": range(WARP, MOST_THREADS + 1, WARP),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from course_lib.measure.table import Table
 from course_lib.simulators.gpu.counting import SECTOR_BYTES, WARP
-from course_lib.simulators.gpu.tally import AccessRow, BranchRow, Hazard, LineRow, Recorder, Tally
+from course_lib.simulators.gpu.tally import AccessRow, BranchRow, Hazard, KernelTally, LineRow, Recorder
 from course_lib.theme import PINK, VIOLET
 
 # -- beside the kernel's own text ----------------------------------------------------------------------------
@@ -26,7 +26,7 @@ _CELL = "padding:.1em .6em;border:0;border-bottom:1px solid #8a849430;vertical-a
 
 
 @dataclass(frozen=True)
-class Note:
+class LineNote:
     """Something to say of a line; `is_bad` marks what could be better, `is_wrong` a hazard."""
 
     text: str
@@ -34,7 +34,7 @@ class Note:
     is_wrong: bool = False
 
 
-class Report:
+class TraceListing:
     """The listing of a trace."""
 
     def __init__(self, trace: Trace) -> None:
@@ -73,11 +73,11 @@ class Report:
         said += [f"Worth a look: {remark}" for remark in trace.remarks]
         return said
 
-    def notes(self, line: int) -> list[Note]:
+    def notes(self, line: int) -> list[LineNote]:
         """Return what is to be said of a line of the kernel."""
         return [*self._accesses(line), *self._flow(line), *self._wrong(line)]
 
-    def _accesses(self, line: int) -> Iterator[Note]:
+    def _accesses(self, line: int) -> Iterator[LineNote]:
         for row in self._trace.global_accesses:
             if row.line == line:
                 yield _global_note(row)
@@ -92,21 +92,21 @@ class Report:
                     if (row.line, row.array, row.kind) == (line, array, "atomic")
                 )
                 each = rounds / requests if requests else 0.0
-                yield Note(f"{array}: lanes take {_mean(each, 'turn')} for each atomic", each > 1)
+                yield LineNote(f"{array}: lanes take {_mean(each, 'turn')} for each atomic", each > 1)
 
-    def _flow(self, line: int) -> Iterator[Note]:
+    def _flow(self, line: int) -> Iterator[LineNote]:
         row = self._warps.get(line)
         if row and row.divided:
             said = f"{row.divided:,} of {row.decisions:,} times a warp goes both ways"
-            yield Note(said, row.divided > OFTEN * row.decisions)  # at an edge there is no other way
+            yield LineNote(said, row.divided > OFTEN * row.decisions)  # at an edge there is no other way
         if line in self._trace.barriers:
-            yield Note(f"barrier of {_many(self._trace.barriers[line], 'warp')}")
+            yield LineNote(f"barrier of {_many(self._trace.barriers[line], 'warp')}")
 
-    def _wrong(self, line: int) -> Iterator[Note]:
+    def _wrong(self, line: int) -> Iterator[LineNote]:
         for hazard in self._trace.hazards:
             if hazard.line == line:
                 times = f", {hazard.times:,} times" if hazard.times > 1 else ""
-                yield Note(f"{hazard.kind}{times}: {hazard.what}", is_wrong=True)
+                yield LineNote(f"{hazard.kind}{times}: {hazard.what}", is_wrong=True)
 
     def active(self, line: int) -> str:
         """Return how many of a warp's 32 threads a line had on average, '' if it never ran."""
@@ -151,7 +151,7 @@ class Report:
         )
 
 
-def _html_note(note: Note) -> str:
+def _html_note(note: LineNote) -> str:
     text = html.escape(note.text)
     if note.is_wrong:
         return f'<b style="color:{PINK}">hazard</b> {text}'
@@ -160,11 +160,11 @@ def _html_note(note: Note) -> str:
     return text
 
 
-def _global_note(row: GlobalAccess) -> Note:
+def _global_note(row: GlobalAccess) -> LineNote:
     least = _fewest_sectors(row)
     text = f"{row.array} {row.kind}: {_mean(row.sectors_per_request, 'sector')} for {_requests(row)}"
     is_bad = row.sectors_per_request > 1.5 * least
-    return Note(f"{text} (together they would be {least:.3g})" if is_bad else text, is_bad)
+    return LineNote(f"{text} (together they would be {least:.3g})" if is_bad else text, is_bad)
 
 
 def _fewest_sectors(row: GlobalAccess) -> float:
@@ -173,11 +173,11 @@ def _fewest_sectors(row: GlobalAccess) -> float:
     return max(1.0, each)
 
 
-def _shared_note(row: SharedAccess) -> Note:
+def _shared_note(row: SharedAccess) -> LineNote:
     words = max(1, row.bytes // max(1, row.accesses) // 4)
     text = f"{row.array} {row.kind}: {_mean(row.wavefronts_per_request, 'wavefront')} for {_requests(row)}"
     is_bad = row.wavefronts_per_request > words
-    return Note(f"{text} (bank conflicts)" if is_bad else text, is_bad)
+    return LineNote(f"{text} (bank conflicts)" if is_bad else text, is_bad)
 
 
 def _requests(row: GlobalAccess | SharedAccess) -> str:
@@ -212,11 +212,11 @@ def _size(count: float) -> str:
 # -- what was found ------------------------------------------------------------------------------------------
 
 
-__all__ = ["Launch", "Trace"]
+__all__ = ["Trace", "TracedLaunch"]
 
 
 @dataclass(frozen=True)
-class Launch:
+class TracedLaunch:
     """What was launched: blocks_run of blocks were traced."""
 
     kernel: str
@@ -294,7 +294,11 @@ class Trace:
     """What one launch did. Every list is in the order of the source."""
 
     def __init__(
-        self, launch: Launch, tally: Tally, source: dict[int, str], recorder: Recorder | None = None
+        self,
+        launch: TracedLaunch,
+        tally: KernelTally,
+        source: dict[int, str],
+        recorder: Recorder | None = None,
     ) -> None:
         self.launch = launch
         self.source = source
@@ -368,9 +372,9 @@ class Trace:
         headers = ("line", "array", "memory", "kind", "requests", "cost", "per request")
         return Table(headers, tuple(_access_row(*entry) for entry in rows))
 
-    def report(self) -> Report:
+    def report(self) -> TraceListing:
         """Return the kernel's text with what each line did beside it."""
-        return Report(self)
+        return TraceListing(self)
 
     def __repr__(self) -> str:
         run = self.launch.blocks_run
@@ -405,6 +409,6 @@ def _divergence(line: LineRow, branch: BranchRow | None) -> Divergence:
     return Divergence(line.line, line.warps, line.threads, divided, decisions)
 
 
-def _with_times(tally: Tally, kept: dict[tuple, Hazard]) -> list[Hazard]:
+def _with_times(tally: KernelTally, kept: dict[tuple, Hazard]) -> list[Hazard]:
     found = [replace(hazard, times=tally.times[id(hazard)]) for hazard in kept.values()]
     return sorted(found, key=lambda hazard: (hazard.line, hazard.kind))

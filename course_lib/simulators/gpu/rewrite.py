@@ -11,10 +11,10 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.simulators.gpu.arrays import Part, Site
-from course_lib.simulators.gpu.expressions import Calls, has_slice
+from course_lib.simulators.gpu.arrays import ArrayPart, Site
+from course_lib.simulators.gpu.expressions import CallExpressions, has_slice
 from course_lib.simulators.gpu.lanes import UNDEFINED
-from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.source import NotTraceable, Source
 from course_lib.simulators.gpu.variables import Uses, may_leave, of_parameters
 
@@ -37,7 +37,7 @@ _STATEMENTS = {
 }
 
 
-class Writer(Calls):
+class Writer(CallExpressions):
     """Writes one function."""
 
     def text(self) -> str:
@@ -268,12 +268,12 @@ def _is_text(node: ast.stmt) -> bool:
 # -- the whole kernel ----------------------------------------------------------------------------------------
 
 
-class Program:
+class LockstepProgram:
     """A kernel and its device functions as Python text, with what the names in it stand for."""
 
     def __init__(self, kernel: Any) -> None:
         self.source = Source(kernel)
-        self.makers: dict[str, Callable[[Machine], Any]] = {}
+        self.makers: dict[str, Callable[[LaneMachine], Any]] = {}
         self.functions: list[str] = []
         self._made: dict[tuple[Callable, int | None], str] = {}
         self._open: list[Callable] = []
@@ -284,7 +284,7 @@ class Program:
         self.uses = of_parameters(self._uses, self.entry)
         self.code = compile(self.text, f"<{self.source.name}, in lockstep>", "exec")
 
-    def bind(self, prefix: str, maker: Callable[[Machine], Any]) -> str:
+    def bind(self, prefix: str, maker: Callable[[LaneMachine], Any]) -> str:
         """Return a new name for what `maker` makes for a machine."""
         name = f"_{prefix}{len(self.makers)}"
         self.makers[name] = maker
@@ -295,7 +295,7 @@ class Program:
         self.site_count += 1
         number = self.site_count
 
-        def make(machine: Machine) -> Site:
+        def make(machine: LaneMachine) -> Site:
             sites = machine.tally.sites
             sites.extend([None] * (number + 1 - len(sites)))
             if sites[number] is None:
@@ -324,7 +324,7 @@ class Program:
             self._open.pop()
         return self._made[key]
 
-    def start(self, machine: Machine, arguments: list[Any]) -> None:
+    def start(self, machine: LaneMachine, arguments: list[Any]) -> None:
         """Run the kernel on a machine's lanes."""
         machine.file = self.source.file
         names: dict[str, Any] = {
@@ -344,7 +344,7 @@ class Program:
 def _in_a_sentence(problem: Exception) -> str:
     """Say what is wrong with a line that the lanes' vectors cannot carry out."""
     said = str(problem)
-    if Part.__name__ in said:
+    if ArrayPart.__name__ in said:
         return "a row of an array is used like a number here: give an index for each of its dimensions."
     if "truth value of an array" in said:
         return (

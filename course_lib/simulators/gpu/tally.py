@@ -19,7 +19,7 @@ MOST_STEPS = 5_000
 
 
 @dataclass(frozen=True)
-class Step:
+class WarpStep:
     """One memory instruction of a warp, or a barrier.
 
     `kind` is 'load', 'store', 'atomic' or 'barrier'. `places` holds, for each of the 32 lanes, the element
@@ -45,7 +45,7 @@ class Recorder:
 
     def __init__(self, block: int, warp: int) -> None:
         self.block, self.warp = block, warp
-        self.steps: list[Step] = []
+        self.steps: list[WarpStep] = []
         self.is_cut = False
 
     def lanes_of(self, block_number: np.ndarray, block_lanes: int) -> slice | None:
@@ -55,7 +55,7 @@ class Recorder:
             return None
         return slice(first + self.warp * WARP, first + (self.warp + 1) * WARP)
 
-    def keep(self, step: Step) -> None:
+    def keep(self, step: WarpStep) -> None:
         """Keep a step if there is room."""
         if len(self.steps) < MOST_STEPS:
             self.steps.append(step)
@@ -130,7 +130,7 @@ class LineRow:
 
 
 @dataclass
-class Tally:
+class KernelTally:
     """The counters of one trace."""
 
     sites: list[Any] = field(default_factory=list)

@@ -33,10 +33,10 @@ from course_lib.simulators.gpu.littles_law import (
     MOST_INTERVAL,
     MOST_WARPS,
     REQUESTS,
-    Instruction,
     Latencies,
-    Prediction,
     Stream,
+    StreamInstruction,
+    ThroughputBound,
     independent_loads,
     latencies_of,
     littles_law,
@@ -62,7 +62,7 @@ NUMBER_OF = {name: number for number, name in enumerate(STATES)}
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class SchedulerRun:
     """What happened in the cycles that were counted."""
 
     stream: Stream
@@ -148,11 +148,11 @@ __all__ = [
     "LATENCIES",
     "POLICIES",
     "STATES",
-    "Curve",
-    "Instruction",
     "Latencies",
-    "Prediction",
-    "Result",
+    "OccupancyCurve",
+    "SchedulerRun",
+    "StreamInstruction",
+    "ThroughputBound",
     "independent_loads",
     "littles_law",
     "memory_interval_of",
@@ -175,7 +175,7 @@ def simulate(
     policy: str = "gto",
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
-) -> Result:
+) -> SchedulerRun:
     """Run `warps` warps through a stream of instructions and return what each did in each cycle.
 
     instructions: text or instructions, see `warp_stream.stream`. warps: 1 to 64; hardware has 8 (compute
@@ -208,7 +208,7 @@ def simulate(
         raise ValueError(f"cycles is {cycles}, but {passes} passes of {warps} warps take longer: give more.")
     counted = slice(warm_up, end)
     flying, latency = _requests(sent[:end], warm_up)
-    return Result(instructions, policy, timeline[:, counted], issue[counted], flying, latency)
+    return SchedulerRun(instructions, policy, timeline[:, counted], issue[counted], flying, latency)
 
 
 def _encoded(instructions: Stream, latencies: Latencies) -> tuple[tuple[np.ndarray, ...], int]:
@@ -247,12 +247,12 @@ def _requests(sent: np.ndarray, warm_up: int) -> tuple[np.ndarray, float]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class OccupancyCurve:
     """Issue-slot utilisation against resident warps: simulated, and as Little's law bounds it."""
 
     warps: tuple[int, ...]
     simulated: tuple[float, ...]
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[ThroughputBound, ...]
     policy: str
 
     @property
@@ -296,7 +296,7 @@ def occupancy_curve(
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
     rounds: int = 24,
-) -> Curve:
+) -> OccupancyCurve:
     """Return the utilisation against resident warps, once the warps have found their rhythm.
 
     Arguments as in `simulate`. rounds: how many passes of all warps are counted, after a quarter as many to
@@ -314,4 +314,4 @@ def occupancy_curve(
         cycles = min(round(rounds * one_round), MOST_CYCLES)
         settings |= {"policy": policy, "cycles": cycles, "warm_up": cycles // 4}
         simulated.append(simulate(instructions, prediction.warps, **settings).utilisation)
-    return Curve(warps, tuple(simulated), predictions, policy)
+    return OccupancyCurve(warps, tuple(simulated), predictions, policy)

@@ -27,20 +27,20 @@ from course_lib.arguments import is_number, is_whole, refusal, whole
 from course_lib.simulators.interleavings.expectation import ASK, Expect, NotJudged, Serial, expectation
 from course_lib.simulators.interleavings.language import NotUnderstood
 from course_lib.simulators.interleavings.program import Thread, ThreadProgram
-from course_lib.simulators.interleavings.replay import Replay, Step, replay
-from course_lib.simulators.interleavings.search import Moment, Search
+from course_lib.simulators.interleavings.replay import Replay, ReplayStep, replay
+from course_lib.simulators.interleavings.search import JointState, Search
 from course_lib.simulators.interleavings.shared import Lock, RLock, Semaphore
 
 __all__ = [
     "Finding",
+    "JointState",
     "Lock",
-    "Moment",
     "NotJudged",
     "NotUnderstood",
     "RLock",
     "Replay",
+    "ReplayStep",
     "Semaphore",
-    "Step",
     "Verdict",
     "explore",
     "run_schedule",
@@ -105,7 +105,7 @@ def explore(
     source: str | None = None,
     max_states: int = 200_000,
     time_limit_s: float = 5.0,
-    observe: Callable[[Moment], Any] | None = None,
+    observe: Callable[[JointState], Any] | None = None,
 ) -> Verdict:
     """Return what can happen when the threads run at the same time, over all schedules.
 
@@ -120,7 +120,7 @@ def explore(
     it returns anything else. None: what some order of whole threads, one after the other, gives
     (serialisability); ValueError is raised if trying these orders takes longer than `time_limit_s`, or if the
     threads can end but in none of these orders, so that nothing says what is right. Raises NotUnderstood with
-    one sentence for what cannot be read. `observe` is shown every state that was searched, as a Moment.
+    one sentence for what cannot be read. `observe` is shown every state that was searched, as a JointState.
     """
     whole("max_states", max_states)
     if not is_number(time_limit_s) or time_limit_s <= 0:
@@ -132,7 +132,7 @@ def explore(
     if isinstance(judge, Serial) and not judge.allowed and search.final and not search.found:
         raise ValueError(f"These threads do not end one after the other, in no order: {ASK}")
     for state in search.numbers if observe else ():
-        observe(Moment(program, *state))
+        observe(JointState(program, *state))
     return _verdict(program, search)
 
 

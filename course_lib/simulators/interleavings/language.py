@@ -45,7 +45,7 @@ class Function:
 
 
 @dataclass
-class Scope:
+class TextScope:
     """What names mean outside the functions; `written` are the cells that some function may write."""
 
     heap: Heap
@@ -66,9 +66,11 @@ def parse(text: str) -> ast.Module:
         raise NotUnderstood("The text cannot be read: it is nested too deeply or holds null bytes.") from None
 
 
-def understand(definitions: Mapping[str, ast.FunctionDef], heap: Heap, constants: Mapping[str, Any]) -> Scope:
+def understand(
+    definitions: Mapping[str, ast.FunctionDef], heap: Heap, constants: Mapping[str, Any]
+) -> TextScope:
     """Return the scope of the functions; raises NotUnderstood if one of them is not in the language."""
-    scope = Scope(heap, constants, dict.fromkeys(definitions))
+    scope = TextScope(heap, constants, dict.fromkeys(definitions))
     for name, node in definitions.items():
         try:
             scope.functions[name] = _Reader(node, scope).function
@@ -97,7 +99,7 @@ def waits(call: ast.Call) -> bool | None:
 class _Reader:
     """Reads one function: `_part` goes through the tree, `_on_…` look at what needs more than that."""
 
-    def __init__(self, node: ast.FunctionDef, scope: Scope) -> None:
+    def __init__(self, node: ast.FunctionDef, scope: TextScope) -> None:
         self.scope = scope
         self.names = scope.heap.names
         self.depth = 0

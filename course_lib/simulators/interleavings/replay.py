@@ -16,7 +16,7 @@ MOST_STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class Step:
+class ReplayStep:
     """One atomic step of one thread."""
 
     thread: int
@@ -33,7 +33,7 @@ class Replay:
     """A schedule as it happened."""
 
     threads: tuple[str, ...]  # the name of each thread's function
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayStep, ...]
     before: dict[str, Any]  # the shared variables at the start
     ended: bool  # whether every thread came to its end
     sentence: str  # how it ended
@@ -104,7 +104,7 @@ class _Run:
         self.heap = program.heap
         self.cells, self.locks = self.heap.cells, self.heap.locks
         self.threads = list(program.start)
-        self.steps: list[Step] = []
+        self.steps: list[ReplayStep] = []
         self.fault = ""
 
     def pending(self, thread: int) -> tuple:
@@ -139,7 +139,9 @@ class _Run:
             path = self.heap.lock_paths[pending[1]]
             self.fault = f"Thread {thread} releases {path}, which it does not hold."
         shared, held = self.heap.plain(self.cells), self._held()
-        self.steps.append(Step(thread, line, self.program.line(line), does, shared, held, after is None))
+        self.steps.append(
+            ReplayStep(thread, line, self.program.line(line), does, shared, held, after is None)
+        )
         kind, _, value, line = self.pending(thread)
         if kind == "error" and after is not None:
             self.fault = f"Thread {thread} {value} (line {line})."

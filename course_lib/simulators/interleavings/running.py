@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from course_lib.simulators.interleavings.language import Function, Scope, is_sleep, waits
+from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits
 from course_lib.simulators.interleavings.shared import LockRef, Ref
 from course_lib.simulators.interleavings.values import (
     COMPARED,
@@ -20,7 +20,7 @@ from course_lib.simulators.interleavings.values import (
     GATHERS,
     LONGEST,
     UNARY,
-    Wrong,
+    CannotDo,
     binary,
     bounded,
     lock_of,
@@ -51,7 +51,7 @@ class Leaving(NamedTuple):
 
 
 @dataclass(slots=True)
-class Frame:
+class CallFrame:
     """A call that has not ended."""
 
     function: Function
@@ -67,10 +67,10 @@ class Frame:
 class Running:
     """One thread. `_on_…` run a statement and return a Leaving or None, `_of_…` return a value."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: TextScope) -> None:
         self.scope = scope
         self.heap = scope.heap
-        self.frames: list[Frame] = []  # the outermost call first
+        self.frames: list[CallFrame] = []  # the outermost call first
         self.stack: list = []  # of the innermost
         self.values: dict[str, Any] = {}
         self.line = 0  # the last that ran
@@ -85,17 +85,17 @@ class Running:
         """Run a function; returns what it returns."""
         needed, most = len(function.parameters) - len(function.defaults), len(function.parameters)
         if not needed <= len(arguments) <= most:
-            raise Wrong(f"{function.name} takes {most} arguments, but got {len(arguments)}")
+            raise CannotDo(f"{function.name} takes {most} arguments, but got {len(arguments)}")
         given = [*arguments, *function.defaults[len(arguments) - needed :]]
         values = dict.fromkeys(function.variables, UNSET)
         values.update(zip(function.parameters, given, strict=True))
-        self._enter([*self.frames, Frame(function, values)])
+        self._enter([*self.frames, CallFrame(function, values)])
         leaving = yield from self._block(function.node.body)
         self._tick(leaving.line if leaving else function.node.lineno)
         self._enter(self.frames[:-1])
         return leaving.value if leaving else None
 
-    def _enter(self, frames: list[Frame]) -> None:
+    def _enter(self, frames: list[CallFrame]) -> None:
         self.frames = frames
         if frames:
             self.stack, self.values = frames[-1].stack, frames[-1].values
@@ -107,9 +107,11 @@ class Running:
             self.line = line
             return
         if not self._unchanging:
-            raise Wrong("goes round and round without touching anything shared: does the loop end?")
+            raise CannotDo("goes round and round without touching anything shared: does the loop end?")
         read = ", ".join(list(self._unchanging)[:3])
-        raise Wrong(f"goes round and round and reads only what no thread writes ({read}): does the loop end?")
+        raise CannotDo(
+            f"goes round and round and reads only what no thread writes ({read}): does the loop end?"
+        )
 
     # -- what is shared -------------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class Running:
         if isinstance(container, Ref):
             return (yield from self._read(place, self._cell(container, key)))
         if not isinstance(container, tuple | str | range):
-            raise Wrong(f"takes element {say(key)} of {say(container)}, which has none")
+            raise CannotDo(f"takes element {say(key)} of {say(container)}, which has none")
         return container[key]
 
     def _cell(self, container: Ref, key: Any) -> int:
@@ -138,14 +140,14 @@ class Running:
         if isinstance(key, int | str) and key in shared.cells:
             return shared.cells[key]
         what = "a shared list keeps its length" if shared.is_list else "a shared dict keeps its keys"
-        raise Wrong(f"asks for {shared.path}[{key!r}], which is not there ({what})")
+        raise CannotDo(f"asks for {shared.path}[{key!r}], which is not there ({what})")
 
     def _write_element(self, place: ast.AST, container: Any, key: Any, value: Any) -> Steps:
         if not isinstance(container, Ref):
-            raise Wrong("changes an element of a list of its own: here only shared lists and dicts change")
+            raise CannotDo("changes an element of a list of its own: here only shared lists and dicts change")
         cell = self._cell(container, key)
         if isinstance(self.heap.cells[cell], Ref | LockRef):
-            raise Wrong(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
+            raise CannotDo(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
         yield from self._visible(place, "write", cell, storable(value))
 
     # -- statements -----------------------------------------------------------------------------------------
@@ -205,7 +207,7 @@ class Running:
             yield from self._write_element(target, container, key, value)
         else:
             if not isinstance(value, tuple) or len(value) != len(target.elts):
-                raise Wrong(f"wants to take {say(value)} apart into {len(target.elts)} parts")
+                raise CannotDo(f"wants to take {say(value)} apart into {len(target.elts)} parts")
             for number, part in enumerate(target.elts):
                 self.stack.append(value[number + 1 :])
                 yield from self._store(part, value[number])
@@ -229,7 +231,7 @@ class Running:
         if isinstance(values, Ref) and not self.heap.containers[values.object].is_list:
             values = tuple(self.heap.containers[values.object].cells)
         if not isinstance(values, Ref | range | tuple | str):
-            raise Wrong(f"loops over {say(values)}, but a range, a tuple or a list is needed")
+            raise CannotDo(f"loops over {say(values)}, but a range, a tuple or a list is needed")
         length = len(self.heap.containers[values.object].cells) if isinstance(values, Ref) else len(values)
         for turn in range(length):
             self._tick(node.lineno, 3)
@@ -275,7 +277,7 @@ class Running:
 
     def _on_Assert(self, node: ast.Assert) -> Steps:
         if not truth((yield from self._value(node.test)), self.heap):
-            raise Wrong(f"finds that `assert {ast.unparse(node.test)}` does not hold")
+            raise CannotDo(f"finds that `assert {ast.unparse(node.test)}` does not hold")
 
     # -- expressions ----------------------------------------------------------------------------------------
 
@@ -300,7 +302,7 @@ class Running:
         name = node.id
         if name in self.values:
             if self.values[name] is UNSET:
-                raise Wrong(f"uses {name} before it has a value (is `global {name}` missing?)")
+                raise CannotDo(f"uses {name} before it has a value (is `global {name}` missing?)")
             return self.values[name]
         shared = self.heap.names.get(name)
         if shared is None:
@@ -339,10 +341,10 @@ class Running:
         if isinstance(kind, ast.In | ast.NotIn) and isinstance(right, Ref):
             container = self.heap.containers[right.object]
             if container.is_list:
-                raise Wrong(f"asks what is in the shared list {container.path}: go through it with a loop")
+                raise CannotDo(f"asks what is in the shared list {container.path}: go through it with a loop")
             right = tuple(container.cells)
         elif isinstance(left, Ref) or isinstance(right, Ref):
-            raise Wrong("compares a shared list or dict as a whole: compare its elements")
+            raise CannotDo("compares a shared list or dict as a whole: compare its elements")
         return COMPARED[type(kind)](left, right)
 
     def _of_IfExp(self, node: ast.IfExp) -> Steps:
@@ -374,7 +376,7 @@ class Running:
             return None if name in ("print", "sleep") else self._computed(name, arguments)
         arguments = yield from self._values(node.args)
         if len(self.frames) >= DEEPEST_CALL:
-            raise Wrong(f"calls functions from functions more than {DEEPEST_CALL} deep")
+            raise CannotDo(f"calls functions from functions more than {DEEPEST_CALL} deep")
         line = self.line
         self.frames[-1].place = node
         value = yield from self.call(function, arguments)
@@ -403,10 +405,10 @@ class Running:
         if name == "len" and len(arguments) == 1 and isinstance(arguments[0], Ref):
             return len(self.heap.containers[arguments[0].object].cells)
         if any(isinstance(argument, Ref | LockRef) for argument in arguments):
-            raise Wrong(f"hands a shared list, dict or lock to {name}()")
+            raise CannotDo(f"hands a shared list, dict or lock to {name}()")
         is_long = any(isinstance(argument, range) and len(argument) > LONGEST for argument in arguments)
         if is_long and name != "len":
-            raise Wrong(f"hands a range of more than {LONGEST} numbers to {name}()")
+            raise CannotDo(f"hands a range of more than {LONGEST} numbers to {name}()")
         return bounded(COMPUTE[name](*arguments))
 
     def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
@@ -428,7 +430,7 @@ class ThreadStates:
     of the thread, by the results that led there.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: TextScope) -> None:
         self.scope = scope
         self.pending: list[Pending] = []
         self._numbers: dict[tuple, int] = {}
@@ -478,7 +480,7 @@ class ThreadStates:
             pending = steps.send(None if before is None else result)
         except StopIteration as end:
             pending = ("end", None, end.value, running.line)
-        except Wrong as problem:
+        except CannotDo as problem:
             pending = ("error", None, str(problem), running.line)
         except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
             pending = ("error", None, f"stops with {type(problem).__name__}: {problem}", running.line)

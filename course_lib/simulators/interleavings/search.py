@@ -16,7 +16,7 @@ from course_lib.simulators.interleavings.shared import Heap, holder_of
 
 
 @dataclass(frozen=True)
-class Moment:
+class JointState:
     """A state that the threads can reach together, as an observer of `explore` is shown it."""
 
     _program: ThreadProgram

@@ -67,7 +67,7 @@ COMPUTE = {
 GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all", "reversed", "enumerate"])
 
 
-class Wrong(Exception):
+class CannotDo(Exception):
     """What the thread does cannot be done; the message is the end of a sentence."""
 
 
@@ -75,13 +75,13 @@ def bounded(value: Any) -> Any:
     if isinstance(value, bool | None | Ref | LockRef):
         return value
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
-        raise Wrong("computes a number beyond 2**64")
+        raise CannotDo("computes a number beyond 2**64")
     if isinstance(value, str | tuple) and len(value) > LONGEST:
-        raise Wrong(f"makes a text or a list of more than {LONGEST} parts")
+        raise CannotDo(f"makes a text or a list of more than {LONGEST} parts")
     if isinstance(value, tuple) and _leaves(value) > MOST_LEAVES:
-        raise Wrong(f"makes a tuple that holds more than {MOST_LEAVES} things")
+        raise CannotDo(f"makes a tuple that holds more than {MOST_LEAVES} things")
     if isinstance(value, range) and len(value) > LONGEST_RANGE:
-        raise Wrong(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
+        raise CannotDo(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
     return value
 
 
@@ -97,30 +97,30 @@ def binary(operation: ast.operator, left: Any, right: Any) -> Any:
         return bounded(left + right)
     left, right = number(left), number(right)
     if isinstance(operation, ast.LShift) and not 0 <= right <= 64:
-        raise Wrong(f"shifts by {right}")
+        raise CannotDo(f"shifts by {right}")
     if isinstance(operation, ast.Pow) and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
-        raise Wrong("computes a power that is too large")
+        raise CannotDo("computes a power that is too large")
     result = BINARY[type(operation)](left, right)
     if isinstance(result, complex):
-        raise Wrong("computes a complex number")
+        raise CannotDo("computes a complex number")
     return bounded(result)
 
 
 def number(value: Any) -> Any:
     if not isinstance(value, int | float):
-        raise Wrong(f"computes with {say(value)}, which is no number")
+        raise CannotDo(f"computes with {say(value)}, which is no number")
     return value
 
 
 def storable(value: Any) -> Plain:
     if isinstance(value, Ref | LockRef) or not isinstance(value, int | float | str | None):
-        raise Wrong(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
+        raise CannotDo(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
     return value
 
 
 def lock_of(value: Any) -> int:
     if not isinstance(value, LockRef):
-        raise Wrong(f"uses {say(value)} as a lock, which it is not")
+        raise CannotDo(f"uses {say(value)} as a lock, which it is not")
     return value.lock
 
 
