@@ -41,9 +41,7 @@ def number(
         return value
     if above is None:
         raise refusal(name, value, "a number" + _range(least, most))
-    raise refusal(
-        name, value, f"a number above {above:,}" + ("" if most is None else f" and at most {most:,}")
-    )
+    raise refusal(name, value, f"a number above {above:,}" + ("" if most is None else f" and at most {most:,}"))
 
 
 def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:

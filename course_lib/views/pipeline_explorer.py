@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
 from course_lib.fp8.pipelines import pipeline_of
-from course_lib.simulators.pipeline import COPIES, ROLES, TENSOR_CORE, Pipeline, Timeline, timeline
+from course_lib.simulators.pipeline import COPIES, ROLES, TENSOR_CORE, Pipeline, PipelineTimeline, timeline
 from course_lib.theme import GREY, INK, SERIES, Picture
 from course_lib.views.live import FITS, Live, widgets
 from course_lib.views.paper import Html, card, note
@@ -135,7 +135,7 @@ def shares(base: Pipeline) -> Picture:
         return Picture.of(fig, _alt_of_curve(base))
 
 
-def finding(found: Timeline) -> str:
+def finding(found: PipelineTimeline) -> str:
     """Say what share of the time the tensor core works and what stands in its way."""
     pipeline = found.pipeline
     said = (
@@ -193,7 +193,7 @@ def _title(fig: Any, said: str) -> None:
     fig.suptitle(textwrap.fill(said, 76), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
 
 
-def _stages(found: Timeline) -> str:
+def _stages(found: PipelineTimeline) -> str:
     count = found.pipeline.stages
     return f"{count} stage{'s' * (count > 1)}"
 
@@ -203,7 +203,7 @@ def _upper(said: str) -> str:
     return said.removeprefix("Model: ").capitalize()
 
 
-def _alt_of_rows(founds: Sequence[Timeline]) -> str:
+def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
     each = "; ".join(f"{_upper(finding(one))}, {one.cycles:,} cycles" for one in founds)
     return (
         "Timelines of a block, a row each for copy engine, warpgroups, tensor core and stores. "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from course_lib.simulators.pipeline import COPIES, TENSOR_CORE, Span, Timeline
+from course_lib.simulators.pipeline import COPIES, TENSOR_CORE, PipelineSpan, PipelineTimeline
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
 from course_lib.views.paper import PINK_TINT, VIOLET_TINT
 
@@ -23,7 +23,7 @@ ROW_HEIGHT = 0.24  # inches a row of bars takes
 KINDS = {"promotion": "promotion", "way out": "tile's way out"}
 
 
-def draw(axes: Axes, found: Timeline, until: float) -> None:
+def draw(axes: Axes, found: PipelineTimeline, until: float) -> None:
     """Draw the first `until` cycles of a timeline, a row for each worker."""
     workers = found.workers
     for span in found.spans:
@@ -44,7 +44,7 @@ def draw(axes: Axes, found: Timeline, until: float) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _bar(axes: Axes, span: Span, row: int, until: float) -> None:
+def _bar(axes: Axes, span: PipelineSpan, row: int, until: float) -> None:
     colour, hatch = look(span.what, span.by)
     is_copy = span.who == COPIES
     height, middle = (0.46, row - 0.13) if is_copy else (0.68, row)
@@ -67,7 +67,7 @@ def _bar(axes: Axes, span: Span, row: int, until: float) -> None:
         )
 
 
-def _on_its_way(axes: Axes, span: Span, row: int, visit: int, stages: int) -> None:
+def _on_its_way(axes: Axes, span: PipelineSpan, row: int, visit: int, stages: int) -> None:
     """A line from the order to the first byte, in a place of its own among the copies that are ordered."""
     lines = min(stages, 4)
     y = row + 0.17 + 0.26 * (visit % lines) / max(lines - 1, 1)
@@ -82,12 +82,12 @@ def look(what: str, by: int | None) -> tuple[str, str]:
     return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "way out": (PAPER, "xxxx")}[what]
 
 
-def name_of(span: Span) -> str:
+def name_of(span: PipelineSpan) -> str:
     """Return the tile's letter and the number of its block of K: A0, A1, …, B0."""
     return f"{chr(ord('A') + span.tile % 26)}{span.block}"
 
 
-def legend(fig: Figure, founds: list[Timeline]) -> None:
+def legend(fig: Figure, founds: list[PipelineTimeline]) -> None:
     """Say below the figure what the bars mean, as far as they occur."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -118,6 +118,6 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99) if share < 1 else 100:.0f} %"
 
 
-def heights(founds: list[Timeline]) -> list[int]:
+def heights(founds: list[PipelineTimeline]) -> list[int]:
     """Return the rows of each timeline, a line for its title counted."""
     return [len(found.workers) + 1 for found in founds]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from course_lib import theme
 from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
 from course_lib.fp8.tiles import Tile
-from course_lib.simulators.pipeline import COPY_LATENCY, TENSOR_CORE, Timeline, timeline
+from course_lib.simulators.pipeline import COPY_LATENCY, TENSOR_CORE, PipelineTimeline, timeline
 from course_lib.theme import INK, Picture
 from course_lib.views.pipeline_rows import ROW_HEIGHT, draw, heights, legend, percent
 
@@ -62,19 +62,19 @@ def roles(
         return Picture.of(fig, _alt(said, found, K))
 
 
-def finding(found: dict[str, Timeline]) -> str:
+def finding(found: dict[str, PipelineTimeline]) -> str:
     """Say how much of the time the tensor core works in the first and in the last rung."""
     (first, one), *_, (last, other) = [*found.items()] * 2
     said = f"Model: the tensor core works {percent(one.share(TENSOR_CORE))} of the time in {first}"
     return said + (f", {percent(other.share(TENSOR_CORE))} in {last}" if last != first else "")
 
 
-def _subtitle(name: str, one: Timeline) -> str:
+def _subtitle(name: str, one: PipelineTimeline) -> str:
     share = percent(one.share(TENSOR_CORE))
     return f"{name}: {WORDS[name]} – {one.cycles:,} cycles, tensor core {share}"
 
 
-def _alt(said: str, found: dict[str, Timeline], K: int) -> str:
+def _alt(said: str, found: dict[str, PipelineTimeline], K: int) -> str:
     each = "; ".join(
         f"{name} ({WORDS[name]}) is done after {one.cycles:,} cycles, tensor core "
         f"{percent(one.share(TENSOR_CORE))}"

@@ -9,7 +9,7 @@ from course_lib.measure.hardware import CacheLevel
 from course_lib.measure.parallel_chase import InFlight
 from course_lib.measure.recordings import HidingPoint, Recording, Row
 from course_lib.simulators.gpu import warp_scheduler
-from course_lib.simulators.gpu.compute_capabilities import REGISTERS_PER_SM
+from course_lib.simulators.gpu.occupancy import REGISTERS_PER_SM
 from course_lib.views import gpu_ladder_figure, warp_figure
 
 LOOP = "a = shared; b = shared; s = fma a b s"
@@ -49,7 +49,7 @@ def test_the_picture_of_warps_says_what_the_simulation_found():
 
 
 def test_every_state_but_finished_has_a_look_of_its_own():
-    from course_lib.simulators.gpu.warp_result import STATES
+    from course_lib.simulators.gpu.warp_scheduler import STATES
 
     assert set(warp_figure.LOOKS) == set(STATES) - {"finished"}
     assert len({look[1:] for look in warp_figure.LOOKS.values()}) >= 4, "told apart without colour"

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from course_lib.simulators.interleaving_program import Program
-from course_lib.simulators.interleaving_replay import replay
+from course_lib.simulators.interleavings.program import ThreadProgram
+from course_lib.simulators.interleavings.replay import replay
 
 Expect = Mapping[str, Any] | Callable[[dict[str, Any]], bool | str]
 Judge = Callable[[tuple], str | None]  # final cells -> the sentence that says what is wrong with them
@@ -19,14 +19,14 @@ class NotJudged(TypeError):
     """The function given as `expect` returned something that is neither True nor False nor a sentence."""
 
 
-def expectation(expect: Expect | None, program: Program, time_limit_s: float) -> Judge:
+def expectation(expect: Expect | None, program: ThreadProgram, time_limit_s: float) -> Judge:
     """Return judge(final cells): None, or the sentence that says what is wrong with them."""
     if callable(expect):
         return _by_function(expect, program)
     return Serial(program, time_limit_s) if expect is None else _by_values(expect, program)
 
 
-def _by_function(expect: Callable[[dict[str, Any]], bool | str], program: Program) -> Judge:
+def _by_function(expect: Callable[[dict[str, Any]], bool | str], program: ThreadProgram) -> Judge:
     def judge(cells: tuple) -> str | None:
         said = expect(program.heap.plain(cells))
         if isinstance(said, str) and said.strip():
@@ -47,7 +47,7 @@ def _is_truth(said: object) -> bool:
     return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
-def _by_values(expect: Mapping[str, Any], program: Program) -> Judge:
+def _by_values(expect: Mapping[str, Any], program: ThreadProgram) -> Judge:
     heap = program.heap
     for name in expect:
         if name not in heap.plain(heap.cells):
@@ -69,7 +69,7 @@ class Serial:
     `allowed` are these final cells. Where it is empty no order ends, and nothing is known to be wrong.
     """
 
-    def __init__(self, program: Program, time_limit_s: float) -> None:
+    def __init__(self, program: ThreadProgram, time_limit_s: float) -> None:
         self._heap = program.heap
         self.allowed: set[tuple] = set()
         until = time.perf_counter() + time_limit_s
@@ -94,7 +94,7 @@ class Serial:
         return f"{said}, but one thread after the other gives {right}"
 
 
-def _orders(program: Program) -> Iterator[tuple[int, ...]]:
+def _orders(program: ThreadProgram) -> Iterator[tuple[int, ...]]:
     """Yield the orders of the threads; threads that start alike (same function, same arguments) only once."""
     seen = set()
     for order in itertools.permutations(range(len(program.start))):

@@ -19,26 +19,28 @@ machines as well (Adve & Hill 1990, "Weak ordering – a new definition").
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_lib.simulators.interleaving_expectation import ASK, Expect, NotJudged, Serial, expectation
-from course_lib.simulators.interleaving_language import NotUnderstood
-from course_lib.simulators.interleaving_program import Program, Thread
-from course_lib.simulators.interleaving_replay import Replay, Step, replay
-from course_lib.simulators.interleaving_search import Search
-from course_lib.simulators.interleaving_state import Lock, RLock, Semaphore
+from course_lib.arguments import is_number, is_whole, refusal, whole
+from course_lib.simulators.interleavings.expectation import ASK, Expect, NotJudged, Serial, expectation
+from course_lib.simulators.interleavings.language import NotUnderstood
+from course_lib.simulators.interleavings.program import Thread, ThreadProgram
+from course_lib.simulators.interleavings.replay import Replay, ReplayStep, replay
+from course_lib.simulators.interleavings.search import JointState, Search
+from course_lib.simulators.interleavings.shared import Lock, RLock, Semaphore
 
 __all__ = [
     "Finding",
+    "JointState",
     "Lock",
     "NotJudged",
     "NotUnderstood",
     "RLock",
     "Replay",
+    "ReplayStep",
     "Semaphore",
-    "Step",
     "Verdict",
     "explore",
     "run_schedule",
@@ -82,7 +84,7 @@ class Verdict:
 
     def finding(self, kind: str) -> Finding | None:
         """Return the finding of one kind, None if there is none."""
-        return next((one for one in self.findings if one.kind == kind), None)
+        return next((finding for finding in self.findings if finding.kind == kind), None)
 
     def __str__(self) -> str:
         steps = "" if self.witness is None else f"\n{self.witness}"
@@ -103,6 +105,7 @@ def explore(
     source: str | None = None,
     max_states: int = 200_000,
     time_limit_s: float = 5.0,
+    observe: Callable[[JointState], Any] | None = None,
 ) -> Verdict:
     """Return what can happen when the threads run at the same time, over all schedules.
 
@@ -117,15 +120,19 @@ def explore(
     it returns anything else. None: what some order of whole threads, one after the other, gives
     (serialisability); ValueError is raised if trying these orders takes longer than `time_limit_s`, or if the
     threads can end but in none of these orders, so that nothing says what is right. Raises NotUnderstood with
-    one sentence for what cannot be read.
+    one sentence for what cannot be read. `observe` is shown every state that was searched, as a JointState.
     """
-    _check_limits(max_states, time_limit_s)
-    program = Program(threads, shared, source)
+    whole("max_states", max_states)
+    if not is_number(time_limit_s) or time_limit_s <= 0:
+        raise refusal("time_limit_s", time_limit_s, "a number above 0")
+    program = ThreadProgram(threads, shared, source)
     judge = expectation(expect, program, time_limit_s)
     search = Search(program, judge, max_states, time_limit_s)
     search.run()
     if isinstance(judge, Serial) and not judge.allowed and search.final and not search.found:
         raise ValueError(f"These threads do not end one after the other, in no order: {ASK}")
+    for state in search.numbers if observe else ():
+        observe(JointState(program, *state))
     return _verdict(program, search)
 
 
@@ -143,29 +150,22 @@ def run_schedule(
     left runs one thread after the other. Arguments as in `explore`; raises ValueError for a thread that
     does not exist.
     """
-    program = Program(threads, shared, source)
+    program = ThreadProgram(threads, shared, source)
     for number in schedule:
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(program.start):
+        if not is_whole(number) or not 0 <= number < len(program.start):
             raise ValueError(f"schedule names {number!r}; threads are 0 to {len(program.start) - 1}.")
     return replay(program, schedule, complete=complete)
 
 
-def _check_limits(max_states: int, time_limit_s: float) -> None:
-    if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
-        raise ValueError(f"max_states is {max_states!r}, but it must be a whole number of at least 1.")
-    if isinstance(time_limit_s, bool) or not isinstance(time_limit_s, int | float) or not time_limit_s > 0:
-        raise ValueError(f"time_limit_s is {time_limit_s!r}, but it must be a number above 0.")
-
-
-def _verdict(program: Program, search: Search) -> Verdict:
+def _verdict(program: ThreadProgram, search: Search) -> Verdict:
     """Return what was found, with a replay of the schedule that leads to each finding."""
-    findings = tuple(
-        Finding(
-            kind, search.found[kind][0], replay(program, search.path(*search.found[kind][1:]), complete=False)
-        )
-        for kind in KINDS
-        if kind in search.found
-    )
+    findings = []
+    for kind in KINDS:
+        if kind in search.found:
+            sentence, state, then = search.found[kind]
+            findings.append(
+                Finding(kind, sentence, replay(program, search.path(state, then), complete=False))
+            )
     schedules = None if search.stopped else search.schedules()
     if findings:
         kind, sentence = findings[0].kind, findings[0].sentence
@@ -181,5 +181,12 @@ def _verdict(program: Program, search: Search) -> Verdict:
         sentence = f"Right in {many} of {len(program.start)} threads ({len(search.numbers):,} states)."
     outcomes = tuple(map(program.heap.plain, search.final))
     return Verdict(
-        kind, sentence, len(search.numbers), schedules, not search.stopped, search.seconds, outcomes, findings
+        kind,
+        sentence,
+        len(search.numbers),
+        schedules,
+        not search.stopped,
+        search.seconds,
+        outcomes,
+        tuple(findings),
     )

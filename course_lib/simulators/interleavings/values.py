@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from typing import Any
 
-from course_lib.simulators.interleaving_state import Heap, LockRef, Ref
+from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
 
 LARGEST_NUMBER = 1 << 64
 LONGEST = 200  # characters of a text, elements of a tuple
@@ -15,32 +16,33 @@ MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
 Plain = int | float | str | None
 
 BINARY = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }
-COMPARE = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
-    "is": lambda a, b: a is b or (a == b and type(a) is type(b)),
-    "is not": lambda a, b: not (a is b or (a == b and type(a) is type(b))),
+COMPARED = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: lambda a, b: a is b or (a == b and type(a) is type(b)),
+    ast.IsNot: lambda a, b: not (a is b or (a == b and type(a) is type(b))),
 }
-UNARY = {"-": operator.neg, "+": operator.pos, "not": operator.not_, "~": operator.invert}
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+#: Functions that only compute.
 COMPUTE = {
     "abs": abs,
     "int": int,
@@ -61,9 +63,11 @@ COMPUTE = {
     "any": any,
     "all": all,
 }
+#: Those that read every element of a shared list, one after the other.
+GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all", "reversed", "enumerate"])
 
 
-class Wrong(Exception):
+class CannotDo(Exception):
     """What the thread does cannot be done; the message is the end of a sentence."""
 
 
@@ -71,13 +75,13 @@ def bounded(value: Any) -> Any:
     if isinstance(value, bool | None | Ref | LockRef):
         return value
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
-        raise Wrong("computes a number beyond 2**64")
+        raise CannotDo("computes a number beyond 2**64")
     if isinstance(value, str | tuple) and len(value) > LONGEST:
-        raise Wrong(f"makes a text or a list of more than {LONGEST} parts")
+        raise CannotDo(f"makes a text or a list of more than {LONGEST} parts")
     if isinstance(value, tuple) and _leaves(value) > MOST_LEAVES:
-        raise Wrong(f"makes a tuple that holds more than {MOST_LEAVES} things")
+        raise CannotDo(f"makes a tuple that holds more than {MOST_LEAVES} things")
     if isinstance(value, range) and len(value) > LONGEST_RANGE:
-        raise Wrong(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
+        raise CannotDo(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
     return value
 
 
@@ -86,37 +90,37 @@ def _leaves(value: Any) -> int:
     return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
 
 
-def binary(operation: str, left: Any, right: Any) -> Any:
+def binary(operation: ast.operator, left: Any, right: Any) -> Any:
     is_text = isinstance(left, str) and isinstance(right, str)
     is_tuple = isinstance(left, tuple) and isinstance(right, tuple)
-    if operation == "+" and (is_text or is_tuple):
+    if isinstance(operation, ast.Add) and (is_text or is_tuple):
         return bounded(left + right)
     left, right = number(left), number(right)
-    if operation == "<<" and not 0 <= right <= 64:
-        raise Wrong(f"shifts by {right}")
-    if operation == "**" and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
-        raise Wrong("computes a power that is too large")
-    result = BINARY[operation](left, right)
+    if isinstance(operation, ast.LShift) and not 0 <= right <= 64:
+        raise CannotDo(f"shifts by {right}")
+    if isinstance(operation, ast.Pow) and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
+        raise CannotDo("computes a power that is too large")
+    result = BINARY[type(operation)](left, right)
     if isinstance(result, complex):
-        raise Wrong("computes a complex number")
+        raise CannotDo("computes a complex number")
     return bounded(result)
 
 
 def number(value: Any) -> Any:
     if not isinstance(value, int | float):
-        raise Wrong(f"computes with {say(value)}, which is no number")
+        raise CannotDo(f"computes with {say(value)}, which is no number")
     return value
 
 
 def storable(value: Any) -> Plain:
     if isinstance(value, Ref | LockRef) or not isinstance(value, int | float | str | None):
-        raise Wrong(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
+        raise CannotDo(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
     return value
 
 
 def lock_of(value: Any) -> int:
     if not isinstance(value, LockRef):
-        raise Wrong(f"uses {say(value)} as a lock, which it is not")
+        raise CannotDo(f"uses {say(value)} as a lock, which it is not")
     return value.lock
 
 

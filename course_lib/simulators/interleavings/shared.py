@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.arguments import is_whole
+
 MOST_CELLS = 200
 MOST_LOCKS = 20
 
@@ -68,16 +70,8 @@ class Heap:
             if not isinstance(name, str) or not name.isidentifier():
                 raise ValueError(f"shared has the name {name!r}, but it must be a variable name.")
             self.names[name] = self._reference(name, value) or self._cell(name, value)
-
-    @property
-    def cells(self) -> tuple:
-        """The value of every cell at the start."""
-        return tuple(self._cells)
-
-    @property
-    def locks(self) -> tuple:
-        """The state of every lock at the start: (holder, depth) of a mutex, the count of a semaphore."""
-        return tuple(self._locks)
+        #: At the start: the value of every cell; of every lock (holder, depth), or the count of a semaphore.
+        self.cells, self.locks = tuple(self._cells), tuple(self._locks)
 
     def _reference(self, path: str, value: Any) -> Ref | LockRef | None:
         """Return the reference to a container or a lock, None for a plain value."""
@@ -182,7 +176,7 @@ def _lock_of(value: Any) -> Lock | RLock | Semaphore | None:
         return value
     if isinstance(value, Semaphore | threading.Semaphore):
         count = value.value if isinstance(value, Semaphore) else value._value
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        if not is_whole(count) or count < 0:
             raise ValueError(f"A semaphore begins at {count!r}, but it must be a whole number of at least 0.")
         return Semaphore(count)
     if isinstance(value, type(threading.Lock())):
@@ -190,14 +184,14 @@ def _lock_of(value: Any) -> Lock | RLock | Semaphore | None:
     return RLock() if isinstance(value, type(threading.RLock())) else None
 
 
-def taken(kind: str, state: Any, thread: int) -> tuple[bool, Any]:
-    """Return whether a lock can be taken by the thread, and its state then."""
+def taken(kind: str, state: Any, thread: int) -> Any:
+    """Return a lock's state after the thread takes it, None if it must wait."""
     if kind == "semaphore":
-        return state > 0, state - 1
+        return state - 1 if state > 0 else None
     holder, depth = state
     if kind == "rlock" and holder == thread:
-        return True, (thread, depth + 1)
-    return holder == -1, (thread, 1)
+        return (thread, depth + 1)
+    return (thread, 1) if holder == -1 else None
 
 
 def released(kind: str, state: Any, thread: int) -> Any:
@@ -208,3 +202,8 @@ def released(kind: str, state: Any, thread: int) -> Any:
     if holder != thread:
         return None
     return (thread, depth - 1) if depth > 1 else (-1, 0)
+
+
+def holder_of(state: Any) -> int | None:
+    """Return the thread that holds a mutex; None if nobody does, and for a semaphore."""
+    return None if isinstance(state, int) or state[0] == -1 else state[0]

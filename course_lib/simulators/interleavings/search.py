@@ -6,12 +6,47 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from course_lib.simulators.interleaving_machine import TooMany
-from course_lib.simulators.interleaving_program import Program
-from course_lib.simulators.interleaving_replay import waiting, wants
-from course_lib.simulators.interleaving_state import released, taken
+from course_lib.simulators.interleavings.program import ThreadProgram
+from course_lib.simulators.interleavings.replay import waiting, wants
+from course_lib.simulators.interleavings.running import TooMany
+from course_lib.simulators.interleavings.shared import Heap, holder_of
+
+
+@dataclass(frozen=True)
+class JointState:
+    """A state that the threads can reach together, as an observer of `explore` is shown it."""
+
+    _program: ThreadProgram
+    _cells: tuple
+    _locks: tuple
+    _threads: tuple[int, ...]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The shared variables, as in `Verdict.outcomes`."""
+        return self._program.heap.plain(self._cells)
+
+    @property
+    def holders(self) -> dict[str, int]:
+        """The mutexes that are held, by name ("lock", "locks[0]"), and the thread that holds each."""
+        held = zip(self._program.heap.lock_paths, map(holder_of, self._locks), strict=True)
+        return {path: holder for path, holder in held if holder is not None}
+
+    @property
+    def coming(self) -> list[tuple[str, str]]:
+        """What each thread does next, such as ("write", "total[0]"), ("acquire", "lock") or ("end", "")."""
+        heap = self._program.heap
+        steps = (self._program.states.pending[thread] for thread in self._threads)
+        return [(kind, _name(heap, kind, target)) for kind, target, _, _ in steps]
+
+
+def _name(heap: Heap, kind: str, target: int | None) -> str:
+    if target is None:
+        return ""
+    return (heap.cell_paths if kind in ("read", "write") else heap.lock_paths)[target]
 
 
 class Search:
@@ -21,21 +56,23 @@ class Search:
     """
 
     def __init__(
-        self, program: Program, judge: Callable[[tuple], str | None], max_states: int, time_limit_s: float
+        self,
+        program: ThreadProgram,
+        judge: Callable[[tuple], str | None],
+        max_states: int,
+        time_limit_s: float,
     ) -> None:
         self.program = program
         self.judge = judge
         self.max_states = max_states
         self.limit_s = time_limit_s
-        self.pending = program.machine.pending
+        self.pending = program.states.pending
         self.numbers: dict[tuple, int] = {}
         self.parent: list[tuple[int, int]] = []  # state -> (state before, thread that moved)
         self.edges: dict[int, tuple[int, ...]] = {}
         self.final: dict[tuple, int] = {}  # final cells -> a state
-        self.finals: set[int] = set()
-        self.found: dict[
-            str, tuple[str, int, tuple[int, ...]]
-        ] = {}  # kind -> sentence, state, threads to move
+        #: kind -> sentence, state, threads that move then
+        self.found: dict[str, tuple[str, int, tuple[int, ...]]] = {}
         self.stopped = ""
         self.seconds = 0.0
 
@@ -72,22 +109,24 @@ class Search:
 
     def _expand(self, state: tuple, number: int, mover: int, todo: deque) -> None:
         cells, locks, threads = state
-        pending = [self.pending[one] for one in threads]
+        pending = [self.pending[thread_state] for thread_state in threads]
         self._look_for_races(pending, number)
         followers = []
-        all_ended = True
-        for thread, (kind, target, value, line) in enumerate(pending):
+        for thread, step in enumerate(pending):
+            kind, target, value, line = step
             if kind == "end":
                 continue
-            all_ended = False
             if kind == "error":
                 self._note("error", f"Thread {thread} {value} (line {line}).", number)
                 continue
-            after = self._step(cells, locks, thread, kind, target, value, number, line)
+            after = self.program.step(cells, locks, thread, step)
             if after is None:
+                if kind == "release":
+                    fault = self._release_fault(thread, target, locks[target], line)
+                    self._note("lock error", fault, number, (thread,))
                 continue
             new_cells, new_locks, result = after
-            own = self.program.machine.resume(threads[thread], result)
+            own = self.program.states.resume(threads[thread], result)
             new = (new_cells, new_locks, (*threads[:thread], own, *threads[thread + 1 :]))
             follower = self.numbers.get(new)
             if follower is None:
@@ -97,47 +136,17 @@ class Search:
             if follower not in self.edges:
                 (todo.appendleft if thread == mover else todo.append)((new, number, thread))
         self.edges[number] = tuple(followers)
-        if all_ended:
+        kinds = {kind for kind, *_ in pending}
+        if kinds == {"end"}:
             self._judge_end(cells, locks, number)
-        elif not followers and all(one[0] in ("end", "acquire") for one in pending):
-            blocked = tuple(thread for thread, one in enumerate(pending) if one[0] == "acquire")
+        elif not followers and kinds <= {"end", "acquire"}:
+            blocked = tuple(thread for thread, step in enumerate(pending) if step[0] == "acquire")
             self._note("deadlock", waiting(self.program, locks, pending), number, blocked)
 
-    def _step(
-        self,
-        cells: tuple,
-        locks: tuple,
-        thread: int,
-        kind: str,
-        target: int,
-        value: Any,
-        number: int,
-        line: int,
-    ) -> tuple[tuple, tuple, Any] | None:
-        """Return (cells, locks, result) after a thread's step, None if it must wait (or has done wrong)."""
-        if kind == "read":
-            return cells, locks, cells[target]
-        if kind == "write":
-            return (*cells[:target], value, *cells[target + 1 :]), locks, None
-        is_free, after = taken(self.program.heap.lock_kinds[target], locks[target], thread)
-        if kind == "locked":
-            held = locks[target] == 0 if isinstance(locks[target], int) else locks[target][0] != -1
-            return cells, locks, held
-        if kind == "release":
-            after = released(self.program.heap.lock_kinds[target], locks[target], thread)
-            if after is None:
-                self._note(
-                    "lock error", self._release_fault(thread, target, locks[target], line), number, (thread,)
-                )
-                return None
-        elif not is_free:
-            return (cells, locks, False) if kind == "try" else None
-        return cells, (*locks[:target], after, *locks[target + 1 :]), True
-
     def _release_fault(self, thread: int, lock: int, state: Any, line: int) -> str:
-        name = self.program.heap.lock_paths[lock]
-        holder = f"thread {state[0]} holds" if state[0] != -1 else "nobody holds"
-        return f"Thread {thread} releases {name} in line {line}, which {holder} at that moment."
+        name, holder = self.program.heap.lock_paths[lock], holder_of(state)
+        held = "nobody holds" if holder is None else f"thread {holder} holds"
+        return f"Thread {thread} releases {name} in line {line}, which {held} at that moment."
 
     def _look_for_races(self, pending: list, number: int) -> None:
         if "race" in self.found:
@@ -154,11 +163,9 @@ class Search:
                 self._note("race", said, number, order)
 
     def _judge_end(self, cells: tuple, locks: tuple, number: int) -> None:
-        self.finals.add(number)
-        for lock, state in enumerate(locks):
-            if not isinstance(state, int) and state[0] != -1:
-                name = self.program.heap.lock_paths[lock]
-                self._note("lock error", f"Thread {state[0]} ends and still holds {name}.", number)
+        for name, state in zip(self.program.heap.lock_paths, locks, strict=True):
+            if (holder := holder_of(state)) is not None:
+                self._note("lock error", f"Thread {holder} ends and still holds {name}.", number)
         if cells not in self.final:
             self.final[cells] = number
             fault = self.judge(cells)

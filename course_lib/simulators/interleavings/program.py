@@ -9,9 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from course_lib.simulators.interleaving_language import Code, Known, NotUnderstood, compile_function, parse
-from course_lib.simulators.interleaving_machine import Machine, Wrong
-from course_lib.simulators.interleaving_state import Heap, Lock, LockRef, Ref, RLock, Semaphore
+from course_lib.simulators.interleavings.language import Function, NotUnderstood, parse, understand
+from course_lib.simulators.interleavings.running import ThreadStates
+from course_lib.simulators.interleavings.shared import (
+    Heap,
+    Lock,
+    LockRef,
+    Ref,
+    RLock,
+    Semaphore,
+    released,
+    taken,
+)
 
 MOST_THREADS = 6
 Thread = Callable | str | tuple
@@ -20,69 +29,63 @@ MAKERS = {"Lock": Lock, "RLock": RLock, "Semaphore": Semaphore, "BoundedSemaphor
 PLAIN = int | float | str | None
 
 
-class Program:
-    """Threads of one program at their first steps: `start` has a machine state for each."""
+class ThreadProgram:
+    """Threads of one program at their first steps: `start` has the state of each, `states` what follows."""
 
     def __init__(
         self, threads: Sequence[Thread], shared: Mapping[str, Any] | None, source: str | None
     ) -> None:
         calls = _calls(threads, source)
         if source is None:
-            self.text, definitions, found, constants = _from_functions(
-                [call for call, _ in calls], shared or {}
-            )
+            self.text, found, constants = _from_functions([call for call, _ in calls], shared or {})
         else:
-            self.text, definitions, found, constants = _from_text(source)
-        self.heap = Heap({**found, **(shared or {})})
+            self.text, found, constants = source, *_from_text(source)
         self.lines = self.text.splitlines()
-        codes = self._compile(definitions, constants)
+        definitions = {node.name: node for node in parse(self.text).body if isinstance(node, ast.FunctionDef)}
+        self.heap = Heap({**found, **(shared or {})})
+        scope = understand(definitions, self.heap, constants)
+        self.states = ThreadStates(scope)
         self.names = [call if isinstance(call, str) else call.__name__ for call, _ in calls]
         for name in self.names:
-            if name not in codes:
+            if name not in scope.functions:
                 raise NotUnderstood(f"The text defines no function {name}: write it with `def {name}(...)`.")
-        self.machine = Machine(codes, self.heap, self._quiet(codes))
         self.start = [
-            self._start(codes[name], arguments)
+            self._start(scope.functions[name], arguments)
             for name, (_, arguments) in zip(self.names, calls, strict=True)
         ]
 
-    def _compile(
-        self, definitions: Mapping[str, ast.FunctionDef], constants: Mapping[str, Any]
-    ) -> dict[str, Code]:
-        names = self.heap.names
-        known = Known(
-            references={name: value for name, value in names.items() if not isinstance(value, int)},
-            cells={name: value for name, value in names.items() if isinstance(value, int)},
-            constants={name: value for name, value in constants.items() if name not in names},
-            functions=frozenset(definitions),
-        )
-        return {name: compile_function(node, known) for name, node in definitions.items()}
-
-    def _start(self, code: Code, arguments: tuple) -> int:
+    def _start(self, function: Function, arguments: tuple) -> int:
         """Begin a thread; a parameter without an argument takes the shared list, dict or lock of its name."""
-        for name in code.parameters[len(arguments) : len(code.parameters) - len(code.defaults)]:
+        for name in function.parameters[len(arguments) : len(function.parameters) - len(function.defaults)]:
             if not isinstance(self.heap.names.get(name), Ref | LockRef):
                 raise NotUnderstood(
-                    f"{code.name} has the parameter {name}, for which there is no argument: write "
-                    f"({code.name}, value) in the list of threads."
+                    f"{function.name} has the parameter {name}, for which there is no argument: write "
+                    f"({function.name}, value) in the list of threads."
                 )
             arguments = (*arguments, self.heap.names[name])
-        try:
-            return self.machine.start(code.name, arguments)
-        except Wrong as problem:
-            raise NotUnderstood(f"{problem}.") from None
+        if len(arguments) > len(function.parameters):
+            raise NotUnderstood(
+                f"{function.name} takes {len(function.parameters)} arguments, but got {len(arguments)}."
+            )
+        return self.states.start(function.name, arguments)
 
-    def _quiet(self, codes: Mapping[str, Code]) -> frozenset[int]:
-        """Return the cells that no instruction can write."""
-        every = frozenset(range(len(self.heap.cells)))
-        written: set[int] = set()
-        for code in codes.values():
-            for operation, argument, _ in code.instructions:
-                if operation == "WRITE_CELL":
-                    written.add(argument)
-                elif operation == "STORE_INDEX":
-                    written |= every if argument is None else self.heap.reachable(argument)
-        return every - (written - self.heap.references())
+    def step(
+        self, cells: tuple, locks: tuple, thread: int, pending: tuple
+    ) -> tuple[tuple, tuple, Any] | None:
+        """Return (cells, locks, result) after a thread's step, None if it must wait or may not do it."""
+        kind, target, value, _ = pending
+        if kind == "read":
+            return cells, locks, cells[target]
+        if kind == "write":
+            return (*cells[:target], value, *cells[target + 1 :]), locks, None
+        lock, before = self.heap.lock_kinds[target], locks[target]
+        if kind == "locked":
+            return cells, locks, not before if lock == "semaphore" else before[0] != -1
+        after = released(lock, before, thread) if kind == "release" else taken(lock, before, thread)
+        if after is None:
+            return (cells, locks, False) if kind == "try" else None
+        result = None if kind == "release" else True
+        return cells, (*locks[:target], after, *locks[target + 1 :]), result
 
     def line(self, number: int) -> str:
         """Return the text of a line."""
@@ -123,7 +126,7 @@ def _argument(value: Any) -> Any:
 
 def _from_functions(
     functions: Sequence[FunctionType], shared: Mapping[str, Any]
-) -> tuple[str, dict[str, ast.FunctionDef], dict[str, Any], dict[str, Any]]:
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Collect the text of the functions and of those they call, and what their global names stand for."""
     pieces: dict[str, str] = {}
     found: dict[str, Any] = {}
@@ -134,14 +137,14 @@ def _from_functions(
         if function.__name__ in pieces:
             continue
         pieces[function.__name__] = _source_of(function)
-        for name in _global_names(function):
+        for name in function.__code__.co_names:
             value = function.__globals__.get(name)
             if isinstance(value, FunctionType) and name not in shared:
                 todo.append(value)
             elif name in function.__globals__ and name not in shared:
                 _sort_in(name, value, function, found, constants)
     text = "\n\n\n".join(pieces.values()) + "\n"
-    return text, _definitions(parse(text)), found, constants
+    return text, found, constants
 
 
 def _sort_in(name: str, value: Any, function: FunctionType, found: dict, constants: dict) -> None:
@@ -172,18 +175,10 @@ def _source_of(function: FunctionType) -> str:
     return text.rstrip()
 
 
-def _global_names(function: FunctionType) -> tuple[str, ...]:
-    return function.__code__.co_names
-
-
-def _definitions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
 # -- a text ------------------------------------------------------------------------------------------------
 
 
-def _from_text(text: str) -> tuple[str, dict[str, ast.FunctionDef], dict[str, Any], dict[str, Any]]:
+def _from_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read functions, plain values, lists, dicts and locks from the top level of a text; skip what else is
     there.
 
@@ -202,7 +197,7 @@ def _from_text(text: str) -> tuple[str, dict[str, ast.FunctionDef], dict[str, An
                 continue
             is_shared = name in declared or not isinstance(value, PLAIN)
             (found if is_shared else constants)[name] = value
-    return text, _definitions(tree), found, constants
+    return found, constants
 
 
 def _literal(node: ast.expr, depth: int) -> Any:

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from course_lib.measure.table import Table
-from course_lib.simulators.interleaving_state import released, taken
+from course_lib.simulators.interleavings.shared import holder_of
 
 if TYPE_CHECKING:
-    from course_lib.simulators.interleaving_program import Program
+    from course_lib.simulators.interleavings.program import ThreadProgram
 
 MOST_STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class Step:
+class ReplayStep:
     """One atomic step of one thread."""
 
     thread: int
@@ -33,7 +33,7 @@ class Replay:
     """A schedule as it happened."""
 
     threads: tuple[str, ...]  # the name of each thread's function
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayStep, ...]
     before: dict[str, Any]  # the shared variables at the start
     ended: bool  # whether every thread came to its end
     sentence: str  # how it ended
@@ -80,7 +80,11 @@ def in_short(values: dict[str, Any], none: str = "–") -> str:
 
 
 def replay(
-    program: Program, schedule: Sequence[int], *, complete: bool = True, order: Sequence[int] | None = None
+    program: ThreadProgram,
+    schedule: Sequence[int],
+    *,
+    complete: bool = True,
+    order: Sequence[int] | None = None,
 ) -> Replay:
     """Run threads in the given schedule; `complete`: then what is left, whole threads in `order`."""
     run = _Run(program)
@@ -95,16 +99,16 @@ def replay(
 class _Run:
     """A program in the middle of a schedule."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ThreadProgram) -> None:
         self.program = program
         self.heap = program.heap
         self.cells, self.locks = self.heap.cells, self.heap.locks
         self.threads = list(program.start)
-        self.steps: list[Step] = []
+        self.steps: list[ReplayStep] = []
         self.fault = ""
 
     def pending(self, thread: int) -> tuple:
-        return self.program.machine.pending[self.threads[thread]]
+        return self.program.states.pending[self.threads[thread]]
 
     def has_ended(self, thread: int) -> bool:
         return self.pending(thread)[0] in ("end", "error")
@@ -120,54 +124,45 @@ class _Run:
                     moved = True
 
     def can_move(self, thread: int) -> bool:
-        kind, target, _, _ = self.pending(thread)
-        if kind == "release":
-            return released(self.heap.lock_kinds[target], self.locks[target], thread) is not None
-        return kind != "acquire" or taken(self.heap.lock_kinds[target], self.locks[target], thread)[0]
+        return self.program.step(self.cells, self.locks, thread, self.pending(thread)) is not None
 
     def move(self, thread: int) -> None:
         """Let the thread do its next step, or note that it cannot."""
-        kind, target, value, line = self.pending(thread)
-        can_move = self.can_move(thread)
-        result: Any = None
-        if kind == "read":
-            result = self.cells[target]
-            does = f"reads {self.heap.cell_paths[target]}: {self._said(result)}"
-        elif kind == "write":
-            self.cells = (*self.cells[:target], value, *self.cells[target + 1 :])
-            does = f"writes {self.heap.cell_paths[target]} = {self._said(value)}"
-        else:
-            does, result = self._use_lock(kind, target, thread, can_move)
-        if can_move:
-            self.threads[thread] = self.program.machine.resume(self.threads[thread], result)
+        pending = self.pending(thread)
+        line = pending[3]
+        after = self.program.step(self.cells, self.locks, thread, pending)
+        does = self._words(pending, after)
+        if after is not None:
+            self.cells, self.locks, result = after
+            self.threads[thread] = self.program.states.resume(self.threads[thread], result)
+        elif pending[0] == "release":
+            path = self.heap.lock_paths[pending[1]]
+            self.fault = f"Thread {thread} releases {path}, which it does not hold."
         shared, held = self.heap.plain(self.cells), self._held()
-        self.steps.append(Step(thread, line, self.program.line(line), does, shared, held, not can_move))
-        after = self.pending(thread)
-        if after[0] == "error" and can_move:
-            self.fault = f"Thread {thread} {after[2]} (line {after[3]})."
+        self.steps.append(
+            ReplayStep(thread, line, self.program.line(line), does, shared, held, after is None)
+        )
+        kind, _, value, line = self.pending(thread)
+        if kind == "error" and after is not None:
+            self.fault = f"Thread {thread} {value} (line {line})."
 
-    def _use_lock(self, kind: str, lock: int, thread: int, can_move: bool) -> tuple[str, Any]:
-        path, lock_kind, state = self.heap.lock_paths[lock], self.heap.lock_kinds[lock], self.locks[lock]
+    def _words(self, pending: tuple, after: tuple | None) -> str:
+        """Return what a step does, given what the program makes of it."""
+        kind, target, value, _ = pending
+        if kind == "read":
+            return f"reads {self.heap.cell_paths[target]}: {self._said(after[2])}"
+        if kind == "write":
+            return f"writes {self.heap.cell_paths[target]} = {self._said(value)}"
+        path = self.heap.lock_paths[target]
         if kind == "locked":
-            is_held = state == 0 if lock_kind == "semaphore" else state[0] != -1
-            return f"asks whether {path} is held: {is_held}", is_held
+            return f"asks whether {path} is held: {after[2]}"
         if kind == "release":
-            if not can_move:
-                self.fault = f"Thread {thread} releases {path}, which it does not hold."
-                return f"releases {path} without holding it", None
-            self._set(lock, released(lock_kind, state, thread))
-            return f"releases {path}", None
-        is_free, after = taken(lock_kind, state, thread)
-        if is_free:
-            self._set(lock, after)
-            return f"acquires {path}", True
-        return f"{'waits for' if kind == 'acquire' else 'does not get'} {path}", False
-
-    def _set(self, lock: int, state: Any) -> None:
-        self.locks = (*self.locks[:lock], state, *self.locks[lock + 1 :])
+            return f"releases {path}" if after else f"releases {path} without holding it"
+        if after and after[2]:
+            return f"acquires {path}"
+        return f"does not get {path}" if kind == "try" else f"waits for {path}"
 
     def _said(self, value: Any) -> str:
-        """Return a value; a reference as the name of what it leads to."""
         plain = value is None or isinstance(value, int | float | str)
         return repr(value) if plain else "a list, dict or lock"
 
@@ -176,23 +171,23 @@ class _Run:
         for path, kind, state in zip(self.heap.lock_paths, self.heap.lock_kinds, self.locks, strict=True):
             if kind == "semaphore":
                 held[path] = f"{state} free"
-            elif state[0] != -1:
-                held[path] = f"thread {state[0]}"
+            elif (holder := holder_of(state)) is not None:
+                held[path] = f"thread {holder}"
         return held
 
     def replay(self) -> Replay:
         """Return what has happened so far."""
+        alive = [thread for thread in range(len(self.threads)) if not self.has_ended(thread)]
         pending = [self.pending(thread) for thread in range(len(self.threads))]
-        ended = all(one[0] == "end" for one in pending)
+        ended = all(step[0] == "end" for step in pending)
         if self.fault:
             sentence = self.fault
         elif ended:
             sentence = f"All threads ended: {in_short(self.heap.plain(self.cells))}."
-        elif not any(self.can_move(t) for t, one in enumerate(pending) if one[0] not in ("end", "error")):
+        elif not any(map(self.can_move, alive)):
             sentence = waiting(self.program, self.locks, pending)
         else:
-            alive = [str(thread) for thread, one in enumerate(pending) if one[0] not in ("end", "error")]
-            sentence = f"Not at its end yet: thread {', '.join(alive)} could go on."
+            sentence = f"Not at its end yet: thread {', '.join(map(str, alive))} could go on."
         return Replay(
             tuple(self.program.names),
             tuple(self.steps),
@@ -209,29 +204,26 @@ def wants(pending: tuple) -> str:
     return "writes it" if pending[0] == "write" else "reads it"
 
 
-def waiting(program: Program, locks: tuple, pending: Sequence[tuple]) -> str:
+def waiting(program: ThreadProgram, locks: tuple, pending: Sequence[tuple]) -> str:
     """Return who waits for whom when nobody can move."""
-    heap = program.heap
-    waits = {thread: one[1] for thread, one in enumerate(pending) if one[0] == "acquire"}
+    waits = {thread: step[1] for thread, step in enumerate(pending) if step[0] == "acquire"}
     if not waits:
         return "No thread can go on."
+    paths = program.heap.lock_paths
     parts = []
     for thread, lock in waits.items():
-        holds = [p for p, s in zip(heap.lock_paths, locks, strict=True) if s != -1 and _holder(s) == thread]
+        holds = [path for path, state in zip(paths, locks, strict=True) if holder_of(state) == thread]
         held = f"holds {' and '.join(holds)} and " if holds else ""
-        parts.append(f"thread {thread} {held}waits for {_whose(heap, locks, lock, thread, pending)}")
+        parts.append(f"thread {thread} {held}waits for {_awaited(paths[lock], locks[lock], thread, pending)}")
     return f"Deadlock: {'; '.join(parts)}."
 
 
-def _holder(state: Any) -> int:
-    return -2 if isinstance(state, int) else state[0]
-
-
-def _whose(heap: Any, locks: tuple, lock: int, thread: int, pending: Sequence[tuple]) -> str:
-    path, holder = heap.lock_paths[lock], _holder(locks[lock])
-    if holder == -2:
+def _awaited(path: str, state: Any, thread: int, pending: Sequence[tuple]) -> str:
+    """Return the name of a lock, and who has it."""
+    holder = holder_of(state)
+    if holder is None:
         return f"the semaphore {path}, of which none is free"
     if holder == thread:
         return f"{path}, which it holds itself"
-    gone = pending[holder][0] in ("end", "error")
-    return f"{path}, which thread {holder} {'took to its end' if gone else 'holds'}"
+    is_over = pending[holder][0] in ("end", "error")
+    return f"{path}, which thread {holder} {'took to its end' if is_over else 'holds'}"
