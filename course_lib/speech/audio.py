@@ -53,7 +53,7 @@ def read(path: str | Path) -> tuple[NDArray[np.float32], int]:
 def from_bytes(content: bytes, name: str) -> tuple[NDArray[np.float32], int]:
     """Return what `read` does, of a file that is in memory already; `name` is how its faults begin."""
     try:
-        return _mono(content)
+        return _mono(bytes(content))
     except _BadSound as fault:
         raise UnreadableAudio(f"{name} {fault}.") from None
 
@@ -102,9 +102,9 @@ def _mono(content: bytes) -> tuple[NDArray[np.float32], int]:
 
 
 def _with_its_size(wav: bytes) -> bytes:
-    """Return a WAV file with the size of its samples, where a pipe wrote 0; raises _BadSound if it is cut short.
+    """Return a WAV file with the size of its samples, where a pipe wrote 0.
 
-    libsndfile reads what is there without a word, and half a recording is none.
+    Raises _BadSound if it is cut short, for libsndfile reads what is there without a word.
     """
     position = 12
     while position + 8 <= len(wav):

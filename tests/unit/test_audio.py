@@ -94,8 +94,8 @@ REFUSED = {
     "too loud for energies": (encoded((3e38, 0.0), subtype="FLOAT"), r"up to 3.0e\+38, but full scale is 1"),
     "NaN": (encoded((np.nan, 0.5), subtype="FLOAT"), "NaN or infinite: record or convert it again"),
     "no samples": (encoded(()), "holds no samples: record it again"),
-    "no samples before a chunk": (wav(form(), chunk(b"data", b""), chunk(b"LIST", b"odd")), "no samples"),
-    "too long": (wav(form(bits=8, rate=1000), chunk(b"data", bytes(200_001))), "lasts 201 s, but at most 200"),
+    "none before a chunk": (wav(form(), chunk(b"data", b""), chunk(b"LIST", b"odd")), "holds no samples"),
+    "long": (wav(form(bits=8, rate=1000), chunk(b"data", bytes(200_001))), "lasts 201 s, but at most 200"),
     "long, but small": (encoded(np.zeros(201 * 8000), 8000, format="FLAC"), "lasts 201 s, .* cut it into"),
 }  # fmt: skip
 

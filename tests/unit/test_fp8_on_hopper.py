@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.fp8 import gemm, launch, on_hopper, search
-from course_lib.fp8.choice import Choice, candidates, candidates_of_groups
+from course_lib.fp8.choice import KernelChoice, candidates, candidates_of_groups
 from course_lib.fp8.choose import H200
 from course_lib.fp8.plans import Pointer
 from course_lib.fp8.quantise import SQUARES, is_m_major, quantise
@@ -62,7 +62,7 @@ def test_scales_laid_out_for_the_copy_engine_are_taken_as_they_are(started):
 def test_the_choice_can_be_given(started):
     a, a_scales, b, b_scales = operands(100)
     out = torch.empty((100, 264), dtype=torch.bfloat16)
-    on_hopper.dense(a, a_scales, b, b_scales, out, Choice("v6_tuned", Tile(64, 48)))
+    on_hopper.dense(a, a_scales, b, b_scales, out, KernelChoice("v6_tuned", Tile(64, 48)))
     assert started[0].constants["BM"] == 64 and started[0].constants["BN"] == 48
 
 
@@ -106,17 +106,17 @@ def test_what_is_empty_starts_nothing(started):
 def test_blocks_that_stay_are_as_many_as_the_gpu_has_multiprocessors(started):
     a, a_scales, b, b_scales = operands(100)
     out = torch.empty((100, 264), dtype=torch.bfloat16)
-    on_hopper.dense(a, a_scales, b, b_scales, out, Choice("v6_tuned", Tile(64, 48)))
+    on_hopper.dense(a, a_scales, b, b_scales, out, KernelChoice("v6_tuned", Tile(64, 48)))
     given = operands(384, groups=3)
     indices = torch.zeros(384, dtype=torch.int32)
-    tile = Choice("v9_grouped", Tile(64, 16))
+    tile = KernelChoice("v9_grouped", Tile(64, 16))
     on_hopper.grouped(*given, indices, 128, torch.empty((384, 264), dtype=torch.bfloat16), tile)
     assert [plan.grid for plan in started] == [(H200.sms, 1)] * 2
     assert started[1].constants["BN"] == 16  # the choice that was given
 
 
 def test_a_search_is_listened_to(started, monkeypatch):
-    found = Choice("v6_tuned", Tile(64, 48))
+    found = KernelChoice("v6_tuned", Tile(64, 48))
     monkeypatch.setattr(search, "best", lambda M, N, K, gpu: found if (M, N, K) == (100, 264, 208) else None)
     gemm.fp8_gemm(*operands(100))
     assert started[0].constants["BN"] == 48
