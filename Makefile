@@ -22,6 +22,16 @@ unexport PYTHONDONTWRITEBYTECODE
 ASKED_FOR = $(if $(filter command%,$(origin PYTHON)),--asked-for)
 CANDIDATES = $(strip $(if $(PYTHON),"$(PYTHON)") $(if $(ASKED_FOR),,python3 python3.13 python3.12 python3.11 python))
 
+# Read by Pythons of any age.
+FITS = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+UNFIT = import sys; print("Set-up stopped: this is Python %d.%d.%d (%s), but the course needs Python 3.11 to 3.13; \
+install one (python.org, or the packages of your system) and try again, or name it: \
+make lab PYTHON=/path/to/python3.12." % (tuple(sys.version_info[:3]) + (sys.executable,)))
+
+# On Linux without an NVIDIA GPU PyTorch comes from here, for PyPI's build brings gigabytes of CUDA; empty: never.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+export TORCH_INDEX
+
 .PHONY: help lab test proof bench format exercises grade mutants venv
 .NOTPARALLEL:
 
@@ -47,8 +57,8 @@ PARALLEL = -n auto --dist loadfile --no-loadscope-reorder
 MEASURED = --reruns 2 --reruns-delay 2 --only-rerun AssertionError
 NONE_CHOSEN = $(if $(strip $(TEST_ARGS)),|| [ $$? -eq 5 ])
 test: venv
-	OMP_WAIT_POLICY=passive $(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
-	$(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
+	OMP_WAIT_POLICY=passive NINE_CIRCLES_PASS=1 $(IN_VENV) python -m pytest -m "not gpu and not slow and not timing" $(PARALLEL) $(TEST_ARGS) $(NONE_CHOSEN)
+	NINE_CIRCLES_PASS=2 $(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
 
 proof: venv
 	$(IN_VENV) python -m pytest -m "slow and not gpu" $(TEST_ARGS)
@@ -74,13 +84,9 @@ mutants: venv
 # Takes the first Python that fits. When none is, the first one that runs at all says so in a sentence.
 venv:
 	@for python in $(CANDIDATES); do \
-	  if found=$$("$$python" course_lib/bootstrap.py --fits 2>/dev/null); then \
-	    exec "$$found" course_lib/bootstrap.py $(ASKED_FOR); \
-	  fi; \
+	  if "$$python" -c '$(FITS)' 2>/dev/null; then exec "$$python" course_lib/bootstrap.py $(ASKED_FOR); fi; \
 	done; \
-	for python in $(CANDIDATES); do \
-	  if "$$python" -c "" 2>/dev/null; then exec "$$python" course_lib/bootstrap.py; fi; \
-	done; \
+	for python in $(CANDIDATES); do "$$python" -c '$(UNFIT)' 2>/dev/null >&3 && exit 1; done 3>&2; \
 	echo "Set-up stopped: no Python was found (tried: "$(CANDIDATES)"), and the course needs Python 3.11 to 3.13;" \
 	  "install one (python.org, or your system's packages) and try again." >&2; \
 	exit 1

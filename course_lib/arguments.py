@@ -1,4 +1,4 @@
-"""The one check that numbers and names given to the course's functions pass, and the one sentence when they fail.
+"""The one check of numbers and names that are given to the course's functions, and its one sentence.
 
 Every function returns the value, so that a check stands where the value is taken:
 ``threads = whole("threads", threads, most=64)``.
@@ -30,7 +30,7 @@ def number(
     least: float | None = None,
     most: float | None = None,
 ) -> float:
-    """Return ``value``; raises ValueError unless it is a finite real number within the limits (`above`: exclusive)."""
+    """Return ``value``; raises ValueError unless it is finite and within the limits (`above`: exclusive)."""
     in_range = (
         is_number(value)
         and (above is None or value > above)
@@ -41,7 +41,8 @@ def number(
         return value
     if above is None:
         raise refusal(name, value, "a number" + _range(least, most))
-    raise refusal(name, value, f"a number above {above:,}" + ("" if most is None else f" and at most {most:,}"))
+    end = "" if most is None else f" and at most {most:,}"
+    raise refusal(name, value, f"a number above {above:,}{end}")
 
 
 def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:

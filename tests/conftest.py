@@ -5,12 +5,14 @@ from collections import Counter
 
 import hypothesis
 import pytest
+from tools import missing
 
 # How long an example takes says more about the machine's other guests than about the code.
 hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 MOST_WORKERS = 8
+NOT_RUN = "nine-circles/not-run"  # what the first pass of `make test` left out, for the second to tell
 #: Files that take a minute and more: a worker that began one of them last would end alone.
 LONG_FILES = (
     "test_chapters_run.py",
@@ -52,6 +54,24 @@ def _mark_all_but_samples(items):
         if seen[family] % mark.args[0]:
             item.add_marker(pytest.mark.slow)
         seen[family] += 1
+
+
+@pytest.hookimpl(tryfirst=True)  # before a fixture starts what is not there
+def pytest_runtest_setup(item):
+    missing.stop_if_missing(item)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Name once what did not run for want of a tool; in the second pass of `make test`, for both passes."""
+    counts = missing.count(terminalreporter.getreports("skipped"))
+    the_pass = os.environ.get("NINE_CIRCLES_PASS")
+    if the_pass == "1":
+        config.cache.set(NOT_RUN, counts)
+    elif the_pass == "2":
+        counts.update(config.cache.get(NOT_RUN, {}))
+    if counts:
+        terminalreporter.section("not run")
+        terminalreporter.line(missing.sentence(counts))
 
 
 @pytest.fixture(autouse=True)

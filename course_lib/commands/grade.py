@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
     from course_lib.grading.classroom.assignment import AssignmentError
     from course_lib.grading.classroom.gradebook import BookLocked
     from course_lib.grading.classroom.intake import IntakeError
-    from course_lib.grading.classroom.run import Busy, Order, grade
+    from course_lib.grading.classroom.run import Busy, GradingOrder, grade
     from course_lib.grading.classroom.secret import SeedError
     from course_lib.grading.classroom.team import SchedulerError
-    from course_lib.grading.kernel.sandbox import NoSandbox
+    from course_lib.grading.sandbox.bubblewrap import NoSandbox
 
     if args.workers < 0:
         print(
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    order = Order(
+    order = GradingOrder(
         source=args.submissions or args.class_folder / "submitted",
         folder=args.class_folder,
         root=args.root,

@@ -1,4 +1,4 @@
-"""`python -m course_lib readme`: bring what the README takes from the ladder up to date.
+"""`python -m course_lib readme`: bring up to date what README and architecture.md take from the code.
 
 The table of rungs comes from the registry. With --picture, the ladder's figure is drawn anew from the results
 measured on this machine (measure them first, with `make bench`), and its caption says which machine that is.
@@ -11,9 +11,11 @@ import re
 from pathlib import Path
 
 from course_lib import ladder
+from course_lib.commands import house
 
 PROJECT = Path(__file__).resolve().parents[2]
 README = PROJECT / "README.md"
+ARCHITECTURE = PROJECT / "docs" / "architecture.md"
 PICTURE = Path("docs/ladder.png")
 
 
@@ -24,13 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rewrite the marked parts of the README; return the exit code."""
-    text = README.read_text(encoding="utf-8")
-    text = replaced(text, "rungs", rung_table())
-    if args.picture:
-        text = replaced(text, "picture", draw_picture())
-    README.write_text(text, encoding="utf-8")
-    print("README.md is up to date.")
+    parts = {"rungs": rung_table()} | ({"picture": draw_picture()} if args.picture else {})
+    fill(README, parts)
+    fill(ARCHITECTURE, {"rooms": house.picture()})
     return 0
+
+
+def fill(page: Path, parts: dict[str, str]) -> None:
+    """Write each part between its markers in the page, and say so."""
+    text = page.read_text(encoding="utf-8")
+    for name, content in parts.items():
+        text = replaced(text, name, content, page.name)
+    page.write_text(text, encoding="utf-8")
+    print(f"{page.name} is up to date.")
 
 
 def rung_table() -> str:
@@ -58,9 +66,9 @@ def draw_picture() -> str:
     return f"![{picture.alt}]({PICTURE.as_posix()})\n\n*{origin}*"
 
 
-def replaced(text: str, name: str, content: str) -> str:
+def replaced(text: str, name: str, content: str, page: str = "README.md") -> str:
     """Return ``text`` with what stands between the markers of ``name`` replaced by ``content``."""
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
     if not pattern.search(text):
-        raise ValueError(f"README.md has no '<!-- {name} -->' … '<!-- /{name} -->' to fill: put them back.")
+        raise ValueError(f"{page} has no '<!-- {name} -->' … '<!-- /{name} -->' to fill: put them back.")
     return pattern.sub(lambda match: match[1] + content + "\n" + match[2], text)

@@ -12,17 +12,16 @@ Not yet run on a GPU.
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
-import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from course_lib import ladder
 from course_lib.circles.front_door import RungUnavailable
+from course_lib.commands import record_order
+from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
 from course_lib.measure import gpu_state, recordings
 from course_lib.measure.recordings import Recording, Row
 from course_lib.measure.sizes import in_bytes
@@ -38,10 +37,6 @@ METHOD = (
 BUDGET_S = 20.0  # for a size
 CHAINS = (1, 2, 4)  # independent sums a thread, for the curve of latency hiding
 WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, below a tenth of what TF32 does
-
-
-class Wrong(RuntimeError):
-    """A rung computes something else than the product."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,73 +67,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure or compile, print tables and write the files; return the exit code."""
     try:
-        commit = _checked(args)
-    except ValueError as problem:
+        order = _order(args)
+        if args.code:
+            from course_lib.commands import record_code
+
+            return record_code.run(order)
+        if args.encoder:
+            from course_lib.commands import record_encoder
+
+            return record_encoder.run(order)
+        if args.hopper:
+            from course_lib.commands import record_hopper
+
+            return record_hopper.run(order)
+        return _run_on_gpu(order)
+    except CannotRecord as problem:
         print(f"record: {problem}")
-        return 2
-    if args.code:
-        from course_lib.commands import record_code
-
-        return record_code.run(args.folder, commit)
-    if args.encoder:
-        from course_lib.commands import record_encoder
-
-        order = record_encoder.Order(args.device, args.budget, args.small, commit)
-        return record_encoder.run(order, args.folder)
-    if args.hopper:
-        from course_lib.commands import record_hopper
-
-        budget_s = args.budget or record_hopper.Order.budget_s
-        return record_hopper.run(record_hopper.Order(args.rounds, budget_s, args.small, commit), args.folder)
-    return _run_on_gpu(args, commit)
+        return problem.code
 
 
-def _run_on_gpu(args: argparse.Namespace, commit: str) -> int:
+def _run_on_gpu(order: RecordOrder) -> int:
     from course_lib.measure import machine
 
-    folder = args.folder or recordings.FOLDER
-    if sentence := machine.missing("cuda"):
-        print(f"record: {sentence}")
-        return 2
+    record_order.refuse(machine.missing("cuda"))
     try:
-        recording = measured(args.sizes, args.rounds, args.budget or BUDGET_S, commit)
-        path = recordings.write(recording, folder)
-    except Wrong as problem:
-        print(f"record: {problem}")
-        return 1
+        recording = measured(order.sizes, order.rounds, order.budget_s or BUDGET_S, order.commit)
     except (MemoryError, RungUnavailable) as problem:
-        print(f"record: {problem}")
-        return 2
-    except OSError as problem:
-        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
-        return 1
+        raise CannotRecord(str(problem)) from None
     for size in recording.sizes:
         print(f"\n{recording.table(size)}")
-    print(f"\nWritten to {path}.")
+    print()
+    record_order.write(recordings.write, recording, order.folder or recordings.FOLDER)
     return 0
 
 
-def _checked(args: argparse.Namespace) -> str:
-    """Return the commit; raises ValueError for options that make no sense."""
+def _order(args: argparse.Namespace) -> RecordOrder:
+    """Return what is to be done; raises CannotRecord for options that make no sense."""
     if in_haste():
-        raise ValueError(
+        raise CannotRecord(
             f"{HASTE_VARIABLE} is set, but a recording must be measured with patience: unset it."
         )
     if args.gpu + args.code + args.encoder + args.hopper != 1:
-        raise ValueError("there is one thing to record at a time: say --gpu, --code, --encoder or --hopper.")
-    if wrong := [size for size in args.sizes if size < 1]:
-        raise ValueError(f"--sizes has {wrong[0]}, but a matrix needs at least 1 row.")
+        raise CannotRecord(
+            "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."
+        )
+    if too_small := [size for size in args.sizes if size < 1]:
+        raise CannotRecord(f"--sizes has {too_small[0]}, but a matrix needs at least 1 row.")
     if args.rounds < 3:
-        raise ValueError(f"--rounds is {args.rounds}, but a spread needs at least 3 samples.")
+        raise CannotRecord(f"--rounds is {args.rounds}, but a spread needs at least 3 samples.")
     if args.budget is not None and not 0 < args.budget < math.inf:
-        raise ValueError(f"--budget is {args.budget:g}, but it must be a number of seconds above 0.")
+        raise CannotRecord(f"--budget is {args.budget:g}, but it must be a number of seconds above 0.")
     commit = args.commit or _commit()
     if not recordings.is_commit(commit):
-        raise ValueError(
+        raise CannotRecord(
             f"the commit is {commit!r}, but 40 hexadecimal digits are needed: give it with --commit "
             "(git rev-parse HEAD, in the checkout that this is a copy of)."
         )
-    return commit
+    return RecordOrder(
+        commit, args.folder, tuple(args.sizes), args.rounds, args.budget, args.device, args.small
+    )
 
 
 def _commit() -> str:
@@ -159,7 +146,7 @@ def measured(
 ) -> Recording:
     """Return what the GPU of this machine does, for size x size matrices; `budget_s` seconds for a size.
 
-    Raises Wrong if a rung computes something else than the product.
+    Raises WrongResult if a rung computes something else than the product.
     """
     import torch
 
@@ -184,7 +171,7 @@ def measured(
     properties = torch.cuda.get_device_properties(0)
     power_limit_w, highest_sm_mhz = gpu_state.limits()
     return Recording(
-        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        when=record_order.now(),
         commit=commit,
         device=here.name,
         compute_capability=here.compute_capability,
@@ -218,7 +205,7 @@ def measure(
     """Return a row for each rung, of products of size x size float32 matrices on torch's `device`.
 
     `sampler` takes the functions by name and returns what each took (`measure.gpu_timing.samples`). Raises
-    Wrong if a rung's result is further from the exact product than rounding explains.
+    WrongResult if a rung's result is further from the exact product than rounding explains.
     """
     import torch
 
@@ -232,7 +219,9 @@ def measure(
     errors = {id: float((C - exact).abs().max() / exact.abs().max()) for id, C in results.items()}
     for id, error in errors.items():
         if not error < WORST_ERROR * max(16.0, size**0.5):  # NaN is not below anything
-            raise Wrong(f"'{id}' is wrong at {size} x {size}: it is off by {error:.1e} of the largest entry.")
+            raise WrongResult(
+                f"'{id}' is wrong at {size} x {size}: it is off by {error:.1e} of the largest entry."
+            )
     taken = sampler(starts)
     return [
         Row(
@@ -267,5 +256,4 @@ def _tile(entry: ladder.Rung, A: Any, B: Any, C: Any) -> str:
 def _versions() -> dict[str, str]:
     import torch
 
-    installed = {name: metadata.version(name) for name in ("numpy", "torch", "numba", "numba-cuda")}
-    return {"python": platform.python_version(), "cuda": torch.version.cuda, **installed}
+    return {**record_order.versions("numpy", "torch", "numba", "numba-cuda"), "cuda": torch.version.cuda}

@@ -6,13 +6,13 @@ goes into `course_lib/measure/listings/`, which `course_lib.measure.code_listing
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from course_lib import ladder
+from course_lib.commands import record_order
+from course_lib.commands.record_order import RecordOrder
 from course_lib.measure import code_listing
 from course_lib.measure.code_listing import MATRICES, Listing
 
@@ -21,7 +21,7 @@ THREADS = 1024  # of a block, in the rungs without a choice of tiles
 
 
 @dataclass(frozen=True)
-class Subject:
+class CompiledRung:
     """A rung's kernel with its first tile."""
 
     rung: str
@@ -30,7 +30,7 @@ class Subject:
     threads: int
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Iterator[CompiledRung]:
     """Yield what is recorded: one kernel for each CUDA rung."""
     for entry in ladder.LADDER:
         if not entry.id.startswith("cuda-"):
@@ -38,13 +38,13 @@ def subjects() -> Iterator[Subject]:
         module = entry.module()
         if hasattr(module, "TILES"):
             tile = module.TILES[0]
-            yield Subject(entry.id, module.kernel(tile), str(tile), tile.threads)
+            yield CompiledRung(entry.id, module.kernel(tile), str(tile), tile.threads)
         else:
             (kernel,) = (value for value in vars(module).values() if _is_kernel(value, module.__name__))
-            yield Subject(entry.id, kernel, "", THREADS)
+            yield CompiledRung(entry.id, kernel, "", THREADS)
 
 
-def compiled(subject: Subject, cc: tuple[int, int]) -> Listing:
+def compiled(subject: CompiledRung, cc: tuple[int, int]) -> Listing:
     """Return the subject's listing, compiled here; raises CannotCompile."""
     from numba import float32, types
 
@@ -56,28 +56,20 @@ def compiled(subject: Subject, cc: tuple[int, int]) -> Listing:
     return replace(made, rung=subject.rung, tile=subject.tile)
 
 
-def run(folder: Path | None, commit: str) -> int:
+def run(order: RecordOrder) -> int:
     """Compile all and write the files; return the exit code."""
     from course_lib.measure import machine
 
-    if sentence := machine.missing("cubin"):
-        print(f"record: {sentence}")
-        return 2
-    folder = folder or code_listing.FOLDER
-    when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    record_order.refuse(machine.missing("cubin"))
+    when = record_order.now()
     for subject in subjects():
-        listings = [replace(compiled(subject, cc), when=when, commit=commit) for cc in ARCHITECTURES]
-        try:
-            path = code_listing.write(listings, folder)
-        except OSError as problem:
-            print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
-            return 1
-        for one in listings:
+        listings = [replace(compiled(subject, cc), when=when, commit=order.commit) for cc in ARCHITECTURES]
+        for listing in listings:
             print(
-                f"{one.rung:16} {one.cc[0]}.{one.cc[1]}  {one.registers:3} registers, "
-                f"{one.kinds['FMA']} FMAs in {len(one.loop)} instructions a turn"
+                f"{listing.rung:16} {listing.cc[0]}.{listing.cc[1]}  {listing.registers:3} registers, "
+                f"{listing.kinds['FMA']} FMAs in {len(listing.loop)} instructions a turn"
             )
-        print(f"Written to {path}.")
+        record_order.write(code_listing.write, listings, order.folder or code_listing.FOLDER)
     return 0
 
 

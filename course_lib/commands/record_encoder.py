@@ -9,75 +9,43 @@ Not yet run on a GPU.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import math
 import os
-import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
+from course_lib.commands import record_order
+from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
 from course_lib.measure import gpu_state, machine, recorded_gpu
 from course_lib.measure.recorded_fields import Range
 from course_lib.measure.table import Table, digits
 from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import METHOD, SpeedPoint, grid, measure
-from course_lib.speech.encoder_variants import FRAMES_A_SECOND, CannotMeasure, Setting
+from course_lib.speech.encoder_variants import FRAMES_A_SECOND, Setting
 
 #: Seconds of measuring; what is built and called before takes as long again, and compiling a minute or two.
 BUDGET_S = {"cpu": 120.0, "cuda": 60.0}
 UTTERANCES = 64
-PACKAGES = ("numpy", "torch")
 #: A variant that is further off than this is broken, not rounded: 0.01 to 0.03 was seen on the large encoder.
 WORST_ERROR = {"float32": 1e-4, "bfloat16": 0.1, "int8": 0.1}
 BUSY = 0.5  # processes a core that wanted to run before the measuring: the file says it, and so does a line
 SMALL = {"n_layers": 2, "d_model": 64, "n_heads": 4}
 
 
-class Wrong(RuntimeError):
-    """A variant of the encoder computes something else than the encoder."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is to be recorded; `small`: a small encoder, few settings and 2 utterances, for trying out."""
-
-    device: str = "cpu"
-    budget_s: float | None = None
-    small: bool = False
-    commit: str = ""
-
-
-def run(order: Order, folder: Path | None) -> int:
+def run(order: RecordOrder) -> int:
     """Measure, print a table and write the file; return the exit code."""
-    if order.small and folder is None:
-        print("record: a small recording is for trying out, not for the course: say with --folder where to.")
-        return 2
-    folder = folder or encoder_recordings.FOLDER
-    if order.device == "cuda" and (sentence := machine.missing("torch-cuda")):
-        print(f"record: {sentence}")
-        return 2
-    try:
-        recording = measured(order)
-        path = encoder_recordings.write(recording, folder)
-    except Wrong as problem:
-        print(f"record: {problem}")
-        return 1
-    except CannotMeasure as problem:
-        print(f"record: {problem}")
-        return 2
-    except OSError as problem:
-        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
-        return 1
-    print(f"\n{table(recording)}\n\nWritten to {path}.")
+    folder = order.folder_or(encoder_recordings.FOLDER)
+    if order.device == "cuda":
+        record_order.refuse(machine.missing("torch-cuda"))
+    recording = measured(order)
+    print(f"\n{table(recording)}\n")
+    record_order.write(encoder_recordings.write, recording, folder)
     return 0
 
 
-def measured(order: Order) -> EncoderRecording:
-    """Return what this machine does; raises Wrong if a variant's result is no rounding of the encoder's."""
+def measured(order: RecordOrder) -> EncoderRecording:
+    """Return what this machine does; raises WrongResult if a variant gives no rounding of the result."""
     from course_lib.speech.encoder_profile import profile_encoder, utterances
 
     load, mhz = _load(), _cpu_mhz()
@@ -96,7 +64,7 @@ def measured(order: Order) -> EncoderRecording:
         points, notes = _swept(encoder, order)
     check(points)
     return EncoderRecording(
-        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        when=record_order.now(),
         commit=order.commit,
         device_kind=order.device,
         **_device(order.device),
@@ -108,10 +76,7 @@ def measured(order: Order) -> EncoderRecording:
         cpu_mhz=_range(mhz + _cpu_mhz()),
         load=load,
         gpu=recorded_gpu.now(watch) if order.device == "cuda" else None,
-        versions={
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in PACKAGES},
-        },
+        versions=record_order.versions("numpy", "torch"),
         method=METHOD,
         parameters=sum(weights.numel() for weights in encoder.parameters()),
         profile_threads=here.cores,
@@ -123,7 +88,7 @@ def measured(order: Order) -> EncoderRecording:
     )
 
 
-def _encoder(order: Order) -> Any:
+def _encoder(order: RecordOrder) -> Any:
     """Return the encoder in eval mode on the device, with the same untrained weights every time."""
     import torch
 
@@ -135,7 +100,7 @@ def _encoder(order: Order) -> Any:
     return encoder.eval().to(order.device)
 
 
-def _swept(encoder: Any, order: Order) -> tuple[list[SpeedPoint], list[str]]:
+def _swept(encoder: Any, order: RecordOrder) -> tuple[list[SpeedPoint], list[str]]:
     """Return the sweep's points, and why others are missing."""
     settings = grid(order.device, small=order.small)
     print(f"sweep over {len(settings)} settings, compiling takes a minute or two …", flush=True)
@@ -144,15 +109,15 @@ def _swept(encoder: Any, order: Order) -> tuple[list[SpeedPoint], list[str]]:
     for note in notes:
         print(f"left out: {note}", flush=True)
     if not points:
-        raise CannotMeasure("none of the settings can be measured here: see what was left out.")
+        raise CannotRecord("none of the settings can be measured here: see what was left out.")
     return points, notes
 
 
 def check(points: Sequence[SpeedPoint]) -> None:
-    """Raise Wrong for a point whose error no rounding explains."""
+    """Raise WrongResult for a point whose error no rounding explains."""
     for point in points:
         if not point.error <= WORST_ERROR[point.setting.dtype]:
-            raise Wrong(
+            raise WrongResult(
                 f"{point.setting} is wrong: it is off by {point.error:.1e} of the largest value, more than "
                 f"{WORST_ERROR[point.setting.dtype]:.0e}, which {point.setting.dtype} could explain."
             )

@@ -13,26 +13,26 @@ Not yet run on a GPU.
 
 from __future__ import annotations
 
-import datetime
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_lib.fp8 import control, errors, gemm, jit, launch, recordings, search, searching, torch_products
+from course_lib.commands import record_order
+from course_lib.commands.record_order import RecordOrder
+from course_lib.fp8 import control, errors, gemm, jit, launch, recordings, searching, torch_products
 from course_lib.fp8.choice import candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, m_major, quantise
-from course_lib.fp8.recordings import OURS, OURS_DENSE, HopperRecording, Row
+from course_lib.fp8.recordings import OURS, OURS_DENSE, HopperRecording, HopperRow
 from course_lib.fp8.searching import (
     FAILURES,
     LIMIT_S,
+    TRIED,
     Sampler,
     exact_of,
     exact_product,
@@ -58,8 +58,8 @@ NO_YIELDS = "v6_tuned, no yields"
 WATCHED_S = 4.0
 LEFT_OUT = "Left out:"
 BROKEN = "After that the GPU was in no state to go on: what follows was not measured."
+BUDGET_S = 3.0  # for what is compared with each other
 ROOM = 4096  # rows that a masked group has room for
-TRIED = search.TRIED
 #: Further off than this is broken: a right kernel is at 1.4e-6, one without promotion at 2e-6 and more.
 WORST_DIFF = {False: 1e-4, True: errors.LIMIT}
 METHOD = (
@@ -84,61 +84,50 @@ class Way:
     scaled: bool = True  # with our scales and promotion: the strict limit holds
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is to be recorded; `small`: few and small shapes, for trying out."""
+@dataclass
+class Comparison:
+    """A product (groups, rows, N, K), the ways to compute it by name, and why torch refuses others."""
 
-    rounds: int = 15
-    budget_s: float = 3.0  # for what is compared with each other
-    small: bool = False
-    commit: str = ""
+    shape: tuple[int, int, int, int]
+    ways: Mapping[str, Way]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def run(order: Order, folder: Path | None) -> int:
+def run(order: RecordOrder) -> int:
     """Measure, print tables and write the file; return the exit code."""
-    if order.small and folder is None:
-        print("record: a small recording is for trying out, not for the course: say with --folder where to.")
-        return 2
-    if sentence := launch.missing_here():
-        print(f"record: {sentence}")
-        return 2
-    folder = folder or recordings.FOLDER
+    folder = order.folder_or(recordings.FOLDER)
+    record_order.refuse(launch.missing_here())
     recording = measured(order)
     left_out = [note for note in recording.notes if note.startswith(LEFT_OUT)]
     for kind in recordings.KINDS if recording.rows else ():
         print(f"\n{recording.table(kind)}")
     print(*recording.notes, sep="\n")
-    try:
-        if recording.rows:
-            print(f"Written to {recordings.write(recording, folder)}.")
-    except OSError as problem:
-        print(f"record: the file cannot be written to {folder} ({problem.strerror}): see --folder.")
-        return 1
+    if recording.rows:
+        record_order.write(recordings.write, recording, folder)
     if BROKEN in recording.notes:
         launch.give_up(f"record: {left_out[-1]}")
     return 1 if left_out else 0
 
 
-def measured(order: Order) -> HopperRecording:
+def measured(order: RecordOrder) -> HopperRecording:
     """Return what the GPU of this machine does; what cannot be measured is a note."""
     from course_lib.measure.gpu_timing import l2_flush, samples
 
-    watch, flush = gpu_state.Watch(), l2_flush()
+    watch, flush, budget_s = gpu_state.Watch(), l2_flush(), order.budget_s or BUDGET_S
 
     def sampler(starts: Mapping[str, Callable[[], None]]) -> Mapping[str, Taken]:
-        with launch.ends_within(LIMIT_S + 10 * order.budget_s):
-            return samples(starts, order.rounds, order.budget_s, flush=flush)
+        with launch.ends_within(LIMIT_S + 10 * budget_s):
+            return samples(starts, order.rounds, budget_s, flush=flush)
 
     rows, notes = measure(order, torch.device("cuda", torch.cuda.current_device()), sampler, watch)
     return HopperRecording(
-        when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        when=record_order.now(),
         commit=order.commit,
         device=torch.cuda.get_device_name(),
         gpu=recorded_gpu.now(watch),
         versions={
-            "python": platform.python_version(),
+            **record_order.versions("numpy", "torch"),
             "nvrtc": jit.compiler().removeprefix("NVRTC "),
-            **{name: metadata.version(name) for name in ("numpy", "torch")},
         },
         method=METHOD,
         rows=tuple(rows),
@@ -147,8 +136,8 @@ def measured(order: Order) -> HopperRecording:
 
 
 def measure(
-    order: Order, device: torch.device, sampler: Sampler, watch: gpu_state.Watch
-) -> tuple[list[Row], list[str]]:
+    order: RecordOrder, device: torch.device, sampler: Sampler, watch: gpu_state.Watch
+) -> tuple[list[HopperRow], list[str]]:
     """Return the rows of all kinds, and a sentence for each way that torch does not have here.
 
     A product that fails is left out with a sentence, too: what has been measured must not be lost with it.
@@ -157,62 +146,44 @@ def measure(
     """
     rows, notes = [], {}
     for kind, sizes, prepare in comparisons(order, device, sampler):
-        print(f"{kind} {sizes} …", flush=True)
+        what = f"{kind} {' x '.join(map(str, sizes))}"
+        print(f"{what} …", flush=True)
         try:
-            shape, ways, refused = prepare()
-            rows += compared(kind, shape, ways, sampler, device, watch)
-            notes |= {f"{name} cannot be measured here: {reason}": None for name, reason in refused.items()}
+            comparison = prepare()
+            rows += compared(kind, comparison, sampler, device, watch)
         except (*FAILURES, RuntimeError) as problem:
-            notes[f"{LEFT_OUT} {kind} {sizes}: {problem}"] = None
+            notes[f"{LEFT_OUT} {what}: {problem}"] = None
             if not isinstance(problem, FAILURES):  # a hang or an error of the GPU: nothing more will run
                 notes[BROKEN] = None
                 break
+        else:
+            for name, reason in comparison.refused.items():
+                notes[f"{name} cannot be measured here: {reason}"] = None
     return rows, list(notes)
 
 
-def comparisons(order: Order, device: torch.device, sampler: Sampler) -> Iterator[tuple]:
-    """Yield kind, its sizes in words, and what prepares it; one at a time, they are large.
-
-    A preparation returns (groups, rows, N, K), ways by name and torch's refusals.
-    """
+def comparisons(
+    order: RecordOrder, device: torch.device, sampler: Sampler
+) -> Iterator[tuple[str, tuple[int, ...], Callable[[], Comparison]]]:
+    """Yield kind, sizes, and what prepares the comparison; one at a time, they are large."""
     ladder, dense, contiguous, masked = LADDER, DENSE, CONTIGUOUS, MASKED
     if order.small:  # four blocks of K: cuBLAS wants the scales' rows in multiples of four
         ladder, dense = (256, 256, 512), ((64, 128, 512), (200, 128, 512))
         contiguous, masked = ((2, 256, 512, 256), (4, 128, 512, 256)), ((2, 100, 512, 256),)
-
-    def of(*sizes: int) -> str:
-        return " x ".join(map(str, sizes))
-
-    yield "ladder", of(*ladder), lambda: ((1, *ladder), *rungs(ladder, device))
+    yield "ladder", ladder, partial(rungs, ladder, device)
     for shape in dense:
-        yield "dense", of(*shape), lambda shape=shape: ((1, *shape), *dense_ways(shape, device, sampler))
-    for groups, M, N, K in contiguous:
-        yield (
-            "contiguous",
-            of(groups, M, N, K),
-            lambda G=groups, M=M, N=N, K=K: (
-                (G, G * M, N, K),
-                contiguous_ways(G, M, N, K, device, sampler),
-                {},
-            ),
-        )
+        yield "dense", shape, partial(dense_ways, shape, device, sampler)
+    for shape in contiguous:
+        yield "contiguous", shape, partial(contiguous_ways, *shape, device, sampler)
     for groups, M, N, K in masked:
         counts = counts_of(groups, M, device)
-        yield (
-            "masked",
-            of(groups, M, N, K),
-            lambda G=groups, M=M, N=N, K=K, counts=counts: (
-                (G, int(counts.sum()), N, K),
-                masked_ways(counts, M, N, K, device, sampler),
-                {},
-            ),
-        )
+        yield "masked", (groups, M, N, K), partial(masked_ways, counts, M, N, K, device, sampler)
 
 
 # -- what is compared --------------------------------------------------------------------------------------
 
 
-def rungs(shape: tuple[int, int, int], device: torch.device) -> tuple[dict[str, Way], dict[str, str]]:
+def rungs(shape: tuple[int, int, int], device: torch.device) -> Comparison:
     """Return every rung at one shape: those without scales multiply the codes as they are.
 
     All have their default tile, 128 x 128 where it is free. The last is v6_tuned with the yields taken out of
@@ -226,7 +197,8 @@ def rungs(shape: tuple[int, int, int], device: torch.device) -> tuple[dict[str, 
         for names, scaled in ((UNSCALED, False), (SCALED, True))
         for name in names
     }
-    return ways | {NO_YIELDS: _rung("v6_tuned", quantised, True, control.without_yields)}, {}
+    ways[NO_YIELDS] = _rung("v6_tuned", quantised, True, control.without_yields)
+    return Comparison((1, *shape), ways)
 
 
 def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch.Change | None = None) -> Way:
@@ -243,10 +215,8 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     return Way(start, lambda: d, reference, _tile_of(plan.constants), scaled=scaled)
 
 
-def dense_ways(
-    shape: tuple[int, int, int], device: torch.device, sampler: Sampler
-) -> tuple[dict[str, Way], dict[str, str]]:
-    """Return ours, with the tile that a search finds, and torch's."""
+def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampler) -> Comparison:
+    """Return ours, with the tile that a search finds, beside torch's."""
     M, N, K = shape
     x, y = operand(M, K, device=device), operand(N, K, device=device, seed=1)
     ours = ours_dense(*quantise(x, ROW_BLOCKS), *quantise(y, SQUARES), sampler)
@@ -255,11 +225,11 @@ def dense_ways(
     for name, product in theirs.items():
         ways[name] = Way(
             product.start,
-            lambda one=product: one.d,
-            lambda one=product: exact_product(one.a, one.b),
+            lambda product=product: product.d,
+            lambda product=product: exact_product(product.a, product.b),
             scaled=False,
         )
-    return ways, refused
+    return Comparison((1, *shape), ways, refused)
 
 
 def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler: Sampler) -> Way:
@@ -275,7 +245,7 @@ def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler
 
 def contiguous_ways(
     groups: int, M: int, N: int, K: int, device: torch.device, sampler: Sampler
-) -> dict[str, Way]:
+) -> Comparison:
     """Return the grouped product, and a dense one with as many rows."""
     a, a_scales = quantise(operand(groups * M, K, device=device), ROW_BLOCKS)
     b, b_scales = quantise(operand(groups, N, K, device=device, seed=1), SQUARES)
@@ -297,12 +267,13 @@ def contiguous_ways(
         words(chosen),
         groups,
     )
-    return {OURS: ours, OURS_DENSE: ours_dense(a, a_scales, b[0], b_scales[0], sampler)}
+    dense = ours_dense(a, a_scales, b[0], b_scales[0], sampler)
+    return Comparison((groups, groups * M, N, K), {OURS: ours, OURS_DENSE: dense})
 
 
 def masked_ways(
     counts: Tensor, expected: int, N: int, K: int, device: torch.device, sampler: Sampler
-) -> dict[str, Way]:
+) -> Comparison:
     """Return the grouped product of groups with so many rows, and a dense one with as many in all."""
     groups, rows = len(counts), int(counts.sum())
     a, a_scales = quantise(operand(groups, ROOM, K, device=device), ROW_BLOCKS)
@@ -326,8 +297,9 @@ def masked_ways(
         words(chosen),
         groups,
     )
-    dense = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
-    return {OURS: ours, OURS_DENSE: ours_dense(*dense, b[0], b_scales[0], sampler)}
+    given = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
+    dense = ours_dense(*given, b[0], b_scales[0], sampler)
+    return Comparison((groups, rows, N, K), {OURS: ours, OURS_DENSE: dense})
 
 
 def counts_of(groups: int, expected: int, device: torch.device) -> Tensor:
@@ -340,15 +312,10 @@ def counts_of(groups: int, expected: int, device: torch.device) -> Tensor:
 
 
 def compared(
-    kind: str,
-    shape: tuple[int, int, int, int],
-    ways: Mapping[str, Way],
-    sampler: Sampler,
-    device: torch.device,
-    watch: gpu_state.Watch,
-) -> list[Row]:
-    """Return a row for each way, once it has computed what it should; raises Wrong if one has not."""
-    diffs = {}
+    kind: str, comparison: Comparison, sampler: Sampler, device: torch.device, watch: gpu_state.Watch
+) -> list[HopperRow]:
+    """Return a row for each way, once it has computed what it should; raises WrongProduct if one has not."""
+    diffs, ways, shape = {}, comparison.ways, comparison.shape
     for name, way in ways.items():
         way.start()
         launch.finish(device, LIMIT_S)
@@ -363,7 +330,7 @@ def compared(
     seen = watch.latest()
     groups, rows, N, K = shape
     return [
-        Row(
+        HopperRow(
             kind=kind,
             what=name,
             kernel=way.kernel,

@@ -60,8 +60,7 @@ def _wrong(M: int, N: int, K: int) -> str | None:
 def _expected(M: int, N: int, K: int):
     from course_lib.fp8.choice import candidates, expected
     from course_lib.fp8.choose import H200
-    from course_lib.fp8.search import TRIED
-    from course_lib.fp8.searching import words
+    from course_lib.fp8.searching import TRIED, words
     from course_lib.measure.table import Table, digits
 
     rows = [(one, expected(one, M, N, K)) for one in candidates(M, N, K)[:TRIED]]

@@ -11,7 +11,7 @@ EXAMPLE = "stt_ru_conformer_ctc_large.nemo"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the recording and the model."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a recording: WAV, others with soundfile")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a recording: WAV, FLAC, OGG, MP3, …")
     parser.add_argument(
         "--model",
         type=Path,

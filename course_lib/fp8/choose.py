@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.arguments import whole
 from course_lib.fp8 import BLOCK
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import TILES, Tile
@@ -82,19 +83,15 @@ def schedule_of(tile: Tile, M: int, N: int, gpu: Hopper = H200) -> Schedule:
 
 
 def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
-    """Return the model's estimate for D (M, N) with K products an element; ValueError for negative sizes."""
+    """Return the model's estimate for D (M, N) with K products an element; ValueError for sizes below 0."""
     for name, size in (("M", M), ("N", N), ("K", K)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ValueError(f"{name} is {size!r}, but it must be a whole number, 0 or more.")
+        whole(name, size, least=0)
     schedule = schedule_of(tile, M, N, gpu)
     busy = min(schedule.units, schedule.teams) * tile.cluster  # blocks that draw on L2 together
     blocks = -(-K // BLOCK)
     tensor = tile.BM * tile.BN * BLOCK / PRODUCTS_A_CYCLE
-    promotion = (
-        tile.BM * tile.BN / PROMOTIONS_A_CYCLE
-    )  # hidden behind the other warpgroup's product, if there is one
-    if tile.math_threads == 128:
-        tensor += promotion
+    if tile.math_threads == 128:  # no other warpgroup behind whose product it could hide
+        tensor += tile.BM * tile.BN / PROMOTIONS_A_CYCLE
     l2 = fetched_bytes(tile) / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
     way_out = tile.d_bytes / L2_BYTES_A_CYCLE
     cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
@@ -133,8 +130,8 @@ def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:
     """Return the estimates for all tiles, the best first (of equal ones what computes faster)."""
-    found = [estimate(tile, M, N, K, gpu) for tile in tiles]
-    return sorted(found, key=lambda one: (one.cycles, one.own_cycles, _fetched(one)))
+    estimates = [estimate(tile, M, N, K, gpu) for tile in tiles]
+    return sorted(estimates, key=lambda model: (model.cycles, model.own_cycles, _fetched(model.tile)))
 
 
 def choose(M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
@@ -142,6 +139,6 @@ def choose(M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
     return ranking(M, N, K, gpu)[0]
 
 
-def _fetched(one: Estimate) -> float:
-    """Bytes of operands that all tiles fetch, for each number of D."""
-    return 1 / one.tile.BN / one.tile.cluster + 1 / one.tile.BM
+def _fetched(tile: Tile) -> float:
+    """Return the bytes of operands that all tiles fetch, for each number of D."""
+    return 1 / tile.BN / tile.cluster + 1 / tile.BM

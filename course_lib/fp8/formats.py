@@ -20,9 +20,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from course_lib.arguments import refusal
 
 Codes = NDArray[np.uint8]
 SIGN = 0x80
@@ -130,8 +133,8 @@ class Format:
 
     def look_at(self, x: float) -> Look:
         """Return what becomes of one number; raises ValueError if it is none."""
-        if isinstance(x, bool) or not isinstance(x, int | float | np.number):
-            raise ValueError(f"x is {x!r}, but it must be a number.")
+        if not isinstance(x, Real) or isinstance(x, bool):  # NaN and infinity are looked at, too
+            raise refusal("x", x, "a number")
         return Look(self, float(x), int(self.encode(float(x))))
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from course_lib.arguments import is_whole
 from course_lib.fp8 import doors, launch, on_hopper
 from course_lib.fp8.doors import Refused, blocks
 from course_lib.fp8.reference import product
@@ -114,7 +115,7 @@ def fp8_gemm_grouped_masked(
     doors.scales("a_scales", a_scales, (groups, rows, blocks(K)), f"a of shape {tuple(a.shape)}")
     doors.scales("b_scales", b_scales, (groups, blocks(N), blocks(K)), f"b of shape {tuple(b.shape)}")
     doors.whole_numbers("masked_m", masked_m, groups, "group")
-    if isinstance(expected_m, bool) or not isinstance(expected_m, int) or expected_m < 0:
+    if not is_whole(expected_m) or expected_m < 0:
         raise Refused(f"expected_m is {expected_m!r}, but it must be a whole number, 0 or more.")
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, masked_m=masked_m, out=out)
     if masked_m.device.type == "cpu" and groups and (masked_m.min() < 0 or masked_m.max() > rows):

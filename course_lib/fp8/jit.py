@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from course_lib.arguments import is_whole
 from course_lib.fp8 import kernels_folder, wgmma
 from course_lib.measure import device_code, machine, store
 
@@ -127,7 +128,7 @@ def _checked(name: str, constants: dict[str, int]) -> None:
     if name not in names():
         raise ValueError(f"name is {name!r}, but the kernels are {', '.join(names())}.")
     for constant, value in constants.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not constant.isupper():
+        if not is_whole(value) or not constant.isupper():
             raise ValueError(
                 f"{constant}={value!r} is no constant: names are upper case, values whole numbers."
             )

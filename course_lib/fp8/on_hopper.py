@@ -3,7 +3,7 @@
     dense(a, a_scales, b, b_scales, out)
     grouped(a, a_scales, b, b_scales, masked_m, expected_rows, out)
 
-Which kernel and tile are best is what `search` has measured on this GPU for such a product, or else what the
+Which kernel and tile are best is what a search has measured on this GPU for such a product, or else what the
 model in `choose` expects.
 
 Not yet run on a GPU.
@@ -15,8 +15,9 @@ from functools import lru_cache
 
 from torch import Tensor
 
-from course_lib.fp8 import launch, search
-from course_lib.fp8.choice import Choice, candidates_of_groups
+from course_lib.fp8 import choice as choices
+from course_lib.fp8 import launch
+from course_lib.fp8.choice import KernelChoice, candidates_of_groups
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import m_major
 
@@ -24,7 +25,7 @@ _plan = lru_cache(maxsize=1024)(plan_for)  # the same tensors come again and aga
 
 
 def dense(
-    a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tensor, choice: Choice | None = None
+    a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tensor, choice: KernelChoice | None = None
 ) -> Tensor:
     """Write the product of a (M, K) and b (N, K) to `out`, bf16 (M, N), and return it.
 
@@ -33,7 +34,7 @@ def dense(
     if not a.shape[1]:
         return out.zero_()
     gpu = launch.gpu(a.device)
-    choice = choice or search.best(len(a), len(b), a.shape[1], gpu)
+    choice = choice or choices.best(len(a), len(b), a.shape[1], gpu)
     laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
     problem = Problem.of(a, laid_out[0], b, laid_out[1], out)
     launch.launch(_plan(choice.kernel, problem, choice.tile, gpu.sms), a.device)
@@ -48,7 +49,7 @@ def grouped(
     indices: Tensor,
     expected_rows: int,
     out: Tensor,
-    choice: Choice | None = None,
+    choice: KernelChoice | None = None,
 ) -> Tensor:
     """Write the products of groups to `out` and return it.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from course_lib.arguments import whole
 from course_lib.fp8.choose import L2_BYTES_A_CYCLE, PRODUCTS_A_CYCLE, PROMOTIONS_A_CYCLE
 from course_lib.fp8.tiles import BLOCK, Tile, stages_that_fit
 from course_lib.simulators.pipeline import COPY_LATENCY, Pipeline
@@ -41,8 +42,7 @@ def pipeline_of(
     """
     if kernel not in ROLES_OF:
         raise ValueError(f"kernel is {kernel!r}, but a timeline is known of {', '.join(ROLES_OF)}.")
-    if isinstance(K, bool) or not isinstance(K, int) or K < 1:
-        raise ValueError(f"K is {K!r}, but it must be a whole number of at least 1.")
+    whole("K", K)
     tile = tile or Tile(128, 128)
     rows = 64 if kernel == "v1_wgmma" else tile.BM
     return Pipeline(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from course_lib.arguments import one_of, whole
 from course_lib.fp8.errors import exact
 from course_lib.fp8.formats import E4M3
 from course_lib.simulators.tensor_core import HOPPER, TensorCore, gemm_e4m3
@@ -58,10 +59,9 @@ def promotion_errors(
     The figures are those of a model of the tensor core, the same for the same seed. Raises ValueError for K
     or rows below 1 and for a promotion that the core's steps do not divide.
     """
-    for name, values in (("rows", [rows]), ("K_values", K_values)):
-        for value in values:
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} has {value!r}, but it must be a whole number above 0.")
+    whole("rows", rows)
+    for K in K_values:
+        whole("K", K)
     found = []
     for kind in KINDS:
         for K in K_values:
@@ -80,8 +80,7 @@ def operands(
     kind: str, K: int, seed: int = 0, rows: int = 64
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return A and B (rows, K), float32 with values of e4m3: random numbers of one sign or of both."""
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}, but it must be one of {', '.join(map(repr, KINDS))}.")
+    one_of("kind", kind, KINDS)
     rng = np.random.default_rng(seed)
     A, B = rng.standard_normal((rows, K)), rng.standard_normal((rows, K))
     if kind == ONE_SIGN:

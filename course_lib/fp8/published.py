@@ -23,7 +23,7 @@ CAVEAT = "Taken before its benchmark emptied the L2 cache (pull request 68), whi
 
 
 @dataclass(frozen=True)
-class Product:
+class PublishedProduct:
     """D (M, N) with K products an element, operands e4m3, D bf16; what somebody measured for it."""
 
     M: int
@@ -37,7 +37,7 @@ class Product:
         return intensity(self.M, self.N, self.K)
 
 
-def _products() -> tuple[Product, ...]:
+def _products() -> tuple[PublishedProduct, ...]:
     shapes = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))
     tflops = {
         64: (206, 289, 219, 336, 287, 295),
@@ -45,7 +45,7 @@ def _products() -> tuple[Product, ...]:
         4096: (1058, 990, 590, 1358, 1304, 1025),
     }
     return tuple(
-        Product(M, N, K, measured)
+        PublishedProduct(M, N, K, measured)
         for M, row in tflops.items()
         for (N, K), measured in zip(shapes, row, strict=True)
     )

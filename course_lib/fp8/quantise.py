@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from course_lib.arguments import is_whole
 from course_lib.fp8 import BLOCK
 from course_lib.fp8.formats import E4M3
 
@@ -28,20 +29,20 @@ TMA_ALIGNMENT = 4  # float32 numbers in the 16 bytes of which the copy engine's 
 SIDE = BLOCK
 
 
-class Block(NamedTuple):
+class ScaleBlock(NamedTuple):
     """The numbers that share a scale: rows x columns, None for all of them."""
 
     rows: int | None
     columns: int | None
 
 
-WHOLE = Block(None, None)
-ROWS = Block(1, None)
-ROW_BLOCKS = Block(1, SIDE)
-SQUARES = Block(SIDE, SIDE)
+WHOLE = ScaleBlock(None, None)
+ROWS = ScaleBlock(1, None)
+ROW_BLOCKS = ScaleBlock(1, SIDE)
+SQUARES = ScaleBlock(SIDE, SIDE)
 
 
-def quantise(x: Tensor, block: Block = ROW_BLOCKS, power_of_two: bool = False) -> tuple[Tensor, Tensor]:
+def quantise(x: Tensor, block: ScaleBlock = ROW_BLOCKS, power_of_two: bool = False) -> tuple[Tensor, Tensor]:
     """Return x (..., M, K) as e4m3 and the scales, float32 (..., ceil(M / rows), ceil(K / columns)).
 
     x is about codes * scale. `power_of_two` takes the next power of two above each scale. NaN and infinity
@@ -62,7 +63,7 @@ def quantise(x: Tensor, block: Block = ROW_BLOCKS, power_of_two: bool = False) -
 
 
 def dequantise(
-    codes: Tensor, scales: Tensor, block: Block = ROW_BLOCKS, dtype: torch.dtype = torch.float32
+    codes: Tensor, scales: Tensor, block: ScaleBlock = ROW_BLOCKS, dtype: torch.dtype = torch.float32
 ) -> Tensor:
     """Return codes * scales in `dtype`, in the shape of the codes.
 
@@ -116,20 +117,20 @@ def is_m_major(scales: Tensor) -> bool:
     )
 
 
-def _checked(name: str, x: Tensor, block: Block) -> None:
+def _checked(name: str, x: Tensor, block: ScaleBlock) -> None:
     if not isinstance(x, Tensor) or x.dim() < 2:
         shape = f" of shape {tuple(x.shape)}" if isinstance(x, Tensor) else ""
         raise ValueError(
             f"{name} is a {type(x).__name__}{shape}, but it must be a tensor of two dimensions or more."
         )
     for side in block:
-        if side is not None and (isinstance(side, bool) or not isinstance(side, int) or side < 1):
+        if side is not None and (not is_whole(side) or side < 1):
             raise ValueError(
                 f"block is {tuple(block)}, but its sides must be whole numbers above 0, or None for all."
             )
 
 
-def _in_blocks(x: Tensor, block: Block) -> Tensor:
+def _in_blocks(x: Tensor, block: ScaleBlock) -> Tensor:
     """Return x (..., M, K) as (..., M/rows, rows, K/columns, columns), filled up with zeros."""
     *front, height, width = x.shape
     rows, columns = block[0] or max(height, 1), block[1] or max(width, 1)

@@ -42,7 +42,7 @@ NONE = (
 
 
 @dataclass(frozen=True)
-class Row:
+class HopperRow:
     """One way to compute one product. `rows` are those that are computed, of all groups together."""
 
     kind: str  # of KINDS
@@ -89,7 +89,7 @@ class HopperRecording:
     gpu: Gpu
     versions: Mapping[str, str]  # of VERSIONS
     method: str  # how it was measured, in words
-    rows: tuple[Row, ...]
+    rows: tuple[HopperRow, ...]
     notes: tuple[str, ...] = ()  # what could not be measured, a sentence each
 
     @property
@@ -97,17 +97,17 @@ class HopperRecording:
         """Where the figures come from, in a few words."""
         return fields.origin(self.device, f"driver {self.gpu.driver}", self.when)
 
-    def of(self, kind: str) -> tuple[Row, ...]:
+    def of(self, kind: str) -> tuple[HopperRow, ...]:
         """Return the rows of a kind; ValueError for a kind that is none."""
         if kind not in KINDS:
             raise ValueError(f"kind is {kind!r}, but it must be one of {', '.join(KINDS)}.")
         return tuple(row for row in self.rows if row.kind == kind)
 
-    def ladder(self) -> tuple[Row, ...]:
+    def ladder(self) -> tuple[HopperRow, ...]:
         """Return the rungs in the order in which they were measured."""
         return self.of("ladder")
 
-    def share(self, row: Row) -> float | None:
+    def share(self, row: HopperRow) -> float | None:
         """Return a row's speed as a part of BASELINES' for the same work; None if that was not measured."""
         of = BASELINES[row.kind]
         others = [one for one in self.of(row.kind) if one.shape == row.shape and one.what == of]
@@ -138,7 +138,7 @@ class HopperRecording:
             ),
         )
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
+    def _cells(self, row: HopperRow) -> tuple[str, ...]:
         share = self.share(row)
         return (
             " x ".join(map(str, row.shape)),
@@ -199,11 +199,11 @@ def _restored(content: Any) -> HopperRecording:
     )
 
 
-def _row(content: dict) -> Row:
+def _row(content: dict) -> HopperRow:
     kind = fields.text(content, "kind")
     if kind not in KINDS:
         raise Wrong(f"'kind' is {kind!r}, not one of {', '.join(KINDS)}")
-    return Row(
+    return HopperRow(
         kind=kind,
         what=fields.text(content, "what"),
         kernel=fields.value(content, "kernel", str),

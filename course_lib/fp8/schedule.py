@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
+from course_lib.arguments import whole
+
 Tile = tuple[int, int]
 BAND = 16  # rows of tiles that are walked together, where nothing else is said
 
@@ -32,11 +34,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name in ("rows", "columns") else 1
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{field.name} is {value!r}, but it must be a whole number of at least {least}."
-                )
+            whole(field.name, getattr(self, field.name), least=0 if field.name in ("rows", "columns") else 1)
 
     @property
     def units_across(self) -> int:

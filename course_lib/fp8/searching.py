@@ -1,7 +1,10 @@
-"""The kernel search with a GPU: what it times, how each result is judged, and the clock.
+"""Kernel search: the model's favourites, timed on this GPU; `choice.best` then knows the fastest.
 
-    ranked = here(4096, 4096, 7168)         # seconds by Choice, the fastest first: fp8_gemm takes that now
-    ranked = of(given, d, exact, sampler)   # the same with tensors and a clock of one's own
+    ranked = here(4096, 4096, 7168)        # seconds by KernelChoice, the fastest first: fp8_gemm takes that
+    ranked = of(given, d, exact, sampler)  # the same with tensors and a clock of one's own
+
+On a machine with a Hopper GPU `python -m course_lib search 4096 7168 2048` searches. Every result is judged
+before it is timed: a wrong kernel must never be kept.
 
 Not yet run on a GPU.
 """
@@ -13,12 +16,14 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from course_lib.fp8 import errors, jit, launch, on_hopper, search
-from course_lib.fp8.choice import Choice
+from course_lib.fp8 import choice as choices
+from course_lib.fp8 import errors, jit, launch, on_hopper
+from course_lib.fp8.choice import KernelChoice
 from course_lib.fp8.driver import CannotLaunch
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 from course_lib.measure.gpu_timing import Taken
 
+TRIED = 8  # of about sixty candidates; compiling one takes half a second
 LIMIT_S = 20.0  # for one product
 BUDGET_S = 3.0  # for what is compared with each other
 LONGEST_S = 120.0  # for a search: compiling and checking its candidates, and timing them
@@ -27,15 +32,15 @@ Quantised = tuple[Tensor, Tensor, Tensor, Tensor]  # a, a_scales (M-major), b, b
 Sampler = Callable[[Mapping[str, Callable[[], None]]], Mapping[str, Taken]]
 
 
-class Wrong(RuntimeError):
+class WrongProduct(RuntimeError):
     """A kernel computes something else than the product."""
 
 
 #: What a search may end with on a machine with a GPU.
-FAILURES = (Wrong, jit.CannotBuild, CannotLaunch, torch.OutOfMemoryError)
+FAILURES = (WrongProduct, jit.CannotBuild, CannotLaunch, torch.OutOfMemoryError)
 
 
-def here(M: int, N: int, K: int, more: tuple[Choice, ...] = ()) -> dict[Choice, float]:
+def here(M: int, N: int, K: int, more: tuple[KernelChoice, ...] = ()) -> dict[KernelChoice, float]:
     """Search for the product of random a (M, K) and b (N, K) on torch's current GPU, with `more` candidates.
 
     Raises one of FAILURES: for a kernel that computes something else, does not compile or does not start, for
@@ -65,36 +70,40 @@ def of(
     d: Tensor,
     exact: Tensor,
     sampler: Sampler,
-    tried: int = search.TRIED,
-    more: tuple[Choice, ...] = (),
-) -> dict[Choice, float]:
-    """Search with the given tensors; `d` takes the results, `exact` is what they must be, float64."""
+    tried: int = TRIED,
+    more: tuple[KernelChoice, ...] = (),
+) -> dict[KernelChoice, float]:
+    """Time the `tried` first candidates and `more`, keep the fastest, return all seconds, the fastest first.
 
-    def start(choice: Choice) -> None:
+    `d` takes the results, `exact` is what they must be, float64.
+    """
+    M, N, K = len(given[0]), len(given[2]), given[0].shape[1]
+    gpu = launch.gpu(d.device)
+    tiles = dict.fromkeys((*choices.candidates(M, N, K, gpu)[:tried], *more))  # each once
+    for choice in tiles:
         d.fill_(torch.nan)
         on_hopper.dense(*given, d, choice)
-
-    def check(choice: Choice) -> None:
         launch.finish(d.device, LIMIT_S)
         judge(words(choice), d, exact, errors.LIMIT)
-
-    def timer(functions: Mapping[Choice, Callable[[], None]]) -> dict[Choice, float]:
-        taken = sampler({words(one): (lambda one=one: on_hopper.dense(*given, d, one)) for one in functions})
-        return {one: taken[words(one)].median_s for one in functions}
-
-    shape = (len(given[0]), len(given[2]), given[0].shape[1])
-    return search.search(*shape, launch.gpu(d.device), start, timer, check, tried, more)
+    taken = sampler(
+        {words(choice): lambda choice=choice: on_hopper.dense(*given, d, choice) for choice in tiles}
+    )
+    seconds = {choice: taken[words(choice)].median_s for choice in tiles}
+    ranked = dict(sorted(seconds.items(), key=lambda pair: pair[1]))
+    fastest = next(iter(ranked))
+    choices.keep(fastest, ranked[fastest], M, N, K, gpu)
+    return ranked
 
 
 def judge(what: str, d: Tensor, exact: Tensor, limit: float) -> float:
-    """Return how wrong a result is; raises Wrong if it is more than that."""
+    """Return how wrong a result is; raises WrongProduct if it is more than that."""
     diff = errors.calc_diff(d.double(), exact)
     if not diff < limit:  # NaN is not below anything
-        raise Wrong(f"{what} is wrong: calc_diff is {diff:.1e}.")
+        raise WrongProduct(f"{what} is wrong: calc_diff is {diff:.1e}.")
     return diff
 
 
-def words(choice: Choice) -> str:
+def words(choice: KernelChoice) -> str:
     """Return a choice in words: "v6_tuned 128x160 in 2s"."""
     tile = choice.tile
     return f"{choice.kernel} {tile.BM}x{tile.BN}" + (f" in {tile.cluster}s" if tile.cluster > 1 else "")

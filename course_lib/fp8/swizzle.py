@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from course_lib.arguments import is_whole, whole
+
 WIDTHS = (32, 64, 128)
 PIECE = 16  # bytes that stay together
 LINE = 128  # bytes of all banks side by side
@@ -30,8 +32,7 @@ def swizzled(offset: int, width: int = 128) -> int:
     """
     if width not in WIDTHS:
         raise ValueError(f"width is {width!r}, but the copy engine swizzles over 32, 64 or 128 bytes.")
-    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-        raise ValueError(f"offset is {offset!r}, but it must be a number of bytes, 0 or more.")
+    whole("offset", offset, least=0)
     pieces = width // PIECE
     return offset ^ ((offset // LINE % pieces) * PIECE)
 
@@ -42,7 +43,7 @@ def panel_width(columns: int) -> int:
 
     `columns` of bf16, a multiple of 16. A tile wider than that is stored as several panels side by side.
     """
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 16 or columns % 16:
+    if not is_whole(columns) or columns < 16 or columns % 16:
         raise ValueError(f"columns is {columns!r}, but a tile has a multiple of 16 columns.")
     return next(width for width in reversed(WIDTHS) if columns * 2 % width == 0)
 

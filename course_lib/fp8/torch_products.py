@@ -18,11 +18,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from course_lib.fp8.quantise import ROW_BLOCKS, ROWS, SQUARES, WHOLE, Block, dequantise, m_major, quantise
+from course_lib.fp8.quantise import (
+    ROW_BLOCKS,
+    ROWS,
+    SQUARES,
+    WHOLE,
+    ScaleBlock,
+    dequantise,
+    m_major,
+    quantise,
+)
 
 
 @dataclass
-class Product:
+class TorchProduct:
     """A product that is ready to start: `start()` computes it and keeps the result in `d`, bf16 (M, N).
 
     `a` and `b` are float32: what is really multiplied, so that the result can be judged.
@@ -38,7 +47,7 @@ class Product:
         self.d = self.compute()
 
 
-def all_of(x: Tensor, y: Tensor) -> tuple[dict[str, Product], dict[str, str]]:
+def all_of(x: Tensor, y: Tensor) -> tuple[dict[str, TorchProduct], dict[str, str]]:
     """Return torch's products of x (M, K) and y (N, K), by name, and why others cannot be had here."""
     makers = {
         "torch bf16": lambda: bf16(x, y),
@@ -59,14 +68,14 @@ def all_of(x: Tensor, y: Tensor) -> tuple[dict[str, Product], dict[str, str]]:
     return found, refused
 
 
-def bf16(x: Tensor, y: Tensor) -> Product:
+def bf16(x: Tensor, y: Tensor) -> TorchProduct:
     """Return the product of x and y rounded to bf16."""
     a, b = x.bfloat16(), y.bfloat16()
     out = torch.empty(len(x), len(y), dtype=torch.bfloat16, device=x.device)
-    return Product(a.float(), b.float(), lambda: torch.mm(a, b.T, out=out))
+    return TorchProduct(a.float(), b.float(), lambda: torch.mm(a, b.T, out=out))
 
 
-def scaled(x: Tensor, y: Tensor, of_x: Block, of_y: Block) -> Product:
+def scaled(x: Tensor, y: Tensor, of_x: ScaleBlock, of_y: ScaleBlock) -> TorchProduct:
     """Return `torch._scaled_mm` of x and y, quantised to e4m3 with these blocks.
 
     cuBLAS takes scales of 1 x 128 with neighbouring rows side by side, as TMA does, and (K, N)'s transposed.
@@ -80,4 +89,4 @@ def scaled(x: Tensor, y: Tensor, of_x: Block, of_y: Block) -> Product:
             a, b.T, scale_a=a_scales, scale_b=b_scales.T, out_dtype=torch.bfloat16, use_fast_accum=False
         )
 
-    return Product(dequantise(a, a_scales, of_x), dequantise(b, b_scales, of_y), compute)
+    return TorchProduct(dequantise(a, a_scales, of_x), dequantise(b, b_scales, of_y), compute)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.grading import record, registry
-from course_lib.grading.judge import judge, not_started, refused
-from course_lib.grading.report import Report, card, code_html
+from course_lib.grading.judge import judge
+from course_lib.grading.report import Report, card, code_html, not_started, refused
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import NoSource, answer_source
 from course_lib.grading.task import HINTS, Code, Task

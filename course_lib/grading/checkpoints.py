@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import html
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from course_lib.grading.questions import QUESTIONS
-from course_lib.grading.questions.question import Question, number_of
 from course_lib.grading.registry import unknown
 from course_lib.grading.report import card, code_html
 from course_lib.theme import GREY, PINK, VIOLET
+
+if TYPE_CHECKING:
+    from course_lib.grading.questions.question import Question
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class Response:
 
 def checkpoint(id: str, answer: Any = None) -> Response:
     """Answer a checkpoint question; without an answer it shows the question and how to answer it."""
-    question = _BY_ID.get(id)
-    if question is None:
-        raise KeyError(unknown("checkpoint", id, list(_BY_ID)))
+    known = _questions_by_id()
+    if id not in known:
+        raise KeyError(unknown("checkpoint", id, list(known)))
+    question = known[id]
     if answer is None or answer is ...:
         return Response(question, None, None, _how_to(question))
     if question.matches(answer, question.answer):
@@ -56,7 +59,16 @@ def checkpoint(id: str, answer: Any = None) -> Response:
 
 def questions(chapter: str | None = None) -> tuple[Question, ...]:
     """Return the questions of a chapter ("01"), or all."""
-    return tuple(one for one in QUESTIONS if chapter is None or one.id.startswith(f"{chapter}."))
+    every = _questions_by_id().values()
+    return tuple(question for question in every if chapter is None or question.id.startswith(f"{chapter}."))
+
+
+@functools.cache
+def _questions_by_id() -> dict[str, Question]:
+    """Return all questions by id; they are read when the first is asked, for a grader asks none."""
+    from course_lib.grading.questions import QUESTIONS
+
+    return {question.id: question for question in QUESTIONS}
 
 
 def _how_to(question: Question) -> str:
@@ -68,6 +80,8 @@ def _how_to(question: Question) -> str:
 
 
 def _what_is_wrong(question: Question, answer: Any) -> str:
+    from course_lib.grading.questions.question import number_of
+
     for one, says in question.wrong:
         if question.matches(answer, one):
             return says
@@ -80,6 +94,3 @@ def _what_is_wrong(question: Question, answer: Any) -> str:
         if number is not None and low < number <= high:
             return says
     return "That is not the number. Write it as a formula first, then put the numbers in."
-
-
-_BY_ID = {question.id: question for question in QUESTIONS}

@@ -172,7 +172,7 @@ def number_text(value: Any) -> str:
     return f"{number:.7g}" if isinstance(number, float) else str(number)
 
 
-# --- type, shape, dtype ------------------------------------------------------------------------------------
+# --- type, shape, dtype -------------------------------------------------------------------------------------
 
 
 def _type_problem(got: Any, want: Any) -> str | None:
@@ -252,7 +252,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-# --- values ------------------------------------------------------------------------------------------------
+# --- values -------------------------------------------------------------------------------------------------
 
 
 def _compare_words(got: Any, want: str) -> Mismatch | None:

@@ -12,13 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading import launched, patterns, tape
+from course_lib.grading import judge_launch, patterns, tape
 from course_lib.grading.compare import Mismatch, describe
-from course_lib.grading.judge_kernel import fault_of_kernel
-from course_lib.grading.judge_words import OTHER_INPUTS, argument, not_started, on, refused, reported
+from course_lib.grading.fault import Fault
 from course_lib.grading.program import functions, is_stub
-from course_lib.grading.report import PARTLY, RIGHT, WRONG, Report
-from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.report import (
+    OTHER_INPUTS,
+    PARTLY,
+    RIGHT,
+    WRONG,
+    Report,
+    argument_name,
+    input_note,
+    make_report,
+    not_started,
+    refused,
+    wrong,
+)
+from course_lib.grading.runner import Counted, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -40,7 +51,15 @@ NEVER_WRITTEN = (
     "that memory here.)"
 )
 #: Lines that say the same whatever the inputs are.
-FIXED_WORDS = (OTHER_INPUTS, KEPT, GUARD_NOTE, OUTSIDE, NEVER_WRITTEN, launched.BY_LUCK, launched.NOT_KEPT)
+FIXED_WORDS = (
+    OTHER_INPUTS,
+    KEPT,
+    GUARD_NOTE,
+    OUTSIDE,
+    NEVER_WRITTEN,
+    judge_launch.BY_LUCK,
+    judge_launch.NOT_KEPT,
+)
 
 
 def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None = None) -> Report:
@@ -54,22 +73,22 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     said = (rule.judge(code.text, code.entry) for rule in task.rules)
     broken = list(dict.fromkeys(filter(None, said)))
     if broken:
-        return reported(task, 0.0, WRONG, broken)
+        return wrong(task, broken)
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
-        found = fault_of_kernel(task, runner, code, cases, _fault_of_case)
-        return found or reported(task, task.points, RIGHT, [OTHER_INPUTS])
-    found = _first_fault(task, runner, code, cases) or _counting_fault(task, runner, cases, seed)
+        found = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
+        return found or make_report(task, task.points, RIGHT, [OTHER_INPUTS])
+    found = _report_on_cases(task, runner, code, cases) or _report_on_counts(task, runner, cases, seed)
     if found:
         return found
     if not task.speed:
-        return reported(task, task.points, RIGHT, [OTHER_INPUTS])
+        return make_report(task, task.points, RIGHT, [OTHER_INPUTS])
     timed = Case(
         task.speed.make_inputs(generator(task, seed, part=1)),
         "the large one that is timed",
         guard=any(case.guard for case in cases),
     )
-    return _first_fault(task, runner, code, [timed]) or _with_speed(task, runner, timed.args)
+    return _report_on_cases(task, runner, code, [timed]) or _report_on_speed(task, runner, timed.args)
 
 
 def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
@@ -77,7 +96,7 @@ def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(task.id.encode()), part])
 
 
-def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
+def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
     """Return the report on the first thing that is wrong; a guarded run comes first, as it does no harm."""
     other: Runner | None = None
     if any(case.guard for case in cases):
@@ -87,12 +106,12 @@ def _first_fault(task: Task, runner: Runner, code: Code, cases: list[Case]) -> R
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
-        found = _guarded_fault(task, runner, other, case, code) if other and case.guard else None
+        found = _report_on_guarded_run(task, runner, other, case, code) if other and case.guard else None
         if found:
             return found
         outcome = runner.call(clone(case.args))
         printed += outcome.printed
-        found = _fault_of_case(task, case, outcome)
+        found = _report_on_outcome(task, case, outcome)
         if found:
             found = _blamed_on_stubs(found, code, outcome.fault)
             return replace(found, notes=(*found.notes, *_printed(printed)))
@@ -109,7 +128,9 @@ def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:
     return replace(found, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *found.lines))
 
 
-def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case, code: Code) -> Report | None:
+def _report_on_guarded_run(
+    task: Task, runner: Runner, other: Runner, case: Case, code: Code
+) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = other.call(clone(case.args))
     told = _guard_lines(case, outcome)
@@ -117,7 +138,7 @@ def _guarded_fault(task: Task, runner: Runner, other: Runner, case: Case, code: 
         return None  # Python checks its indices by itself: the plain run tells more
     if told == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
         return None  # the answer writes NaN itself
-    found = _fault_of_case(task, case, outcome) if told else None
+    found = _report_on_outcome(task, case, outcome) if told else None
     if found is None:
         return None
     lines = (*told, *_built_wrong(task, case, outcome.fault), *_details(found))
@@ -157,15 +178,15 @@ def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
     return []
 
 
-def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
+def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | None:
     """Return the report if this outcome is wrong, else None."""
     if outcome.fault:
-        return _faultreported(task, case, outcome.fault)
+        return _report_on_exception(task, case, outcome.fault)
     if outcome.value is ...:
         return not_started(task)
     if case.expect != "value":
         said = f"It returned {describe(outcome.value)}, but it must raise {case.expect.__name__}."
-        return reported(task, 0.0, WRONG, [said], on(task, case))
+        return wrong(task, [said], input_note(task, case))
     if case.must_not_change:
         changed = [
             n
@@ -173,17 +194,16 @@ def _fault_of_case(task: Task, case: Case, outcome: Outcome) -> Report | None:
             if not unchanged(*pair)
         ]
         if changed:
-            return reported(task, 0.0, WRONG, [_changed(changed[0])], on(task, case))
+            return wrong(task, [_changed(changed[0])], input_note(task, case))
     with np.errstate(all="ignore"):
         want = task.reference(*clone(case.args))
         found = _compare(task, case, outcome.value, want)
     if found:
-        return _mismatchreported(task, case, outcome, want, found)
+        return _report_on_mismatch(task, case, outcome, want, found)
     if outcome.owner is not None:
-        said = (
-            f"Your function returned memory of its own input, {argument(outcome.owner)}: make a new result."
-        )
-        return reported(task, 0.0, WRONG, [said], on(task, case))
+        place = argument_name(outcome.owner)
+        said = f"Your function returned memory of its own input, {place}: make a new result."
+        return wrong(task, [said], input_note(task, case))
     return None
 
 
@@ -195,14 +215,14 @@ def _compare(task: Task, case: Case, got: Any, want: Any) -> Mismatch | None:
         return Mismatch((f"Your result cannot be compared with the expected one ({type(error).__name__}).",))
 
 
-def _faultreported(task: Task, case: Case, fault: Fault) -> Report | None:
+def _report_on_exception(task: Task, case: Case, fault: Fault) -> Report | None:
     if case.expect != "value":
         if case.expect.__name__ in fault.kinds:
             return None
         said = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
-        return reported(task, 0.0, WRONG, [said], on(task, case))
+        return wrong(task, [said], input_note(task, case))
     lines = [fault.sentence(), *_built_wrong(task, case, fault)]
-    return reported(task, 0.0, WRONG, lines, on(task, case))
+    return wrong(task, lines, input_note(task, case))
 
 
 def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
@@ -221,15 +241,15 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
     ][:1]
 
 
-def _mismatchreported(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
+def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
     got = outcome.value
     told = patterns.recognise(got, want, case.args, task.lookalikes, formed=not found.form)
     printed = got is None and outcome.printed
     only = ["Printing is not returning: write `return …`."] if printed else []
-    return reported(task, 0.0, WRONG, [*told, *found.says, *only], on(task, case), found)
+    return wrong(task, [*told, *found.says, *only], input_note(task, case), found)
 
 
-def _counting_fault(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
+def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
     """Check the number of operations on every case that gives a value."""
     rng = generator(task, seed, part=2)
     for case in cases if task.counts else ():
@@ -241,7 +261,7 @@ def _counting_fault(task: Task, runner: Runner, cases: list[Case], seed: int) ->
         else:
             said = _miscount(task, case, counted, rng)
         if said:
-            return reported(task, 0.0, WRONG, ["The values are right.", said], on(task, case))
+            return wrong(task, ["The values are right.", said], input_note(task, case))
     return None
 
 
@@ -264,28 +284,28 @@ def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator
     return "The operations it does on this input do not give the right result for other numbers."
 
 
-def _with_speed(task: Task, runner: Runner, args: tuple) -> Report:
+def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
     rule = task.speed
     timing = runner.time(rule, clone(args))
     base = task.points_for_being_right
     if timing.fault:
         said = ["The values are right, but timing it failed.", timing.fault.sentence()]
-        return reported(task, base, PARTLY if base else WRONG, said)
+        return make_report(task, base, PARTLY if base else WRONG, said)
     if timing.last:
         last = Case(timing.last[0], "the last timed call", must_not_change=False)
-        found = _fault_of_case(task, last, Outcome(timing.last[1]))
+        found = _report_on_outcome(task, last, Outcome(timing.last[1]))
         if found:
             return replace(found, lines=(KEPT, *found.lines))
     points = base + rule.points * rule.share(timing.high)  # noise counts in the learner's favour
     goal = rule.next_threshold(timing.high)
     lines = [_speed_line(timing)]
     if goal is None:
-        return reported(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
+        return make_report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
     gain = base + rule.points * rule.share(goal)
     lines.append(f"The values are right. {goal:g}x gives {gain:g} of {task.points:g} points.")
     if rule.on_the_way and rule.share(timing.high):
         lines.append(rule.on_the_way)
-    return reported(task, points, PARTLY if points else WRONG, lines)
+    return make_report(task, points, PARTLY if points else WRONG, lines)
 
 
 def _speed_line(timing: Timing) -> str:
@@ -306,7 +326,7 @@ def _time(seconds: float) -> str:
 
 def _changed(place: int) -> str:
     return (
-        f"Your function changed its input, {argument(place)}: work on a copy, "
+        f"Your function changed its input, {argument_name(place)}: work on a copy, "
         "the caller still needs the original."
     )
 

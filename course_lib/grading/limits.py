@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
+from course_lib.grading.launch import BarrierRow, GlobalRow, LaunchCounts, SharedRow, ShuffleRow
 
 SECTOR_BYTES = 32
 
@@ -29,11 +29,11 @@ class SectorsPerRequest:
     def wanted(self) -> str:
         return f"at most {self.most:g} sectors for each request"
 
-    def rows(self, counts: Counts) -> tuple[GlobalRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
         """Return the rows that it looks at."""
         return counts.global_rows
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence about the line with the most sectors for a request."""
         worst = max(self.rows(counts), key=lambda row: row.each, default=None)
         if worst is None or worst.each <= self.most:
@@ -55,11 +55,11 @@ class WavefrontsPerRequest:
         conflicts = "no bank conflicts: " if self.most == 1 else ""
         return f"{conflicts}at most {self.most:g} wavefront{'' if self.most == 1 else 's'} for each request"
 
-    def rows(self, counts: Counts) -> tuple[SharedRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[SharedRow, ...]:
         """Return the rows that it looks at."""
         return counts.shared_rows
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence about the line with the most wavefronts for a request."""
         worst = max(self.rows(counts), key=lambda row: row.each, default=None)
         if worst is None or worst.each <= self.most:
@@ -81,11 +81,11 @@ class TotalSectors:
     wanted: str
     kind: str | None = None
 
-    def rows(self, counts: Counts) -> tuple[GlobalRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
         """Return the rows that it looks at."""
         return counts.of(kind=self.kind)
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total = sum(row.sectors for row in self.rows(counts))
         return _too_many(f"sectors{_for(self.kind)}", total, self.formula(*args), self.wanted)
@@ -103,11 +103,11 @@ class SharedRequests:
     formula: Formula
     wanted: str
 
-    def rows(self, counts: Counts) -> tuple[SharedRow | ShuffleRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[SharedRow | ShuffleRow, ...]:
         """Return the rows that it looks at."""
         return (*counts.shared_rows, *counts.shuffles)
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         shuffles = sum(row.warps for row in counts.shuffles)
         total = sum(row.requests for row in counts.shared_rows) + shuffles
@@ -124,11 +124,11 @@ class Barriers:
     wanted: str
     least: Formula = field(default=lambda *args: 0)
 
-    def rows(self, counts: Counts) -> tuple[BarrierRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[BarrierRow, ...]:
         """Return the lines with barriers."""
         return counts.barriers
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total, least = sum(row.warps for row in counts.barriers), self.least(*args)
         if total < least:
@@ -149,7 +149,7 @@ class BusiestWarp:
     formula: Formula
     wanted: str
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence if one warp makes more."""
         most = self.formula(*args)
         if counts.busiest_warp <= most:
@@ -171,11 +171,11 @@ class Atomics:
     formula: Formula
     wanted: str
 
-    def rows(self, counts: Counts) -> tuple[GlobalRow | SharedRow, ...]:
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow | SharedRow, ...]:
         """Return the rows of atomic operations."""
         return counts.atomics
 
-    def judge(self, counts: Counts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
         """Return a sentence if there are more."""
         total = sum(row.accesses for row in self.rows(counts))
         return _too_many("atomic operations", total, self.formula(*args), self.wanted)

@@ -6,8 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from course_lib.grading.program import Program, bindings, root_name, words
-from course_lib.grading.scopes import DEFINITIONS, Scopes, bound_by
+from course_lib.grading.program import DEFINITIONS, Program, bindings, bound_by, root_name, words
 
 CHANGING = words("""
     append extend insert add update setdefault pop popitem clear remove discard reverse sort __setitem__
@@ -41,7 +40,7 @@ class _Finder:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._scopes = Scopes(program.tree)
+        self._scopes = program.scopes
         self._entry = program.function()
         self._parents = {id(part): node for node in program.nodes() for part in ast.iter_child_nodes(node)}
         self._values = self._outside_values()
@@ -126,8 +125,6 @@ class _Finder:
                     if name in names and self._outlives(names[name]):
                         found.setdefault(name, []).append(value)
                         seen.add(id(names[name]))
-            elif isinstance(node, ast.arg):
-                continue
         for node in self._program.nodes():
             if (
                 isinstance(node, ast.Name)

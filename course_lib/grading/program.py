@@ -6,42 +6,15 @@ Nothing is run. `rules` judges what is found here.
 from __future__ import annotations
 
 import ast
-import re
+import functools
 from collections.abc import Iterator
 
-from course_lib.grading.scopes import Scopes, bound_by
-from course_lib.grading.vocabulary import (
-    COMPILER_SETTINGS,
-    COMPUTING,
-    COMPUTING_MODULES,
-    KNOWN,
-    MODULES,
-    OPERATORS,
-    TYPE_WORDS,
-    words,
-)
+from course_lib.grading.vocabulary import COMPUTING, COMPUTING_MODULES, DODGES, KNOWN, MODULES, words
 
-#: Ways to run code that the source does not show, to look into running code, or to reach files.
-DODGES = words("""
-    eval exec compile __import__ globals locals vars import_module __dict__ __getattribute__ __builtins__
-    modules ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace setprofile
-    f_locals f_globals f_builtins f_back f_code f_trace f_lineno tb_frame tb_next tb_lasti
-    gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code ag_await cell_contents mro
-    __traceback__ __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
-    open input breakpoint help license copyright credits setattr delattr __loader__ __spec__ __build_class__
-    sys _sys os _os builtins importlib meta_path path_hooks find_spec load_module exec_module
-""")
-#: Modules that lead out of what the source shows.
-DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback os io pickle")
-#: Modules that lead to no other one, but through names that are listed above.
+#: Modules that lead to no other one, but through names that are known as dodges.
 SMALL_MODULES = words("__future__ math cmath dataclasses collections itertools heapq time")
-#: Builtin functions that may only be called where they stand: passed on, they do what no reader sees.
-ONLY_CALLED = words("getattr type njit jit")
-#: Names with two underscores around them that may be read or given a value.
-NAMES = OPERATORS | words("__name__ __debug__ __future__")
-#: Types whose patterns `case int(x)` read no attribute.
-MATCHED = words("bool bytearray bytes dict float frozenset int list set str tuple")
-TYPE_TEXT = re.compile(r"[\w\s\[\]():,]{0,400}")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 #: First line of a text that holds one answer and nothing else: all of it counts as reached. Whoever forges it
 #: only makes the rules stricter.
@@ -163,6 +136,12 @@ class Program:
         return own
 
 
+@functools.lru_cache(maxsize=4)
+def read_program(source: str, entry: str, library: bool = False) -> Program:
+    """Return the Program of a text; several rules in turn ask for the same one, which is read once."""
+    return Program(source, entry, library)
+
+
 def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield (name, what it stands for) for what an import binds; nothing for any other node."""
     if isinstance(node, ast.Import):
@@ -276,150 +255,6 @@ def docstrings(program: Program) -> set[int]:
     return found
 
 
-def unreadable(program: Program, node: ast.AST) -> str | None:
-    """Return what makes code unreadable at this node: eval, getattr with a computed name …"""
-    if isinstance(node, ast.Name | ast.Attribute):
-        return _unreadable_name(program, node)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return _unreadable_import(program, node)
-    if isinstance(node, ast.Call):
-        return _unreadable_call(program, node)
-    if isinstance(node, ast.ClassDef):
-        return _unreadable_class(node)
-    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
-        kind = node.cls.id if isinstance(node.cls, ast.Name) else ""
-        if node.patterns and (kind not in MATCHED or is_own(program, kind)):
-            return "a pattern with unnamed parts"  # __match_args__ says which attributes they are
-        return next((name for name in node.kwd_attrs if not _is_known(program, name)), None)
-    return None
-
-
-def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | None:
-    dotted = program.dotted(node)
-    last = dotted.rpartition(".")[2]
-    if isinstance(node, ast.Name):
-        own = program.is_local(node)  # a name of the module's may still be Python's own when it is read
-        if last in DODGES and not own:
-            return last
-        if last in ONLY_CALLED and not own and id(node) not in program.called:
-            return f"{last} without calling it"
-        return node.id if _is_dunder(node.id) and node.id not in NAMES else None
-    if _is_dunder(node.attr) and not isinstance(node.ctx, ast.Load):
-        return f"a new {node.attr}"
-    if last in DODGES or node.attr in DODGES:
-        return last if last in DODGES else node.attr
-    if node.attr in ONLY_CALLED and id(node) not in program.called:
-        return f"{node.attr} without calling it"
-    return node.attr if _is_dunder(node.attr) and node.attr not in NAMES else None
-
-
-def unfamiliar(program: Program, node: ast.AST) -> str | None:
-    """Return the attribute or imported name at this node of which nobody knows what it leads to."""
-    if isinstance(node, ast.Attribute) and not _is_known(program, node.attr):
-        return _without_root(program.dotted(node))
-    if isinstance(node, ast.Import):
-        return next(
-            (one.name for one in node.names if "." in one.name and one.name not in program.modules), None
-        )
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in program.modules:
-        if node.module not in program.modules:
-            return node.module
-        return next(
-            (f"{node.module}.{one.name}" for one in node.names if one.name not in program.known), None
-        )
-    return None
-
-
-def _is_known(program: Program, name: str) -> bool:
-    """Whether an attribute is one of those that may be used, or the answer's own."""
-    if name in DODGES:
-        return False
-    return name in program.known or (name in program.own_attributes and not _is_dunder(name))
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
-def _without_root(dotted: str) -> str:
-    return f".{dotted.rpartition('.')[2]}" if dotted.startswith("?") or "." not in dotted else dotted
-
-
-def _unreadable_import(program: Program, node: ast.Import | ast.ImportFrom) -> str | None:
-    for one in bound_by(node):
-        if len(program.meanings.get(one, ())) > 1:
-            return f"two imports by the name {one}"
-    return next((name for name in imported(node) if name.split(".")[0] in DODGE_MODULES), None)
-
-
-def _unreadable_call(program: Program, node: ast.Call) -> str | None:
-    callee = program.dotted(node.func)
-    last = callee.rpartition(".")[2]
-    if last == "getattr":
-        name = constant_text(node.args[1]) if len(node.args) >= 2 else None
-        if name is None:
-            return "getattr with a name made at run time"
-        return None if _is_known(program, name) else name
-    if last == "type" and not _is_one(node):
-        return "type with three arguments"
-    if last in ("njit", "jit"):
-        return _unreadable_compiler(program, node)
-    return None
-
-
-def _is_one(node: ast.Call) -> bool:
-    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-
-
-def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
-    """Return what keeps a call of Numba's compiler from being read: it evaluates types given as text."""
-    for word in node.keywords:
-        if word.arg is not None and word.arg not in COMPILER_SETTINGS:
-            return f"{word.arg}= for Numba's compiler"
-    given = [*node.args, *(word.value for word in node.keywords if word.arg == "signature_or_function")]
-    for one in given:
-        if not _is_plain_type(program, one):
-            return f"{ast.unparse(one)[:60]} as types for Numba's compiler"
-    return None
-
-
-def _is_plain_type(program: Program, node: ast.expr) -> bool:
-    """Whether this is a function of the answer's own, or types that anybody can read."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return (
-            bool(TYPE_TEXT.fullmatch(node.value))
-            and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
-        )
-    if isinstance(node, ast.Name):
-        if program.defines(node.id):
-            return True
-        bound = [value for one in program.nodes() for name, value in bindings(one) if name == node.id]
-        if bound:
-            return not any(root_name(one) == node.id for one in bound) and all(
-                _is_plain_type(program, one) for one in bound
-            )
-        return program.dotted(node).rpartition(".")[2] in TYPE_WORDS
-    if isinstance(node, ast.Attribute):
-        return node.attr in TYPE_WORDS
-    if isinstance(node, ast.List | ast.Tuple):
-        return all(_is_plain_type(program, one) for one in node.elts)
-    if isinstance(node, ast.Subscript):
-        return _is_plain_type(program, node.value)
-    if isinstance(node, ast.Call):  # float64(float64, int64)
-        return all(_is_plain_type(program, one) for one in (node.func, *node.args)) and not node.keywords
-    return (isinstance(node, ast.Constant) and node.value is None) or isinstance(node, ast.Lambda)
-
-
-def _unreadable_class(node: ast.ClassDef) -> str | None:
-    if node.keywords:
-        return "a class with a metaclass"
-    for one in node.body:
-        name = getattr(one, "name", "")
-        if _is_dunder(name) and name not in OPERATORS:
-            return name
-    return None
-
-
 def at(node: ast.AST, source: str) -> str:
     """Return the words that point at a node: the line of code it stands in."""
     lines = source.splitlines()
@@ -434,7 +269,7 @@ def functions(source: str) -> list[str]:
 
 def is_stub(source: str, entry: str) -> bool:
     """Whether the entry is still what was handed out: it raises NotImplementedError, or does nothing."""
-    function = Program(source, entry).function()
+    function = read_program(source, entry).function()
     if function is None:
         return False
     body = [one for one in function.body if not (isinstance(one, ast.Expr) and _is_text(one.value))]
@@ -465,3 +300,118 @@ def _does_nothing(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr | ast.Return):
         return isinstance(statement.value, ast.Constant) and statement.value.value is ...
     return isinstance(statement, ast.Pass)
+
+
+# --- whose a name is ----------------------------------------------------------------------------------------
+
+
+class Scopes:
+    """The scopes of a text: for every name, the function in whose scope it is bound.
+
+    Python's own rule (language reference, 4.2.2): a name that a function binds is its own everywhere in it;
+    any other belongs to the nearest function around that binds it, and else to the module or to Python
+    itself. What a class binds is seen by its own body only, which falls back to the module: it counts as the
+    module's.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._around: dict[int, tuple[ast.AST, ...]] = {}
+        self._bound: dict[int, set[str]] = {}
+        self._passed_on: dict[int, set[str]] = {}  # global and nonlocal
+        self._visit(tree, ())
+
+    def around(self, node: ast.AST) -> tuple[ast.AST, ...]:
+        """Return the functions and comprehensions whose scope a node is in, innermost first."""
+        return self._around.get(id(node), ())
+
+    def owner(self, node: ast.Name) -> ast.AST | None:
+        """Return the function (or comprehension) that binds the name at this place; None: nobody's but the
+        module's, or Python's own."""
+        for place, scope in enumerate(self.around(node)):
+            if node.id in self._passed_on.get(id(scope), ()):
+                if place == 0 and self._is_global(scope, node.id):
+                    return None
+                continue
+            if node.id in self._bound.get(id(scope), ()):
+                return scope
+        return None
+
+    def binds(self, scope: ast.AST) -> set[str]:
+        """Return the names that a function binds in its own scope."""
+        return self._bound.get(id(scope), set()) - self._passed_on.get(id(scope), set())
+
+    def _is_global(self, scope: ast.AST, name: str) -> bool:
+        return any(
+            isinstance(node, ast.Global) and name in node.names and self.around(node)[:1] == (scope,)
+            for node in ast.walk(scope)
+        )
+
+    def _visit(self, node: ast.AST, around: tuple[ast.AST, ...]) -> None:
+        """Walk without recursion: hostile texts are deep."""
+        todo = [(node, around)]
+        while todo:
+            here, scopes = todo.pop()
+            self._around[id(here)] = scopes
+            self._note(here, scopes)
+            todo += self._children(here, scopes)
+
+    def _children(self, node: ast.AST, scopes: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, tuple]]:
+        if isinstance(node, DEFINITIONS):
+            inside = (node, *scopes)
+            arguments = node.args
+            self._bound.setdefault(id(node), set()).update(_argument_names(arguments))
+            outer = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+            outer += [*getattr(node, "decorator_list", []), *filter(None, [getattr(node, "returns", None)])]
+            outer += [one.annotation for one in _all_arguments(arguments) if one.annotation]
+            body = node.body if isinstance(node.body, list) else [node.body]
+            yield from ((one, scopes) for one in outer)
+            yield from ((one, scopes) for one in _all_arguments(arguments))
+            yield from ((one, inside) for one in body)
+        elif isinstance(node, COMPREHENSIONS):
+            first, *others = node.generators
+            inside = (node, *scopes)
+            yield first.iter, scopes
+            parts = [first.target, *first.ifs]
+            for one in others:
+                parts += [one.target, one.iter, *one.ifs]
+            parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            yield from ((one, inside) for one in parts)
+        else:
+            yield from ((one, scopes) for one in ast.iter_child_nodes(node))
+
+    def _note(self, node: ast.AST, scopes: tuple[ast.AST, ...]) -> None:
+        """Remember what a node binds in the innermost scope around it."""
+        if not scopes:
+            return
+        inner = scopes[0]
+        if isinstance(node, ast.NamedExpr):  # in a comprehension it binds in the function around
+            inner = next((one for one in scopes if isinstance(one, DEFINITIONS)), None)
+            if inner is not None:
+                self._bound.setdefault(id(inner), set()).add(node.target.id)
+            return
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            self._passed_on.setdefault(id(inner), set()).update(node.names)
+        self._bound.setdefault(id(inner), set()).update(bound_by(node))
+
+
+def bound_by(node: ast.AST) -> set[str]:
+    """Return the names that this one node binds where it stands; those in its parts not."""
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Load) else {node.id}
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {one.asname or one.name.split(".")[0] for one in node.names}
+    name = getattr(node, "name", None)
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and name:
+        return {name}
+    return {node.rest} if isinstance(node, ast.MatchMapping) and node.rest else set()
+
+
+def _all_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    stars = [one for one in (arguments.vararg, arguments.kwarg) if one]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *stars]
+
+
+def _argument_names(arguments: ast.arguments) -> set[str]:
+    return {one.arg for one in _all_arguments(arguments)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch
+from course_lib.grading.task import Case, Task
 from course_lib.theme import GREY, PINK, VIOLET
 
 WRONG, RIGHT, PARTLY, NOT_STARTED = "wrong", "right", "partly", "not started"
 COLOURS = {WRONG: PINK, RIGHT: VIOLET, PARTLY: VIOLET, NOT_STARTED: GREY}
 SIGNS = {WRONG: "✗", RIGHT: "✓", PARTLY: "◐", NOT_STARTED: "○"}
+OTHER_INPUTS = "The visible tests pass. Grading may run the same task with other inputs."
 LARGEST_MAP = 24  # cells along a side; larger maps show the worst error of each block
 
 
@@ -116,6 +119,68 @@ def _current_cell() -> Any:
         return None
     shell = get_ipython()
     return None if shell is None else ("cell", shell.execution_count)
+
+
+# --- reports on an answer -----------------------------------------------------------------------------------
+
+
+def make_report(
+    task: Task,
+    points: float,
+    state: str,
+    lines: list[str],
+    notes: tuple[str, ...] = (),
+    mismatch: Mismatch | None = None,
+) -> Report:
+    """Return the report on an answer to the task."""
+    return Report(
+        task.id, task.title, float(points), task.points, state, tuple(lines), mismatch, tuple(notes)
+    )
+
+
+def not_started(task: Task, why: str = "") -> Report:
+    """Return the report on an answer that does not exist yet."""
+    line = why or f"Not started: write `{task.entry}` in the cell above, run it, then run this cell."
+    return make_report(task, 0.0, NOT_STARTED, [line, f'`hint("{task.id}")` helps, one step at a time.'])
+
+
+def wrong(
+    task: Task, lines: list[str], notes: tuple[str, ...] = (), mismatch: Mismatch | None = None
+) -> Report:
+    """Return the report on a wrong answer."""
+    return make_report(task, 0.0, WRONG, lines, notes, mismatch)
+
+
+def refused(task: Task, why: str) -> Report:
+    """Return the report on something that cannot be judged."""
+    return wrong(task, [why])
+
+
+def input_note(task: Task, case: Case) -> tuple[str, ...]:
+    """Say which input showed it, and the input itself if it is small."""
+    names = inspect.signature(task.reference).parameters
+    values = ", ".join(f"{name} = {_in_full(value)}" for name, value in zip(names, case.args, strict=False))
+    show = len(values) <= 160 and not any(isinstance(argument, np.ndarray) for argument in case.args)
+    return (f"Input ({case.label}): {values}" if show else f"Input: {case.label}.",)
+
+
+def _in_full(argument: Any) -> str:
+    """Return an argument as text; a float by itself with all its digits: a tie must look like one."""
+    return repr(float(argument)) if isinstance(argument, float) else _short(argument)
+
+
+def _short(argument: Any) -> str:
+    if isinstance(argument, float):
+        return f"{argument:.6g}"
+    if isinstance(argument, list):
+        return "[" + ", ".join(_short(item) for item in argument) + "]"
+    return repr(argument)
+
+
+def argument_name(place: int) -> str:
+    """Return how a report calls an argument: "the second argument"."""
+    names = ("first", "second", "third", "fourth", "fifth", "sixth")
+    return f"the {names[place]} argument" if place < len(names) else f"argument {place + 1}"
 
 
 # --- text ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ where a name is made up at run time: what cannot be read cannot be judged.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,13 +19,23 @@ from course_lib.grading.program import (
     Program,
     at,
     bindings,
+    bound_by,
     constant_text,
     docstrings,
     imported,
     is_own,
+    read_program,
     root_name,
-    unfamiliar,
-    unreadable,
+)
+from course_lib.grading.vocabulary import (
+    COMPILER_SETTINGS,
+    DODGE_MODULES,
+    DODGES,
+    MATCHED,
+    NAMES,
+    ONLY_CALLED,
+    OPERATORS,
+    TYPE_WORDS,
     words,
 )
 
@@ -44,6 +55,7 @@ WHOLE_ARRAY = words("""
     apply_along_axis apply_over_axes vectorize frompyfunc guvectorize
 """)
 COMPILERS = ("njit", "jit")
+TYPE_TEXT = re.compile(r"[\w\s\[\]():,]{0,400}")
 
 
 class Rule(Protocol):
@@ -79,7 +91,7 @@ class NoOperator:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if the operator, or a function that stands for it, is reachable."""
-        for node in Program(source, entry).nodes():
+        for node in read_program(source, entry).nodes():
             if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
                 return (
                     f"Your answer uses the operator @{at(node, source)}: this task is to write what @ does."
@@ -105,7 +117,7 @@ class NoCalls:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first forbidden name, or for a name that only exists at run time."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         texts = docstrings(program)
         for node in program.nodes():
             name = self._forbidden(program, node, texts)
@@ -157,7 +169,7 @@ class OnlyImports:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first import of another module, or for what may lead to one."""
-        program = Program(source, entry, library=True)
+        program = read_program(source, entry, library=True)
         for node in program.nodes():
             for name in imported(node):
                 if name.split(".")[0] not in (*self.modules, "__future__"):
@@ -181,7 +193,7 @@ class MustBeCompiled:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless the entry itself is compiled in nopython mode."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         compilers = list(function.decorator_list) if function else []
         for statement in program.reached:
@@ -217,7 +229,7 @@ class FastmathOnly:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a fastmath setting that lets the compiler assume NaN and inf away."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         for node in program.nodes():
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg == "fastmath" and not self._fine(program, keyword.value):
@@ -255,7 +267,7 @@ class LoopOrder:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless all loops that compute the result have the order, outermost first."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         if function is None or not returns_something(function):
             return None  # comparing its result says more
@@ -286,7 +298,7 @@ class NestedLoops:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         found = depth(program)
         if function is None or not returns_something(function) or found >= self.at_least:
@@ -311,7 +323,7 @@ class NoMemory:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a mutable default, a global, or a write to something outside the function."""
-        for node, what in kept(Program(source, entry)):
+        for node, what in kept(read_program(source, entry)):
             return f"Your answer uses {what}{at(node, source)}: every call must do all of its work."
         return None
 
@@ -338,3 +350,150 @@ class CountsOperations:
                 what = "more than" if count > wanted else "fewer than"
                 return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
         return None
+
+
+# --- what nobody can read, or nobody knows ------------------------------------------------------------------
+
+
+def unreadable(program: Program, node: ast.AST) -> str | None:
+    """Return what makes code unreadable at this node: eval, getattr with a computed name …"""
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _unreadable_name(program, node)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return _unreadable_import(program, node)
+    if isinstance(node, ast.Call):
+        return _unreadable_call(program, node)
+    if isinstance(node, ast.ClassDef):
+        return _unreadable_class(node)
+    if isinstance(node, ast.MatchClass):  # case Exception(__traceback__=tb) reads an attribute
+        kind = node.cls.id if isinstance(node.cls, ast.Name) else ""
+        if node.patterns and (kind not in MATCHED or is_own(program, kind)):
+            return "a pattern with unnamed parts"  # __match_args__ says which attributes they are
+        return next((name for name in node.kwd_attrs if not _is_known(program, name)), None)
+    return None
+
+
+def _unreadable_name(program: Program, node: ast.Name | ast.Attribute) -> str | None:
+    dotted = program.dotted(node)
+    last = dotted.rpartition(".")[2]
+    if isinstance(node, ast.Name):
+        own = program.is_local(node)  # a name of the module's may still be Python's own when it is read
+        if last in DODGES and not own:
+            return last
+        if last in ONLY_CALLED and not own and id(node) not in program.called:
+            return f"{last} without calling it"
+        return node.id if _is_dunder(node.id) and node.id not in NAMES else None
+    if _is_dunder(node.attr) and not isinstance(node.ctx, ast.Load):
+        return f"a new {node.attr}"
+    if last in DODGES or node.attr in DODGES:
+        return last if last in DODGES else node.attr
+    if node.attr in ONLY_CALLED and id(node) not in program.called:
+        return f"{node.attr} without calling it"
+    return node.attr if _is_dunder(node.attr) and node.attr not in NAMES else None
+
+
+def unfamiliar(program: Program, node: ast.AST) -> str | None:
+    """Return the attribute or imported name at this node of which nobody knows what it leads to."""
+    if isinstance(node, ast.Attribute) and not _is_known(program, node.attr):
+        return _without_root(program.dotted(node))
+    if isinstance(node, ast.Import):
+        return next(
+            (one.name for one in node.names if "." in one.name and one.name not in program.modules), None
+        )
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in program.modules:
+        if node.module not in program.modules:
+            return node.module
+        return next(
+            (f"{node.module}.{one.name}" for one in node.names if one.name not in program.known), None
+        )
+    return None
+
+
+def _is_known(program: Program, name: str) -> bool:
+    """Whether an attribute is one of those that may be used, or the answer's own."""
+    if name in DODGES:
+        return False
+    return name in program.known or (name in program.own_attributes and not _is_dunder(name))
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _without_root(dotted: str) -> str:
+    return f".{dotted.rpartition('.')[2]}" if dotted.startswith("?") or "." not in dotted else dotted
+
+
+def _unreadable_import(program: Program, node: ast.Import | ast.ImportFrom) -> str | None:
+    for one in bound_by(node):
+        if len(program.meanings.get(one, ())) > 1:
+            return f"two imports by the name {one}"
+    return next((name for name in imported(node) if name.split(".")[0] in DODGE_MODULES), None)
+
+
+def _unreadable_call(program: Program, node: ast.Call) -> str | None:
+    callee = program.dotted(node.func)
+    last = callee.rpartition(".")[2]
+    if last == "getattr":
+        name = constant_text(node.args[1]) if len(node.args) >= 2 else None
+        if name is None:
+            return "getattr with a name made at run time"
+        return None if _is_known(program, name) else name
+    if last == "type" and not _is_one(node):
+        return "type with three arguments"
+    if last in ("njit", "jit"):
+        return _unreadable_compiler(program, node)
+    return None
+
+
+def _is_one(node: ast.Call) -> bool:
+    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+
+
+def _unreadable_compiler(program: Program, node: ast.Call) -> str | None:
+    """Return what keeps a call of Numba's compiler from being read: it evaluates types given as text."""
+    for word in node.keywords:
+        if word.arg is not None and word.arg not in COMPILER_SETTINGS:
+            return f"{word.arg}= for Numba's compiler"
+    given = [*node.args, *(word.value for word in node.keywords if word.arg == "signature_or_function")]
+    for one in given:
+        if not _is_plain_type(program, one):
+            return f"{ast.unparse(one)[:60]} as types for Numba's compiler"
+    return None
+
+
+def _is_plain_type(program: Program, node: ast.expr) -> bool:
+    """Whether this is a function of the answer's own, or types that anybody can read."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return (
+            bool(TYPE_TEXT.fullmatch(node.value))
+            and set(re.findall(r"[A-Za-z_]\w*", node.value)) <= TYPE_WORDS
+        )
+    if isinstance(node, ast.Name):
+        if program.defines(node.id):
+            return True
+        bound = [value for one in program.nodes() for name, value in bindings(one) if name == node.id]
+        if bound:
+            return not any(root_name(one) == node.id for one in bound) and all(
+                _is_plain_type(program, one) for one in bound
+            )
+        return program.dotted(node).rpartition(".")[2] in TYPE_WORDS
+    if isinstance(node, ast.Attribute):
+        return node.attr in TYPE_WORDS
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(_is_plain_type(program, one) for one in node.elts)
+    if isinstance(node, ast.Subscript):
+        return _is_plain_type(program, node.value)
+    if isinstance(node, ast.Call):  # float64(float64, int64)
+        return all(_is_plain_type(program, one) for one in (node.func, *node.args)) and not node.keywords
+    return (isinstance(node, ast.Constant) and node.value is None) or isinstance(node, ast.Lambda)
+
+
+def _unreadable_class(node: ast.ClassDef) -> str | None:
+    if node.keywords:
+        return "a class with a metaclass"
+    for one in node.body:
+        name = getattr(one, "name", "")
+        if _is_dunder(name) and name not in OPERATORS:
+            return name
+    return None

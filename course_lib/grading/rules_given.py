@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from course_lib.grading.loop_nests import returns_something
-from course_lib.grading.program import Program, at
+from course_lib.grading.program import Program, at, read_program
 
 #: A method or an inner function may have such a name, while a call elsewhere means Python's own.
 BUILTINS = frozenset(dir(builtins))
@@ -54,7 +54,7 @@ class GivenAsItIs:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a helper that is changed, or for a name of its own that is taken away."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         helpers = helpers_of(self.given)
         name = changed_helper(program.tree, helpers) or self._taken(program)
         if name:
@@ -71,7 +71,7 @@ class GivenAsItIs:
         """Return the name that a helper uses from outside, and that the text binds anew at its top."""
         tree = ast.parse(self.given)
         imports = {ast.dump(one) for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)}
-        own = Program(self.given, next(iter(helpers_of(self.given)))).scopes
+        own = read_program(self.given, next(iter(helpers_of(self.given)))).scopes
         helpers = {*helpers_of(self.given)}
         names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
         outside = {node.id for node in names if own.owner(node) is None}
@@ -109,7 +109,7 @@ class OnlyHandedTo:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first use of the key that is no handing on."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         if function is None:
             return f"{entry} is no function of its own: write it with `def {entry}({self.key}, …)`."

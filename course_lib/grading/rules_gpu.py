@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from course_lib.grading.program import Program, at
+from course_lib.grading.program import Program, at, read_program
 from course_lib.grading.vocabulary import NUMBER_TYPES, words
 
 ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
@@ -69,7 +69,7 @@ class KernelOnly:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first thing that is something else, or is not to be trusted."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         reading = _Reading(program)
         for statement in sorted(program.reached, key=lambda one: one.lineno):
             for node, what in reading.faults(statement):

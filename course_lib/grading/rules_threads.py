@@ -15,11 +15,17 @@ from itertools import groupby
 from typing import Any
 
 from course_lib.grading.loop_nests import returns_something
-from course_lib.grading.program import Program
+from course_lib.grading.program import read_program
 from course_lib.grading.rules_given import changed_helper, helpers_of
-from course_lib.simulators.interleaving_program import Program as Threads
-from course_lib.simulators.interleaving_search import Search
-from course_lib.simulators.interleavings import Lock, NotJudged, Replay, Semaphore, Verdict, explore
+from course_lib.simulators.interleavings import (
+    JointState,
+    Lock,
+    NotJudged,
+    Replay,
+    Semaphore,
+    Verdict,
+    explore,
+)
 
 MOST_STATES = 50_000  # right answers need up to some thousands
 TIME_LIMIT_S = 20.0  # far more than that takes on the slowest laptop
@@ -71,7 +77,7 @@ class Asks:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if no reachable statement outside the helper mentions it."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
         if function is None or not returns_something(function):
             return None  # running it says more
@@ -96,7 +102,7 @@ class UnderAllSchedules:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
-        function = Program(source, entry).function()
+        function = read_program(source, entry).function()
         if function is None or not returns_something(function):
             return None  # running it says more
         tree = ast.parse(source)
@@ -116,6 +122,7 @@ class UnderAllSchedules:
         text = f"{_needed(tree, entry, helpers)}\n\n{scenario.given}\n\n{_threads(scenario, entry)}"
         names = [_name(number) for number in range(len(scenario.calls))]
         shared = {**scenario.shared, RESULTS: [None] * len(names)}
+        in_between = _InBetween(scenario)
         try:
             verdict = explore(
                 names,
@@ -124,6 +131,7 @@ class UnderAllSchedules:
                 source=text,
                 max_states=MOST_STATES,
                 time_limit_s=TIME_LIMIT_S,
+                observe=in_between if scenario.at_once or scenario.kept else None,
             )
         except NotJudged:
             raise  # a fault of the scenario, not of the answer
@@ -131,7 +139,7 @@ class UnderAllSchedules:
             return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
         if not verdict.ok:
             return _quoting(_in_given_names(_report(verdict, scenario), scenario), text)
-        said = _in_between(Threads(names, shared, text), scenario)
+        said = in_between.fault()
         return said and _in_given_names(f"With {scenario.said}: {said}", scenario)
 
 
@@ -178,48 +186,49 @@ def _quoting(sentence: str, text: str) -> str:
     return re.sub(r"\b[Ll]ine (\d+)", code, sentence)
 
 
-def _in_between(threads: Threads, scenario: Scenario) -> str | None:
-    """Return what is wrong in a state before the end, of answers whose end is right under every schedule."""
-    if not (scenario.at_once or scenario.kept):
-        return None
-    search = Search(threads, lambda cells: None, MOST_STATES, TIME_LIMIT_S)
-    search.run()
-    if scenario.kept and (said := _lost(threads, search, scenario.kept)):
-        return said
-    return _hindered(threads, search, scenario.at_once) if scenario.at_once else None
+class _InBetween:
+    """Looks at every moment before the end, of answers whose end is right under every schedule."""
 
+    def __init__(self, scenario: Scenario) -> None:
+        self.kept = scenario.kept
+        self.work = scenario.at_once
+        self.lost: str | None = None
+        self.hindered: str | None = None
+        self.together = False
 
-def _lost(threads: Threads, search: Search, kept: Callable[[dict[str, Any]], bool | str]) -> str | None:
-    for cells, locks, _ in search.numbers:
-        if any(not isinstance(one, int) and one[0] != -1 for one in locks):
-            continue
-        said = kept(threads.heap.plain(cells))
-        if said is not True:
-            return (
-                f"there is a moment at which every lock is free and {said}. Hold the locks until it is done."
-            )
-    return None
+    def __call__(self, moment: JointState) -> None:
+        if self.kept and not self.lost and not moment.holders:
+            verdict = self.kept(moment.shared)
+            if verdict is not True:
+                self.lost = (
+                    f"there is a moment at which every lock is free and {verdict}. "
+                    "Hold the locks until it is done."
+                )
+        if self.work and not self.hindered:
+            self._look_for_hindrance(moment, self.work)
 
-
-def _hindered(threads: Threads, search: Search, work: AtOnce) -> str | None:
-    """Return what keeps threads from working at the same time, None if nothing does in any state."""
-    heap = threads.heap
-    entries = {cell for cell, path in enumerate(heap.cell_paths) if path.startswith(f"{work.on}[")}
-    together = False
-    for _, locks, states in search.numbers:
-        pending = [search.pending[one] for one in states]
-        at_work = [n for n, one in enumerate(pending) if one[0] == "write" and one[1] in entries]
-        together |= len(at_work) > 1
-        for waiting, (kind, target, *_) in enumerate(pending):
-            if kind != "acquire" or isinstance(locks[target], int):  # a semaphore is held by nobody
-                continue
-            holder = locks[target][0]
-            if holder in at_work:
-                return (
-                    f"thread {holder} {work.doing} and holds {heap.lock_paths[target]} meanwhile, for which "
+    def _look_for_hindrance(self, moment: JointState, work: AtOnce) -> None:
+        """Note what keeps threads from working at the same time."""
+        at_work = [
+            thread
+            for thread, (kind, name) in enumerate(moment.coming)
+            if kind == "write" and name.startswith(f"{work.on}[")
+        ]
+        self.together |= len(at_work) > 1
+        for waiting, (kind, lock) in enumerate(moment.coming):
+            holder = moment.holders.get(lock)  # a semaphore is held by nobody
+            if kind == "acquire" and holder in at_work:
+                self.hindered = (
+                    f"thread {holder} {work.doing} and holds {lock} meanwhile, for which "
                     f"thread {waiting} waits. Release it before the work."
                 )
-    return None if together else f"under no schedule is there a second thread that {work.doing} meanwhile."
+                return
+
+    def fault(self) -> str | None:
+        """Return what is wrong, None if nothing is."""
+        if self.lost or self.hindered or self.work is None or self.together:
+            return self.lost or self.hindered
+        return f"under no schedule is there a second thread that {self.work.doing} meanwhile."
 
 
 def _in_given_names(sentence: str, scenario: Scenario) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dis
+import functools
 import io
 import itertools
 import linecache
@@ -23,39 +24,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from course_lib.grading import sources
-from course_lib.grading.counts import Counts
-from course_lib.grading.launch import Shape
+from course_lib.grading.fault import Fault, fault_of
+from course_lib.grading.launch import MOST_ROWS, LaunchCounts, Places, Shape, counts_of, plain_counts
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
 
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 LONGEST_CALL_S = 10.0
-
-
-@dataclass(frozen=True)
-class Fault:
-    """An exception in the answer: its type and the types above it, its message, the learner's line.
-
-    `built` are the matrices that the answer had made when an index was out of range: (name, shape) of each.
-    """
-
-    kinds: tuple[str, ...]
-    message: str
-    line: int | None = None
-    code: str = ""
-    built: tuple[tuple[str, tuple[int, int]], ...] = ()
-
-    @property
-    def kind(self) -> str:
-        return self.kinds[0]
-
-    def sentence(self) -> str:
-        """Return one sentence: what was raised, where, and what it says."""
-        place = f" in line {self.line}" if self.line else ""
-        code = f", `{self.code}`" if self.code else ""
-        said = f": {self.message}" if self.message else ""
-        return f"{self.kind}{place}{code}{said}{'' if said.endswith(('.', '?')) else '.'}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +73,7 @@ class Timing:
 class Traced:
     """What one launch of a kernel gave: its counts or the fault, and the arguments afterwards."""
 
-    counts: Counts | None = None
+    counts: LaunchCounts | None = None
     fault: Fault | None = None
     args_after: tuple = ()
 
@@ -131,13 +106,13 @@ class InProcess:
     def __init__(self, function: Callable, longest_s: float | None = LONGEST_CALL_S) -> None:
         self._function = function
         self._longest_s = longest_s
-        self._kernel: Any = None  # the answer as a kernel, once it has been launched
+        self._kernel: _NotebookKernel | None = None  # the answer as a kernel, once it has been launched
 
     def call(self, args: tuple) -> Outcome:
         """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
         return self._run(self._function, args)
 
-    def repeat(self, args: tuple, changes: list[Places]) -> Outcome:
+    def repeat(self, args: tuple, changes: list[Change]) -> Outcome:
         """Call the answer once for each change of the arguments; the outcome is that of the last call."""
         return self._run(lambda *own: _repeated(self._function, own, changes), args)
 
@@ -154,7 +129,7 @@ class InProcess:
 
     def guarded(self, code: Code) -> InProcess:
         """Return a runner for the text."""
-        return InProcess(sources.load(code.text, code.entry))
+        return InProcess(_load_once(code.text, code.entry))
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -194,10 +169,8 @@ class InProcess:
 
     def trace(self, shape: Shape, args: tuple) -> Traced:
         """Launch the answer in the tracer; NoSource if its text cannot be had."""
-        from course_lib.grading.traced import InNotebook
-
         if self._kernel is None:
-            self._kernel = InNotebook(self._function)
+            self._kernel = _NotebookKernel(self._function)
         return self._kernel.run(shape, args, self._longest_s)
 
     def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
@@ -249,9 +222,10 @@ class InProcess:
         return tuple(found.items())
 
 
-def fault_of(error: BaseException) -> Fault:
-    """Return an exception as a fault without a place."""
-    return Fault(tuple(kind.__name__ for kind in type(error).__mro__[:-1]), _message(error))
+@functools.lru_cache(maxsize=8)
+def _load_once(text: str, entry: str) -> Callable:
+    """Load a guarded text; where the same answer is checked again, Numba need not compile it again."""
+    return sources.load(text, entry)
 
 
 def _matrix_shape(value: Any) -> tuple[int, int] | None:
@@ -265,16 +239,16 @@ def _matrix_shape(value: Any) -> tuple[int, int] | None:
 
 
 #: For each argument the row and the column of one number.
-Places = Sequence[tuple[int, int]]
+Change = Sequence[tuple[int, int]]
 
 
-def other_places(args: tuple, rng: random.Random) -> Places:
+def other_places(args: tuple, rng: random.Random) -> Change:
     """Choose one number of each matrix."""
     rows = [rng.randrange(len(matrix)) for matrix in args]
     return [(row, rng.randrange(len(matrix[row]))) for row, matrix in zip(rows, args, strict=True)]
 
 
-def change(args: tuple, places: Places) -> None:
+def change(args: tuple, places: Change) -> None:
     """Change the sign of one number of each matrix, and the order of the rows of all but the first.
 
     Every row of A then meets other rows of B: no result of an earlier call helps, and the work is too little
@@ -296,7 +270,7 @@ def _reorder(matrix: Any, start: int, step: int) -> None:
         matrix[:] = [matrix[(start + step * n) % rows] for n in range(rows)]
 
 
-def _repeated(function: Callable, args: tuple, changes: list[Places]) -> Any:
+def _repeated(function: Callable, args: tuple, changes: list[Change]) -> Any:
     value = None
     for places in changes:
         change(args, places)
@@ -431,25 +405,86 @@ def quiet() -> Iterator[_LineCounter]:
         yield counter
 
 
-def _message(error: BaseException) -> str:
-    """Return the first telling line of an exception's message."""
-    lines = [ANSI.sub("", line).strip() for line in str(error).splitlines()]
-    lines = [line for line in lines if line]
-    if type(error).__module__.startswith("numba"):
-        return _numba_message(lines)
-    said = " ".join(itertools.islice(lines, 1))[:300]
-    if said.startswith("No matching definition"):  # compiled for fixed types
-        return f"{said}. Remove the types from @njit(...): it then compiles for each input."
-    return said
+# --- launching GPU kernels ----------------------------------------------------------------------------------
 
 
-def _numba_message(lines: list[str]) -> str:
-    """Pick the cause, the types and the line of code out of Numba's long report."""
-    noise = ("Failed in nopython", "During:", "File ", "<source", "This error", "- Resolution", "There are")
-    cause = next((line for line in lines if not line.startswith(noise)), "it gives no reason").rstrip(":")
-    types = next((" " + line.removeprefix(">>>").strip() for line in lines if line.startswith(">>>")), "")
-    code = lines[lines.index("^") - 1] if "^" in lines else ""  # Numba marks the line below it
-    place = next((line for line in lines if line.startswith("File ")), "")
-    number = re.search(r"line (\d+)", place)
-    at = f" in line {number[1]}" if number else ""
-    return f"Numba cannot compile it{at}{f', `{code}`' if code else ''}: {cause}{types}"[:400]
+class _NotebookKernel:
+    """A live kernel of a notebook. Its text is collected and loaded, so that all lines are known by cell."""
+
+    def __init__(self, function: Any) -> None:
+        code, lines = sources.answer_with_lines(function)
+        self._kernel = sources.load(code.text, code.entry)
+        self._text, self._lines = code.text, lines
+
+    def run(self, shape: Shape, args: tuple, longest_s: float | None) -> Traced:
+        """Launch the kernel; lines are those of the cells it stands in."""
+        plain, fault = launch_in_tracer(self._kernel, shape, args, longest_s)
+        if fault is None:
+            return Traced(counts_of(plain).placed(self._text, self._lines), None, args)
+        place = Places(self._text, self._lines)
+        line = place.line(fault.line or 0) or None
+        return Traced(None, replace(fault, line=line, code=place.code(fault.line or 0) if line else ""), args)
+
+
+def launch_in_tracer(
+    kernel: Callable, shape: Shape, args: tuple, longest_s: float | None, of_cpu: bool = False
+) -> tuple[dict[str, Any] | None, Fault | None]:
+    """Launch a kernel in the tracer; return what was counted as plain values, or the fault.
+
+    The tracer rewrites the kernel's text; nothing of the answer runs but its imports, its numbers and Numba's
+    decorators. The arrays in `args` are changed in place. Lines are those of the kernel's own file.
+    """
+    from course_lib.simulators.gpu import NotTraceable, trace
+
+    warm_up_tracer()
+    with quiet():
+        try:
+            with time_limit(longest_s, of_cpu):
+                traced = trace(kernel, shape.grid, shape.block, *args, progress=False)
+        except KeyboardInterrupt:
+            raise
+        except NotTraceable as error:
+            own = not hasattr(kernel, "py_func") or error.file == kernel.py_func.__code__.co_filename
+            return None, Fault(
+                ("NotTraceable", "Exception"), error.sentence, error.line or None if own else None
+            )
+        except BaseException as error:
+            return None, replace(fault_of(error), line=_line_in_tracer(error))
+    if len(traced.source) > MOST_ROWS or len(traced.global_accesses) > MOST_ROWS:
+        return None, Fault(("NotTraceable", "Exception"), "the kernel is too long to be judged")
+    return plain_counts(traced), None
+
+
+def _line_in_tracer(error: BaseException) -> int | None:
+    """Return the line of the kernel that the tracer was in: its machine is `L` in the rewritten text."""
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        line = getattr(frame.f_globals.get("L"), "line", None)
+        if isinstance(line, int):
+            return line or None
+    return None
+
+
+@functools.cache
+def warm_up_tracer() -> None:
+    """Have the tracer compile its own parts, or take them from the disk, so that no answer waits for them.
+
+    It takes some seconds the first time.
+    """
+    from numba import cuda, float32
+
+    from course_lib.simulators.gpu import trace
+
+    @cuda.jit
+    def every_kind_of_access(A, B, H):
+        i = cuda.grid(1)
+        tile = cuda.shared.array(64, float32)
+        tile[cuda.threadIdx.x] = A[i]
+        cuda.syncthreads()
+        if i % 2 == 0:
+            B[i] = tile[31 - cuda.threadIdx.x] + A[0]
+        cuda.syncwarp()
+        cuda.atomic.add(H, i % 4, 1)
+        cuda.atomic.add(A, 0, 1.0)
+
+    values = np.zeros(64, np.float32)
+    trace(every_kind_of_access, 2, 32, values, values.copy(), np.zeros(4, np.int32), progress=False)

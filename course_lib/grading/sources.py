@@ -16,10 +16,10 @@ import itertools
 import linecache
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
-from course_lib.grading.task import Code
 from course_lib.grading.vocabulary import NUMBER_TYPES
 
 _NUMBER = itertools.count(1)
@@ -29,6 +29,18 @@ DEEPEST = 8  # containers in each other that still count as a constant
 
 class NoSource(ValueError):
     """The answer's source cannot be had; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Source text with the name of the function in it that counts; `load()` gives that function."""
+
+    text: str
+    entry: str
+
+    def load(self) -> Callable:
+        """Run the text in a namespace of its own and return the entry function."""
+        return load(self.text, self.entry)
 
 
 def load(text: str, entry: str, filename: str = "") -> Callable:
@@ -261,7 +273,7 @@ def _module(name: str) -> ModuleType | None:
         return None
 
 
-# --- guarding ----------------------------------------------------------------------------------------------
+# --- guarding -----------------------------------------------------------------------------------------------
 
 EMPTY = {"empty": "full", "empty_like": "full_like"}
 COMPILERS = ("njit", "jit")

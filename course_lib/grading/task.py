@@ -7,12 +7,14 @@ numbers, lists and NumPy arrays, code is source text.
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from course_lib.arguments import number, one_of, refusal, whole
+from course_lib.grading.sources import Code
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,20 +48,6 @@ class Case:
         _require(bool(self.label), "label", self.label, "words that tell the learner which input it is")
         raises = isinstance(self.expect, type) and issubclass(self.expect, Exception)
         _require(self.expect == "value" or raises, "expect", self.expect, '"value" or an exception type')
-
-
-@dataclass(frozen=True)
-class Code:
-    """Source text with the name of the function in it that counts; `load()` gives that function."""
-
-    text: str
-    entry: str
-
-    def load(self) -> Callable:
-        """Run the text in a namespace of its own and return the entry function."""
-        from course_lib.grading.sources import load
-
-        return load(self.text, self.entry)
 
 
 @dataclass(frozen=True)
@@ -157,10 +145,10 @@ class Task:
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')
-        _require(self.kind in KINDS, "kind", self.kind, "one of " + ", ".join(KINDS))
-        _require(_positive(self.points), "points", self.points, "a number above 0")
-        _require(self.difficulty in range(1, 6), "difficulty", self.difficulty, "a whole number from 1 to 5")
-        _require(_positive(self.minutes), "minutes", self.minutes, "a number above 0")
+        one_of("kind", self.kind, KINDS)
+        number("points", self.points, above=0)
+        whole("difficulty", self.difficulty, most=5)
+        number("minutes", self.minutes, above=0)
         for name in ("title", "good_for"):
             _require(bool(getattr(self, name)), name, getattr(self, name), "words for the learner")
         _require(self.entry.isidentifier(), "entry", self.entry, "the name of a function")
@@ -186,10 +174,6 @@ class Task:
         return self.id[:2]
 
 
-def _positive(number: Any) -> bool:
-    return isinstance(number, int | float) and math.isfinite(number) and number > 0
-
-
 def _require(holds: bool, field: str, got: Any, wanted: str) -> None:
     if not holds:
-        raise ValueError(f"{field} is {got!r}, but it must be {wanted}.")
+        raise refusal(field, got, wanted)

@@ -1,4 +1,4 @@
-"""What a judged text may mention: attributes, and names of modules, that are known to do no harm.
+"""What a judged text may mention: attributes and modules that are known to do no harm; and what it may not.
 
 A list of what is forbidden is never complete: behind one module stand a thousand others. So where a rule must
 know all that an answer does, an attribute counts as readable only if it is listed here or the answer's own.
@@ -121,3 +121,22 @@ TYPE_WORDS = NUMBER_TYPES | words("""
 COMPILER_SETTINGS = words("""
     nopython fastmath cache parallel nogil error_model boundscheck inline looplift debug signature_or_function
 """)
+
+#: Ways to run code that the source does not show, to look into running code, or to reach files.
+DODGES = words("""
+    eval exec compile __import__ globals locals vars import_module __dict__ __getattribute__ __builtins__
+    modules ctypes cffi subprocess objmode methodcaller attrgetter __globals__ __code__ settrace setprofile
+    f_locals f_globals f_builtins f_back f_code f_trace f_lineno tb_frame tb_next tb_lasti
+    gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code ag_await cell_contents mro
+    __traceback__ __subclasses__ __base__ __bases__ __mro__ __closure__ __defaults__ __kwdefaults__
+    open input breakpoint help license copyright credits setattr delattr __loader__ __spec__ __build_class__
+    sys _sys os _os builtins importlib meta_path path_hooks find_spec load_module exec_module
+""")
+#: Modules that lead out of what the source shows.
+DODGE_MODULES = words("ctypes cffi subprocess importlib sys builtins inspect gc traceback os io pickle")
+#: Builtin functions that may only be called where they stand: passed on, they do what no reader sees.
+ONLY_CALLED = words("getattr type njit jit")
+#: Names with two underscores around them that may be read or given a value.
+NAMES = OPERATORS | words("__name__ __debug__ __future__")
+#: Types whose patterns `case int(x)` read no attribute.
+MATCHED = words("bool bytearray bytes dict float frozenset int list set str tuple")

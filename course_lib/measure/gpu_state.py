@@ -1,18 +1,28 @@
 """How a GPU is while it measures: its clocks, its power, its temperature, as nvidia-smi tells them.
 
+    with gpu_state.Watch() as watch:
+        ...                          measure
+    gpu_state.recorded(watch)        the GPU as a recording keeps it
+
 Not yet run beside a GPU.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Annotated
 
 import numpy as np
 
 from course_lib.measure import hardware
-from course_lib.measure.recordings import STATES, Range
+from course_lib.measure.recording_files import Count, Positive, Range, Text, naming
 
+STATES = ("sm_mhz", "memory_mhz", "power_w", "temperature_c")
+#: Ranges of STATES; None for what nvidia-smi does not tell.
+States = Annotated[Mapping[str, Range | None], naming(STATES)]
 FIELDS = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")  # STATES, by nvidia-smi's names
 PERIOD_S = 0.25
 
@@ -61,6 +71,38 @@ def limits() -> tuple[float | None, float | None]:
     """Return the power limit in W and the highest clock in MHz; None for what nvidia-smi does not tell."""
     values = hardware.nvidia_smi("power.limit,clocks.max.sm") or ["", ""]
     return _number(values[0]), _number(values[1])
+
+
+@dataclass(frozen=True)
+class RecordedGpu:
+    """The GPU of a recording and its software: what it was, and how it was while it measured."""
+
+    driver: Text
+    compute_capability: Text  # "9.0"
+    cuda: Text  # version that torch was built for
+    multiprocessors: Count
+    state: States
+    power_limit_w: Positive | None
+    highest_sm_mhz: Positive | None
+
+
+def recorded(watch: Watch) -> RecordedGpu:
+    """Return this machine's GPU, with what a watch has seen."""
+    import torch
+
+    from course_lib.measure import machine
+
+    gpu = machine.gpu()
+    power_limit_w, highest_sm_mhz = limits()
+    return RecordedGpu(
+        driver=gpu.driver,
+        compute_capability=gpu.compute_capability,
+        cuda=torch.version.cuda,
+        multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count,
+        state=watch.ranges(),
+        power_limit_w=power_limit_w,
+        highest_sm_mhz=highest_sm_mhz,
+    )
 
 
 def _ranges(samples: list[list[str]]) -> dict[str, Range | None]:

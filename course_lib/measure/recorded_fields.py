@@ -14,14 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from course_lib.measure.recording_files import MalformedRecording
+
 Range = tuple[float, float, float]  # lowest, median, highest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(\+changes)?")
 _ARTICLES = {str: "a text", list: "a list", dict: "an object", bool: "true or false"}
-
-
-class MalformedRecording(ValueError):
-    """A file that is no recording; the message says what is wrong with it."""
 
 
 class Wrong(Exception):

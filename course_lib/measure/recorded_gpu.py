@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from course_lib.measure import gpu_state, machine
 from course_lib.measure import recorded_fields as fields
+from course_lib.measure.gpu_state import STATES
 from course_lib.measure.recorded_fields import Range
-from course_lib.measure.recordings import STATES
 
 
 @dataclass(frozen=True)

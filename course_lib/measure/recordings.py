@@ -13,41 +13,53 @@ make sense is refused with a sentence: a figure whose origin is not known is wor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from course_lib.measure import recorded_fields as fields
-from course_lib.measure.recorded_fields import MalformedRecording as MalformedRecording
-from course_lib.measure.recorded_fields import Range, Wrong
-from course_lib.measure.recorded_fields import is_commit as is_commit
+from course_lib.measure import recording_files
+from course_lib.measure.gpu_state import STATES as STATES
+from course_lib.measure.gpu_state import States
+from course_lib.measure.recording_files import (
+    Checked,
+    Commit,
+    Count,
+    Moment,
+    NotNegative,
+    Positive,
+    RecordingFiles,
+    Text,
+    Versions,
+    naming,
+    refuse_twice,
+)
+from course_lib.measure.recording_files import MalformedRecording as MalformedRecording
+from course_lib.measure.recording_files import is_commit as is_commit
 from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
-KIND, FORMAT = "gpu", 1
 #: What is said where there is none.
 NONE = (
     "No GPU has been recorded yet: `python -m course_lib record --gpu` on a machine with one writes a file "
     "that is shown here."
 )
 BASELINE = "torch"
-#: What must be known of the software, and what may be of the GPU while it measured.
+#: What must be known of the software.
 VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
-STATES = ("sm_mhz", "memory_mhz", "power_w", "temperature_c")
 
 
 @dataclass(frozen=True)
 class Row:
     """One rung for one shape (M, K, N) in float32."""
 
-    rung: str
-    shape: tuple[int, int, int]
-    seconds: float  # on the GPU, the median of `samples`
-    spread_s: float  # half the distance between the quartiles
-    samples: int
-    call_s: float  # of the CPU until a product is queued, with checks and dispatch in Python: the median
-    error: float  # max|C - exact| / max|exact|
+    rung: Text
+    shape: tuple[Count, Count, Count]
+    seconds: Positive  # on the GPU, the median of `samples`
+    spread_s: NotNegative  # half the distance between the quartiles
+    samples: Count
+    call_s: Positive  # of the CPU until a product is queued, with checks and dispatch in Python: the median
+    error: NotNegative  # max|C - exact| / max|exact|
     tile: str = ""  # the tile shape that was chosen, for rungs that have a choice
 
     @property
@@ -60,34 +72,37 @@ class Row:
 class HidingPoint:
     """FMAs per second of the whole GPU with so many independent sums a thread and warps a scheduler."""
 
-    chains: int
-    warps: float  # per scheduler
-    fma_per_s: float
+    chains: Count
+    warps: Positive  # per scheduler
+    fma_per_s: Positive
 
 
 @dataclass(frozen=True)
 class Recording:
     """One run on one GPU: everything was measured in turns with everything else of the same size."""
 
-    when: str  # ISO 8601, UTC
-    commit: str  # of the course; "+changes" if files differed from it
-    device: str  # "NVIDIA H200"
-    compute_capability: str  # "9.0"
-    memory_bytes: int
-    multiprocessors: int
-    driver: str
-    versions: Mapping[str, str]  # of VERSIONS
-    state: Mapping[str, Range | None]  # of STATES, while it measured; None: nvidia-smi does not tell
-    power_limit_w: float | None
-    highest_sm_mhz: float | None
-    method: str  # how it was measured, in words
-    rows: tuple[Row, ...]
+    when: Moment  # ISO 8601, UTC
+    commit: Commit  # of the course; "+changes" if files differed from it
+    device: Text  # "NVIDIA H200"
+    compute_capability: Text  # "9.0"
+    memory_bytes: Count
+    multiprocessors: Count
+    driver: Text
+    versions: Annotated[Versions, naming(VERSIONS)]
+    state: States  # while it measured
+    power_limit_w: Positive | None
+    highest_sm_mhz: Positive | None
+    method: Text  # how it was measured, in words
+    rows: Annotated[tuple[Row, ...], Checked(len, "one row or more")]
     latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
+
+    def __post_init__(self) -> None:
+        refuse_twice(f"{row.rung} at {' x '.join(map(str, row.shape))}" for row in self.rows)
 
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        return fields.origin(self.device, f"driver {self.driver}", self.when)
+        return recording_files.origin(self.device, f"driver {self.driver}", self.when)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -137,7 +152,10 @@ class Recording:
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {"kind": KIND, "format": FORMAT, **asdict(self)}
+        return FILES.data(self)
+
+
+FILES = RecordingFiles("gpu", Recording, FOLDER)
 
 
 def shares(points: Sequence[HidingPoint], origin: str) -> dict[str, dict[float, float]]:
@@ -155,71 +173,19 @@ def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
 
     Raises MalformedRecording if any file of the folder is no recording.
     """
-    found = [read(path) for path in sorted(folder.glob("*.json"))]
-    fitting = [recording for recording in found if device.lower() in recording.device.lower()]
-    return max(fitting, key=lambda recording: fields.moment(recording.when), default=None)
+    return FILES.newest(folder, lambda recording: device.lower() in recording.device.lower())
 
 
 def write(recording: Recording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    return fields.write(recording.data(), folder, restore, indent=1)
+    return FILES.write(recording.data(), folder, indent=1)
 
 
 def read(path: Path) -> Recording:
     """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    return restore(fields.content_of(path), path.name)
+    return FILES.read(path)
 
 
 def restore(content: Any, name: str = "this") -> Recording:
     """Return the Recording that `data` made; raises MalformedRecording with what is wrong."""
-    return fields.checked(_restored, content, name, "--gpu")
-
-
-# -- what makes sense --------------------------------------------------------------------------------------
-
-
-def _restored(content: Any) -> Recording:
-    if not isinstance(content, dict) or (content.get("kind"), content.get("format")) != (KIND, FORMAT):
-        raise Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
-    rows = fields.rows(_row, content, "rows")
-    if not rows:
-        raise Wrong("it has no rows")
-    versions, state = (fields.value(content, name, dict) for name in ("versions", "state"))
-    seen = [(row.rung, row.shape) for row in rows]
-    if twice := next((one for one in seen if seen.count(one) > 1), None):
-        raise Wrong(f"'{twice[0]}' stands there twice for {' x '.join(map(str, twice[1]))}")
-    return Recording(
-        when=fields.date(content, "when"),
-        commit=fields.commit(content, "commit"),
-        **{name: fields.text(content, name) for name in ("device", "compute_capability", "driver", "method")},
-        **{name: fields.whole(content, name) for name in ("memory_bytes", "multiprocessors")},
-        versions={name: fields.text(versions, name) for name in VERSIONS},
-        state={name: fields.perhaps(fields.span, state, name) for name in STATES},
-        power_limit_w=fields.perhaps(fields.number, content, "power_limit_w"),
-        highest_sm_mhz=fields.perhaps(fields.number, content, "highest_sm_mhz"),
-        rows=rows,
-        latency_hiding=tuple(map(_hiding, fields.value(content, "latency_hiding", list))),
-    )
-
-
-def _row(content: dict) -> Row:
-    shape = fields.value(content, "shape", list)
-    if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
-        raise Wrong(f"'shape' is {shape}, not three positive whole numbers")
-    return Row(
-        rung=fields.text(content, "rung"),
-        shape=tuple(shape),
-        seconds=fields.number(content, "seconds"),
-        spread_s=fields.number(content, "spread_s", least=0),
-        samples=fields.whole(content, "samples"),
-        call_s=fields.number(content, "call_s"),
-        error=fields.number(content, "error", least=0),
-        tile=fields.value(content, "tile", str),
-    )
-
-
-def _hiding(content: Any) -> HidingPoint:
-    if not isinstance(content, dict):
-        raise Wrong(f"'latency_hiding' has {content!r}, which is no object")
-    chains, warps, rate = (fields.number(content, name) for name in ("chains", "warps", "fma_per_s"))
-    return HidingPoint(int(chains), warps, rate)
+    return FILES.restore(content, name)

@@ -24,33 +24,284 @@ to physical addresses, replacement that only approximates LRU. The difference to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_lib.arguments import whole
+from course_lib.measure.sizes import in_bytes
+from course_lib.measure.table import Table, digits
 from course_lib.simulators import lru
-from course_lib.simulators.cache_level import Level, levels_of
-from course_lib.simulators.cache_result import ArrayMisses, Result
-from course_lib.simulators.cache_stage import new_stage
 
 if TYPE_CHECKING:
-    from course_lib.simulators.traces import Trace
+    from course_lib.measure.hardware import CacheLevel
+    from course_lib.simulators.traces import AddressTrace
 
-__all__ = ["ArrayMisses", "Cache", "Level", "Result", "levels_of", "simulate"]
+
+# -- levels: made by hand or taken from this machine ---------------------------------------------------------
+
+
+ASSUMED_WAYS = 8
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of cache: its size in bytes, the ways of a set (None: fully associative), bytes in a line.
+
+    The line must be a power of two, the size a whole number of sets; the number of sets may be any.
+    """
+
+    size_bytes: int
+    ways: int | None = None
+    line_bytes: int = 64
+    name: str | None = None  # None: "L1", "L2", … by position
+    is_assumed: bool = False  # the ways are not known of this machine: a table says so
+
+    def __post_init__(self) -> None:
+        for what in ("size_bytes", "line_bytes"):
+            whole(what, getattr(self, what))
+        if self.line_bytes & (self.line_bytes - 1):
+            raise ValueError(f"line_bytes is {self.line_bytes}, but a cache line is a power of two: take 64.")
+        if self.ways is not None:
+            whole("ways", self.ways)
+        if self.size_bytes % (self.set_ways * self.line_bytes) or self.size_bytes < self.line_bytes:
+            raise ValueError(
+                f"size_bytes is {self.size_bytes}, but it must be a multiple of a set, which is "
+                f"{self.ways or 1} ways x {self.line_bytes} bytes: change the size or the ways."
+            )
+
+    @property
+    def lines(self) -> int:
+        """How many lines the level holds."""
+        return self.size_bytes // self.line_bytes
+
+    @property
+    def set_ways(self) -> int:
+        """The ways as a number: all lines if fully associative."""
+        return max(self.lines, 1) if self.ways is None else self.ways
+
+    @property
+    def sets(self) -> int:
+        """How many sets the lines are divided into."""
+        return self.lines // self.set_ways
+
+
+def levels_of(caches: Iterable[CacheLevel]) -> list[Level]:
+    """Return the levels of a machine, nearest first: `levels_of(machine.caches())`.
+
+    Where the system does not tell the ways, or tells ways that do not divide the size, 8 are assumed, and
+    `Level.is_assumed` and the notes under a result's table say so.
+    """
+    return [_level_of(cache) for cache in caches]
+
+
+def _level_of(cache: CacheLevel) -> Level:
+    lines = cache.size_bytes // cache.line_bytes
+    known = bool(cache.ways) and lines % cache.ways == 0
+    ways = cache.ways if known else min(ASSUMED_WAYS, lines)
+    size = lines // ways * ways * cache.line_bytes
+    return Level(size, ways, cache.line_bytes, f"L{cache.level}", is_assumed=not known)
+
+
+# -- what a run counted --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArrayMisses:
+    """One array's part: its accesses (of level 1) and its misses, one number per level."""
+
+    accesses: int
+    misses: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """What the levels counted: tuples with one number per level, nearest first."""
+
+    levels: tuple[Level, ...]
+    accesses: tuple[int, ...]  # of level 1: all; of a later level: the misses of the one before
+    misses: tuple[int, ...]
+    write_backs: tuple[int, ...]  # dirty lines that went from this level to the next (the last: behind it)
+    by_array: Mapping[str, ArrayMisses]
+    flops: int | None = None  # floating-point operations of the program, if known
+
+    @property
+    def hits(self) -> tuple[int, ...]:
+        """Accesses that found their line, per level."""
+        return tuple(a - m for a, m in zip(self.accesses, self.misses, strict=True))
+
+    @property
+    def miss_rates(self) -> tuple[float, ...]:
+        """Misses per access of the same level (NaN where nothing was accessed)."""
+        return tuple(m / a if a else float("nan") for a, m in zip(self.accesses, self.misses, strict=True))
+
+    @property
+    def misses_per_flop(self) -> tuple[float, ...]:
+        """Misses per floating-point operation, per level; ValueError if those are not known."""
+        if not self.flops:
+            raise ValueError(
+                "The floating-point operations are not known: simulate a Trace, or divide yourself."
+            )
+        return tuple(m / self.flops for m in self.misses)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Bytes read from behind the last level simulated: its misses, a line each.
+
+        That is memory if no cache of the machine was left out.
+        """
+        return self.misses[-1] * self.levels[-1].line_bytes
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written back from the last level simulated; what is still dirty is not among them."""
+        return self.write_backs[-1] * self.levels[-1].line_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes moved between the last level simulated and what lies behind it."""
+        return self.fetched_bytes + self.written_bytes
+
+    def name(self, level: int) -> str:
+        """Return what a level is called: "L1", or the name it was given."""
+        return self.levels[level].name or f"L{level % len(self.levels) + 1}"
+
+    def table(self, what: str = "") -> Table:
+        """Return the counts: a row for each level, a column for the misses in each array; `what` was run."""
+        columns = ["level", "accesses", "misses", "miss rate"]
+        columns += ["misses / FLOP"] if self.flops else []
+        columns += [*(f"in {name}" for name in self.by_array), "written back"]
+        rows = tuple(tuple(self._row(n)) for n in range(len(self.levels)))
+        caption = f"Cache misses{f', {what}' if what else ''}, simulated (LRU, no prefetching)"
+        return Table(tuple(columns), rows, caption, notes=self._notes())
+
+    def _row(self, n: int) -> list[str]:
+        level = self.levels[n]
+        ways = "fully associative" if level.sets == 1 else f"{level.ways} ways"
+        name = (
+            f"{self.name(n)}, {in_bytes(level.size_bytes, digits=4)}, {ways}, {level.line_bytes}-byte lines"
+        )
+        rate = self.miss_rates[n]
+        row = [name, f"{self.accesses[n]:,}", f"{self.misses[n]:,}"]
+        row.append("–" if rate != rate else f"{digits(100 * rate)} %")
+        row += [digits(self.misses_per_flop[n])] if self.flops else []
+        row += [f"{part.misses[n]:,}" for part in self.by_array.values()]
+        return [*row, f"{self.write_backs[n]:,}"]
+
+    def _notes(self) -> tuple[str, ...]:
+        read, written = (in_bytes(count, digits=4) for count in (self.fetched_bytes, self.written_bytes))
+        moved = (
+            f"Read from behind {self.name(-1)}, the last level simulated: {read}; written back to there: "
+            f"{written} (lines still dirty in a cache not counted)."
+        )
+        assumed = [self.name(n) for n, level in enumerate(self.levels) if level.is_assumed]
+        if not assumed:
+            return (moved,)
+        return (moved, f"This system does not tell the ways of {', '.join(assumed)}: 8 are assumed.")
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+# -- what a level remembers while a program runs -------------------------------------------------------------
+
+
+def new_stage(level: Level, arrays: int, room: int) -> Stage:
+    """Return an empty level that tells `arrays` arrays apart and hands on at most `room` requests at once."""
+    return (LongSets if level.set_ways > lru.MOST_SHORT else ShortSets)(level, arrays, room)
+
+
+class Stage:
+    """What one level remembers: its lines, its counts, and room for what it asks of the next level."""
+
+    def __init__(self, level: Level, arrays: int, room: int) -> None:
+        self.level = level
+        self.shift = np.uint64(level.line_bytes.bit_length() - 1)
+        self.tally = np.zeros(3, np.int64)
+        self.missed = np.zeros(arrays + 1, np.int64)  # the last for what belongs to no array
+        self._addresses = np.empty(room, np.uint64)
+        self._kinds = np.empty(room, np.uint8)
+
+    def _ways(self) -> tuple[np.uint64, np.uint64, np.uint64]:
+        return self.shift, np.uint64(self.level.sets), np.uint64(self.level.set_ways)
+
+    def _line(self, entry: np.uint64) -> tuple[int, bool]:
+        return (int(entry >> lru.ONE) - 1) << int(self.shift), bool(entry & lru.ONE)
+
+
+class ShortSets(Stage):
+    """A level whose sets are kept in the order of use."""
+
+    def __init__(self, level: Level, arrays: int, room: int) -> None:
+        super().__init__(level, arrays, room)
+        self.tags = np.zeros(level.lines, np.uint64)
+
+    def send(self, addresses, kinds, starts, sizes):
+        out = self._addresses, self._kinds
+        sent = lru.short_sets(
+            addresses, kinds, *self._ways(), self.tags, starts, sizes, self.tally, self.missed, *out
+        )
+        return out[0][:sent], out[1][:sent]
+
+    def contents(self):
+        sets = self.tags.reshape(self.level.sets, self.level.set_ways)
+        return [[self._line(entry) for entry in entries if entry] for entries in sets]
+
+
+class LongSets(Stage):
+    """A level with many ways: a hash table and a linked list for each set."""
+
+    def __init__(self, level: Level, arrays: int, room: int) -> None:
+        super().__init__(level, arrays, room)
+        bits = max(level.lines.bit_length(), 1) + 1
+        self.entries = np.zeros(level.lines, np.uint64)
+        self.lists = np.full((3, level.lines), lru.NONE, np.int64)
+        self.ends = np.full((3, level.sets), lru.NONE, np.int64)
+        self.ends[2] = 0
+        self.buckets = np.full(1 << bits, lru.NONE, np.int64)
+        self.hash_shift = np.uint64(64 - bits)
+
+    def send(self, addresses, kinds, starts, sizes):
+        out = self._addresses, self._kinds
+        shift, sets, _ = self._ways()
+        state = self.entries, self.lists, self.ends, self.buckets, self.hash_shift
+        counts = starts, sizes, self.tally, self.missed
+        sent = lru.long_sets(addresses, kinds, shift, sets, self.level.set_ways, *state, *counts, *out)
+        return out[0][:sent], out[1][:sent]
+
+    def contents(self):
+        return [self._in_order(int(slot)) for slot in self.ends[0]]
+
+    def _in_order(self, slot: int) -> list[tuple[int, bool]]:
+        found = []
+        while slot != lru.NONE:
+            found.append(self._line(self.entries[slot]))
+            slot = int(self.lists[0, slot])
+        return found
+
+
+# -- the simulation ------------------------------------------------------------------------------------------
+
+
+__all__ = ["ArrayMisses", "Cache", "CacheCounts", "Level", "levels_of", "simulate"]
 
 BLOCK = 1 << 16  # requests that go through all levels before the next ones: they stay in the real cache
 SMALLEST_SAFE_LINE = 4  # bytes; with shorter lines an address above 2^62 would not fit into an entry
 
 
 def simulate(
-    addresses: np.ndarray | Trace,
+    addresses: np.ndarray | AddressTrace,
     levels: Sequence[Level],
     writes: np.ndarray | None = None,
     *,
     arrays: Mapping[str, tuple[int, int]] | None = None,
-) -> Result:
+) -> CacheCounts:
     """Send the accesses through empty caches and return what hit and what missed.
 
     addresses: byte addresses, one per access, in order: a one-dimensional array of uint64 (other integers
@@ -97,10 +348,10 @@ class Cache:
             for stage in self._stages:
                 requests, what = stage.send(requests, what, self._starts, self._sizes)
 
-    def result(self, flops: int | None = None) -> Result:
+    def result(self, flops: int | None = None) -> CacheCounts:
         """Return the counts so far; `flops`, if given, is what the table puts the misses in relation to."""
         stages = self._stages
-        return Result(
+        return CacheCounts(
             levels=self.levels,
             accesses=tuple(int(stage.tally[lru.ACCESSES]) for stage in stages),
             misses=tuple(int(stage.tally[lru.MISSES]) for stage in stages),

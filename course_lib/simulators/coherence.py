@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from course_lib.arguments import is_whole, refusal, whole
 from course_lib.measure.table import Table
 
 MOST_CORES = 64
@@ -57,7 +58,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
+class CoherenceCounts:
     """What happened on the bus and in the caches. `per_core` (cores, counts), `per_line` (lines, counts)."""
 
     cores: int
@@ -127,7 +128,9 @@ class Result:
 Events = np.ndarray | Iterable[tuple[int, int, bool]]
 
 
-def simulate(events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8) -> Result:
+def simulate(
+    events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8
+) -> CoherenceCounts:
     """Run accesses through the caches, in the order given.
 
     `events` are (core, byte address, is a write), as tuples or as an integer array (n, 3). `cores` None: as
@@ -140,7 +143,7 @@ def simulate(events: Events, cores: int | None = None, line_bytes: int = 64, wor
 
     columns = [np.ascontiguousarray(column) for column in array.T]
     lines, per_core, per_line = run(columns, cores, line_bytes, word_bytes, len(COUNTS))
-    return Result(cores, line_bytes, lines, per_core, per_line)
+    return CoherenceCounts(cores, line_bytes, lines, per_core, per_line)
 
 
 def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:
@@ -148,8 +151,7 @@ def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:
 
     A trace is (byte address, is a write) for each access of one core; core n runs traces[n].
     """
-    if isinstance(turn, bool) or not isinstance(turn, int) or turn < 1:
-        raise ValueError(f"turn is {turn!r}, but it must be a whole number of at least 1.")
+    whole("turn", turn)
     columns = []
     for core, trace in enumerate(traces):
         pairs = np.asarray(list(trace) if not isinstance(trace, np.ndarray) else trace, np.int64)
@@ -172,8 +174,7 @@ def counters(threads: int, times: int, stride_bytes: int, turn: int = 1, locked:
     """
     asked = (("threads", threads, 1), ("times", times, 0), ("stride_bytes", stride_bytes, 0))
     for what, value, least in asked:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least {least}.")
+        whole(what, value, least=least)
     steps = [1] if locked else [0, 1]
     traces = [
         np.column_stack([np.full(len(steps) * times, thread * stride_bytes), np.tile(steps, times)])
@@ -255,17 +256,15 @@ def _as_array(events: Any) -> np.ndarray:
 
 def _checked(array: np.ndarray, cores: int | None, line_bytes: int, word_bytes: int) -> int:
     for what, value in (("line_bytes", line_bytes), ("word_bytes", word_bytes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1 or value & (value - 1):
-            raise ValueError(f"{what} is {value!r}, but it must be a power of two.")
+        if not is_whole(value) or value < 1 or value & (value - 1):
+            raise refusal(what, value, "a power of two")
     if word_bytes > line_bytes or line_bytes // word_bytes > 64:
         raise ValueError(
             f"A line of {line_bytes} bytes with words of {word_bytes} makes {line_bytes / word_bytes:g} "
             "words, but 1 to 64 are possible."
         )
     first, last = (int(array[:, 0].min()), int(array[:, 0].max())) if len(array) else (0, 0)
-    cores = max(last, 0) + 1 if cores is None else cores
-    if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= MOST_CORES:
-        raise ValueError(f"cores is {cores!r}, but it must be a whole number from 1 to {MOST_CORES}.")
+    cores = whole("cores", max(last, 0) + 1 if cores is None else cores, most=MOST_CORES)
     if first < 0 or last >= cores:
         wrong = first if first < 0 else last
         raise ValueError(f"events name core {wrong}, but with {cores} cores they are 0 to {cores - 1}.")

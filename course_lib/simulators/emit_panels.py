@@ -27,7 +27,7 @@ class Panels:
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Rows `k` to k + depth and columns `j` to j + columns of B."""
 
     k: int
@@ -36,7 +36,7 @@ class Block:
     columns: int
 
 
-def blocks(K: int, N: int, itemsize: int, tiles: Panels) -> Iterator[Block]:
+def blocks(K: int, N: int, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]:
     """Yield the blocks of B in their order: about equal ones, made of whole panels."""
     depths, panels = -(-K // tiles.KC), -(-N // tiles.NR)
     across = -(-panels * tiles.NR * tiles.KC * itemsize // tiles.block_bytes)
@@ -45,7 +45,7 @@ def blocks(K: int, N: int, itemsize: int, tiles: Panels) -> Iterator[Block]:
         columns = min(panels * (n + 1) // across * tiles.NR, N) - j
         for d in range(depths):
             k = K * d // depths
-            yield Block(k, K * (d + 1) // depths - k, j, columns)
+            yield PanelBlock(k, K * (d + 1) // depths - k, j, columns)
 
 
 def chunks(
@@ -79,12 +79,12 @@ def accesses(sizes: tuple[int, int, int], itemsize: int, tiles: Panels) -> int:
     return total
 
 
-def _of_packing(block: Block, tiles: Panels) -> int:
+def _of_packing(block: PanelBlock, tiles: Panels) -> int:
     zeros = tiles.NR if block.columns % tiles.NR else 0  # the last panel is emptied first
     return block.depth * (2 * block.columns + zeros)
 
 
-def _of_sliver(rows: int, block: Block, tiles: Panels) -> int:
+def _of_sliver(rows: int, block: PanelBlock, tiles: Panels) -> int:
     panels, rest = divmod(block.columns, tiles.NR)
     touched = 2 if block.k else 1  # C is loaded as well from the second block of the depth on
     kernel, tile = block.depth * (tiles.NR + tiles.MR), tiles.MR * tiles.NR
@@ -100,7 +100,7 @@ def _corner(matrix: Matrix, row: int, column: int) -> int:
     return matrix.start + row * matrix.row_stride + column * matrix.column_stride
 
 
-def _size(block: Block) -> tuple[int, int]:
+def _size(block: PanelBlock) -> tuple[int, int]:
     return block.depth, block.columns
 
 

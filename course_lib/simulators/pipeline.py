@@ -30,7 +30,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from course_lib.simulators.gpu.gpu_latencies import LATENCIES
+from course_lib.arguments import refusal, whole
+from course_lib.simulators.gpu.littles_law import LATENCIES
 
 ROLES = ("one", "specialised", "persistent")
 COPIES, TENSOR_CORE, FLOAT_UNITS, STORES = "copy engine", "tensor core", "float32 units", "store"
@@ -62,11 +63,11 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         for name in ("stages", "blocks_of_k", "tiles", "copy_cycles", "math_cycles"):
-            _refuse_below(1, name, getattr(self, name))
+            whole(name, getattr(self, name))
         for name in ("copy_latency", "epilogue_cycles", "promotion_cycles"):
-            _refuse_below(0, name, getattr(self, name))
+            whole(name, getattr(self, name), least=0)
         if self.roles not in ROLES:
-            raise ValueError(f"roles is {self.roles!r}, but it must be one of {', '.join(ROLES)}.")
+            raise refusal("roles", self.roles, f"one of {', '.join(ROLES)}")
         if self.consumers not in (1, 2) or isinstance(self.consumers, bool):
             raise ValueError(f"consumers is {self.consumers!r}, but 1 or 2 warpgroups multiply.")
 
@@ -107,13 +108,8 @@ class Pipeline:
         return -(-round(lap) // max(self.bounds[COPIES], self.bounds[TENSOR_CORE]))
 
 
-def _refuse_below(least: int, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is {value!r}, but it must be a whole number of at least {least}.")
-
-
 @dataclass(frozen=True)
-class Span:
+class PipelineSpan:
     """`who` does `what` from cycle `start` until `end`, for block `block` of K of tile `tile`.
 
     `by` is the warpgroup for which a unit works, None for copies. `what` is "on its way" (a copy's latency),
@@ -135,14 +131,14 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class PipelineTimeline:
     """What happened: every span in the order of its start, and when all was over."""
 
     pipeline: Pipeline
-    spans: tuple[Span, ...]
+    spans: tuple[PipelineSpan, ...]
     cycles: int
 
-    def of(self, who: str) -> tuple[Span, ...]:
+    def of(self, who: str) -> tuple[PipelineSpan, ...]:
         """Return the spans of one who works."""
         return tuple(span for span in self.spans if span.who == who)
 
@@ -157,12 +153,12 @@ class Timeline:
         return (COPIES, *groups, TENSOR_CORE, *([STORES] if self.of(STORES) else []))
 
 
-def timeline(pipeline: Pipeline) -> Timeline:
+def timeline(pipeline: Pipeline) -> PipelineTimeline:
     """Return who works when."""
     block = _Block(pipeline)
     block.run()
     spans = sorted(block.spans, key=lambda span: (span.start, span.end, span.who))
-    return Timeline(pipeline, tuple(spans), max(span.end for span in spans))
+    return PipelineTimeline(pipeline, tuple(spans), max(span.end for span in spans))
 
 
 class _Event:
@@ -178,7 +174,7 @@ class _Block:
     """The block's units and warps. Actors are generators: they yield an event or a time to go on at."""
 
     pipeline: Pipeline
-    spans: list[Span] = field(default_factory=list)
+    spans: list[PipelineSpan] = field(default_factory=list)
     now: int = 0
 
     def __post_init__(self) -> None:
@@ -227,8 +223,8 @@ class _Block:
         start = max(self.now + pipeline.copy_latency, self.free_from[COPIES])
         end = self.free_from[COPIES] = start + pipeline.copy_cycles
         where = divmod(visit, pipeline.blocks_of_k)
-        self.spans.append(Span(COPIES, "on its way", self.now, start, *where))
-        self.spans.append(Span(COPIES, "copy", start, end, *where))
+        self.spans.append(PipelineSpan(COPIES, "on its way", self.now, start, *where))
+        self.spans.append(PipelineSpan(COPIES, "copy", start, end, *where))
         self._happens("full", visit, end)
 
     def use(self, unit: str, cycles: int, what: str, group: int, tile: int, block: int = 0) -> int:
@@ -241,7 +237,7 @@ class _Block:
             whos = (unit,) if unit in (TENSOR_CORE, STORES) else ()
             if not (unit == STORES and self.pipeline.async_store):
                 whos += (WARPGROUPS[group],)
-            self.spans += [Span(who, what, start, end, tile, block, group) for who in whos]
+            self.spans += [PipelineSpan(who, what, start, end, tile, block, group) for who in whos]
         return end
 
     # -- who works ------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.arguments import whole
+
 PAGE = 4096
 START = 1 << 30  # where `place` puts the first matrix if not told
 
@@ -56,8 +58,10 @@ def place(
     align: each matrix starts at a multiple of so many bytes (NumPy gives large arrays whole pages);
     gap: bytes to leave free before B and before C, on top of that.
     """
-    _checked(M=M, K=K, N=N, pad=pad, start=start, gap=gap)
-    _checked(least=1, itemsize=itemsize, align=align)
+    for what, value in {"M": M, "K": K, "N": N, "pad": pad, "start": start, "gap": gap}.items():
+        whole(what, value, least=0)
+    for what, value in {"itemsize": itemsize, "align": align}.items():
+        whole(what, value)
     found, free = {}, start
     for name, (rows, columns) in {"A": (M, K), "B": (K, N), "C": (M, N)}.items():
         at = -(-free // align) * align + (gap if found else 0)
@@ -75,12 +79,6 @@ def _matrix_of(name: str, X: np.ndarray) -> Matrix:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or min(X.strides) <= 0:
         raise ValueError(f"{name} must be a matrix, a NumPy array with two dimensions and positive strides.")
     return Matrix(X.__array_interface__["data"][0], X.shape, *X.strides, X.itemsize)
-
-
-def _checked(least: int = 0, **values: int) -> None:
-    for what, value in values.items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least {least}.")
 
 
 def spans(matrices: Mapping[str, Matrix]) -> dict[str, tuple[int, int]]:

@@ -25,8 +25,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
+from course_lib.arguments import is_whole, whole
 
-class Wrong(Exception):
+
+class ProtocolBroken(Exception):
     """The protocol let something happen that must not be."""
 
 
@@ -48,10 +50,8 @@ class Ring:
 
     def __post_init__(self) -> None:
         for name in ("stages", "blocks", "consumers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}, but it must be a whole number above 0.")
-        if any(isinstance(tile, bool) or not isinstance(tile, int) or tile < 0 for tile in self.tiles):
+            whole(name, getattr(self, name))
+        if not all(is_whole(tile) and tile >= 0 for tile in self.tiles):
             raise ValueError(f"tiles is {self.tiles!r}, but it must hold whole numbers, 0 or more.")
 
     @property
@@ -61,7 +61,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RingOutcome:
     """How a run ended: `problem` is None, or what went wrong in a sentence."""
 
     problem: str | None
@@ -120,7 +120,7 @@ class ActorState:
 
 
 @dataclass(frozen=True)
-class Moment:
+class RingMoment:
     """What has just been done, and the state after it: stages and actors of each block, copies on their way.
 
     `stages[block][stage]`; copies are (block, stage, part, visit).
@@ -133,12 +133,12 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Trace:
+class RingRun:
     """A run with its moments: the first before any step, then one after each step, the failed one counted."""
 
     ring: Ring
-    outcome: Outcome
-    moments: tuple[Moment, ...]
+    outcome: RingOutcome
+    moments: tuple[RingMoment, ...]
 
 
 @dataclass
@@ -156,9 +156,9 @@ class _Barrier:
 
     def arrive(self, expected: int = 0) -> None:
         if self.owner is not None and self.owner.ended:
-            raise Wrong("A signal went to a block that had ended.")
+            raise ProtocolBroken("A signal went to a block that had ended.")
         if self.missing == 0:
-            raise Wrong("A barrier got more arrivals than its phase has.")
+            raise ProtocolBroken("A barrier got more arrivals than its phase has.")
         self.missing -= 1
         self.bytes += expected
         self._turn()
@@ -255,7 +255,7 @@ class _Cluster:
             self.did = f"{name} reads block {visit} of K in stage {stage}"
             found = [block.held[stage].get(part) for part in range(self.ring.blocks + 1)]
             if found != [visit] * len(found):
-                raise Wrong(f"A warp wanted block {visit} of K and found {found} in stage {stage}.")
+                raise ProtocolBroken(f"A warp wanted block {visit} of K and found {found} in stage {stage}.")
             yield goes_on
             self.did = f"{name} is through with stage {stage}"
             block.readers[stage] -= 1
@@ -292,9 +292,9 @@ class _Cluster:
         what = "B" if part == self.ring.blocks else f"A{self._of_block(part).replace(' of', ' from')}"
         self.did = f"{what} of block {visit} of K comes into stage {stage}{self._of_block(rank)}"
         if block.ended:
-            raise Wrong("A copy came to a block that had ended.")
+            raise ProtocolBroken("A copy came to a block that had ended.")
         if block.readers[stage]:
-            raise Wrong(f"Stage {stage} was written while a warp read it.")
+            raise ProtocolBroken(f"Stage {stage} was written while a warp read it.")
         block.held[stage][part] = visit
         block.full[stage].deliver()
 
@@ -324,7 +324,7 @@ class _Run:
         self.actors += [self.cluster.consumer(rank, warp) for rank in range(ring.blocks) for warp in warps]
         self.waits = {number: next(actor, None) for number, actor in enumerate(self.actors)}
 
-    def steps(self, most_steps: int) -> Generator[None, None, Outcome]:
+    def steps(self, most_steps: int) -> Generator[None, None, RingOutcome]:
         """Take steps in a random order, and pause after each; return how it went."""
         steps = 0
         try:
@@ -333,7 +333,7 @@ class _Run:
                 choices = len(able) + len(self.cluster.copies)
                 if not choices:
                     waiting = f"{len(self.waits)} of {len(self.actors)}"
-                    return Outcome(f"Everybody waits: {waiting} never end.", steps)
+                    return RingOutcome(f"Everybody waits: {waiting} never end.", steps)
                 steps += 1
                 choice = self.rng.randrange(choices)
                 if choice >= len(able):
@@ -341,11 +341,11 @@ class _Run:
                 else:
                     self._go_on(able[choice])
                 yield
-        except Wrong as problem:
-            return Outcome(str(problem), steps)
+        except ProtocolBroken as problem:
+            return RingOutcome(str(problem), steps)
         if self.waits:
-            return Outcome(f"It did not end within {most_steps} steps.", steps)
-        return Outcome(None, steps)
+            return RingOutcome(f"It did not end within {most_steps} steps.", steps)
+        return RingOutcome(None, steps)
 
     def _go_on(self, number: int) -> None:
         try:
@@ -353,7 +353,7 @@ class _Run:
         except StopIteration:
             del self.waits[number]
 
-    def moment(self) -> Moment:
+    def moment(self) -> RingMoment:
         """Return the present state."""
         actors = []
         for number, (name, rank) in enumerate(self.names):
@@ -361,10 +361,10 @@ class _Run:
             state = (wait.visit, wait.stage, wait.waits_for, wait.parity, wait.is_over())
             actors.append(ActorState(name, rank, *state, has_ended=number not in self.waits))
         copies = tuple(self.cluster.copies)
-        return Moment(self.cluster.did, self.cluster.stages(), tuple(actors), copies)
+        return RingMoment(self.cluster.did, self.cluster.stages(), tuple(actors), copies)
 
 
-def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> Outcome:
+def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> RingOutcome:
     """Let everybody take steps in a random order until all have ended; return how it went."""
     steps = _Run(ring, seed).steps(most_steps)
     while True:
@@ -374,7 +374,7 @@ def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> Outcome:
             return end.value
 
 
-def trace(ring: Ring, seed: int = 0, most_steps: int = 2000) -> Trace:
+def trace(ring: Ring, seed: int = 0, most_steps: int = 2000) -> RingRun:
     """Return the run of a seed step by step, as `run` takes it."""
     running = _Run(ring, seed)
     steps, moments = running.steps(most_steps), [running.moment()]
@@ -384,5 +384,5 @@ def trace(ring: Ring, seed: int = 0, most_steps: int = 2000) -> Trace:
         except StopIteration as end:
             if len(moments) <= end.value.steps:  # the last step failed
                 moments.append(running.moment())
-            return Trace(ring, end.value, tuple(moments))
+            return RingRun(ring, end.value, tuple(moments))
         moments.append(running.moment())

@@ -33,6 +33,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from course_lib.arguments import is_whole, refusal
+
 E4M3_LARGEST = 448.0
 E4M3_SMALLEST_EXPONENT = -6  # of the normal numbers, and of the subnormal ones
 E4M3_FRACTION_BITS = 3
@@ -110,7 +112,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Step:
+class SumStep:
     """One step for one sum, taken apart; all numbers are exact.
 
     Terms are cut to multiples of 2^`unit`. `total` is the sum of what is kept, `result` that cut to the
@@ -124,7 +126,7 @@ class Step:
     exact: Fraction
 
 
-def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER) -> Step:
+def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: TensorCore = HOPPER) -> SumStep:
     """Return one step for one sum, c + a . b, term by term in exact arithmetic; the old sum is the last term.
 
     a and b hold up to `core.terms` numbers of e4m3, c is rounded to float32. `result` is that of
@@ -148,7 +150,7 @@ def one_step(a: Sequence[float], b: Sequence[float], c: float = 0.0, core: Tenso
     total = sum((term.kept for term in terms), Fraction(0))
     leading = math.frexp(float(total))[1] - 1
     result = _toward_zero(total, leading - core.result_bits)
-    return Step(terms, unit, total, float(result), sum((term.value for term in terms), Fraction(0)))
+    return SumStep(terms, unit, total, float(result), sum((term.value for term in terms), Fraction(0)))
 
 
 def _exponent(x: float, y: float) -> int | None:
@@ -233,14 +235,8 @@ def _checked(name: str, x: ArrayLike) -> NDArray[np.float32]:
 def _checked_interval(promote_every: int | None, core: TensorCore) -> int | None:
     if promote_every is None:
         return None
-    if (
-        isinstance(promote_every, bool)
-        or not isinstance(promote_every, int | np.integer)
-        or promote_every < 1
-    ):
-        raise ValueError(
-            f"promote_every is {promote_every!r}, but it must be None or a whole number above 0."
-        )
+    if not is_whole(promote_every) or promote_every < 1:
+        raise refusal("promote_every", promote_every, "None or a whole number above 0")
     if promote_every % core.terms:
         raise ValueError(
             f"promote_every is {promote_every}, "

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.arguments import is_whole, refusal, whole
 from course_lib.simulators import emit, emit_packed, emit_panels
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
@@ -37,7 +38,7 @@ Chunk = tuple[np.ndarray, np.ndarray]  # addresses (uint64), writes (bool)
 
 
 @dataclass(frozen=True)
-class Trace:
+class AddressTrace:
     """The accesses of one program: `len(trace)` of them, read through `chunks()` as often as one likes."""
 
     name: str
@@ -89,7 +90,7 @@ def loops(
     *,
     matrices: Mapping[str, Matrix] | None = None,
     in_registers: bool = True,
-) -> Trace:
+) -> AddressTrace:
     """Return the trace of the three loops nested in `order` ("ikj" runs j innermost).
 
     matrices: where A, B and C lie; None: `placement.place(M, K, N, itemsize)`.
@@ -98,7 +99,9 @@ def loops(
     _checked_order("order", order)
     one_block = tuple(max(size, 1) for size in (M, K, N))
     trace = blocked(M, K, N, one_block, itemsize, order=order, matrices=matrices, in_registers=in_registers)
-    return Trace(f"{order}, {_shape(M, K, N)}", trace.matrices, trace.flops, trace.accesses, trace._make)
+    return AddressTrace(
+        f"{order}, {_shape(M, K, N)}", trace.matrices, trace.flops, trace.accesses, trace._make
+    )
 
 
 def blocked(
@@ -112,7 +115,7 @@ def blocked(
     block_order: str = "ijk",
     matrices: Mapping[str, Matrix] | None = None,
     in_registers: bool = True,
-) -> Trace:
+) -> AddressTrace:
     """Return the trace of six loops: over blocks in `block_order`, inside a block in `order`.
 
     block: rows of A (M), columns of A (K), columns of B (N) of one block, or one number for all three. A
@@ -125,7 +128,7 @@ def blocked(
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
     nest = emit.Nest.of((M, K, N), sides, block_order, order, where, register)
     name = f"blocked {' x '.join(map(str, sides))}, {_shape(M, K, N)}"
-    return Trace(name, where, 2 * M * K * N, nest.accesses(), lambda: nest.chunks(CHUNK))
+    return AddressTrace(name, where, 2 * M * K * N, nest.accesses(), lambda: nest.chunks(CHUNK))
 
 
 def packed(
@@ -140,7 +143,7 @@ def packed(
     MR: int,
     NR: int,
     matrices: Mapping[str, Matrix] | None = None,
-) -> Trace:
+) -> AddressTrace:
     """Return the trace of the product as BLIS computes it: panels of A and B packed, tiles of C in registers.
 
     Five loops around the micro-kernel (Van Zee and van de Geijn, ACM TOMS 41(3), 2015): for each NC columns
@@ -158,7 +161,7 @@ def packed(
     }.items():
         where[name] = _buffer(where, max(panels * min(KC, K), 1), width, PAGE)
     sizes = (M, K, N)
-    return Trace(
+    return AddressTrace(
         f"packed {MC} x {KC} x {NC}, tile {MR} x {NR}, {_shape(M, K, N)}",
         where,
         2 * M * K * N,
@@ -178,7 +181,7 @@ def simd(
     KC: int,
     block_bytes: int,
     matrices: Mapping[str, Matrix] | None = None,
-) -> Trace:
+) -> AddressTrace:
     """Return the trace of C = A @ B as the rung `simd` computes it: B packed, A read where it lies.
 
     Blocks of B up to KC deep, and of so many whole panels that `block_bytes` would hold them KC deep, are
@@ -196,7 +199,7 @@ def simd(
     rows = [-(-block.columns // NR) * block.depth for block in emit_panels.blocks(K, N, item, tiles)]
     where["spare"] = _buffer(where, MR, KC + NR, PAGE)
     where["packed B"] = _buffer(where, max(rows, default=1), NR, item)  # right behind it
-    return Trace(
+    return AddressTrace(
         f"simd, panels {KC} x {NR}, tile {MR} x {NR}, {_shape(M, K, N)}",
         where,
         2 * M * K * N,
@@ -213,8 +216,7 @@ def _buffer(where: Mapping[str, Matrix], rows: int, columns: int, align: int) ->
 
 def _check_sizes(tiles: emit_packed.Tiles | emit_panels.Panels) -> None:
     for what, value in vars(tiles).items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
+        whole(what, value)
 
 
 def _shape(M: int, K: int, N: int) -> str:
@@ -223,15 +225,13 @@ def _shape(M: int, K: int, N: int) -> str:
 
 def _checked_order(what: str, order: str) -> None:
     if order not in ORDERS:
-        raise ValueError(f"{what} is {order!r}, but it must be one of {', '.join(ORDERS)}.")
+        raise refusal(what, order, f"one of {', '.join(ORDERS)}")
 
 
 def _checked_block(block: int | tuple[int, int, int], M: int, K: int, N: int) -> tuple[int, int, int]:
     sides = tuple(block) if isinstance(block, (tuple, list)) else (block, block, block)
-    if len(sides) != 3 or not all(isinstance(side, (int, np.integer)) for side in sides) or min(sides) < 1:
-        raise ValueError(
-            f"block is {block!r}, but it must be one whole number of at least 1, or three for M, K and N."
-        )
+    if len(sides) != 3 or not all(map(is_whole, sides)) or min(sides) < 1:
+        raise refusal("block", block, "one whole number of at least 1, or three for M, K and N")
     return tuple(min(int(side), max(size, 1)) for side, size in zip(sides, (M, K, N), strict=True))
 
 

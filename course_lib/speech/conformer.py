@@ -14,13 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_lib.speech.conformer_arguments import (
-    check_batch,
-    check_divides,
-    check_even,
-    check_odd,
-    check_sizes,
-)
+from course_lib.arguments import whole
+from course_lib.speech.conformer_arguments import check_batch
 from course_lib.speech.relative_attention import RelativePositions, RelPositionMultiHeadAttention
 
 KERNEL, STRIDE, PADDING = 3, 2, 1  # of both convolutions of the subsampling
@@ -52,19 +47,22 @@ class ConformerEncoder(nn.Module):
         """
         super().__init__()
         channels = d_model if subsampling_channels is None else subsampling_channels
-        check_sizes(
-            feat_in=feat_in,
-            n_layers=n_layers,
-            d_model=d_model,
-            n_heads=n_heads,
-            conv_kernel=conv_kernel,
-            ff_expansion=ff_expansion,
-            subsampling_channels=channels,
-            pos_emb_max_len=pos_emb_max_len,
-        )
-        check_divides(n_heads, d_model)
-        check_even("d_model", d_model)
-        check_odd("conv_kernel", conv_kernel)
+        sizes = {"feat_in": feat_in, "n_layers": n_layers, "d_model": d_model, "n_heads": n_heads}
+        sizes |= {"conv_kernel": conv_kernel, "ff_expansion": ff_expansion}
+        for name, size in (sizes | {"subsampling_channels": channels}).items():
+            whole(name, size)
+        whole("pos_emb_max_len", pos_emb_max_len)
+        if d_model % n_heads:
+            raise ValueError(
+                f"d_model is {d_model}, which {n_heads} heads cannot share: take a multiple of n_heads."
+            )
+        if d_model % 2:
+            raise ValueError(
+                f"d_model is {d_model}, but it must be even (sines and cosines): take {d_model + 1}."
+            )
+        if not conv_kernel % 2:
+            wanted = f"odd (centred on a frame): take {conv_kernel + 1}"
+            raise ValueError(f"conv_kernel is {conv_kernel}, but it must be {wanted}.")
         self.feat_in, self.d_model = feat_in, d_model
         self.pre_encode = ConvSubsampling(feat_in, channels, d_model, masks_subsampling)
         self.pos_enc = RelativePositions(d_model, pos_emb_max_len)
@@ -208,7 +206,8 @@ class ConvDecoder(nn.Module):
 
     def __init__(self, d_model: int, classes: int) -> None:
         super().__init__()
-        check_sizes(d_model=d_model, classes=classes)
+        whole("d_model", d_model)
+        whole("classes", classes)
         self.decoder_layers = nn.Sequential(nn.Conv1d(d_model, classes, 1))
 
     def forward(self, encoded: Tensor) -> Tensor:

@@ -6,33 +6,6 @@ import torch
 from torch import Tensor
 
 
-def check_sizes(**sizes: object) -> None:
-    """Raise ValueError unless every size is a whole number of at least 1."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} is {size!r}, but it must be a whole number of at least 1.")
-
-
-def check_divides(n_heads: int, d_model: int) -> None:
-    """Raise ValueError unless the heads can share d_model out evenly."""
-    if d_model % n_heads:
-        raise ValueError(
-            f"d_model is {d_model}, which {n_heads} heads cannot share: take a multiple of n_heads."
-        )
-
-
-def check_even(name: str, size: int) -> None:
-    """Raise ValueError for an odd size: positions are pairs of a sine and a cosine."""
-    if size % 2:
-        raise ValueError(f"{name} is {size}, but it must be even (sines and cosines): take {size + 1}.")
-
-
-def check_odd(name: str, size: int) -> None:
-    """Raise ValueError for an even size: the kernel is centred on a frame."""
-    if not size % 2:
-        raise ValueError(f"{name} is {size}, but it must be odd (centred on a frame): take {size + 1}.")
-
-
 def check_batch(features: Tensor, lengths: Tensor, feat_in: int, like: Tensor) -> None:
     """Raise TypeError or ValueError unless features (B, feat_in, T) and lengths (B,) suit the weights `like`.
 

@@ -12,23 +12,19 @@ hours in which it has work, and the busy hours pay for the idle ones. All prices
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
+from typing import Any
+
+from course_lib.arguments import number
 
 HOURS_A_YEAR = 365.25 * 24
 SPEECH_HOURS = 1000.0
 
 
-def checked(name: str, value: object, *, zero: bool = False, most: float = math.inf) -> float:
+def checked(name: str, value: Any, *, zero: bool = False, most: float | None = None) -> float:
     """Return a finite number above 0 (`zero`: or 0) and up to `most`; raises ValueError with one sentence."""
-    least = "of at least 0" if zero else "above 0"
-    wanted = f"a number {least}" + (f" and at most {most:g}" if most < math.inf else "")
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}, but it must be {wanted}.")
-    if value < 0 or (value == 0 and not zero) or value > most:
-        raise ValueError(f"{name} is {value:g}, but it must be {wanted}.")
-    return float(value)
+    limits = {"least": 0} if zero else {"above": 0}
+    return float(number(name, value, **limits, most=most))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, Work, work
+from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
 from course_lib.speech.part_labels import labelled, part_of
 from course_lib.speech.profiling import steady
 
@@ -196,14 +196,14 @@ def _profiled(encoder: Any, features: Tensor, lengths: Tensor) -> Sequence[Any]:
     return recording.events()
 
 
-def _work_of(event: Any) -> Work:
+def _work_of(event: Any) -> CallWork:
     """Return the work of one event; a convolution's shapes are its aten::convolution's."""
     name = event.name
     if name in CONVOLUTIONS:
         while event is not None and event.name != "aten::convolution":
             event = event.cpu_parent
     if event is None or not event.input_shapes:
-        return Work()
+        return CallWork()
     return work(name, Arguments(event.input_shapes, event.input_dtypes, event.concrete_inputs))
 
 

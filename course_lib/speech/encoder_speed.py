@@ -11,12 +11,12 @@ Not yet run on a GPU.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from course_lib.arguments import number
 from course_lib.measure import gpu_timing, hardware, timing
 from course_lib.speech.encoder_profile import mel_features
 from course_lib.speech.encoder_variants import (
@@ -266,6 +266,5 @@ def _checked(settings: Sequence[Setting], budget_s: float) -> list[Setting]:
         raise TypeError("settings must be one Setting or more, in a list: grid() gives the chapter's.")
     if twice := next((one for one in settings if settings.count(one) > 1), None):
         raise ValueError(f"the setting '{twice}' stands there twice: give each once.")
-    if isinstance(budget_s, bool) or not isinstance(budget_s, int | float) or not 0 < budget_s < math.inf:
-        raise ValueError(f"budget_s is {budget_s!r}, but it must be a number of seconds above 0.")
+    number("budget_s", budget_s, above=0)
     return settings

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import one_of, whole
 from course_lib.measure import hardware, machine
 from course_lib.measure.sizes import in_bytes
 
@@ -52,14 +53,9 @@ class Setting:
 
     def __post_init__(self) -> None:
         for name in ("batch", "frames", "threads"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"{name} is {number!r}, but it must be a whole number of at least 1.")
+            whole(name, getattr(self, name))
         for name, known in (("dtype", DTYPES), ("how", HOWS), ("device", DEVICES)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}, but it must be one of {', '.join(known)}."
-                )
+            one_of(name, getattr(self, name), known)
 
     @property
     def audio_s(self) -> float:

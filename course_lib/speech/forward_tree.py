@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import whole
 from course_lib.speech.encoder_profile import recorded_forwards
 from course_lib.speech.encoder_variants import FRAMES_A_SECOND
 from course_lib.speech.operator_work import HANDING_ON, HANDS_ON
@@ -83,8 +83,7 @@ def forward_tree(encoder: Module, features: Tensor, runs: int = 5, threads: int 
     is missing or counted twice. The profiler's bookkeeping (a few microseconds a call) is in the times.
     Raises ValueError for an encoder in training mode, features of another shape, and runs below 1.
     """
-    if isinstance(runs, bool) or not isinstance(runs, Integral) or runs < 1:
-        raise ValueError(f"runs is {runs!r}, but it must be a whole number of at least 1.")
+    whole("runs", runs)
     if features.dim() != 3 or features.size(0) != 1:
         raise ValueError(
             f"features have the shape {tuple(features.shape)}, but one utterance is (1, bands, frames)."

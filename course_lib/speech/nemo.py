@@ -1,25 +1,48 @@
 """Models that NVIDIA NeMo saved: `load_nemo` reads a `.nemo` file into the course's own Conformer-CTC.
 
-The file is untrusted. `archive` reads its members, `nemo_config` its sizes, `nemo_weights` its tensors;
-here these are compared with the model that the sizes describe before that takes any memory.
+The file is a tar archive, sometimes gzipped, and untrusted. Its members are read into memory and nothing is
+ever unpacked; `nemo_config` reads the sizes, torch the tensors, without running any code. Both are compared
+before the model that the sizes describe takes any memory.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
+import pickle
+import re
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
 from course_lib.speech import tokenizer
-from course_lib.speech.archive import FETCH_AGAIN, WEIGHTS, Fault, UnreadableModel, members
 from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
 from course_lib.speech.features import LogMel
-from course_lib.speech.nemo_config import NemoConfig, read_config
-from course_lib.speech.nemo_weights import read_tensors
+from course_lib.speech.nemo_config import CONFIG, FETCH_AGAIN, ModelFault, NemoConfig, read_config
 
 PADDING = ("old", "new")  # the ends of rows as before NeMo 2.5, and since
+
+WEIGHTS = "model_weights.ckpt"
+#: The lists of words, by the end of their names: NeMo puts a hash before.
+VOCABULARIES = {"tokenizer.vocab": tokenizer.pieces_of_vocab, "vocab.txt": tokenizer.pieces_of_word_list}
+MOST_MEMBERS = 64
+MOST_BYTES = {CONFIG: 512 << 10, WEIGHTS: 4 << 30}
+MOST_BYTES_OF_ANOTHER = 64 << 20
+#: Weights hardly shrink: a file that grows tenfold is no model. The allowance is for zeros that pad a tar.
+MOST_GROWTH, GROWTH_ALLOWANCE = 10, 1 << 20
+
+UNSAFE = "do not use it"
+GZIP = b"\x1f\x8b"
+
+
+class UnreadableModel(ValueError):
+    """A model file that cannot be used; the message is one sentence: which file, what is wrong."""
 
 
 def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
@@ -35,17 +58,16 @@ def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
     """
     if padding not in PADDING:
         raise ValueError(f'padding is {padding!r}, but must be "old" (NeMo before 2.5) or "new" (since).')
-    path = Path(path)
     try:
-        return _loaded(members(path), padding == "new")
-    except Fault as fault:
+        return _loaded(_members(Path(path)), padding == "new")
+    except ModelFault as fault:
         raise UnreadableModel(f"{path} {fault}.") from None
 
 
-def _loaded(found: dict[str, bytes], new: bool) -> ConformerCTC:
-    config = read_config(found["model_config.yaml"])
-    pieces = config.vocabulary or _pieces(found)
-    state = read_tensors(found[WEIGHTS])
+def _loaded(members: dict[str, bytes], new: bool) -> ConformerCTC:
+    config = read_config(members[CONFIG])
+    pieces = config.vocabulary or _pieces(members)
+    state = _tensors(members[WEIGHTS])
     with torch.device("meta"):  # shapes without memory
         expected = _model(config, pieces, new).state_dict()
     _compare(state, expected)
@@ -74,37 +96,149 @@ def _model(config: NemoConfig, pieces: Iterable[str], new: bool) -> ConformerCTC
     return model
 
 
-def _pieces(found: dict[str, bytes]) -> list[str]:
+def _pieces(members: dict[str, bytes]) -> list[str]:
     """Return the vocabulary from the tokenizer's files, for a configuration that has none."""
-    readers = {"tokenizer.vocab": tokenizer.pieces_of_vocab, "vocab.txt": tokenizer.pieces_of_word_list}
-    for name, pieces_of in readers.items():
-        if name in found:
+    for name, pieces_of in VOCABULARIES.items():
+        if name in members:
             try:
-                return pieces_of(found[name].decode("utf-8"))
+                return pieces_of(members[name].decode("utf-8"))
             except UnicodeDecodeError:
-                raise Fault(f"has a {name} that is no UTF-8 text: {FETCH_AGAIN}") from None
-    raise Fault(f"has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt): {FETCH_AGAIN}")
+                raise ModelFault(f"has a {name} that is no UTF-8 text: {FETCH_AGAIN}") from None
+    raise ModelFault(f"has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt): {FETCH_AGAIN}")
 
 
-# -- the tensors, compared -------------------------------------------------------------------------------
+# -- the archive -------------------------------------------------------------------------------------------
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    """Return the configuration, the weights and the lists of words, by name without `./` and hash.
+
+    Raises ModelFault, also when configuration or weights are missing.
+    """
+    try:
+        with path.open("rb") as file:
+            found = _read_all(_Metered(file, path.stat().st_size))
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise ModelFault(f"is no tar archive or is cut short: {FETCH_AGAIN}") from None
+    except OSError as problem:
+        raise ModelFault(
+            f"cannot be read ({problem.strerror or problem}): name a .nemo file of yours"
+        ) from None
+    except (ValueError, OverflowError, RecursionError):  # what tarfile raises for numbers that make no sense
+        raise ModelFault(f"has a table of contents that makes no sense: {FETCH_AGAIN}") from None
+    for name in (CONFIG, WEIGHTS):
+        if name not in found:
+            there = ", ".join(sorted(found)) or "nothing"
+            raise ModelFault(f"has no {name} (found: {there}; was it cut short?): {FETCH_AGAIN}")
+    return found
+
+
+class _Metered(io.RawIOBase):
+    """The tar stream of a file, unzipped where it is zipped; it refuses to grow without end."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        zipped = file.read(len(GZIP)) == GZIP
+        file.seek(0)
+        self.stream = gzip.GzipFile(fileobj=file) if zipped else file
+        self.left = size * (MOST_GROWTH if zipped else 1) + GROWTH_ALLOWANCE
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes; raises ModelFault beyond the limit."""
+        content = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(content)
+        if self.left < 0:
+            raise ModelFault(f"unpacks to more than {MOST_GROWTH} times its size, as no model does: {UNSAFE}")
+        return content
+
+
+def _read_all(stream: _Metered) -> dict[str, bytes]:
+    """Return the wanted members' contents; every member is checked, the others are passed by."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        for number, member in enumerate(archive, start=1):
+            if number > MOST_MEMBERS:
+                raise ModelFault(f"has more than {MOST_MEMBERS} members, as no model has: {UNSAFE}")
+            name = _checked_name(member)
+            key = next((word for word in (CONFIG, WEIGHTS, *VOCABULARIES) if name.endswith(word)), None)
+            if member.isdir() or key is None or (key in MOST_BYTES and name != key):
+                continue
+            if key in found:  # which one counts is not for chance to say
+                raise ModelFault(f"has two members whose names end in {key!r}: {UNSAFE}")
+            found[key] = archive.extractfile(member).read()
+            if len(found[key]) != member.size:
+                there = f"{len(found[key])} of {member.size} bytes"
+                raise ModelFault(f"is cut short in {member.name!r} ({there}): {FETCH_AGAIN}")
+    return found
+
+
+def _checked_name(member: tarfile.TarInfo) -> str:
+    """Return the member's name without `./`; raises ModelFault for what no model has."""
+    try:
+        tarfile.data_filter(member, "model")
+        is_plain = (member.isdir() or member.isreg()) and not member.issparse()
+    except tarfile.FilterError:  # a device, a link, a path that leads outside
+        is_plain = False
+    if not is_plain:
+        raise ModelFault(f"has a member that is no plain file inside ({member.name[:80]!r}): {UNSAFE}")
+    name = member.name.removeprefix("./")
+    most = MOST_BYTES.get(name, MOST_BYTES_OF_ANOTHER)
+    if not 0 <= member.size <= most:
+        raise ModelFault(
+            f"has a member {name[:80]!r} of {member.size} bytes, but at most {most} are expected: {UNSAFE}"
+        )
+    return name
+
+
+# -- the tensors -------------------------------------------------------------------------------------------
+
+
+def _tensors(content: bytes) -> dict[str, Tensor]:
+    """Return the tensors in what torch.save wrote, by name, on the CPU; no code of the file is run."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError):
+        raise ModelFault(f"has a {WEIGHTS} that torch.save did not write (damaged?): {FETCH_AGAIN}") from None
+    if unpacked > len(content):  # torch.save compresses nothing
+        raise ModelFault(f"has a {WEIGHTS} that unpacks to more than it is: {UNSAFE}")
+    try:
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as problem:
+        if wanted := re.search(r"GLOBAL ([\w.]+)", str(problem)):
+            what = f"wants to run {wanted[1][:80]!r} when {WEIGHTS} is read, which was refused: {UNSAFE}"
+            raise ModelFault(what) from None
+        raise ModelFault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}") from None
+    except Exception:  # a file made to break it may raise anything
+        raise ModelFault(f"has a {WEIGHTS} that holds no tensors (damaged?): {FETCH_AGAIN}") from None
+    if not isinstance(state, dict) or not all(isinstance(name, str) for name in dict.keys(state)):
+        raise ModelFault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}")
+    table = dict(dict.items(state))  # without the attributes that the file may give an OrderedDict
+    for name, value in table.items():
+        if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_nested:
+            raise ModelFault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
+    if sum(value.numel() * value.element_size() for value in table.values()) > len(content):
+        raise ModelFault(f"has a {WEIGHTS} whose tensors hold more than the file does: {UNSAFE}")
+    return table
 
 
 def _compare(state: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Raise Fault unless both have the same names, shapes and element types, and every number is finite."""
+    """Raise ModelFault unless names, shapes and element types are the same and all numbers finite."""
     if missing := [name for name in expected if name not in state]:
-        raise Fault(f"lacks {_named(missing)} that its configuration calls for: {FETCH_AGAIN}")
+        raise ModelFault(f"lacks {_named(missing)} that its configuration calls for: {FETCH_AGAIN}")
     if extra := [name for name in state if name not in expected]:
-        raise Fault(f"has {_named(extra)} that its configuration does not call for: {FETCH_AGAIN}")
+        raise ModelFault(f"has {_named(extra)} that its configuration does not call for: {FETCH_AGAIN}")
     for name, tensor in state.items():
         got, wanted = tuple(tensor.shape), tuple(expected[name].shape)
         if got != wanted:
-            raise Fault(f"has {name} of shape {got}, but its configuration calls for {wanted}: {FETCH_AGAIN}")
+            raise ModelFault(
+                f"has {name} of shape {got}, but its configuration calls for {wanted}: {FETCH_AGAIN}"
+            )
         if tensor.dtype != expected[name].dtype:
-            raise Fault(
+            raise ModelFault(
                 f"has {name} as {tensor.dtype}, but {expected[name].dtype} is wanted: convert it in NeMo"
             )
         if not torch.isfinite(tensor).all():
-            raise Fault(f"has NaN or infinity in {name}: {FETCH_AGAIN}")
+            raise ModelFault(f"has NaN or infinity in {name}: {FETCH_AGAIN}")
 
 
 def _named(names: list[str]) -> str:

@@ -14,14 +14,16 @@ from typing import Any
 
 import yaml
 
-from course_lib.speech.archive import CONFIG, Fault
+from course_lib.arguments import is_number, is_whole
 
+CONFIG = "model_config.yaml"
+FETCH_AGAIN = "fetch it again"
 MODELS = ("EncDecCTCModelBPE", "EncDecCTCModel")
 USE = (
     "use a Conformer-CTC with striding subsampling and relative positions, such as stt_ru_conformer_ctc_large"
 )
 MOST_PIECES = 100_000
-MOST_ALIASES = 100  # NeMo writes every value where it stands
+MOST_ALIASES = 10  # NeMo writes every value where it stands
 
 #: section -> option -> the values that mean what is built here, NeMo's default first.
 FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -93,6 +95,10 @@ CLASSES = {
 }
 
 
+class ModelFault(Exception):
+    """What is wrong with a model file, as the rest of a sentence that begins with its name."""
+
+
 @dataclass(frozen=True)
 class NemoConfig:
     """The sizes of a model; window and hop in samples, `vocabulary` in the order of the tokens' numbers."""
@@ -111,9 +117,9 @@ class NemoConfig:
 
 
 def read_config(text: bytes) -> NemoConfig:
-    """Return the sizes that `model_config.yaml` states; raises Fault when it is broken or of another model.
+    """Return the sizes that `model_config.yaml` states.
 
-    The vocabulary is empty where the configuration has none.
+    The vocabulary is empty where there is none. Raises ModelFault when it is broken or of another model.
     """
     root = _mapping(_parsed(text), "the whole")
     _check_class("target", root.get("target"), MODELS)
@@ -131,7 +137,7 @@ def read_config(text: bytes) -> NemoConfig:
             _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
         known = {*fixed, *IDLE[name], *SIZES[name]}
         if unknown := [option for option in sections[name] if option not in known]:
-            raise Fault(
+            raise ModelFault(
                 f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here: {USE}"
             )
     return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"], sizes["d_model"]))
@@ -177,9 +183,10 @@ def _front_end_sizes(front_end: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
-    """Return the decoder's pieces; raises Fault where its own sizes contradict them or the encoder's width.
+    """Return the decoder's pieces.
 
-    NeMo refuses the same, and fills both sizes in where they are null or 0, or there are -1 classes.
+    Raises ModelFault where its own sizes contradict them or the encoder's width. NeMo refuses the same, and
+    fills both sizes in where they are null or 0, or there are -1 classes.
     """
     width = decoder.get("feat_in") or d_model
     if isinstance(width, bool) or width != d_model:
@@ -196,10 +203,9 @@ def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, without the means by which a short text takes long.
+    """PyYAML's loader of plain values, with few aliases.
 
-    Merge keys (`<<: [*a, *a]`) copy what they name, so that ten lines make 10^9 entries; numbers to base 60
-    (`1:1:1`) are added up in quadratic time, and stay texts here, as in YAML 1.2. NeMo writes neither.
+    Merge keys (`<<: [*a, *a]`) copy what they name, so that ten short lines would make 10^9 entries.
     """
 
     aliases = 0
@@ -211,29 +217,12 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError
         return super().compose_node(parent, index)
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Raise YAMLError at a merge key, where PyYAML would copy the entries."""
-        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-            raise yaml.YAMLError
-        super().flatten_mapping(node)
-
-    def number(self, node: yaml.ScalarNode) -> int | float | str:
-        """Return the number of a scalar that looks like one, or its text if that is to base 60."""
-        if ":" in node.value:
-            return node.value
-        whole = node.tag.endswith(":int")
-        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-
-
-for _kind in ("int", "float"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.number)
-
 
 def _parsed(text: bytes) -> Any:
     try:
         return yaml.load(text.decode("utf-8"), _Loader)
     except Exception:  # the loader runs nothing, but a wrong date or an empty number makes it raise anything
-        raise Fault(f"has a {CONFIG} that is no YAML: fetch it again") from None
+        raise ModelFault(f"has a {CONFIG} that is no YAML: {FETCH_AGAIN}") from None
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -243,34 +232,36 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _check_class(name: str, target: Any, wanted: tuple[str, ...]) -> None:
-    """Raise Fault unless `target`, a class with the modules before it, ends in one of `wanted`."""
+    """Raise ModelFault unless `target`, a class with the modules before it, ends in one of `wanted`."""
     if not isinstance(target, str) or target.split(".")[-1] not in wanted:
-        raise Fault(f"is another model ({name} is {_short(target)}, wanted {' or '.join(wanted)}): {USE}")
+        raise ModelFault(
+            f"is another model ({name} is {_short(target)}, wanted {' or '.join(wanted)}): {USE}"
+        )
 
 
 def _check_value(name: str, value: Any, wanted: tuple[Any, ...]) -> None:
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in wanted):
         choices = " or ".join(str(one) for one in wanted)
-        raise Fault(
+        raise ModelFault(
             f"is of another architecture ({name} is {_short(value)}, only {choices} is built here): {USE}"
         )
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    if not is_whole(value) or not low <= value <= high:
         raise _wrong(name, value, f"a whole number from {low} to {high}")
     return value
 
 
 def _seconds(name: str, value: Any, rate: int) -> int:
     """Return a time of 1 to 100 ms in samples."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.001 <= value <= 0.1:
+    if not is_number(value) or not 0.001 <= value <= 0.1:
         raise _wrong(name, value, "seconds from 0.001 to 0.1")
     return int(value * rate)
 
 
-def _wrong(name: str, value: Any, wanted: str) -> Fault:
-    return Fault(f"has {_short(value)} for {name} in {CONFIG}, but wanted is {wanted}: fetch it again")
+def _wrong(name: str, value: Any, wanted: str) -> ModelFault:
+    return ModelFault(f"has {_short(value)} for {name} in {CONFIG}, but wanted is {wanted}: {FETCH_AGAIN}")
 
 
 def _short(value: Any) -> str:

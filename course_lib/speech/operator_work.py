@@ -65,7 +65,7 @@ HANDING_ON = "handing on"  # what they are summed up as
 
 
 @dataclass(frozen=True)
-class Work:
+class CallWork:
     """Operations and bytes of one call."""
 
     flops: float = 0.0
@@ -96,7 +96,7 @@ class Arguments:
         return sum(self.bytes(index) for index in range(len(self.shapes)))
 
 
-def work(name: str, call: Arguments) -> Work:
+def work(name: str, call: Arguments) -> CallWork:
     """Return the work of one call; for a convolution give the arguments of its `aten::convolution`."""
     if name == "aten::addmm":
         return _product(call, call.shapes[1], call.shapes[2])
@@ -105,21 +105,21 @@ def work(name: str, call: Arguments) -> Work:
     if name in CONVOLUTIONS:
         return _convolution(call)
     if name == "aten::copy_":  # copy_(to, from)
-        return Work(0.0, float(call.bytes(0) + call.bytes(1)))
+        return CallWork(0.0, float(call.bytes(0) + call.bytes(1)))
     if name == "aten::fill_":
-        return Work(0.0, float(call.bytes(0)))
+        return CallWork(0.0, float(call.bytes(0)))
     if name in PER_ELEMENT:
         return _per_element(name, call)
-    return Work()
+    return CallWork()
 
 
-def _product(call: Arguments, left: Shape, right: Shape) -> Work:
+def _product(call: Arguments, left: Shape, right: Shape) -> CallWork:
     """(…, M, K) @ (…, K, N)"""
     results = math.prod(left[:-1]) * right[-1]
-    return Work(2.0 * results * left[-1], float(call.all_bytes() + results * call.element_bytes(0)))
+    return CallWork(2.0 * results * left[-1], float(call.all_bytes() + results * call.element_bytes(0)))
 
 
-def _convolution(call: Arguments) -> Work:
+def _convolution(call: Arguments) -> CallWork:
     """x (B, C, places…), weight (C', C / groups, taps…), then stride, padding and dilation as lists."""
     x, weight = call.shapes[0], call.shapes[1]
     stride, padding, dilation = call.values[3:6]
@@ -129,14 +129,16 @@ def _convolution(call: Arguments) -> Work:
     ]
     results = x[0] * weight[0] * math.prod(places)
     per_result = math.prod(weight[1:])
-    return Work(2.0 * results * per_result, float(call.all_bytes() + results * call.element_bytes(0)))
+    return CallWork(2.0 * results * per_result, float(call.all_bytes() + results * call.element_bytes(0)))
 
 
-def _per_element(name: str, call: Arguments) -> Work:
+def _per_element(name: str, call: Arguments) -> CallWork:
     results = math.prod(_broadcast(call.shapes[0], call.shapes[1] if len(call.shapes) > 1 else ()))
     if name == "aten::glu":
         results //= 2
-    return Work(float(PER_ELEMENT[name] * results), float(call.all_bytes() + results * call.element_bytes(0)))
+    return CallWork(
+        float(PER_ELEMENT[name] * results), float(call.all_bytes() + results * call.element_bytes(0))
+    )
 
 
 def _broadcast(left: Shape, right: Shape) -> list[int]:

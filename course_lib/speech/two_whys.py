@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from course_lib.arguments import one_of, whole
 from course_lib.measure.gpu_published import BOEHM, Published
 from course_lib.speech.profiling import TalkProfile, TalkRow
 
@@ -70,9 +71,8 @@ def products(mel_frames: int, batch: int = 1, layers: int = LAYERS) -> list[Prod
 
     Raises ValueError unless both are whole numbers from 1 on.
     """
-    for name, value in {"mel_frames": mel_frames, "batch": batch}.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} is {value!r}, but it must be a whole number from 1 on.")
+    whole("mel_frames", mel_frames)
+    whole("batch", batch)
     T = frames_inside(mel_frames)
     half = math.ceil(mel_frames / 2)
     rows, bands = batch * T, math.ceil(BANDS / 4)
@@ -245,10 +245,11 @@ def _largest(calls: Sequence[Product]) -> float:
 
 def share_of_peak(family: str, mel_frames: int, batch: int, known: Constants) -> float:
     """Return which part of the GPU's peak the model expects of a family of calls, without the host's time."""
-    calls = [one for one in products(mel_frames, batch) if one.family == family and one.groups == 1]
-    if not calls:
-        raise ValueError(f"family is {family!r}, but it must be 'addmm', 'mm' or 'convolution'.")
-    return sum(one.flops for one in calls) / sum(map(known.device_s, calls)) / known.peak_flops
+    one_of("family", family, ("addmm", "mm", "convolution"))
+    calls = [product for product in products(mel_frames, batch) if product.family == family]
+    calls = [product for product in calls if product.groups == 1]  # depthwise convolutions run elsewhere
+    flops = sum(product.flops for product in calls)
+    return flops / sum(map(known.device_s, calls)) / known.peak_flops
 
 
 def _us(row: TalkRow) -> float:

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from course_lib.simulators.tensor_core import HOPPER, Step, TensorCore, one_step
+from course_lib.simulators.tensor_core import HOPPER, SumStep, TensorCore, one_step
 from course_lib.theme import GREY, INK, PINK, VIOLET
 from course_lib.views.paper import (
     DEEP_PINK,
@@ -63,7 +63,7 @@ def accumulator_figure(
     return Html(card(_drawing(step, core, label) + note(_explained(core)), label, title=said), label)
 
 
-def finding(step: Step) -> str:
+def finding(step: SumStep) -> str:
     """Say what the step gives and what exact arithmetic gives."""
     if step.result == step.exact:
         return f"The step gives {_short(step.exact)}, as exact arithmetic does: nothing is lost"
@@ -72,7 +72,7 @@ def finding(step: Step) -> str:
     return f"The step gives {_short(step.result)}, exact arithmetic {_short(step.exact)}{share}"
 
 
-def in_words(step: Step, core: TensorCore) -> str:
+def in_words(step: SumStep, core: TensorCore) -> str:
     """Return every row of the picture as a sentence."""
     said = [
         f"The largest exponent is {step.unit + core.sum_bits}; bits below 2^{step.unit} are cut off."
@@ -89,7 +89,7 @@ def in_words(step: Step, core: TensorCore) -> str:
     return " ".join(said)
 
 
-def rows(step: Step, core: TensorCore) -> list[BitRow]:
+def rows(step: SumStep, core: TensorCore) -> list[BitRow]:
     """Return the rows of the picture: the terms, the sum of what is kept, the result, the exact sum."""
     found = []
     for term in step.terms:
@@ -140,7 +140,7 @@ class Grid:
         return self.at(self.low - 1)
 
 
-def _drawing(step: Step, core: TensorCore, label: str) -> str:
+def _drawing(step: SumStep, core: TensorCore, label: str) -> str:
     drawn = rows(step, core)
     grid = Grid.of(drawn, step.unit)
     line = grid.at(step.unit - 1)  # behind it all is cut

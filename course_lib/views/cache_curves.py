@@ -15,7 +15,7 @@ from course_lib.views.paper import in_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.simulators.cache_result import Result
+    from course_lib.simulators.cache import CacheCounts
 
 Curve = Mapping[float, float]
 WIDE = 8.0  # from this ratio of largest to smallest on, an axis is logarithmic
@@ -24,7 +24,7 @@ PANEL_WIDTH = 3.9
 
 
 def miss_curves(
-    simulated: Mapping[str, Mapping[float, Result]],
+    simulated: Mapping[str, Mapping[float, CacheCounts]],
     measured: Mapping[str, Curve] | None = None,
     *,
     x: str = "N",
@@ -70,11 +70,11 @@ def miss_curves(
         return Picture.of(fig, _alt(finding, levels, measured, x, per))
 
 
-def _misses(level: int, per: str) -> Callable[[Result], float]:
+def _misses(level: int, per: str) -> Callable[[CacheCounts], float]:
     return lambda result: (result.misses_per_flop if per == "FLOP" else result.miss_rates)[level]
 
 
-def _curves(simulated: Mapping[str, Mapping[float, Result]], value: Callable) -> dict[str, Curve]:
+def _curves(simulated: Mapping[str, Mapping[float, CacheCounts]], value: Callable) -> dict[str, Curve]:
     return {name: {at: value(result) for at, result in sorted(of.items())} for name, of in simulated.items()}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.fp8 import published
 from course_lib.fp8.choose import H100, KNOWN, intensity
-from course_lib.fp8.recordings import OURS, HopperRecording, Row
+from course_lib.fp8.recordings import OURS, HopperRecording, HopperRow
 from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
@@ -96,7 +96,7 @@ def _recorded(recorded: HopperRecording) -> list[_Series]:
     return [*series, *([_Series(LADDER, ladder, named=True)] if ladder else [])]
 
 
-def _point(row: Row, name: str) -> Point:
+def _point(row: HopperRow, name: str) -> Point:
     return Point(name, row.tflops, intensity(row.rows, row.N, row.K, row.matrices))
 
 

@@ -28,7 +28,7 @@ from course_lib.views.paper import (
 )
 
 if TYPE_CHECKING:
-    from course_lib.simulators.interleavings import Replay, Step, Verdict
+    from course_lib.simulators.interleavings import Replay, ReplayStep, Verdict
 
 ROWS = 14  # steps that a frame shows; longer schedules move past
 MOST_STILL = 60  # steps of the still twin
@@ -225,7 +225,7 @@ class ScheduleSteps(Live):
         return f"{self._sentence(step)} (line {one.line}: {one.code}). Shared: {_values(one.shared)}; {held}."
 
 
-def _short(step: Step) -> str:
+def _short(step: ReplayStep) -> str:
     return _cut(step.does, 34)
 
 

@@ -1,6 +1,6 @@
 """What one memory instruction of a warp costs, taken apart: sectors, banks, and the finding in words.
 
-Everything here is arithmetic on a recorded step (`simulators.gpu.recorder.Step`); nothing is drawn. The
+Everything here is arithmetic on a recorded step (`simulators.gpu.tally.WarpStep`); nothing is drawn. The
 rules are those of `simulators.gpu.counting`: 32-byte sectors in global memory; in shared memory 32 banks of
 4 bytes, where items of 8 bytes go by half-warps and items of 16 bytes by quarters.
 """
@@ -15,7 +15,7 @@ from course_lib.simulators.gpu.counting import BANK_BYTES, BANKS, SECTOR_BYTES, 
 from course_lib.views.paper import plural
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import WarpStep
 
 _ALL_WANT_ONE = {
     "load": "a broadcast",
@@ -33,7 +33,7 @@ class Pass:
     is_repeat: bool
 
 
-def lanes_by_place(step: Step) -> dict[int, tuple[int, ...]]:
+def lanes_by_place(step: WarpStep) -> dict[int, tuple[int, ...]]:
     """Return each element that is touched (its number in the array's memory) with the lanes that touch it."""
     found: dict[int, list[int]] = {}
     for lane, place in enumerate(step.places):
@@ -42,12 +42,12 @@ def lanes_by_place(step: Step) -> dict[int, tuple[int, ...]]:
     return {place: tuple(found[place]) for place in sorted(found)}
 
 
-def active(step: Step) -> int:
+def active(step: WarpStep) -> int:
     """Return how many lanes take part."""
     return sum(place is not None for place in step.places)
 
 
-def sectors(step: Step) -> dict[int, list[int]]:
+def sectors(step: WarpStep) -> dict[int, list[int]]:
     """Return each sector that is moved, counted from the start of the memory, with its touched elements."""
     found: dict[int, list[int]] = {}
     for place in lanes_by_place(step):
@@ -55,17 +55,17 @@ def sectors(step: Step) -> dict[int, list[int]]:
     return found
 
 
-def bytes_used(step: Step) -> int:
+def bytes_used(step: WarpStep) -> int:
     """Return the bytes that the lanes asked for, an element that several want counted once."""
     return len(lanes_by_place(step)) * step.item_bytes
 
 
-def bank_span(step: Step) -> int:
+def bank_span(step: WarpStep) -> int:
     """Return how many banks one item occupies: 1 up to 4 bytes, 2 for 8, 4 for 16."""
     return max(1, step.item_bytes // BANK_BYTES)
 
 
-def groups(step: Step) -> list[dict[int, dict[int, list[int]]]]:
+def groups(step: WarpStep) -> list[dict[int, dict[int, list[int]]]]:
     """Return, for each part of the warp that is served together, bank -> word -> lanes.
 
     A bank is named by its first one when an item spans several.
@@ -85,7 +85,7 @@ def groups(step: Step) -> list[dict[int, dict[int, list[int]]]]:
     return found
 
 
-def passes(step: Step) -> list[Pass]:
+def passes(step: WarpStep) -> list[Pass]:
     """Return the wavefronts of a shared-memory step: in each, a bank serves one word.
 
     How many there are is the cost; which word goes first is not known and drawn in the order of lanes.
@@ -99,29 +99,29 @@ def passes(step: Step) -> list[Pass]:
     return found
 
 
-def conflict(step: Step) -> int:
+def conflict(step: WarpStep) -> int:
     """Return how many words the busiest bank has to serve: 1 without a conflict."""
     return max((len(words) for banks in groups(step) for words in banks.values()), default=0)
 
 
-def fewest(step: Step) -> int:
+def fewest(step: WarpStep) -> int:
     """Return the cost if the same number of elements lay as well as they can."""
     if step.space == "shared":
         return len(groups(step))
     return max(1, -(-bytes_used(step) // SECTOR_BYTES))
 
 
-def turns(step: Step) -> int:
+def turns(step: WarpStep) -> int:
     """Return how many lanes of an atomic want the element that most of them want; 0 for other steps."""
     return max(map(len, lanes_by_place(step).values()), default=0) if step.kind == "atomic" else 0
 
 
-def is_costly(step: Step) -> bool:
+def is_costly(step: WarpStep) -> bool:
     """Return whether a better layout would need fewer sectors or passes."""
     return step.kind != "barrier" and step.cost > fewest(step)
 
 
-def sentence(step: Step) -> str:
+def sentence(step: WarpStep) -> str:
     """Return the step in words: "line 12: load of a: 32 lanes, 1 element, 1 sector: a broadcast"."""
     if step.kind == "barrier":
         return f"line {step.line}: barrier: the warp waits until all warps of its block are here"
@@ -131,7 +131,7 @@ def sentence(step: Step) -> str:
     return f"line {step.line}: {what}: {count}, {plural(step.cost, unit)}: {verdict(step)}"
 
 
-def verdict(step: Step) -> str:
+def verdict(step: WarpStep) -> str:
     """Return the finding alone: "a broadcast", "a 32-way bank conflict"."""
     said = _of_shared(step) if step.space == "shared" else _of_global(step)
     if turns(step) > 1:
@@ -139,7 +139,7 @@ def verdict(step: Step) -> str:
     return said
 
 
-def _of_global(step: Step) -> str:
+def _of_global(step: WarpStep) -> str:
     elements, used, moved = len(lanes_by_place(step)), bytes_used(step), step.cost * SECTOR_BYTES
     share = f"{used:,} of {moved:,} bytes moved are used"
     if elements == 1 and active(step) > 1:
@@ -153,7 +153,7 @@ def _of_global(step: Step) -> str:
     return f"{fewest(step)} would do, {share}"
 
 
-def _of_shared(step: Step) -> str:
+def _of_shared(step: WarpStep) -> str:
     worst = conflict(step)
     if worst > 1:
         return f"{'an' if worst in (8, 11, 18) else 'a'} {worst}-way bank conflict"
@@ -164,11 +164,11 @@ def _of_shared(step: Step) -> str:
     return "no bank conflict"
 
 
-def _part(step: Step) -> str:
+def _part(step: WarpStep) -> str:
     return {2: "half-warps", 4: "quarter-warps"}[bank_span(step)]
 
 
-def finding(steps: Sequence[Step]) -> str:
+def finding(steps: Sequence[WarpStep]) -> str:
     """Return what is worth knowing of a warp's steps: the one that costs most more than it need."""
     costly = [step for step in steps if is_costly(step)]
     if not steps:
@@ -187,7 +187,7 @@ def finding(steps: Sequence[Step]) -> str:
     return f"{what} moves {worst.cost} {unit} where {least} would do"
 
 
-def key_steps(steps: Sequence[Step], most: int = 4) -> list[int]:
+def key_steps(steps: Sequence[WarpStep], most: int = 4) -> list[int]:
     """Return the numbers of a few telling steps: first conflict, first waste, first loads and stores."""
     tests = (
         lambda s: s.space == "shared" and is_costly(s),
@@ -198,7 +198,7 @@ def key_steps(steps: Sequence[Step], most: int = 4) -> list[int]:
         lambda s: s.kind in ("store", "atomic") and s.space == "shared",
     )
 
-    def what(step: Step) -> tuple:
+    def what(step: WarpStep) -> tuple:
         return step.line, step.array, step.kind
 
     found: list[int] = []

@@ -10,7 +10,7 @@ from course_lib.views.kernel_window import fitting
 from course_lib.views.paper import DEEP_PINK, LINE, PINK_TINT, QUIET, arrow, box, plural, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import WarpStep
 
 WIDTH, HEIGHT = 372.0, 182.0
 _SIDE, _TOP, _ARROW = 98.0, 38.0, 29.0
@@ -41,7 +41,9 @@ def written(coordinates: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, coordinates))})"
 
 
-def hierarchy(grid: Size, block: Size, number: int, warp: int, step: Step | None) -> tuple[list[str], str]:
+def hierarchy(
+    grid: Size, block: Size, number: int, warp: int, step: WarpStep | None
+) -> tuple[list[str], str]:
     """Return the drawing (WIDTH x HEIGHT) of where a warp is and which lanes are active, and it in words."""
     at, threads = place(number, grid), block[0] * block[1] * block[2]
     first, last = warp * WARP, min(warp * WARP + WARP, threads) - 1
@@ -74,7 +76,7 @@ def hierarchy(grid: Size, block: Size, number: int, warp: int, step: Step | None
     return parts, label
 
 
-def active_lanes(step: Step | None, threads: int) -> set[int]:
+def active_lanes(step: WarpStep | None, threads: int) -> set[int]:
     """Return the lanes that take part in a step: of a barrier every thread of the warp."""
     if step is None:
         return set()

@@ -21,7 +21,7 @@ from course_lib.views.kernel_window import hatched, lane_label
 from course_lib.views.paper import DEEP_PINK, GREY_TINT, LINE, QUIET, box, plural, svg, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import WarpStep
 
 _TOP, _NAME, _LEFT = 26.0, 46.0, 50.0  # room for the heading, for a sector's name, for the axis of banks
 _NUMBERED = 12.0  # a cell of this size has room for the number of a lane
@@ -43,18 +43,18 @@ LARGE = Scale(664.0, 4, 116.0, 18.5)
 SMALL = Scale(376.0, 2, 138.0, 10.0, has_legend=False)
 
 
-def height(step: Step) -> float:
+def height(step: WarpStep) -> float:
     """Return how high the large drawing of a step is."""
     return _draw(step, LARGE)[0]
 
 
-def memory(step: Step, scale: Scale = LARGE, least: float = 0.0, widest: float = 960) -> str:
+def memory(step: WarpStep, scale: Scale = LARGE, least: float = 0.0, widest: float = 960) -> str:
     """Return the drawing of what memory does for a step, at least so high."""
     high, parts, words = _draw(step, scale)
     return svg(scale.width, max(high, least), parts, words, widest=widest)
 
 
-def _draw(step: Step, scale: Scale) -> tuple[float, list[str], str]:
+def _draw(step: WarpStep, scale: Scale) -> tuple[float, list[str], str]:
     if step.kind == "barrier":
         said = "A barrier moves no data."
         return 24.0, [write(0, 14, said, fill=QUIET)], said
@@ -71,7 +71,7 @@ def _legend(y: float, lines: tuple[str, ...]) -> tuple[float, list[str]]:
 # -- global memory -----------------------------------------------------------------------------------------
 
 
-def _sectors(step: Step, scale: Scale) -> tuple[float, list[str], str]:
+def _sectors(step: WarpStep, scale: Scale) -> tuple[float, list[str], str]:
     found = sectors(step)
     used, moved = bytes_used(step), len(found) * SECTOR_BYTES
     said = f"{plural(len(found), 'sector')} of {SECTOR_BYTES} bytes: {used:,} of {moved:,} bytes used"
@@ -94,7 +94,7 @@ def _sectors(step: Step, scale: Scale) -> tuple[float, list[str], str]:
     return high, [*parts, *legend], f"{said}."
 
 
-def _sector(step: Step, sector: int, x: float, y: float, wide: float, high: float) -> list[str]:
+def _sector(step: WarpStep, sector: int, x: float, y: float, wide: float, high: float) -> list[str]:
     """Draw one sector, element by element."""
     lanes = lanes_by_place(step)
     each = max(1, SECTOR_BYTES // step.item_bytes)
@@ -112,7 +112,7 @@ def _sector(step: Step, sector: int, x: float, y: float, wide: float, high: floa
 # -- shared memory -----------------------------------------------------------------------------------------
 
 
-def _banks(step: Step, scale: Scale) -> tuple[float, list[str], str]:
+def _banks(step: WarpStep, scale: Scale) -> tuple[float, list[str], str]:
     turns, span = passes(step), bank_span(step)
     said = f"{plural(len(turns), 'wavefront')}: {verdict(step)}"
     pitch = min(20.0, _TALLEST / len(turns))
@@ -137,7 +137,7 @@ def _banks(step: Step, scale: Scale) -> tuple[float, list[str], str]:
     return high, [*parts, *legend], f"{said}; {who} {plural(most, 'word')}."
 
 
-def _pass(step: Step, served: Pass, y: float, high: float, bank: float) -> list[str]:
+def _pass(step: WarpStep, served: Pass, y: float, high: float, bank: float) -> list[str]:
     """Draw the words of one wavefront over their banks; those that a conflict made wait in pink."""
     wide = bank_span(step) * bank
     parts = []

@@ -37,8 +37,8 @@ from course_lib.views.paper import (
 )
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
     from course_lib.simulators.gpu.result import Trace
+    from course_lib.simulators.gpu.tally import WarpStep
 
 KEPT = 8  # traces of other warps that are kept
 
@@ -236,7 +236,7 @@ class Frames:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.steps: list[Step] = trace.steps
+        self.steps: list[WarpStep] = trace.steps
         self.last = max(0, len(self.steps) - 1)
         self.block, self.warp = trace.recorded
         self._window = lru_cache(maxsize=256)(Window)
@@ -312,11 +312,11 @@ class Frames:
         )
         return head + self._array(step, 0.0, PANEL) + memory(step, SMALL, widest=PANEL)
 
-    def _map(self, step: Step | None) -> tuple[list[str], str]:
+    def _map(self, step: WarpStep | None) -> tuple[list[str], str]:
         launch = self.trace.launch
         return kernel_map.hierarchy(launch.grid, launch.block, self.block, self.warp, step)
 
-    def _array(self, step: Step | None, least: float, widest: float = 960) -> str:
+    def _array(self, step: WarpStep | None, least: float, widest: float = 960) -> str:
         if step is None or step.kind == "barrier":
             said = "A barrier: no array is touched." if step else "No array is touched."
             return svg(ARRAY_WIDTH, max(least, 24.0), [write(0, 14, said, fill=QUIET)], said)
@@ -331,7 +331,7 @@ class Frames:
         arrays = [self._window(step).height for step in seen if step.kind != "barrier"]
         return max(arrays, default=40.0), max(map(height, seen), default=0.0)
 
-    def _source(self, step: Step | None) -> str:
+    def _source(self, step: WarpStep | None) -> str:
         """Return the kernel's text with the current line marked by colour, an edge and a pointer."""
         lines = _shown(self.trace.source, step.line if step else None)
         digits = len(str(max(lines, default=0)))

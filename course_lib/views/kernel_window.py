@@ -18,7 +18,7 @@ from course_lib.views.kernel_access import lanes_by_place, sectors
 from course_lib.views.paper import LINE, QUIET, VIOLET_TINT, box, plural, tag, write
 
 if TYPE_CHECKING:
-    from course_lib.simulators.gpu.recorder import Step
+    from course_lib.simulators.gpu.tally import WarpStep
 
 WRAP = 32  # elements in a row of an array of one dimension
 MOST = 36  # rows and columns that are drawn: a padded tile of 32 x 33 fits
@@ -34,7 +34,7 @@ Cell = tuple[int, int]
 class Layout:
     """Where the elements of an array are in the picture, and back."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: WarpStep) -> None:
         self.step = step
         self.shape = step.shape or (1,)
         self.strides = step.strides or (1,)
@@ -113,7 +113,7 @@ def runs(wanted: set[int], mates: set[int], size: int, least: int = MOST) -> lis
 class Window:
     """The part of an array that is drawn for a step."""
 
-    step: Step
+    step: WarpStep
 
     @cached_property
     def layout(self) -> Layout:

@@ -20,8 +20,8 @@ from course_lib.simulators.pipeline import (
     ROLES,
     TENSOR_CORE,
     Pipeline,
-    Span,
-    Timeline,
+    PipelineSpan,
+    PipelineTimeline,
     timeline,
 )
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
@@ -143,7 +143,7 @@ def shares(base: Pipeline) -> Picture:
         return Picture.of(fig, _alt_of_curve(base))
 
 
-def finding(found: Timeline) -> str:
+def finding(found: PipelineTimeline) -> str:
     """Say what share of the time the tensor core works and what stands in its way."""
     pipeline = found.pipeline
     said = (
@@ -201,7 +201,7 @@ def _title(fig: Any, said: str) -> None:
     headline(fig, said, 76)
 
 
-def _stages(found: Timeline) -> str:
+def _stages(found: PipelineTimeline) -> str:
     count = found.pipeline.stages
     return f"{count} stage{'s' * (count > 1)}"
 
@@ -211,7 +211,7 @@ def _upper(said: str) -> str:
     return said.removeprefix("Model: ").capitalize()
 
 
-def _alt_of_rows(founds: Sequence[Timeline]) -> str:
+def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
     each = "; ".join(f"{_upper(finding(one))}, {one.cycles:,} cycles" for one in founds)
     return (
         "Timelines of a block, a row each for copy engine, warpgroups, tensor core and stores. "
@@ -238,7 +238,7 @@ ROW_HEIGHT = 0.24  # inches a row of bars takes
 KINDS = {"promotion": "promotion", "way out": "tile's way out"}
 
 
-def draw(axes: Axes, found: Timeline, until: float) -> None:
+def draw(axes: Axes, found: PipelineTimeline, until: float) -> None:
     """Draw the first `until` cycles of a timeline, a row for each worker."""
     workers = found.workers
     for span in found.spans:
@@ -259,7 +259,7 @@ def draw(axes: Axes, found: Timeline, until: float) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _bar(axes: Axes, span: Span, row: int, until: float) -> None:
+def _bar(axes: Axes, span: PipelineSpan, row: int, until: float) -> None:
     colour, hatch = look(span.what, span.by)
     is_copy = span.who == COPIES
     height, middle = (0.46, row - 0.13) if is_copy else (0.68, row)
@@ -282,7 +282,7 @@ def _bar(axes: Axes, span: Span, row: int, until: float) -> None:
         )
 
 
-def _on_its_way(axes: Axes, span: Span, row: int, visit: int, stages: int) -> None:
+def _on_its_way(axes: Axes, span: PipelineSpan, row: int, visit: int, stages: int) -> None:
     """A line from the order to the first byte, in a place of its own among the copies that are ordered."""
     lines = min(stages, 4)
     y = row + 0.17 + 0.26 * (visit % lines) / max(lines - 1, 1)
@@ -297,12 +297,12 @@ def look(what: str, by: int | None) -> tuple[str, str]:
     return {"product": (FULL[by], ""), "promotion": (TINTS[by], "////"), "way out": (PAPER, "xxxx")}[what]
 
 
-def name_of(span: Span) -> str:
+def name_of(span: PipelineSpan) -> str:
     """Return the tile's letter and the number of its block of K: A0, A1, …, B0."""
     return f"{chr(ord('A') + span.tile % 26)}{span.block}"
 
 
-def legend(fig: Figure, founds: list[Timeline]) -> None:
+def legend(fig: Figure, founds: list[PipelineTimeline]) -> None:
     """Say below the figure what the bars mean, as far as they occur."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -333,7 +333,7 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99) if share < 1 else 100:.0f} %"
 
 
-def heights(founds: list[Timeline]) -> list[int]:
+def heights(founds: list[PipelineTimeline]) -> list[int]:
     """Return the rows of each timeline, a line for its title counted."""
     return [len(found.workers) + 1 for found in founds]
 
@@ -383,19 +383,19 @@ def roles(
         return Picture.of(fig, _alt_of_rungs(said, found, K))
 
 
-def rungs_in_words(found: dict[str, Timeline]) -> str:
+def rungs_in_words(found: dict[str, PipelineTimeline]) -> str:
     """Say how much of the time the tensor core works in the first and in the last rung."""
     (first, one), *_, (last, other) = [*found.items()] * 2
     said = f"Model: the tensor core works {percent(one.share(TENSOR_CORE))} of the time in {first}"
     return said + (f", {percent(other.share(TENSOR_CORE))} in {last}" if last != first else "")
 
 
-def _subtitle(name: str, one: Timeline) -> str:
+def _subtitle(name: str, one: PipelineTimeline) -> str:
     share = percent(one.share(TENSOR_CORE))
     return f"{name}: {RUNGS[name]} – {one.cycles:,} cycles, tensor core {share}"
 
 
-def _alt_of_rungs(said: str, found: dict[str, Timeline], K: int) -> str:
+def _alt_of_rungs(said: str, found: dict[str, PipelineTimeline], K: int) -> str:
     each = "; ".join(
         f"{name} ({RUNGS[name]}) is done after {one.cycles:,} cycles, tensor core "
         f"{percent(one.share(TENSOR_CORE))}"

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from course_lib.arguments import is_whole, whole
-from course_lib.simulators.ring import ActorState, BarrierState, Moment, Ring, StageState, Trace, run, trace
+from course_lib.simulators.ring import (
+    ActorState,
+    BarrierState,
+    Ring,
+    RingMoment,
+    RingRun,
+    StageState,
+    run,
+    trace,
+)
 from course_lib.theme import INK, PAPER, PINK, VIOLET
 from course_lib.views.live import Live, Player, widgets
 from course_lib.views.paper import (
@@ -118,7 +127,7 @@ class RingSteps(Live):
         self.widget = kit.VBox([self.variant, self.player.box])
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> RingRun:
         """The run that is shown."""
         return found(self.variant.value, self.base, self.seed)
 
@@ -148,7 +157,7 @@ class RingSteps(Live):
 
 
 @functools.lru_cache(maxsize=32)
-def found(variant: str, base: Ring, seed: int) -> Trace:
+def found(variant: str, base: Ring, seed: int) -> RingRun:
     """Return the run that shows a variant: of its own seed, or of the next one that goes wrong as it should.
 
     Where none of many does (few stages cannot show everything), the first that goes wrong in any way, or the
@@ -167,10 +176,10 @@ def found(variant: str, base: Ring, seed: int) -> Trace:
     return trace(shown, wrong[0] if wrong else seed)
 
 
-def turns(shown: Trace) -> list[int]:
+def turns(shown: RingRun) -> list[int]:
     """Return the steps at which a phase ended."""
 
-    def phases(moment: Moment) -> list[int]:
+    def phases(moment: RingMoment) -> list[int]:
         every = [one for block in moment.stages for one in block]
         return [barrier.phase for one in every for barrier in (one.full, one.empty)]
 
@@ -181,7 +190,7 @@ def turns(shown: Trace) -> list[int]:
 # -- one step ----------------------------------------------------------------------------------------------
 
 
-def frame(shown: Trace, step: int) -> str:
+def frame(shown: RingRun, step: int) -> str:
     """Return the picture of a step: stages with their barriers, and below each those who are at it."""
     moment = shown.moments[step]
     before = shown.moments[max(step - 1, 0)]
@@ -218,7 +227,7 @@ def _left_out(ring: Ring) -> str:
     return f"Left out: {', '.join(name for name, is_in in parts.items() if not is_in) or 'nothing'}."
 
 
-def sentence(shown: Trace, step: int) -> str:
+def sentence(shown: RingRun, step: int) -> str:
     """Say what has been done in a step."""
     if step == 0:
         return "Before the first step"
@@ -227,7 +236,7 @@ def sentence(shown: Trace, step: int) -> str:
     return f"Step {step} of {last}: {shown.moments[step].did}{ending if step == last else ''}"
 
 
-def label(shown: Trace, step: int) -> str:
+def label(shown: RingRun, step: int) -> str:
     """Return a step in words: what was done, the stages, and who waits for what."""
     moment = shown.moments[step]
     of_block = [f"of block {block} " if shown.ring.blocks > 1 else "" for block in range(shown.ring.blocks)]
@@ -313,7 +322,7 @@ def _doing(actor: ActorState) -> str:
     return f"block {actor.visit}: {verb} {actor.waits_for}, parity {actor.parity}"
 
 
-def _copies(moment: Moment, shown: Ring) -> str:
+def _copies(moment: RingMoment, shown: Ring) -> str:
     if not moment.copies:
         return "nothing"
     names = [
@@ -328,7 +337,7 @@ def _copies(moment: Moment, shown: Ring) -> str:
 # -- the still twin ----------------------------------------------------------------------------------------
 
 
-def _busiest(shown: Trace) -> int:
+def _busiest(shown: RingRun) -> int:
     """Return the step at which the stages differ most in how they stand, while nobody is done."""
 
     def kinds(step: int) -> tuple[bool, int, int]:
@@ -340,7 +349,7 @@ def _busiest(shown: Trace) -> int:
     return max(range(len(shown.moments)), key=kinds)
 
 
-def _turns_table(shown: Trace) -> str:
+def _turns_table(shown: RingRun) -> str:
     head = ["step", "what ends a phase", *(f"stage {number}" for number in range(shown.ring.stages))]
     rows = [
         [str(step), escape(shown.moments[step].did)]
@@ -355,7 +364,7 @@ def _short(stage: StageState) -> str:
     return f"read: {said.split(': ')[1]}" if stage.readers else said
 
 
-def _turns_in_words(shown: Trace) -> str:
+def _turns_in_words(shown: RingRun) -> str:
     return " ".join(f"Step {step}: {shown.moments[step].did}." for step in turns(shown)[:MOST_TURNS])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from course_lib import theme
 from course_lib.measure.bars import value_of
 from course_lib.measure.table import digits
-from course_lib.simulators.gpu.warp_result import POLICIES, STATES
+from course_lib.simulators.gpu.warp_scheduler import POLICIES, STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 from course_lib.views.figures import beside, headline, hollow, stacked
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from course_lib.measure.parallel_chase import InFlight
-    from course_lib.simulators.gpu.warp_result import Result
-    from course_lib.simulators.gpu.warp_scheduler import Curve
+    from course_lib.simulators.gpu.warp_scheduler import OccupancyCurve, SchedulerRun
 
 #: Colour, height and hatch of each state ("finished" is left empty); heights tell them apart without colour.
 LOOKS = {
@@ -33,7 +32,9 @@ LOOKS = {
 SHOWN = 600  # cycles that a picture can hold
 
 
-def warps(results: Result | Mapping[str, Result], cycles: int = 160, title: str | None = None) -> Picture:
+def warps(
+    results: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160, title: str | None = None
+) -> Picture:
     """Draw what each warp does in each of the first `cycles` cycles, a row per warp.
 
     results: what `warp_scheduler.simulate` returned, or several by name, drawn below each other. Raises
@@ -59,7 +60,7 @@ def warps(results: Result | Mapping[str, Result], cycles: int = 160, title: str 
         return Picture.of(fig, _alt(said, named, cycles))
 
 
-def _draw(axes: Axes, result: Result, cycles: int) -> None:
+def _draw(axes: Axes, result: SchedulerRun, cycles: int) -> None:
     for warp, states in enumerate(result.timeline[:, :cycles]):
         edges = np.flatnonzero(np.diff(states)) + 1
         for start, stop in zip([0, *edges], [*edges, len(states)], strict=True):
@@ -99,12 +100,12 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
     fig.legend(handles=patches, loc="outside lower center", ncols=3, fontsize=9)
 
 
-def _subtitle(name: str, result: Result) -> str:
+def _subtitle(name: str, result: SchedulerRun) -> str:
     used = f"{result.warps} warp{'s' * (result.warps > 1)}: {digits(100 * result.utilisation, 2)} % of the "
     return f"{name}{': ' if name else ''}{used}issue slots used"
 
 
-def _finding(named: Mapping[str, Result]) -> str:
+def _finding(named: Mapping[str, SchedulerRun]) -> str:
     used = [100 * result.utilisation for result in named.values()]
     if len(used) == 1:
         return f"The scheduler issues an instruction in {digits(used[0], 2)} % of the cycles"
@@ -113,7 +114,7 @@ def _finding(named: Mapping[str, Result]) -> str:
     )
 
 
-def _alt(said: str, named: Mapping[str, Result], cycles: int) -> str:
+def _alt(said: str, named: Mapping[str, SchedulerRun], cycles: int) -> str:
     parts = []
     for name, result in named.items():
         shares = ", ".join(
@@ -127,7 +128,7 @@ def _alt(said: str, named: Mapping[str, Result], cycles: int) -> str:
 
 
 def latency_hiding(
-    curves: Curve | Mapping[str, Curve],
+    curves: OccupancyCurve | Mapping[str, OccupancyCurve],
     measured: Mapping[str, Mapping[float, float]] | None = None,
     guess: Any = None,
     title: str | None = None,
@@ -164,7 +165,7 @@ def latency_hiding(
         return Picture.of(fig, _curve_alt(said, named, measured or {}))
 
 
-def _hidden(curve: Curve) -> str:
+def _hidden(curve: OccupancyCurve) -> str:
     if curve.knee <= max(curve.warps):
         return f"from {curve.knee:.3g} warps on the latency is hidden"
     used = digits(100 * curve.simulated[-1], 2)
@@ -181,7 +182,9 @@ def _percent(shares: Any) -> list[float]:
     return [100 * share for share in shares]
 
 
-def _curve_alt(said: str, named: Mapping[str, Curve], measured: Mapping[str, Mapping[float, float]]) -> str:
+def _curve_alt(
+    said: str, named: Mapping[str, OccupancyCurve], measured: Mapping[str, Mapping[float, float]]
+) -> str:
     parts = [
         f"{name}: "
         + ", ".join(

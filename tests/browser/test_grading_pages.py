@@ -12,8 +12,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "grading" / "classroom
 
 from verdict_maker import RUN, classroom, verdict, with_text
 
-from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
-from course_lib.grading.classroom.pages.summary import summary_page
+from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
+from course_lib.grading.classroom.pages.tally import ClassTally
 
 pytestmark = pytest.mark.browser
 
@@ -21,15 +21,21 @@ HOSTILE = (
     "</pre></style></title><script>alert(1)</script><img src=https://example.org/x.png onerror=alert(1)>"
     "<iframe src=//example.org></iframe>\u202e" + "x" * 400
 )
+
+
+def summary(people) -> str:
+    return summary_page(ClassTally(people), RUN)
+
+
 PAGES = {
     "feedback": lambda: feedback_page(verdict("ada", lambda choices: choices[-1])),
     "teacher": lambda: teacher_page(
         verdict("ada", lambda choices: choices[3 % len(choices)], manual=["odd"])
     ),
-    "summary": lambda: summary_page([*classroom(40), verdict("x" * 100, manual=["odd " * 50])], RUN),
+    "summary": lambda: summary([*classroom(40), verdict("x" * 100, manual=["odd " * 50])]),
     "hostile-feedback": lambda: feedback_page(with_text(HOSTILE)),
     "hostile-teacher": lambda: teacher_page(with_text(HOSTILE)),
-    "hostile-summary": lambda: summary_page([with_text(HOSTILE), with_text(HOSTILE + "2")], RUN),
+    "hostile-summary": lambda: summary([with_text(HOSTILE), with_text(HOSTILE + "2")]),
 }
 SIZES = {"wide": 1200, "phone": 380}
 

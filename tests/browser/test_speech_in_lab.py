@@ -166,7 +166,7 @@ def test_in_jupyterlab(lab, speaking, tmp_path, pictures):
         assert "your recording 16000 float32" in answer(page)
 
         upload(page, shown, tmp_path / "letter.txt", b"no sound")
-        shown.get_by_role("alert").filter(has_text="letter.txt is no WAV file").wait_for()
+        shown.get_by_role("alert").filter(has_text="letter.txt is no sound that can be read").wait_for()
         assert "your recording 16000 float32" in answer(page)
         upload(page, shown, tmp_path / "tone.wav", audio.as_wav(tone(1.0), RATE))
         now.filter(has_text="In use: tone.wav, 1.0 s").wait_for()

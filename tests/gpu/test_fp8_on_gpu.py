@@ -11,8 +11,8 @@ import os
 import pytest
 import torch
 
-from course_lib.fp8 import errors, gemm, jit, launch, on_hopper, search
-from course_lib.fp8.choice import Choice, candidates
+from course_lib.fp8 import choice, errors, gemm, jit, launch, searching
+from course_lib.fp8.choice import KernelChoice, candidates
 from course_lib.fp8.plans import Problem, plan_for
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 from course_lib.fp8.tiles import TILES, Tile
@@ -330,23 +330,14 @@ def test_a_search_ends_with_a_choice_that_the_door_then_uses(monkeypatch, tmp_pa
 
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
     monkeypatch.setenv(jit.FOLDER_VARIABLE, os.environ.get(jit.FOLDER_VARIABLE, str(tmp_path)))
-    monkeypatch.setattr(search, "_known", {})
+    monkeypatch.setattr(choice, "_known", {})
     given = operands(256, 2112, 512)
     d = torch.empty(256, 2112, dtype=torch.bfloat16, device="cuda")
-
-    def timer(functions):
-        return {one: min(taken.seconds) for one, taken in samples(functions, rounds=3).items()}
-
-    found = search.search(
-        256,
-        2112,
-        512,
-        launch.gpu(d.device),
-        lambda one: on_hopper.dense(*given, d.fill_(torch.nan), one),
-        timer,
-        lambda one: assert_right(d, *given),
-        tried=4,
+    laid_out = (given[0], m_major(given[1]), *given[2:])
+    found = searching.of(
+        laid_out, d, searching.exact_of(*given), lambda starts: samples(starts, rounds=3), tried=4
     )
-    assert len(found) == 4 and all(isinstance(one, Choice) and 1e-6 < found[one] < 1e-2 for one in found)
-    assert search.best(256, 2112, 512, launch.gpu(d.device)) == next(iter(found))
+    assert len(found) == 4 and all(isinstance(one, KernelChoice) for one in found)
+    assert all(1e-6 < seconds < 1e-2 for seconds in found.values())
+    assert choice.best(256, 2112, 512, launch.gpu(d.device)) == next(iter(found))
     assert_right(gemm.fp8_gemm(*given), *given)

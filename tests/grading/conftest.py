@@ -11,10 +11,10 @@ from grading_tools import ASSIGNMENTS, answers_of, read_notebook, solution_path
 
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
-from course_lib.grading.kernel import sandbox, tracer
-from course_lib.grading.kernel.process import start
+from course_lib.grading.runner import warm_up_tracer
+from course_lib.grading.sandbox import bubblewrap, tracer
+from course_lib.grading.sandbox.process import start
 from course_lib.grading.sources import load
-from course_lib.grading.traced import warm_up
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +47,8 @@ def form_of_grade_books():
 @pytest.fixture(scope="session")
 def tracer_compiled(tmp_path_factory):
     """The tracer of the notebook, made ready: one of pytest's workers compiles it, the others load it."""
-    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up)
-    warm_up()
+    _made_once(_common(tmp_path_factory) / "compiled.pickle", warm_up_tracer)
+    warm_up_tracer()
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def tracer_ready(tmp_path_factory):
     """
     files = _made_once(_common(tmp_path_factory) / "tracer.pickle", _made_in_a_sandbox)
     tracer._kept().update(files or {})
-    tracer.unpack(tracer._kept(), Path(sandbox._scratch()))
+    tracer.unpack(tracer._kept(), Path(bubblewrap._scratch()))
 
 
 def _common(tmp_path_factory) -> Path:
@@ -69,7 +69,7 @@ def _common(tmp_path_factory) -> Path:
 
 
 def _made_in_a_sandbox() -> tracer.Files:
-    with start(sandbox.Sandbox()) as process:
+    with start(bubblewrap.Sandbox()) as process:
         tracer.make_ready(process)
     return dict(tracer._kept())
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -115,9 +114,8 @@ def test_lists_of_lists_compare_like_arrays(rows, shift):
     assert found.says[0] == f"All {found.total} values are wrong."
 
 
-@pytest.mark.parametrize(
-    ("got", "want", "words"),
-    [
+def test_type_shape_and_dtype_come_first_in_words():
+    for got, want, words in (
         (None, [[1.0]], "returned None, but a list of lists is needed: is a `return` missing?"),
         (None, np.zeros((1, 1)), "returned None, but a NumPy array"),
         ([[1.0]], np.ones((1, 1)), "a list of 1 list of 1 number, but a NumPy array"),
@@ -136,11 +134,9 @@ def test_lists_of_lists_compare_like_arrays(rows, shift):
         ([[1.0]], [], "must be an empty list"),
         ("3", 3.0, "returned the text '3', but a number is needed"),
         (4, 3.0, "Yours is 4, expected is 3."),
-    ],
-)
-def test_type_shape_and_dtype_come_first_in_words(got, want, words):
-    found = close(1e-9).compare(got, want, ())
-    assert words in found.says[0]
+    ):
+        found = close(1e-9).compare(got, want, ())
+        assert words in found.says[0], got
 
 
 def test_tuples_are_compared_part_by_part_with_their_names():
@@ -166,9 +162,8 @@ def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
     assert alone.says == (f"Yours is {-0.1201 + 1e-12!r}, expected is -0.1201.",)
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
+def test_values_are_described_in_words():
+    for value, words in (
         (np.zeros((2, 3), np.float32), "a 2 x 3 array of float32"),
         (np.zeros(4), "a 1-D array of 4 float64"),
         ([[1.0], [2.0]], "a list of 2 lists of 1 number"),
@@ -181,10 +176,8 @@ def test_numbers_that_differ_beyond_the_printed_digits_are_printed_in_full():
         (2.999999999999999, "the float 3"),
         (object(), "an object of type object"),
         (None, "None"),
-    ],
-)
-def test_values_are_described_in_words(value, words):
-    assert describe(value) == words
+    ):
+        assert describe(value) == words, value
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -199,9 +192,8 @@ def test_printed_numbers_are_short_and_close(value):
 WANT = np.arange(1.0, 13).reshape(3, 4)
 
 
-@pytest.mark.parametrize(
-    ("got", "words"),
-    [
+def test_patterns_are_recognised():
+    for got, words in (
         (WANT.T, "transposed"),
         (np.repeat(WANT[:1], 3, 0), "All rows of your result are the same"),
         (np.zeros((3, 4)), "zero everywhere"),
@@ -210,31 +202,25 @@ WANT = np.arange(1.0, 13).reshape(3, 4)
         (WANT + np.array([[1, 0, 0, 0]]), "Only the first column"),
         (WANT + np.array([[0, 0, 1, 1]]), "last 2 columns"),
         (WANT + np.array([[0], [1], [0]]), "Only row 1"),
-    ],
-)
-def test_patterns_are_recognised(got, words):
-    assert words in " ".join(recognise(got.tolist(), WANT.tolist(), ()))
+    ):
+        assert words in " ".join(recognise(got.tolist(), WANT.tolist(), ())), got
 
 
-@pytest.mark.parametrize(
-    ("got", "want", "words"),
-    [
+def test_rounding_is_seen_in_numbers_pairs_and_matrices():
+    for got, want, words in (
         (0.02, 0.02158991, "right to 2 digits"),
         ((0.02, 20.61), (0.02158991, 20.50526), "right to 2 digits"),  # the second one follows from the first
         ((0.5, 0.1), (0.5, 0.1234), "right to 1 digit after"),
         ([1.5, 0.1, 0.67], [1.5, 0.1, 2 / 3], "right to 2 digits"),
         ([[1.3, 2.7]], [[1.32, 2.68]], "right to 1 digit after"),
         (np.round(np.sqrt(WANT), 3), np.sqrt(WANT), "right to 3 digits"),
-    ],
-)
-def test_rounding_is_seen_in_numbers_pairs_and_matrices(got, want, words):
-    (said,) = recognise(got, want, ())
-    assert words in said and said.endswith("after the point: do you round?")
+    ):
+        (said,) = recognise(got, want, ())
+        assert words in said and said.endswith("after the point: do you round?"), got
 
 
-@pytest.mark.parametrize(
-    ("got", "want"),
-    [
+def test_what_is_not_rounded_is_not_said_to_be():
+    for got, want in (
         (0.0, 0.02158991),  # nothing of it is right
         (0.02, 0.0316),
         (7.0, 7),
@@ -245,16 +231,14 @@ def test_rounding_is_seen_in_numbers_pairs_and_matrices(got, want, words):
         ((0.3, 0.5), (0.3, 0.5)),
         (WANT, WANT),
         (0.02158990, 0.0215899000001),
-    ],
-)
-def test_what_is_not_rounded_is_not_said_to_be(got, want):
-    assert recognise(got, want, ()) == []
+    ):
+        assert recognise(got, want, ()) == [], got
 
 
-@pytest.mark.parametrize("got", [(WANT[:1], WANT[1:2]), [[1, 2], [3, 4]], np.round(np.sqrt(WANT), 3), 0.02])
-def test_rounding_is_not_asked_about_where_the_type_is_what_is_wrong(got):
-    want = np.sqrt(WANT) if isinstance(got, np.ndarray) else 0.02158991 if got == 0.02 else got
-    assert not any("round" in one for one in recognise(got, want, (), formed=False))
+def test_rounding_is_not_asked_about_where_the_type_is_what_is_wrong():
+    for got in ((WANT[:1], WANT[1:2]), [[1, 2], [3, 4]], np.round(np.sqrt(WANT), 3), 0.02):
+        want = np.sqrt(WANT) if isinstance(got, np.ndarray) else 0.02158991 if got == 0.02 else got
+        assert not any("round" in one for one in recognise(got, want, (), formed=False)), got
 
 
 @given(arrays.arrays(np.float64, (3, 4), elements=numbers))

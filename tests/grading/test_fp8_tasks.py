@@ -12,8 +12,8 @@ from course_lib.fp8.formats import E4M3
 from course_lib.fp8.swizzle import conflicts
 from course_lib.grading import registry
 from course_lib.grading.judge import generator, judge
-from course_lib.grading.judge_words import on
 from course_lib.grading.patterns import recognise
+from course_lib.grading.report import input_note
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
@@ -206,9 +206,9 @@ def test_a_number_to_encode_is_shown_once_and_in_full():
     task = registry.task("10.encode")
     cases = list(task.cases(generator(task, 4)))
     (tie,) = (case for case in cases if case.args == (2.0**-10,))
-    assert on(task, tie) == ("Input (half the smallest number: a tie): x = 0.0009765625",)
+    assert input_note(task, tie) == ("Input (half the smallest number: a tie): x = 0.0009765625",)
     for case in cases:
-        (said,) = on(task, case)
+        (said,) = input_note(task, case)
         assert said.count("x =") == 1
         assert repr(float(said.split("x = ")[1])) == repr(case.args[0])
 

@@ -10,8 +10,6 @@ import pytest
 from grading_tools import execute, noise
 
 from course_lib.grading import baseline, check, checkpoint, checkpoints, hint, registry, total
-from course_lib.grading import check as check_function
-from course_lib.grading.checkpoints import QUESTIONS, Question
 from course_lib.grading.sources import load
 
 
@@ -26,21 +24,17 @@ def test_check_prints_the_report_and_returns_it(capsys):
     assert (report.points, report.max_points, report.passed) == (0.0, 1, False)
 
 
-@pytest.mark.parametrize("answer", [None, ...])
-def test_no_answer_is_not_started(answer, capsys):
-    report = check("01.matmul", answer)
-    assert (report.points, report.started, report.passed) == (0.0, False, False)
-    assert "Not started: write `matmul`" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("body", ["raise NotImplementedError()", "...", "pass", "return ..."])
-@pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
-def test_every_stub_is_not_started(task, body):
-    decorated = (
-        "from numba import njit\n@njit\n" if task.id in ("02.order", "02.matmul", "02.fast", "02.bug") else ""
-    )
-    stub = load(f"{decorated}def {task.entry}(*args):\n    {body}\n", task.entry)
-    assert not check_function(task.id, stub).started
+def test_no_answer_and_every_stub_is_not_started(capsys):
+    for answer in (None, ...):
+        report = check("01.matmul", answer)
+        assert (report.points, report.started, report.passed) == (0.0, False, False)
+        assert "Not started: write `matmul`" in capsys.readouterr().out
+    for task in registry.tasks():
+        compiled = task.id in ("02.order", "02.matmul", "02.fast", "02.bug")
+        head = "from numba import njit\n@njit\n" if compiled else ""
+        for body in ("raise NotImplementedError()", "...", "pass", "return ..."):
+            stub = load(f"{head}def {task.entry}(*args):\n    {body}\n", task.entry)
+            assert not check(task.id, stub).started, (task.id, body)
 
 
 def test_what_is_no_function_gets_a_sentence_and_no_traceback(capsys):
@@ -55,24 +49,17 @@ def test_an_unknown_task_names_the_nearest():
         check("01.matmull", None)
 
 
-def test_hints_come_one_by_one():
+def test_hints_come_one_by_one_from_a_question_to_nearly_the_line():
     first, second, third, again = (hint("02.roofline") for _ in range(4))
     assert [note.head[:11] for note in (first, second, third, again)] == [
-        "Hint 1 of 3",
-        "Hint 2 of 3",
-        "Hint 3 of 3",
-        "Hint 3 of 3",
+        f"Hint {number} of 3" for number in (1, 2, 3, 3)
     ]
     assert "a question" in first.head and "?" in first.body
     assert 'Call `hint("02.roofline")` again for the idea.' in first.body
     assert "That was the last hint." in third.body
     assert "<code" in first._repr_html_()
-
-
-@pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
-def test_hints_lead_from_a_question_to_nearly_the_line(task):
-    assert "?" in task.hints[0]
-    assert len(set(task.hints)) == 3
+    for task in registry.tasks():
+        assert "?" in task.hints[0] and len(set(task.hints)) == 3, task.id
 
 
 def test_the_baseline_can_be_read_and_called():
@@ -102,58 +89,46 @@ def test_the_total_adds_up_what_was_checked(capsys, monkeypatch):
 def test_there_are_three_checkpoints_for_each_chapter():
     for chapter in ("00", "01", "02"):
         assert len(checkpoints.questions(chapter)) == 3
-    assert len({question.id for question in QUESTIONS}) == len(QUESTIONS)
+    assert len({question.id for question in checkpoints.questions()}) == len(checkpoints.questions())
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
-def test_a_checkpoint_explains_right_and_typical_wrong_answers(question):
-    asked = checkpoint(question.id)
-    assert asked.right is None
-    assert question.text in str(asked) and f'checkpoint("{question.id}", ' in str(asked)
-    sample = re.search(r"`checkpoint\(.*, (.*)\)`", asked.says)[1]
-    assert sample in ('"…"', "...")  # nothing that could be the answer
-    right = checkpoint(question.id, question.answer)
-    assert right.right is True and question.why in str(right)
-    assert len(question.wrong) >= 2
-    for given, says in question.wrong:
-        response = checkpoint(question.id, given)
-        assert response.right is False and says in str(response)
-    assert checkpoint(question.id, "nonsense").right is False
-    assert "checkpoint(" in str(checkpoint(question.id, "nonsense"))
-    assert question.id in right._repr_html_()
+def test_a_checkpoint_explains_right_and_typical_wrong_answers():
+    for question in checkpoints.questions():
+        asked = checkpoint(question.id)
+        assert asked.right is None, question.id
+        assert question.text in str(asked) and f'checkpoint("{question.id}", ' in str(asked), question.id
+        sample = re.search(r"`checkpoint\(.*, (.*)\)`", asked.says)[1]
+        assert sample in ('"…"', "..."), question  # nothing that could be the answer
+        right = checkpoint(question.id, question.answer)
+        assert right.right is True and question.why in str(right), question.id
+        assert len(question.wrong) >= 2, question.id
+        for given, says in question.wrong:
+            response = checkpoint(question.id, given)
+            assert response.right is False and says in str(response), question.id
+        assert checkpoint(question.id, "nonsense").right is False, question.id
+        assert "checkpoint(" in str(checkpoint(question.id, "nonsense")), question.id
+        assert question.id in right._repr_html_(), question.id
 
 
-@pytest.mark.parametrize(
-    ("id", "answer"),
-    [
-        ("00.amdahl", 1 / (1 - 0.45)),
-        ("00.amdahl", 1.82),
-        ("00.linear", "addmm"),
-        ("00.linear", "aten::addmm"),
-        ("00.flops", 524_288_000),
-        ("00.flops", 5.24e8),
-        ("01.doubling", 2**3),
-        ("01.additions", sum(19 for _ in range(10) for _ in range(30))),
-        ("01.bytes", (8 + 24) / 8),
-        ("02.innermost", "J "),
-        ("02.lanes", 512 // 32),
-        ("02.intensity", 2 / (3 * 8)),
-        ("02.intensity", 0.083),
-        ("02.intensity", 0.08),
-        ("02.lanes", "16"),
-        ("00.flops", "524,288,000"),
-        ("06.register_tile", "8x8"),
-        ("06.register_tile", " 8 × 8"),
-        ("06.register_tile", "8 X 8"),
-    ],
-)
-def test_the_answers_are_what_arithmetic_says(id, answer):
-    assert checkpoint(id, answer).right is True
+def test_the_answers_are_what_arithmetic_says():
+    for id, answers in {
+        "00.amdahl": (1 / (1 - 0.45), 1.82),
+        "00.linear": ("addmm", "aten::addmm"),
+        "00.flops": (524_288_000, 5.24e8, "524,288,000"),
+        "01.doubling": (2**3,),
+        "01.additions": (sum(19 for _ in range(10) for _ in range(30)),),
+        "01.bytes": ((8 + 24) / 8,),
+        "02.innermost": ("J ",),
+        "02.lanes": (512 // 32, "16"),
+        "02.intensity": (2 / (3 * 8), 0.083, 0.08),
+        "06.register_tile": ("8x8", " 8 × 8", "8 X 8"),
+    }.items():
+        for answer in answers:
+            assert checkpoint(id, answer).right is True, (id, answer)
 
 
-@pytest.mark.parametrize(
-    ("id", "answer", "words"),
-    [
+def test_what_learners_answered_is_explained():
+    for id, answer, words in (
         ("00.amdahl", 1.84, "for 45.62 %"),
         ("00.linear", "aten::mm", "the product alone"),
         ("00.flops", 0.52, "in GFLOP; answer in FLOP"),
@@ -163,12 +138,9 @@ def test_the_answers_are_what_arithmetic_says(id, answer):
         ("02.lanes", 17, "Write it as a formula"),
         ("02.lanes", "17", "Write it as a formula"),
         ("06.register_tile", "64x1", "64 + 1 loads"),
-    ],
-)
-def test_what_learners_answered_is_explained(id, answer, words):
-    response = checkpoint(id, answer)
-    assert response.right is False
-    assert words in response.says
+    ):
+        response = checkpoint(id, answer)
+        assert response.right is False and words in response.says, (id, answer)
 
 
 def test_odd_answers_get_a_sentence():
@@ -183,6 +155,8 @@ def test_odd_answers_get_a_sentence():
 
 
 def test_a_question_is_checked_when_it_is_declared():
+    from course_lib.grading.questions.question import Question
+
     with pytest.raises(ValueError, match="not one of the options"):
         Question("09.x", "?", "c", "why", (), options=("a", "b"))
     with pytest.raises(ValueError, match="must be a number"):
@@ -210,20 +184,10 @@ def test_a_report_is_shown_once_and_stays_silent_on_stderr(tmp_path):
         'from course_lib.grading import total\ntotal("01")',
     ]
     path = tmp_path / "learner.ipynb"
-    path.write_text(
-        json.dumps(
-            {
-                "cells": [
-                    {"cell_type": "code", "id": f"c{n}", "metadata": {}, "source": text, "outputs": []}
-                    | {"execution_count": None}
-                    for n, text in enumerate(cells)
-                ],
-                "metadata": {},
-                "nbformat": 4,
-                "nbformat_minor": 5,
-            }
-        )
-    )
+    empty = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    written = [{**empty, "id": f"c{n}", "source": text} for n, text in enumerate(cells)]
+    notebook = {"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(notebook))
     executed = execute(path, tmp_path)
     assert noise(executed) == []
     outputs = [cell["outputs"] for cell in executed["cells"]]

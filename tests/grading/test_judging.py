@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
@@ -27,10 +26,9 @@ RIGHT = source("""
 """)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("def matmul(A, B):\n    return A\n", "The shape is 3 x 3"),
+def test_misbehaviour_is_named(judged):
+    for text, words in (
+        ("def matmul(A, B):\n    return A\n", "wrong"),
         ("def matmul(A, B):\n    A[0][0] = 5.0\n    return A\n", "changed its input, the first argument"),
         ("def matmul(A, B):\n    B.append([1.0])\n    return A\n", "changed its input, the second argument"),
         ("def matmul(A):\n    return A\n", "takes 1 positional argument but 2 were given"),
@@ -41,15 +39,10 @@ RIGHT = source("""
             "ZeroDivisionError in line 2, `return 1 / 0`: division by zero.",
         ),
         ("def matmul(A, B):\n    import sys\n    sys.exit(0)\n", "imports sys"),
-    ],
-)
-def test_misbehaviour_is_named(judged, text, words):
-    report = judged("01.matmul", text)
-    assert (report.points, report.passed) == (0, False)
-    if words == "The shape is 3 x 3":
-        assert "wrong" in str(report)
-    else:
-        assert words in str(report)
+    ):
+        report = judged("01.matmul", text)
+        assert (report.points, report.passed) == (0, False), text
+        assert words in str(report), text
 
 
 def test_returning_the_inputs_own_memory_is_reported(judged):
@@ -99,7 +92,8 @@ def test_only_a_guarded_run_shows_what_is_right_by_luck(judged):
     report = judged("02.matmul", RIGHT.replace("np.zeros", "np.empty"))
     assert "memory that was never written" in str(report)
     assert "NaN where another value is expected" in str(report)
-    assert judged("02.matmul", RIGHT).passed
+    report = judged("02.matmul", RIGHT)
+    assert report.passed and "all tests" not in str(report).lower()
 
 
 def test_an_answer_that_needs_the_notebook_around_it_is_told_so(judged):
@@ -113,10 +107,6 @@ def test_the_report_lists_five_entries_and_says_how_many_more(judged):
     assert len(report.mismatch.rows) == 5
     assert "… and 4 more" in str(report)
     assert "Input (A 3 x 3, B 3 x 3): A = [[" in str(report)
-
-
-def test_reports_never_claim_that_all_tests_passed(judged):
-    assert "all tests" not in str(judged("02.matmul", RIGHT)).lower()
 
 
 def test_html_is_escaped_and_carries_the_same_words(judged):
@@ -136,18 +126,15 @@ def test_a_heat_map_is_drawn_when_the_pattern_teaches(judged):
     assert html.count("<rect") == 9
 
 
-@pytest.mark.parametrize(
-    ("errors", "teaches"),
-    [
+def test_a_heat_map_teaches_when_some_entries_are_wrong_and_some_are_not():
+    for errors, teaches in (
         (np.zeros((3, 3)), False),
         (np.ones((3, 3)), False),
         (np.eye(3), True),
         (np.array([[0.0, 1.0]]), False),
         (np.array([[0.0, np.nan], [0.0, 0.0]]), True),
-    ],
-)
-def test_a_heat_map_teaches_when_some_entries_are_wrong_and_some_are_not(errors, teaches):
-    assert heat_map_teaches(errors) == teaches
+    ):
+        assert heat_map_teaches(errors) == teaches, errors
 
 
 def test_a_large_heat_map_shows_the_worst_of_each_block():

@@ -11,23 +11,22 @@ from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED
 
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
-from course_lib.grading.kernel import tracer
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import TotalSectors
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, WRONG
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.runner import InProcess
+from course_lib.grading.sandbox import tracer
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
 from course_lib.simulators.gpu import trace
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
-LIMITS = Limits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
 SAFE = Sandbox(limits=LIMITS)
-MUTANTS = [(task, mutant) for task in TASKS for mutant in task.mutants]
 HEAD = "from numba import cuda\n\n\n@cuda.jit\n"
 
 
@@ -44,7 +43,7 @@ def noted(task, text):
     return examine(task, load(text, task.entry))
 
 
-both = pytest.mark.parametrize("judged", [noted, boxed])
+BOTH = (noted, boxed)
 
 
 def scaled(body: str, head: str = "def scaled(x, y):") -> str:
@@ -55,20 +54,15 @@ def scaled(body: str, head: str = "def scaled(x, y):") -> str:
 # --- right and wrong ----------------------------------------------------------------------------------------
 
 
-@both
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_a_right_kernel_has_all_points(task, judged):
-    report = judged(task, RIGHT[task.id])
-    assert report.passed, str(report)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(("task", "mutant"), MUTANTS, ids=lambda one: getattr(one, "name", ""))
-def test_typical_wrong_kernels_get_the_same_report_in_both_places(task, mutant):
-    here, there = noted(task, mutant.source), boxed(task, mutant.source)
-    assert here.state == WRONG and here.points == 0
-    assert all(words in str(here) for words in mutant.says), str(here)
-    assert str(here) == str(there)
+def test_right_and_typical_wrong_kernels_get_the_same_report_in_both_places():
+    for task in TASKS:
+        here, there = (str(judged(task, RIGHT[task.id])) for judged in BOTH)
+        assert here == there and here.startswith("✓"), here
+        for mutant in task.mutants:
+            here, there = (judged(task, mutant.source) for judged in BOTH)
+            assert here.state == WRONG and here.points == 0, mutant.name
+            assert all(words in str(here) for words in mutant.says), str(here)
+            assert str(here) == str(there), mutant.name
 
 
 def test_a_missing_barrier_is_a_fault_though_the_result_is_right():
@@ -82,73 +76,72 @@ def test_a_missing_barrier_is_a_fault_though_the_result_is_right():
     assert "happens to be right" in report.lines[-1]
 
 
-@both
-def test_a_stub_is_not_started(judged):
-    for body in ("pass", "...", "raise NotImplementedError()", '"""Write it."""\n'):
-        assert judged(SCALE, scaled(body)).state == NOT_STARTED
+def test_a_stub_is_not_started():
+    for judged in BOTH:
+        for body in ("pass", "...", "raise NotImplementedError()", '"""Write it."""\n'):
+            assert judged(SCALE, scaled(body)).state == NOT_STARTED
 
 
-@both
-def test_entries_that_no_thread_wrote_are_counted(judged):
-    report = judged(SCALE, SCALED.replace("x.shape[0]:", "x.shape[0] and i % 2 == 0:"))
-    assert "No thread wrote 50 of the 100 entries of y: NaN stood there before the launch." in report.lines
+def test_entries_that_no_thread_wrote_are_counted():
+    for judged in BOTH:
+        report = judged(SCALE, SCALED.replace("x.shape[0]:", "x.shape[0] and i % 2 == 0:"))
+        assert (
+            "No thread wrote 50 of the 100 entries of y: NaN stood there before the launch." in report.lines
+        )
 
 
-@both
-def test_a_result_that_is_added_to_is_not_said_to_be_unwritten(judged):
+def test_a_result_that_is_added_to_is_not_said_to_be_unwritten():
     """NaN plus a number has the NaN's own bits on many a processor."""
-    report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] += 3 * x[i]"))
-    said = "or what it wrote was made from that NaN. Line 8, `y[i] += 3 * x[i]`, reads y: begin a sum with 0"
-    assert any(said in line for line in report.lines)
-    assert not any("No thread wrote" in line for line in report.lines)
+    for judged in BOTH:
+        report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] += 3 * x[i]"))
+        said = (
+            "or what it wrote was made from that NaN. Line 8, `y[i] += 3 * x[i]`, reads y: begin a sum with 0"
+        )
+        assert any(said in line for line in report.lines)
+        assert not any("No thread wrote" in line for line in report.lines)
 
 
-NUMBERS = {
-    "from math": "from math import inf\nLIMIT = inf",
-    "a negative one": "import math\nLIMIT = -math.inf * -1",
-    "of float": "LIMIT = float('inf')",
-    "of NumPy": "import numpy as np\nLIMIT = np.float32(1e30)",
-    "of NumPy, inf": "import numpy as np\nLIMIT = np.float64('inf')",
-}
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_a_constant_may_be_any_number(name):
+def test_a_constant_may_be_any_number():
     """From the live kernel of a notebook, whose constants are found as values."""
-    text = SCALED.replace("@cuda.jit", NUMBERS[name] + "\n\n\n@cuda.jit", 1)
-    text = text.replace("x.shape[0]:", "x.shape[0] and x[i] < LIMIT:")
-    assert "LIMIT:" in text and noted(SCALE, text).passed
-    assert KernelOnly().judge(f"{CLOSED}\n{text}", SCALE.entry) is None  # as the class's grader reads it
+    for constant in (
+        "from math import inf\nLIMIT = inf",
+        "import math\nLIMIT = -math.inf * -1",
+        "LIMIT = float('inf')",
+        "import numpy as np\nLIMIT = np.float32(1e30)",
+        "import numpy as np\nLIMIT = np.float64('inf')",
+    ):
+        text = SCALED.replace("@cuda.jit", constant + "\n\n\n@cuda.jit", 1)
+        text = text.replace("x.shape[0]:", "x.shape[0] and x[i] < LIMIT:")
+        assert "LIMIT:" in text and noted(SCALE, text).passed, constant
+        assert KernelOnly().judge(f"{CLOSED}\n{text}", SCALE.entry) is None, constant  # as a class has it
 
 
-@both
-def test_an_input_must_not_be_written(judged):
-    report = judged(SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] = 3 * x[i]\n    x[i] = 0.0"))
-    assert report.lines == (
-        "Your kernel writes into the first argument, `x`, which is there to be read only.",
-    )
+def test_an_input_must_not_be_written():
+    for judged in BOTH:
+        report = judged(
+            SCALE, scaled("i = cuda.grid(1)\nif i < x.size:\n    y[i] = 3 * x[i]\n    x[i] = 0.0")
+        )
+        assert report.lines == (
+            "Your kernel writes into the first argument, `x`, which is there to be read only.",
+        )
 
 
 # --- what stops a kernel ------------------------------------------------------------------------------------
 
-STOPPED = {
-    "a list": (
-        "t = [1, 2]\ny[0] = t[0]",
-        "Line 6, `t = [1, 2]`: a list is not supported in a",
-    ),
-    "a value": ("y[0] = 1.0\nreturn y", "Line 7, `return y`: a kernel returns nothing"),
-    "numpy": ("y[0] = x.sum()", "Line 6, `y[0] = x.sum()`: x.sum() is not a function"),
-    "undefined": ("y[0] = factor * x[0]", "Line 6, `y[0] = factor * x[0]`: factor is not defined."),
-    "text": ("y[0] = 'one'", "Line 6, `y[0] = 'one'`"),
-}
+STOPPED = (
+    ("t = [1, 2]\ny[0] = t[0]", "Line 6, `t = [1, 2]`: a list is not supported in a"),
+    ("y[0] = 1.0\nreturn y", "Line 7, `return y`: a kernel returns nothing"),
+    ("y[0] = x.sum()", "Line 6, `y[0] = x.sum()`: x.sum() is not a function"),
+    ("y[0] = factor * x[0]", "Line 6, `y[0] = factor * x[0]`: factor is not defined."),
+    ("y[0] = 'one'", "Line 6, `y[0] = 'one'`"),
+)
 
 
-@both
-@pytest.mark.parametrize("name", STOPPED)
-def test_what_the_tracer_refuses_has_the_line_of_the_cell(name, judged):
-    body, words = STOPPED[name]
-    report = judged(SCALE, scaled(body))
-    assert report.state == WRONG and report.lines[0].startswith(words), str(report)
+def test_what_the_tracer_refuses_has_the_line_of_the_cell():
+    for body, words in STOPPED:
+        for judged in BOTH:
+            report = judged(SCALE, scaled(body))
+            assert report.state == WRONG and report.lines[0].startswith(words), str(report)
 
 
 def test_a_loop_without_end_is_stopped_with_its_line():
@@ -162,40 +155,42 @@ def test_a_loop_without_end_is_stopped_with_its_line():
     assert "`: it did not finish in 0.9 s: does a loop end?" in there.lines[0]
 
 
-@both
-def test_the_wrong_number_of_parameters_is_named(judged):
-    few = judged(SCALE, scaled("x[0] = 1", "def scaled(x):"))
-    assert few.lines == ("`scaled` takes 1 parameter (x), but it is launched with 2: x, y.",)
-    many = judged(SCALE, scaled("y[0] = n", "def scaled(x, y, n):"))
-    assert many.lines == ("`scaled` takes 3 parameters (x, y, n), but it is launched with 2: x, y.",)
+def test_the_wrong_number_of_parameters_is_named():
+    for judged in BOTH:
+        few = judged(SCALE, scaled("x[0] = 1", "def scaled(x):"))
+        assert few.lines == ("`scaled` takes 1 parameter (x), but it is launched with 2: x, y.",)
+        many = judged(SCALE, scaled("y[0] = n", "def scaled(x, y, n):"))
+        assert many.lines == ("`scaled` takes 3 parameters (x, y, n), but it is launched with 2: x, y.",)
 
 
-@both
-def test_a_plain_function_is_no_kernel(judged):
-    plain = judged(SCALE, "def scaled(x, y):\n    y[:] = 3 * x\n")
-    assert "the plain function scaled, without @cuda.jit" in plain.lines[0]
-    device = judged(SCALE, SCALED.replace("@cuda.jit\ndef scaled", "@cuda.jit(device=True)\ndef scaled"))
-    assert "leave device=True away" in device.lines[0]
+def test_a_plain_function_is_no_kernel():
+    for judged in BOTH:
+        plain = judged(SCALE, "def scaled(x, y):\n    y[:] = 3 * x\n")
+        assert "the plain function scaled, without @cuda.jit" in plain.lines[0]
+        device = judged(SCALE, SCALED.replace("@cuda.jit\ndef scaled", "@cuda.jit(device=True)\ndef scaled"))
+        assert "leave device=True away" in device.lines[0]
 
 
 # --- counts -------------------------------------------------------------------------------------------------
 
 
-@both
-def test_a_missed_limit_shows_which_lines_cost_what(judged):
-    report = judged(TURN, TURNED.replace("TILE + 1", "TILE"))
-    assert report.lines[0].startswith("The result is right")
-    assert "Reading tile in line 16, `out[row, column]" in report.lines[1]
-    assert "takes 5 wavefronts" in report.lines[1]
-    assert any("store of tile, 10 requests, 10 wavefronts (1 each)" in line for line in report.lines)
+def test_a_missed_limit_shows_which_lines_cost_what():
+    for judged in BOTH:
+        report = judged(TURN, TURNED.replace("TILE + 1", "TILE"))
+        assert report.lines[0].startswith("The result is right")
+        assert "Reading tile in line 16, `out[row, column]" in report.lines[1]
+        assert "takes 5 wavefronts" in report.lines[1]
+        assert any("store of tile, 10 requests, 10 wavefronts (1 each)" in line for line in report.lines)
 
 
-@both
-def test_limits_hold_whatever_the_learner_calls_the_arguments(judged):
-    text = scaled("i = cuda.grid(1)\nj = i * 7 % 64 if i < 64 else i\nif j < b.size:\n    a[j] = 3 * b[j]")
-    report = judged(SCALE, text.replace("def scaled(x, y)", "def scaled(b, a)"))
-    assert "Writing a in line 9" in report.lines[1], str(report)
-    assert any("load of b, " in line for line in report.lines)
+def test_limits_hold_whatever_the_learner_calls_the_arguments():
+    for judged in BOTH:
+        text = scaled(
+            "i = cuda.grid(1)\nj = i * 7 % 64 if i < 64 else i\nif j < b.size:\n    a[j] = 3 * b[j]"
+        )
+        report = judged(SCALE, text.replace("def scaled(x, y)", "def scaled(b, a)"))
+        assert "Writing a in line 9" in report.lines[1], str(report)
+        assert any("load of b, " in line for line in report.lines)
 
 
 def test_limits_are_judged_in_order_and_get_the_arguments():
@@ -219,19 +214,18 @@ def test_a_kernel_task_needs_the_rule_and_has_no_speed():
     assert isinstance(SCALE.launch, Launch)
 
 
-@both
-def test_dynamic_shared_memory_is_not_part_of_a_launch(judged):
-    text = scaled(
-        "i = cuda.grid(1)\nt = cuda.shared.array(0, float32)\nif i < x.size:\n"
-        "    t[cuda.threadIdx.x] = x[i]\n    y[i] = 3 * t[cuda.threadIdx.x]"
-    )
-    text = text.replace("import cuda", "import cuda, float32")
-    assert "dynamic shared memory" in judged(SCALE, text).lines[0]
+def test_dynamic_shared_memory_is_not_part_of_a_launch():
+    for judged in BOTH:
+        text = scaled(
+            "i = cuda.grid(1)\nt = cuda.shared.array(0, float32)\nif i < x.size:\n"
+            "    t[cuda.threadIdx.x] = x[i]\n    y[i] = 3 * t[cuda.threadIdx.x]"
+        )
+        text = text.replace("import cuda", "import cuda, float32")
+        assert "dynamic shared memory" in judged(SCALE, text).lines[0]
 
 
 def test_without_a_sandbox_it_is_judged_alike():
     open_air = Sandbox(limits=LIMITS, unsafe=True)
-    assert boxed(TURN, TURNED, open_air).passed
     wrong = TURN.mutants[0].source
     assert str(boxed(TURN, wrong, open_air)) == str(noted(TURN, wrong))
 

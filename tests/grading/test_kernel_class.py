@@ -5,26 +5,23 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED, declare
-from nbclient import NotebookClient
 
 from course_lib.grading import check, hint
 from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
+from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
 from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell
-from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, course_mark, judged
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, course_mark, judged
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
-from course_lib.grading.launched import BY_LUCK
+from course_lib.grading.judge_launch import BY_LUCK
 from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sources import load
 from course_lib.views import progress
 
-pytestmark = pytest.mark.usefixtures("tracer_ready")
-SANDBOX = Sandbox(limits=Limits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in TASKS)
 SEED = 4711
 NOTEBOOK = (
@@ -43,6 +40,11 @@ NOTEBOOK = (
 )
 
 LAST = "        out[row, column] = tile[cuda.threadIdx.x, cuda.threadIdx.y]"
+
+
+def sandboxed(test):
+    """Mark a test that has a whole notebook judged."""
+    return pytest.mark.needs("bubblewrap")(pytest.mark.usefixtures("tracer_ready")(test))
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +70,7 @@ def graded(*texts: str) -> dict[str, dict]:
         for n, one in enumerate(texts)
     ]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}).encode()
-    return judged(Job("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
+    return judged(SubmissionJob("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
 
 
 def task_of(verdict: dict, id: str) -> dict:
@@ -86,6 +88,7 @@ def test_a_constant_is_the_one_of_the_answers_own_cell():
     assert "TILE = 32" in answer_slice(cells(*behind, "TILE = 32"), "turned").text
 
 
+@sandboxed
 def test_an_answer_keeps_its_points_when_a_later_task_has_another_constant():
     assert task_of(graded(TURNED, "TILE = 16"), TURN.id)["points"] == TURN.points
 
@@ -105,6 +108,7 @@ def test_a_slice_keeps_what_the_kernel_needs_and_nothing_else():
     assert KernelOnly().judge(found.text, "turned") is None
 
 
+@sandboxed
 def test_a_notebook_of_kernels_gets_its_points_and_its_pages():
     verdict = graded(*NOTEBOOK, SCALED)
     assert [one["points"] for one in verdict["tasks"]] == [3.0, 1.0]
@@ -113,6 +117,7 @@ def test_a_notebook_of_kernels_gets_its_points_and_its_pages():
     assert GRADED in html.unescape(feedback_page(verdict))
 
 
+@sandboxed
 def test_a_hazard_is_told_with_the_line_of_the_students_cell():
     answer = NOTEBOOK[6].replace("    cuda.syncthreads()\n", "")
     line = 1 + answer.splitlines().index(LAST)
@@ -124,6 +129,7 @@ def test_a_hazard_is_told_with_the_line_of_the_students_cell():
     assert "Data race" in teacher_page(verdict)
 
 
+@sandboxed
 def test_a_plain_function_is_told_and_not_taken_for_nothing():
     verdict = graded("def scaled(x, y):\n    y[:] = 3 * x\n")
     one = task_of(verdict, SCALE.id)
@@ -131,6 +137,7 @@ def test_a_plain_function_is_told_and_not_taken_for_nothing():
     assert task_of(verdict, TURN.id)["state"] == "not started"
 
 
+@sandboxed
 def test_what_only_the_secret_inputs_show_is_told_without_them():
     (*_, public), (*_, secret) = (list(SCALE.cases(generator(SCALE, seed))) for seed in (9, SEED))
     size, other = public.args[0].size, secret.args[0].size
@@ -158,6 +165,7 @@ def test_verdicts_depend_on_the_tracer(monkeypatch):
 # --- the learner's own notebook -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("tracer_compiled")
 def test_check_hint_and_progress_know_kernels(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
     assert check(SCALE.id, load(SCALED, "scaled")).passed
@@ -169,6 +177,9 @@ def test_check_hint_and_progress_know_kernels(capsys, monkeypatch, tmp_path):
 
 
 def test_check_in_a_real_notebook_names_the_lines_of_its_cells(tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+
     folder = Path(__file__).parent
     head = (
         f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport pytest, kernel_examples\n"

@@ -1,8 +1,6 @@
 """Limits on what a launch may cost, on counts made by hand: each looks at its own rows and names the line."""
 
-import pytest
-
-from course_lib.grading.counts import BarrierRow, Counts, GlobalRow, SharedRow, ShuffleRow
+from course_lib.grading.launch import BarrierRow, GlobalRow, LaunchCounts, SharedRow, ShuffleRow
 from course_lib.grading.limits import (
     Atomics,
     Barriers,
@@ -13,7 +11,7 @@ from course_lib.grading.limits import (
     WavefrontsPerRequest,
 )
 
-COUNTS = Counts(
+COUNTS = LaunchCounts(
     global_rows=(
         GlobalRow("A", 3, "load", 10, 40, 320, 1280, "a", "x = a[i]"),
         GlobalRow("A", 5, "load", 2, 40, 64, 256, "a", "y = a[32 * i]"),
@@ -36,9 +34,8 @@ def at_most(number):
     return lambda n: number
 
 
-@pytest.mark.parametrize(
-    ("limit", "words"),
-    [
+def test_a_limit_that_is_missed_says_what_and_how_much():
+    for limit, words in (
         (SectorsPerRequest(4), "Reading a in line 5, `y = a[32 * i]`, needs 20 sectors"),
         (WavefrontsPerRequest(1), "Reading tile in line 8, `x = tile[32 * i]`, takes 32 wavefronts"),
         (TotalSectors(at_most(133), "few"), "needs 134 sectors, and 133 are enough: few."),
@@ -54,31 +51,25 @@ def at_most(number):
             BusiestWarp(at_most(29), "few"),
             "One warp makes 30 requests to memory and other lanes, and no warp needs more than 29",
         ),
-    ],
-)
-def test_a_limit_that_is_missed_says_what_and_how_much(limit, words):
-    assert words in limit.judge(COUNTS, ARGS)
-    assert limit.wanted
-    assert isinstance(limit, BusiestWarp) or limit.rows(COUNTS)  # it is no matter of a line
+    ):
+        assert words in limit.judge(COUNTS, ARGS), limit
+        assert limit.wanted, limit
+        assert isinstance(limit, BusiestWarp) or limit.rows(COUNTS), limit  # it is no matter of a line
 
 
-@pytest.mark.parametrize(
-    ("sectors", "lanes", "words"),
-    [
+def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neighbours():
+    for sectors, lanes, words in (
         (50, 320, "the first of a warp does not begin a sector"),
         (20, 80, "the first of a warp does not begin a sector"),  # eight lanes, in two sectors
         (51, 320, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
         (80, 80, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
-    ],
-)
-def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neighbours(sectors, lanes, words):
-    row = GlobalRow("A", 3, "load", 10, sectors, lanes, 4 * lanes, "a", "x = a[i + 1]")
-    assert words in SectorsPerRequest(1).judge(Counts((row,)), ARGS)
+    ):
+        row = GlobalRow("A", 3, "load", 10, sectors, lanes, 4 * lanes, "a", "x = a[i + 1]")
+        assert words in SectorsPerRequest(1).judge(LaunchCounts((row,)), ARGS), sectors
 
 
-@pytest.mark.parametrize(
-    "limit",
-    [
+def test_a_limit_that_is_just_kept_says_nothing():
+    for limit in (
         SectorsPerRequest(20),
         WavefrontsPerRequest(32),
         TotalSectors(at_most(80), "few", "load"),
@@ -87,28 +78,25 @@ def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neigh
         Barriers(at_most(12), "few", least=at_most(12)),
         Atomics(at_most(224), "few"),
         BusiestWarp(at_most(30), "few"),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_a_limit_that_is_just_kept_says_nothing(limit):
-    assert limit.judge(COUNTS, ARGS) is None
+    ):
+        assert limit.judge(COUNTS, ARGS) is None, limit
 
 
 def test_every_limit_is_kept_by_a_kernel_that_does_nothing():
     nothing = [SectorsPerRequest(0), WavefrontsPerRequest(0)]
-    assert [one.judge(Counts(), ARGS) for one in nothing] == [None] * 2
+    assert [one.judge(LaunchCounts(), ARGS) for one in nothing] == [None] * 2
 
 
 def test_the_worst_line_counts_and_not_the_average():
     """A cheap access that is made often must not pay for a dear one."""
     rows = COUNTS.global_rows[:2]
     mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
-    assert mean < 7 and SectorsPerRequest(7).judge(Counts(rows), ARGS)
+    assert mean < 7 and SectorsPerRequest(7).judge(LaunchCounts(rows), ARGS)
 
 
 def test_the_way_to_look_closer_names_what_the_learner_must_bring():
+    from course_lib.grading.judge_launch import look_closer
     from course_lib.grading.launch import Shape
-    from course_lib.grading.launched import look_closer
 
     (said,) = look_closer("turned", Shape((2, 5), (32, 8)), ["A", "out"])
     assert said == (

@@ -322,7 +322,7 @@ def test_with_a_gpu_it_is_measured_beside_the_favourites(monkeypatch, times_as_l
 
 def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
     def here(*_, **__):
-        raise searching.Wrong("v6_tuned 64x16 is wrong: calc_diff is 1.0e-01.")
+        raise searching.WrongProduct("v6_tuned 64x16 is wrong: calc_diff is 1.0e-01.")
 
     monkeypatch.setattr(launch, "missing_here", lambda: None)
     monkeypatch.setattr(searching, "here", here)

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from nbmake.nb_run import NotebookRun
 from pace import slowness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +16,8 @@ LONGEST_BESIDE_OTHERS_S = 300  # three workers share the cores, and chapter 07 w
 
 def executed(path):
     """Run the notebook with nbmake; return its outputs as (cell id, output) pairs and the time it took."""
+    from nbmake.nb_run import NotebookRun
+
     start = time.monotonic()
     result = NotebookRun(path, 120).execute()
     assert result.error is None, f"{path.name}: {result.error.summary}\n{result.error.trace}"
@@ -35,6 +36,7 @@ def test_runs_top_to_bottom(path, monkeypatch, learners_folder):
     """In haste: right or wrong does not depend on how well the times are known."""
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(learners_folder))
     monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")  # threads that wait by spinning double chapter 07's cost
     outputs, seconds = executed(path)
     noise = [(cell, output.text) for cell, output in outputs if output.get("name") == "stderr"]
     assert not noise, f"these cells write to stderr: {noise}"
@@ -50,33 +52,20 @@ def test_takes_less_than_two_minutes(path):
     assert executed(path)[1] < LONGEST_S
 
 
-def test_the_chapters_are_there():
-    assert [path.stem for path in CHAPTERS][:3] == ["00_start_here", "01_python_loops", "02_compiled_loops"]
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_links_lead_somewhere(path):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    targets = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
-    missing = [target for target in targets if target and not (path.parent / target).exists()]
-    assert not missing
-    assert len(text.split()) > 600
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_has_every_part_that_a_chapter_has(path):
+def test_every_chapter_has_its_parts_and_links_that_lead_somewhere():
     """The shape of a chapter: a bet before the measurement, the explanation, the accident, the checkpoint."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    headings = re.findall(r"^##+ (.+)$", "\n".join("".join(c["source"]) for c in cells), re.MULTILINE)
-    for part in (
-        "Predict",
-        "Idea",
-        "Code",
-        "Measure",
-        "Explain",
-        "Break it",
-        "Checkpoint",
-        "What would you add",
-    ):
-        assert any(heading.startswith(part) for heading in headings), f"{path.stem} has no '{part}' section"
+    assert [path.stem for path in CHAPTERS][:3] == ["00_start_here", "01_python_loops", "02_compiled_loops"]
+    parts = ("Predict", "Idea", "Code", "Measure", "Explain", "Break it", "Checkpoint", "What would you add")
+    for path in CHAPTERS:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        assert len(text.split()) > 600, path.stem
+        links = re.findall(r"\]\(([^)\s]+)\)", text)
+        targets = [link.split("#")[0] for link in links if "://" not in link]
+        missing = [target for target in targets if target and not (path.parent / target).exists()]
+        assert not missing, f"{path.stem}: {missing}"
+        headings = re.findall(r"^##+ (.+)$", text, re.MULTILINE)
+        for part in parts:
+            assert any(heading.startswith(part) for heading in headings), (
+                f"{path.stem} has no '{part}' section"
+            )

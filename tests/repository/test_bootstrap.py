@@ -1,479 +1,399 @@
-"""Making .venv: what a newcomer's machine can do to it, each tried for real on a project of a few lines."""
+"""Making .venv: what a newcomer's machine can do to it. pip is played; `make proof` takes the real one."""
 
 from __future__ import annotations
 
-import ast
-import errno
 import importlib.util
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 import tomllib
-from contextlib import contextmanager
 
 import pytest
 from tiny_project import BASE_PYTHON, ROOT, TinyProject, fake_pythons, old_python, real_python
 
-from course_lib.environment import build, complaints, state
-
-NOOP_STARTS = 6  # nothing to do: make starts Python twice; about 3 starts of a bare Python were measured
-
-
-@pytest.fixture(scope="module")
-def first_make(tmp_path_factory):
-    """A project and how its first `make venv` ended, in a shell whose settings belong to other projects."""
-    folder = tmp_path_factory.mktemp("made")
-    project = TinyProject(folder / "it's nine circles of matmul")
-    evil = folder / "evil"
-    evil.mkdir()
-    (evil / "course_lib.py").write_text("raise SystemExit('from PYTHONPATH')")
-    done = project.make(
-        "venv",
-        PYTHONPATH=str(evil),
-        PYTHONHOME="/nonexistent",
-        VIRTUAL_ENV="/nonexistent",
-        PIP_USER="1",
-        PIP_REQUIRE_VIRTUALENV="1",
-        PIP_TARGET=str(folder / "elsewhere"),
-    )
-    return project, done
+NOOP_STARTS = 6  # nothing to do: make starts Python twice and .venv's once; so many starts of a bare one
+GOOD = "made .venv"
 
 
-@pytest.fixture(scope="module")
-def made(first_make):
-    """A project whose .venv is made, in a folder with spaces; tests leave it whole."""
-    project, done = first_make
-    assert done.returncode == 0, done.stderr
-    return project
+class PlayedPip:
+    """Takes the place of `bootstrap.step`: makes a .venv of two files, and fails where it is told to."""
+
+    def __init__(self, bootstrap) -> None:
+        self.bootstrap, self.commands, self.fails = bootstrap, [], {}
+
+    def __call__(self, name, *command, variables=None):
+        words = " ".join(map(str, command))
+        self.commands.append(words)
+        for sign, outcome in self.fails.items():
+            if sign in words:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                raise self.bootstrap.Refusal(self.bootstrap.complaint(name, outcome))
+        if words.endswith("-m venv .venv"):
+            python = self.bootstrap.PYTHON
+            python.parent.mkdir()
+            python.symlink_to(BASE_PYTHON)
+            packages = self.bootstrap.VENV / f"lib/python{self.bootstrap.VERSION}/site-packages"
+            (packages / "numpy-2.4.dist-info").mkdir(parents=True)
+        return (
+            "torch (2.13.0+cpu)\nAvailable versions: 2.13.0+cpu, 2.12.0+cpu"
+            if "index versions" in words
+            else ""
+        )
 
 
 @pytest.fixture
-def project(tmp_path):
-    return TinyProject(tmp_path / "tiny")
+def bootstrap(tmp_path, monkeypatch):
+    """The module, for a project of its own in a folder with spaces, with a pip that is played."""
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.PROJECT = tmp_path / "it's nine circles"
+    module.PROJECT.mkdir()
+    monkeypatch.chdir(module.PROJECT)
+    (module.PROJECT / "pyproject.toml").write_text("[project]\n")
+    (module.PROJECT / "constraints.txt").write_text("numpy==2.4\ntorch==2.13.0\n")
+    monkeypatch.setattr(module, "has_nvidia_gpu", lambda: False)
+    monkeypatch.setattr(module, "step", PlayedPip(module))
+    return module
 
 
-def assert_one_sentence(done, *fragments):
-    """Exit code not 0, and on stderr exactly one line that holds every fragment."""
-    assert done.returncode != 0
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("Set-up stopped: ") and lines[0].endswith(".")
-    assert not re.search(r"Traceback|\. [A-Z]", lines[0]), "more than one sentence"
-    for fragment in fragments:
-        assert fragment in lines[0]
+def run(bootstrap, capsys, asked_for=False):
+    """Return the exit code, what was printed and the one sentence on stderr."""
+    code = bootstrap.main(asked_for)
+    said = capsys.readouterr()
+    if code:
+        assert re.fullmatch(r"Set-up stopped: [^\n]+\.\n", said.err) and not re.search(r"\. [A-Z]", said.err)
+    else:
+        assert said.err == ""
+    return code, said.out, said.err
 
 
-def assert_nothing_left(project):
-    assert not os.path.lexists(project.venv)
-    assert project.leftovers() == []
+def leftovers(bootstrap):
+    names = {path.name for path in bootstrap.PROJECT.glob(".venv*")}
+    return sorted(names - {".venv.lock", ".venv.log"})
 
 
-def mark(project):
-    """Leave a file in .venv by which this very environment can be told from a new one."""
-    (project.venv / "same").touch()
-
-
-def is_same(project):
-    return (project.venv / "same").exists()
-
-
-@contextmanager
-def moved_away(path):
-    """Whatever happens, ``path`` comes back."""
-    aside = path.with_name(path.name + ".aside")
-    path.rename(aside)
-    try:
-        yield path
-    finally:
-        if os.path.lexists(path):
-            path.unlink()
-        aside.rename(path)
-
-
-@contextmanager
-def kept(file):
-    """Whatever happens to ``file``, its content comes back."""
-    before = file.read_bytes()
-    try:
-        yield file
-    finally:
-        file.write_bytes(before)
-
-
-def works(project):
-    done = subprocess.run([project.python, "-c", "import course_lib"], cwd="/", capture_output=True)
-    return done.returncode == 0
+def is_made(bootstrap):
+    return leftovers(bootstrap) == [".venv"] and bootstrap.why_anew() is None
 
 
 # -- it works ----------------------------------------------------------------------------------------------
 
 
-def test_first_make_under_a_hostile_shell(first_make):
-    """Settings that belong to other projects do no harm, and there are few lines to read."""
-    project, done = first_make
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert works(project) and project.leftovers() == []
-    assert "Making .venv" in done.stdout and "Ready" in done.stdout
-    assert len(done.stdout.splitlines()) <= 6 and done.stderr == ""
-    assert not (project.folder.parent / "elsewhere").exists()
+def test_made_once(bootstrap, capsys):
+    code, said, _ = run(bootstrap, capsys)
+    assert code == 0 and "there is none yet" in said and "Ready" in said and is_made(bootstrap)
+    assert len(said.splitlines()) <= 6
+    commands = list(bootstrap.step.commands)
+    assert f"install -c constraints.txt -e {bootstrap.WHAT}" in commands[-2]
+    assert run(bootstrap, capsys) == (0, "", "") and run(bootstrap, capsys, asked_for=True) == (0, "", "")
+    assert bootstrap.step.commands == commands
 
 
-def test_what_pip_inherits(monkeypatch):
+def test_every_reason_to_make_it_anew(bootstrap, capsys):
+    def say_of_it(**changes):
+        bootstrap.MADE.write_text(json.dumps(json.loads(bootstrap.MADE.read_text()) | changes))
+
+    def break_python():
+        bootstrap.PYTHON.unlink()
+        bootstrap.PYTHON.symlink_to("/nonexistent/python3.11")
+
+    def put_a_file_there():
+        shutil.rmtree(bootstrap.VENV)
+        bootstrap.VENV.write_text("a file")
+
+    reasons = {
+        "pyproject.toml changed": lambda: (bootstrap.PROJECT / "pyproject.toml").write_text("# changed\n"),
+        "constraints.txt changed": lambda: (bootstrap.PROJECT / "constraints.txt").write_text("# changed\n"),
+        "moved or copied (it was /elsewhere)": lambda: say_of_it(project="/elsewhere"),
+        f"its Python became {bootstrap.VERSION} (it was 3.1)": lambda: say_of_it(python="3.1"),
+        "packages are gone from it (numpy)": lambda: shutil.rmtree(bootstrap.VENV / "lib"),
+        "an earlier set-up was interrupted": lambda: bootstrap.MADE.write_text("{}"),
+        "was not made by make": lambda: bootstrap.MADE.unlink(),
+        "gone or does not start": break_python,
+        "is not a folder": put_a_file_there,
+        "there is none yet": lambda: shutil.rmtree(bootstrap.VENV),
+    }
+    run(bootstrap, capsys)
+    for reason, damage in reasons.items():
+        damage()
+        code, said, _ = run(bootstrap, capsys)
+        assert code == 0 and reason in said, reason
+        assert is_made(bootstrap), reason
+
+
+def test_another_python_is_a_reason_only_when_asked_for(bootstrap, capsys):
+    run(bootstrap, capsys)
+    assert bootstrap.why_anew() is None and bootstrap.why_anew(bootstrap.VERSION) is None
+    reason, still_serves = bootstrap.why_anew("3.99")
+    assert "3.99 was asked for" in reason and still_serves
+
+
+def test_a_link_to_another_copys_environment_is_used(bootstrap, capsys):
+    run(bootstrap, capsys)
+    elsewhere = bootstrap.PROJECT.parent / "copy"
+    elsewhere.mkdir()
+    bootstrap.VENV.rename(elsewhere / ".venv")
+    bootstrap.VENV.symlink_to(elsewhere / ".venv", target_is_directory=True)
+    made = json.loads(bootstrap.MADE.read_text()) | {"project": str(elsewhere)}
+    bootstrap.MADE.write_text(json.dumps(made))
+    assert run(bootstrap, capsys) == (0, "", "") and bootstrap.VENV.is_symlink()
+
+
+# -- it fails, and nothing half-made is left ---------------------------------------------------------------
+
+WHAT_PIP_SAYS = {
+    "OSError: [Errno 28] No space left on device": "disk ran full",
+    "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed": "PIP_CERT",
+    "ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 407'))": "HTTPS_PROXY",
+    "NameResolutionError: no name resolution\nNo matching distribution found for x": "connect to the network",
+    "ERROR: No matching distribution found for torch<2.14,>=2.11": "found no build of torch<2.14,>=2.11 for",
+    "ERROR: Could not install: [Errno 13] Permission denied: '/x'": "may not be written",
+    "was not created successfully because ensurepip is not\navailable": "ensurepip",
+    "No module named venv": "python3.",
+    "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES": "THESE PACKAGES DO NOT MATCH THE HASHES",
+    "": "it gave no reason",
+}
+
+
+@pytest.mark.parametrize("has_old_one", [False, True])
+def test_a_failure_is_one_sentence_and_leaves_what_was(bootstrap, capsys, has_old_one):
+    if has_old_one:
+        run(bootstrap, capsys)
+        (bootstrap.VENV / "same").touch()
+        (bootstrap.PROJECT / "pyproject.toml").write_text("# changed\n")
+    outcomes = WHAT_PIP_SAYS | {
+        KeyboardInterrupt(): "interrupted; run make again",
+        PermissionError(13, "Permission denied", "/x"): "may not be written by this user",
+        OSError(28, "No space left on device"): "disk ran full",
+    }
+    for outcome, fragment in outcomes.items():
+        bootstrap.step.fails = {"-e .[lab,dev]": outcome}
+        code, _, sentence = run(bootstrap, capsys)
+        assert code == 1 and fragment in sentence, outcome
+        assert leftovers(bootstrap) == ([".venv"] if has_old_one else []), outcome
+        if has_old_one:
+            assert (bootstrap.VENV / "same").exists() and bootstrap.why_anew()[1], outcome
+            assert not isinstance(outcome, str) or "back in place" in sentence
+    assert "memory" in bootstrap.complaint("pip", "Read timed out", -9)
+
+
+def test_the_ground_is_looked_at_first(bootstrap, capsys, monkeypatch):
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_200_000_000))
+    code, _, sentence = run(bootstrap, capsys)
+    assert code == 1 and "1.2 GB free" in sentence and "about 3 GB" in sentence
+    bootstrap.PROJECT = bootstrap.PROJECT.parent / "nine:circles"
+    bootstrap.PROJECT.mkdir()
+    code, _, sentence = run(bootstrap, capsys)
+    assert code == 1 and "rename the folder" in sentence
+    assert bootstrap.step.commands == [] and leftovers(bootstrap) == []
+
+
+def test_killed_then_healed(bootstrap, capsys):
+    """Killed in a remake: the old environment comes back; killed right after it: the new one stays."""
+    run(bootstrap, capsys)
+    (bootstrap.VENV / "same").touch()
+    bootstrap.VENV.rename(bootstrap.PREVIOUS)
+    bootstrap.VENV.mkdir()
+    bootstrap.MADE.write_text("{}")
+    code, said, _ = run(bootstrap, capsys)
+    assert code == 0 and "is put back" in said and (bootstrap.VENV / "same").exists() and is_made(bootstrap)
+    bootstrap.PREVIOUS.mkdir()
+    assert run(bootstrap, capsys)[0] == 0 and (bootstrap.VENV / "same").exists() and is_made(bootstrap)
+
+
+def test_a_step_is_logged_and_shown_in_part(tmp_path, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     monkeypatch.setenv("PIP_PREFIX", "/elsewhere")
     monkeypatch.setenv("PIP_INDEX_URL", "the user's own mirror")
-    inherited = build._environment()
-    assert "/elsewhere" not in inherited.values()
-    assert inherited["PIP_INDEX_URL"] == "the user's own mirror"
+    code = (
+        "import os; print('  Downloading torch-2.13.0-cp311.whl (190.2 MB)'); print('chatter');"
+        "print('Installing collected packages: a, b'); print(sorted(os.environ.items()))"
+    )
+    output = bootstrap.step("pip", sys.executable, "-c", code)
+    assert output == bootstrap.LOG.read_text() and "chatter" in output
+    assert capsys.readouterr().out == "  fetching torch-2.13.0 (190 MB)\n  installing 2 packages\n"
+    assert "the user's own mirror" in output and "/elsewhere" not in output and "PIP_USER" in output
+    with pytest.raises(bootstrap.Refusal, match="ran full"):
+        bootstrap.step("pip", sys.executable, "-c", "raise SystemExit('No space left on device')")
+
+
+# -- PyTorch -----------------------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_torch_comes_from_its_cpu_index(bootstrap, capsys, monkeypatch):
+    """Taken first; not asked where there is a GPU, on another system, or with TORCH_INDEX empty."""
+    monkeypatch.setattr(sys, "platform", "linux")
+
+    def torch_commands(index=bootstrap.CPU_TORCH):
+        monkeypatch.setenv("TORCH_INDEX", index)
+        bootstrap.step.commands.clear()
+        bootstrap.take_cpu_torch()
+        return list(bootstrap.step.commands), capsys.readouterr().out
+
+    commands, said = torch_commands()
+    assert [words.endswith("torch==2.13.0") for words in commands] == [False, True]
+    assert all(f"--index-url {bootstrap.CPU_TORCH}" in words for words in commands)
+    assert "--retries 0 --timeout 5" in commands[0] and "--no-deps" in commands[1]
+    assert said.count("\n") == 1 and "No NVIDIA GPU" in said and bootstrap.CPU_TORCH in said
+
+    (bootstrap.PROJECT / "constraints.txt").write_text("torch==2.13\n")  # only like one that it has
+    commands, said = torch_commands("file:///mine")
+    assert len(commands) == 1 and "PyTorch comes from pip's own index, for file:///mine" in said
+    (bootstrap.PROJECT / "constraints.txt").write_text("torch==2.13.0\n")
+    for sign, number in {"index versions": 1, "--no-deps": 2}.items():
+        bootstrap.step.fails = {sign: "ConnectTimeoutError"}
+        commands, said = torch_commands()
+        assert len(commands) == number and said.splitlines()[-1].startswith("PyTorch comes from pip's own")
+
+    bootstrap.step.fails = {}
+    assert torch_commands(index="") == ([], "")
+    monkeypatch.setattr(bootstrap, "has_nvidia_gpu", lambda: True)
+    assert torch_commands() == ([], "")
+    monkeypatch.setattr(bootstrap, "has_nvidia_gpu", lambda: False)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert torch_commands() == ([], "")
+
+
+def test_an_nvidia_gpu_is_seen_without_its_driver(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    devices = {"0": ("0x8086", "0x030000"), "1": ("0x10de", "0x040300"), "2": ("0x10de", "0x030200")}
+    for number, (maker, kind) in devices.items():
+        assert not bootstrap.has_nvidia_gpu(tmp_path), "Intel's graphics and NVIDIA's sound are none"
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "vendor").write_text(maker + "\n")
+        (tmp_path / number / "class").write_text(kind + "\n")
+    assert bootstrap.has_nvidia_gpu(tmp_path)
+
+
+# -- which Python: the Makefile ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def empty(tmp_path):
+    """A project whose bootstrap only says that it was called."""
+    project = TinyProject(tmp_path / "empty")
+    (project.folder / "course_lib" / "bootstrap.py").write_text(
+        f"import sys; print({GOOD!r}, *sys.argv[1:])\n"
+    )
+    return project
+
+
+def test_the_first_python_that_fits_is_taken(empty, tmp_path):
+    """An old one, one that is too new and a shim for a version that is not installed are passed over."""
+    for number, version in enumerate([(3, 8, 18), (2, 7, 18), (3, 14, 0)]):
+        path = fake_pythons(tmp_path / str(number), python3=old_python(version), python3_12=real_python())
+        done = empty.make("venv", PATH=path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{GOOD}\n", ""), version
+    named_by_the_shell = str(tmp_path / "0" / "python3")
+    assert empty.make("venv", PYTHON=named_by_the_shell).stdout == f"{GOOD}\n", "only the first to be tried"
+    done = empty.make("venv", f"PYTHON={BASE_PYTHON}")
+    assert done.stdout == f"{GOOD} --asked-for\n", "on the command line it is an order"
+
+
+def test_no_python_fits(empty, tmp_path):
+    old, new = old_python((3, 8, 18)), old_python((3, 14, 0))
+    cases = {
+        "this is Python 3.8.18": {"PATH": fake_pythons(tmp_path / "a", python3=old, python=new)},
+        "this is Python 3.14.0": {"PATH": fake_pythons(tmp_path / "b", python3_13=new)},
+        "no Python was found": {"PATH": fake_pythons(tmp_path / "c")},
+    }
+    for fragment, variables in cases.items():
+        done = empty.make("lab", **variables)
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ***")]
+        assert done.returncode and len(lines) == 1 and lines[0].startswith("Set-up stopped: "), done.stderr
+        assert fragment in lines[0] and "Python 3.11 to 3.13" in lines[0], fragment
+    done = empty.make("lab", f"PYTHON={tmp_path / 'a' / 'python3'}")
+    assert done.returncode and "Python 3.8.18" in done.stderr and "PYTHON=/path/to" in done.stderr
+
+
+def test_the_pythons_that_fit_are_the_same_everywhere():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "requires-python"
+    ]
+    first, last = re.search(r"not \(3, (\d+)\) <= sys.version_info\[:2\] <= \(3, (\d+)\)", makefile).groups()
+    assert wanted == f">=3.{first},<3.{int(last) + 1}"
+    assert "{" not in re.search(r"UNFIT = (.*?)\n\n", makefile, re.DOTALL)[1], "an old Python must read it"
 
 
 @pytest.mark.timing
-def test_nothing_to_do_is_fast_and_silent(made):
+def test_nothing_to_do_is_fast(bootstrap, capsys):
     """Against a bare Python in turns: on a busy machine a limit in seconds says more about the neighbours."""
-    mark(made)
+    run(bootstrap, capsys)
+    TinyProject(bootstrap.PROJECT, is_new=False)
     bare, seconds = [], []
     for _ in range(7):
         start = time.perf_counter()
         subprocess.run([BASE_PYTHON, "-c", ""], check=True)
         middle = time.perf_counter()
-        done = made.make("venv", PYTHON=BASE_PYTHON)
+        done = subprocess.run(["make", "venv", f"PYTHON={BASE_PYTHON}"], capture_output=True, text=True)
         bare.append(middle - start)
         seconds.append(time.perf_counter() - middle)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert is_same(made) and min(seconds) < NOOP_STARTS * min(bare)
+    assert min(seconds) < NOOP_STARTS * min(bare)
 
 
-def test_remade_when_a_source_changes(made):
-    mark(made)
-    for name in state.SOURCES:
-        with kept(made.folder / name) as file:
-            file.write_text(file.read_text() + "# changed\n")
-            assert state.examine(made.venv).reason == f"{name} changed"
-            assert state.examine(made.venv).works
-        assert state.examine(made.venv) is None
-    for name in state.SOURCES:
-        with open(made.folder / name, "a") as file:
-            file.write("# changed for good\n")
-    done = made.bootstrap()
-    assert done.returncode == 0 and "pyproject.toml and constraints.txt changed" in done.stdout
-    assert not is_same(made) and works(made) and made.leftovers() == []
+# -- once for real -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_remade_by_the_python_inside_it(made):
-    """An active .venv is the first Python on the PATH, and it is moved away while it works."""
-    mark(made)
-    (made.folder / "constraints.txt").write_text("# and again\n")
-    done = made.bootstrap(python=str(made.python))
-    assert done.returncode == 0, done.stderr
-    assert not is_same(made) and works(made)
+def test_real_make_and_pip(tmp_path):
+    """In a hostile shell, with torch from a CPU index; kept when a remake fails; two at once."""
+    project = TinyProject(tmp_path / "it's nine circles of matmul")
+    index = project.put_torch_into(tmp_path / "index", "2.13.0+cpu")
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "course_lib.py").write_text("raise SystemExit('from PYTHONPATH')")
+    evil = {"PYTHONPATH": str(tmp_path / "evil"), "PYTHONHOME": "/nonexistent", "PIP_USER": "1"}
+    done = project.make("venv", f"TORCH_INDEX={index.as_uri()}", PIP_TARGET=str(tmp_path / "target"), **evil)
+    assert done.returncode == 0 and done.stderr == "" and not (tmp_path / "target").exists(), done
+    has_gpu = shutil.which("nvidia-smi")
+    assert has_gpu or "PyTorch's CPU build comes from file://" in done.stdout
+    assert has_gpu or project.installed("torch") == "2.13.0+cpu"
+    assert project.works() and project.leftovers() == []
+    assert project.make("venv").stdout == ""
 
-
-@pytest.mark.slow  # that damage is a reason is tested below, without an installation
-@pytest.mark.parametrize("damage", ["interpreter", "packages"])
-def test_damaged_is_remade_with_a_reason(made, damage):
-    mark(made)
-    if damage == "interpreter":
-        made.python.unlink()
-        made.python.symlink_to("/nonexistent/python3.11")
-    else:
-        shutil.rmtree(state.site_packages(made.venv, state.this_version()))
-    done = made.bootstrap()
-    reason = {"interpreter": "gone or does not start", "packages": "installed packages are gone"}[damage]
-    assert done.returncode == 0 and reason in done.stdout
-    assert not is_same(made) and works(made) and made.leftovers() == []
-
-
-def test_every_other_reason_to_remake(made, tmp_path):
-    def reason(venv=made.venv):
-        return state.examine(venv).reason
-
-    stamp = made.venv / state.STAMP
-    assert state.examine(made.venv) is None
-    with kept(stamp):
-        stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"project": "/elsewhere"}))
-        assert "moved or copied (it was /elsewhere)" in reason()
-    with kept(stamp):
-        stamp.write_text("{")
-        assert "not finished by make" in reason()
-    with kept(stamp):
-        stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"python": "3.1"}))
-        assert f"its Python became {state.this_version()} (it was 3.1)" in reason()
-    (made.venv / state.MARKER).touch()
-    assert "interrupted" in reason()
-    (made.venv / state.MARKER).unlink()
-    with moved_away(made.python):
-        made.python.symlink_to("/nonexistent/python3.11")
-        assert "gone or does not start" in reason() and not state.examine(made.venv).works
-    with moved_away(state.site_packages(made.venv, state.this_version())):
-        assert "installed packages are gone" in reason()
-    (tmp_path / ".venv").write_text("a file")
-    assert "not a folder" in reason(tmp_path / ".venv")
-    assert "none yet" in reason(tmp_path / "nothing")
-    assert state.examine(made.venv) is None
-
-
-@pytest.mark.slow
-def test_an_environment_made_by_hand_gives_way(project):
-    """`python -m venv .venv` without make: remade once; kept, should that fail."""
-    subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", project.venv], check=True)
-    mark(project)
+    (project.venv / "same").touch()
     project.need("no-such-package")
-    assert_one_sentence(project.bootstrap(), "no-such-package", "back in place")
-    assert is_same(project)
-    assert state.examine(project.venv) == state.Finding(
-        f"the present one was not finished by make ({state.STAMP} is missing)", works=True
-    )
+    done = project.make("venv", f"TORCH_INDEX={(tmp_path / 'no').as_uri()}")
+    assert done.returncode and "no-such-package" in done.stderr and "back in place" in done.stderr
+    assert has_gpu or "PyTorch comes from pip's own index" in done.stdout
+    assert (project.venv / "same").exists() and project.works() and project.leftovers() == []
+    closed = "http://127.0.0.1:9/simple"
+    done = project.make("venv", TORCH_INDEX=closed, PIP_INDEX_URL=closed, PIP_RETRIES="1")
+    assert "could not be reached" in done.stderr and (project.venv / "same").exists()
 
-
-def test_a_link_to_another_copys_environment_is_used(made, project):
-    project.venv.symlink_to(made.venv, target_is_directory=True)
-    for name in state.SOURCES:
-        shutil.copy(made.folder / name, project.folder / name)
-    done = project.bootstrap()
-    assert (done.returncode, done.stdout) == (0, "") and project.venv.is_symlink()
-
-
-def test_another_python_is_a_reason_only_when_asked_for(made):
-    assert state.examine(made.venv) is None
-    assert state.examine(made.venv, state.this_version()) is None
-    finding = state.examine(made.venv, "3.99")
-    assert finding is not None and "3.99 was asked for" in finding.reason and finding.works
-
-
-# -- it fails, and nothing half-made is left ---------------------------------------------------------------
-
-
-@pytest.mark.slow  # its sentence is tested below, without an installation
-def test_package_not_to_be_had(project):
-    project.need("no-such-package")
-    assert_one_sentence(project.make("venv"), "found no build of no-such-package", "network", ".venv.log")
-    assert_nothing_left(project)
-
-
-@pytest.mark.slow  # its sentence is tested below, without an installation
-def test_no_network(project):
-    project.need("no-such-package")
-    nowhere = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}
-    assert_one_sentence(project.bootstrap(**nowhere), "index could not be reached", "connect to the network")
-    assert_nothing_left(project)
-
-
-@pytest.mark.slow
-def test_disk_runs_full(project):
-    project.behave("full")
-    assert_one_sentence(project.bootstrap(), "disk ran full", str(project.folder), "free about 3 GB")
-    assert_nothing_left(project)
-
-
-def test_failed_remake_keeps_the_old_one(made):
-    mark(made)
-    with kept(made.folder / "pyproject.toml"):
-        made.need("no-such-package")
-        assert_one_sentence(made.bootstrap(), "no-such-package", "back in place")
-        assert is_same(made) and works(made) and made.leftovers() == []
-    assert state.examine(made.venv) is None
-
-
-def in_process(project, capsys, **options):
-    code = build.make_ready(project.folder, **options)
-    return subprocess.CompletedProcess([], code, *capsys.readouterr())
-
-
-def test_too_little_space(project, capsys, monkeypatch):
-    usage = shutil.disk_usage("/")._replace(free=1_200_000_000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    assert_one_sentence(in_process(project, capsys), "1.2 GB free", "about 3 GB", "free some space")
-    assert_nothing_left(project)
-
-
-def test_no_ensurepip(project, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
-    assert_one_sentence(in_process(project, capsys), "ensurepip", f"python{state.this_version()}-venv")
-    assert_nothing_left(project)
-
-
-@pytest.mark.parametrize(("code", "fragment"), [(errno.EACCES, "not be written"), (errno.ENOSPC, "is full")])
-def test_the_folder_cannot_be_written(project, capsys, monkeypatch, code, fragment):
-    def refuse(path, *_, **__):
-        raise OSError(code, os.strerror(code), str(path))
-
-    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    assert_one_sentence(in_process(project, capsys), fragment, "try again")
-    assert_nothing_left(project)
-
-
-def test_the_folder_has_a_colon_in_its_name(tmp_path, capsys):
-    project = TinyProject(tmp_path / "nine:circles")
-    assert_one_sentence(in_process(project, capsys), "nine:circles", "rename the folder")
-    assert_nothing_left(project)
-
-
-@pytest.mark.parametrize(
-    ("said", "fragment"),
-    [
-        ("OSError: [Errno 28] No space left on device", "disk ran full"),
-        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "PIP_CERT"),
-        ("ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 407'))", "HTTPS_PROXY"),
-        ("NameResolutionError: no name resolution\nNo matching distribution found for x", "not be reached"),
-        ("ERROR: No matching distribution found for torch<2.14,>=2.11", "no build of torch<2.14,>=2.11 for"),
-        ("ERROR: Could not install: [Errno 13] Permission denied: '/x'", "may not be written"),
-        ("The virtual environment was not created because ensurepip is not\navailable", "ensurepip"),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", "THESE PACKAGES DO NOT MATCH THE HASHES"),
-        ("", "exit code 2 (it gave no reason)"),
-    ],
-)  # fmt: skip
-def test_what_pip_said_in_one_sentence(tmp_path, said, fragment):
-    sentence = str(complaints.about_step("pip", 2, said, tmp_path))
-    assert fragment in sentence and "\n" not in sentence
-
-
-def test_a_killed_pip_is_not_blamed_on_the_network(tmp_path):
-    assert "memory" in str(complaints.about_step("pip", -9, "Read timed out", tmp_path))
-
-
-# -- it is stopped half-way --------------------------------------------------------------------------------
-
-
-def wait_until_building(project, process, already=0):
-    deadline = time.monotonic() + 60
-    while project.builds() <= already:
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_interrupted_politely(project):
-    project.behave("slow 30")
-    process = project.start()
-    wait_until_building(project, process)
-    process.send_signal(signal.SIGTERM)
-    done = subprocess.CompletedProcess([], None, *process.communicate(timeout=30))
-    done.returncode = process.returncode
-    assert_one_sentence(done, "interrupted")
-    assert_nothing_left(project)
-
-
-@pytest.mark.slow
-def test_killed_then_healed(project):
-    """kill -9 in the first run; then in a remake, where the old environment has to come back."""
-    project.behave("slow 2")
-    process = project.start()
-    wait_until_building(project, process)
-    process.kill()
-    process.communicate()
-    assert (project.venv / state.MARKER).exists() and not (project.venv / state.STAMP).exists()
-    project.behave("well")
-    done = project.bootstrap()
-    assert "waiting" in done.stdout, "the orphaned pip still writes into .venv"
-    assert done.returncode == 0 and "interrupted" in done.stdout and works(project)
-
-    mark(project)
-    before = project.builds()
-    project.behave("slow 1")
-    project.need("no-such-package")
-    process = project.start()
-    wait_until_building(project, process, before)
-    process.kill()
-    process.communicate()
-    assert (project.folder / ".venv.previous" / "same").exists()
     project.need(None)
-    done = project.bootstrap()
-    assert done.returncode == 0 and "put back" in done.stdout
-    assert is_same(project) and works(project) and project.leftovers() == []
+    (project.folder / "constraints.txt").write_text("# changed\n")
+    both = [project.start(), project.start()]
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert sum("Ready" in out for out, _ in outputs) == 1 and not (project.venv / "same").exists()
+    assert project.works() and project.leftovers() == []
 
 
 @pytest.mark.slow
-def test_two_at_once_take_turns(project):
-    project.behave("slow 1")
-    first, second = project.start(), project.start()
-    outputs = [process.communicate(timeout=120) for process in (first, second)]
-    assert [first.returncode, second.returncode] == [0, 0], outputs
-    assert project.builds() == 1 and works(project) and project.leftovers() == []
-    assert sum("waiting" in out for out, _ in outputs) == 1
-
-
-def test_rubbish_of_a_killed_clean_up_goes(made):
-    (made.folder / ".venv.discarded-1-1" / "lib").mkdir(parents=True)
-    mark(made)
-    assert made.bootstrap().returncode == 0
-    assert made.leftovers() == [] and is_same(made)
-
-
-# -- which Python ------------------------------------------------------------------------------------------
-
-
-def test_every_python_is_too_old(project, tmp_path):
-    path = fake_pythons(tmp_path / "bin", python3=old_python((3, 8, 18)), python=old_python((2, 7, 18)))
-    assert_one_sentence(project.make("lab", PATH=path), "Python 3.8.18", "Python 3.11 to 3.13", "PYTHON=")
-    assert_nothing_left(project)
-
-
-def test_no_python_at_all(project, tmp_path):
-    assert_one_sentence(
-        project.make("lab", PATH=fake_pythons(tmp_path / "bin")), "no Python was found", "3.11"
-    )
-    assert_nothing_left(project)
-
-
-def test_the_first_python_that_fits_is_taken(made, tmp_path):
-    """An old python3 and a shim for a version that is not installed are passed over."""
-    path = fake_pythons(tmp_path / "bin", python3=old_python((3, 8, 18)), python3_12=real_python())
-    done = made.make("venv", PATH=path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_a_python_named_on_the_command_line_is_an_order(made, tmp_path):
-    fake_pythons(tmp_path / "bin", python=old_python((3, 10, 1)))
-    done = made.make("venv", f"PYTHON={tmp_path / 'bin' / 'python'}")
-    assert_one_sentence(done, "Python 3.10.1", "3.11 to 3.13")
-
-
-def test_a_python_newer_than_the_course_was_tried_on_is_passed_over(made, project, tmp_path):
-    new = old_python((3, 14, 0))
-    path = fake_pythons(tmp_path / "both", python3=new, python3_12=real_python())
-    assert made.make("venv", PATH=path).returncode == 0
-    path = fake_pythons(tmp_path / "only", python3=new)
-    assert_one_sentence(project.make("lab", PATH=path), "Python 3.14.0", "Python 3.11 to 3.13")
-
-
-def test_a_python_named_by_the_shell_is_only_tried_first(made, tmp_path):
-    fake_pythons(tmp_path / "bin", python=old_python((3, 10, 1)))
-    assert made.make("venv", PYTHON=str(tmp_path / "bin" / "python")).returncode == 0
-
-
-def test_bootstrap_reads_as_python_2():
-    """No syntax that Python 2.7 or 3.6 lacks: those must reach the sentence."""
-    text = (ROOT / "course_lib" / "bootstrap.py").read_text(encoding="utf-8")
-    assert text.isascii()
-    newer = (
-        ast.JoinedStr,
-        ast.AnnAssign,
-        ast.NamedExpr,
-        ast.Match,
-        ast.AsyncFunctionDef,
-        ast.Nonlocal,
-        ast.Starred,
-    )
-    for node in ast.walk(ast.parse(text)):
-        assert not isinstance(node, newer), f"line {node.lineno}"
-        if isinstance(node, ast.FunctionDef):
-            arguments = node.args
-            assert node.returns is None and not arguments.kwonlyargs and not arguments.posonlyargs
-            assert all(argument.annotation is None for argument in arguments.args)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
-            assert len(node.args) == 1 and not node.keywords
-
-
-def test_the_oldest_python_is_the_same_everywhere():
-    place = ROOT / "course_lib" / "bootstrap.py"
-    spec = importlib.util.spec_from_file_location("bootstrap", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    beyond = (module.NEWEST[0], module.NEWEST[1] + 1)
-    assert project["requires-python"] == ">={}.{},<{}.{}".format(*module.OLDEST, *beyond)
+def test_the_course_itself_is_made(tmp_path):
+    """All packages, in a copy of the course: what a learner's first `make` does."""
+    copy = tmp_path / "course"
+    skip = shutil.ignore_patterns(".venv*", ".git", "__pycache__", ".pytest_cache")
+    shutil.copytree(ROOT, copy, ignore=skip)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(["make", "venv"], cwd=copy, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    python = copy / ".venv" / "bin" / "python"
+    done = subprocess.run([python, "-m", "course_lib", "doctor"], cwd=copy, capture_output=True, text=True)
+    assert done.returncode == 0 and "Everything is ready" in done.stdout, done.stdout

@@ -1,7 +1,6 @@
 """A project of a few lines with the real Makefile and bootstrap, so that making its .venv takes seconds.
 
-Its build backend is a file of its own, so pip installs it with no index and no network, and it can be told to
-misbehave: fail as on a full disk, or take its time.
+Its build backend is a file of its own, so pip installs it with no index and no network.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,17 +31,11 @@ optional-dependencies = {lab = [], dev = []}
 """
 
 BACKEND = '''\
-"""Makes an editable wheel by hand; the file `behaviour` says how it goes wrong."""
+"""Makes an editable wheel by hand."""
 import os, time, zipfile
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
-    with open("builds", "a") as file:
-        file.write("x")
-    behaviour = open("behaviour").read().split()
-    if behaviour[0] == "full":
-        raise OSError(28, "No space left on device")
-    if behaviour[0] == "slow":
-        time.sleep(float(behaviour[1]))
+    time.sleep(0.5)
     needs = [line.split()[1] for line in open("pyproject.toml") if line.startswith("#needs")]
     info = "tiny-1.dist-info/"
     with zipfile.ZipFile(os.path.join(folder, "tiny-1-py3-none-any.whl"), "w") as wheel:
@@ -55,13 +49,18 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 '''
 
 #: pip looks at no index and no settings of this machine.
-ALONE = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+ALONE = {
+    "PIP_INDEX_URL": "file:///nonexistent",
+    "PIP_CONFIG_FILE": os.devnull,
+    "PIP_FIND_LINKS": "",
+    "PIP_EXTRA_INDEX_URL": "",
+}
 
 
 class TinyProject:
     """A folder with a Makefile, a bootstrap and next to nothing to install."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_new: bool = True) -> None:
         self.folder = folder
         self.venv = folder / ".venv"
         self.python = self.venv / "bin" / "python"
@@ -70,29 +69,37 @@ class TinyProject:
         (package / "__init__.py").touch()
         shutil.copy(ROOT / "Makefile", folder)
         shutil.copy(ROOT / "course_lib" / "bootstrap.py", package)
-        skip = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "course_lib" / "environment", package / "environment", ignore=skip)
+        if not is_new:
+            return
         (folder / "pyproject.toml").write_text(PYPROJECT)
         (folder / "backend.py").write_text(BACKEND)
-        (folder / "constraints.txt").write_text("# nothing\n")
-        self.behave("well")
-
-    def behave(self, how: str) -> None:
-        """Tell the build backend what to do: "well", "full" (disk) or "slow SECONDS"."""
-        (self.folder / "behaviour").write_text(how)
+        (folder / "constraints.txt").write_text("torch==2.13.0\n")
 
     def need(self, package: str | None) -> None:
         """Change pyproject.toml so that the project depends on ``package``."""
         (self.folder / "pyproject.toml").write_text(PYPROJECT + (f"#needs {package}\n" if package else ""))
 
-    def builds(self) -> int:
-        """Return how often pip has built the project."""
-        file = self.folder / "builds"
-        return len(file.read_text()) if file.exists() else 0
+    def put_torch_into(self, folder: Path, version: str) -> Path:
+        """Make a package index of one empty torch and return its folder."""
+        (folder / "torch").mkdir(parents=True)
+        name, info = f"torch-{version}-py3-none-any.whl", f"torch-{version}.dist-info/"
+        with zipfile.ZipFile(folder / "torch" / name, "w") as wheel:
+            wheel.writestr("torch.py", "")
+            wheel.writestr(info + "METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+            wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: tiny\nTag: py3-none-any\n")
+            wheel.writestr(info + "RECORD", "")
+        (folder / "torch" / "index.html").write_text(f'<a href="{name.replace("+", "%2B")}">{name}</a>')
+        return folder
 
-    def bootstrap(self, *arguments: str, python: str = BASE_PYTHON, **variables: str):
-        """Run the bootstrap step to its end, as make does."""
-        return self._run([python, "course_lib/bootstrap.py", *arguments], variables)
+    def installed(self, package: str) -> str:
+        """Return the version of a package in .venv."""
+        code = f"from importlib import metadata; print(metadata.version({package!r}))"
+        return subprocess.run([self.python, "-c", code], capture_output=True, text=True).stdout.strip()
+
+    def works(self) -> bool:
+        """Whether .venv's Python finds the course."""
+        done = subprocess.run([self.python, "-c", "import course_lib"], cwd="/", capture_output=True)
+        return done.returncode == 0
 
     def make(self, *arguments: str, **variables: str):
         """Run make to its end."""
@@ -150,7 +157,7 @@ def real_python() -> str:
 def old_python(version: tuple[int, int, int]) -> str:
     """Return the script of a Python that believes it is of ``version``."""
     pretend = (
-        f"import sys, runpy; sys.version_info = {(*version, 'final', 0)}; sys.argv = sys.argv[1:]; "
-        "runpy.run_path(sys.argv[0], run_name='__main__')"
+        f"import sys; sys.version_info = {(*version, 'final', 0)}; "
+        "exec(sys.argv[2] if sys.argv[1] == '-c' else open(sys.argv[1]).read())"
     )
-    return f'[ "$1" = -c ] && exec "{BASE_PYTHON}" "$@"\nexec "{BASE_PYTHON}" -c "{pretend}" "$@"'
+    return f'exec "{BASE_PYTHON}" -c "{pretend}" "$@"'

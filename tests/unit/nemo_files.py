@@ -7,8 +7,6 @@ import io
 import tarfile
 
 import pytest
-import torch
-import yaml
 
 PIECES = ["<unk>", "▁", "e", "s", "▁yes", "▁no", "n"]
 CONFIG = {
@@ -61,6 +59,8 @@ CONFIG = {
 
 def model(seed=0):
     """Return the model that CONFIG describes, with random weights and running statistics."""
+    import torch
+
     from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
     from course_lib.speech.features import LogMel
 
@@ -91,6 +91,8 @@ def changed(*path, value):
 
 def saved(state):
     """Return what torch.save writes."""
+    import torch
+
     buffer = io.BytesIO()
     torch.save(state, buffer)
     return buffer.getvalue()
@@ -116,6 +118,8 @@ def archive(*members, zipped=False):
 
 def members(state, config=None, prefix="./"):
     """Return the members of a whole .nemo file, in the order in which NeMo's come."""
+    import yaml
+
     text = yaml.safe_dump(CONFIG if config is None else config, allow_unicode=True).encode()
     return [
         member(prefix, type=tarfile.DIRTYPE),

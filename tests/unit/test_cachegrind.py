@@ -103,7 +103,7 @@ def cachegrind(program, folder, levels) -> Counted:
     )
 
 
-def trace_of(nest: str, n: int, pad: int, places: dict[str, int], block: int = BLOCK) -> traces.Trace:
+def trace_of(nest: str, n: int, pad: int, places: dict[str, int], block: int = BLOCK) -> traces.AddressTrace:
     """Return our trace of the nest with the matrices where the C program had them."""
     row = 8 * (n + pad)
     where = {name: Matrix(places[name], (n, n), row, 8) for name in "ABC"}

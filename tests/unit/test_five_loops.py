@@ -5,61 +5,54 @@ import re
 import pytest
 
 from course_lib import views
-from course_lib.circles import simd
 from course_lib.views import five_loops
 
 AVX512 = five_loops.Sizes("float32", 4, 6, 64, 512, 512, 512, 32, 48 * 2**10, 2**21, 16)
 AVX2 = five_loops.Sizes("float64", 8, 6, 8, 256, 512, 256, 16, 32 * 2**10, 0, 16)
 
 
-@pytest.mark.parametrize(("dtype", "itemsize"), [("float32", 4), ("float64", 8)])
-def test_the_sizes_are_those_of_the_rung(dtype, itemsize):
-    own = five_loops.sizes(dtype)
-    drawn = own.MR, own.NR, own.KC
-    assert drawn == (simd.MR, simd.ROW_BYTES // itemsize, simd.KC)
-    assert own.NC % own.NR == 0
-    assert own.KC * own.NC * itemsize <= simd.BLOCK_BYTES
-    assert own.tile_registers + own.row_registers + 1 <= simd.REGISTERS
+def test_the_sizes_are_those_of_the_rung():
+    from course_lib.circles import simd
 
-
-def test_other_dtypes_are_refused():
+    for dtype, itemsize in (("float32", 4), ("float64", 8)):
+        own = five_loops.sizes(dtype)
+        assert (own.MR, own.NR, own.KC) == (simd.MR, simd.ROW_BYTES // itemsize, simd.KC)
+        assert own.NC % own.NR == 0 and own.KC * own.NC * itemsize <= simd.BLOCK_BYTES
+        assert own.tile_registers + own.row_registers + 1 <= simd.REGISTERS
     with pytest.raises(ValueError, match="float32 or float64"):
         views.kernel_loops("int32")
 
 
-@pytest.mark.parametrize("own", [AVX512, AVX2], ids=["avx512", "avx2"])
-def test_every_step_has_a_title_and_a_picture_with_words(own):
-    walk = five_loops.KernelLoops(own)
-    titles = [five_loops.title(step, own) for step in range(len(five_loops.STEPS))]
-    assert len(set(titles)) == 7
-    for number in range(1, 6):
-        assert titles[6 - number].startswith(f"Loop {number}")
-    for step, title in enumerate(titles):
-        labels = re.findall(r'aria-label="([^"]*)"', walk.frame(step))
-        assert len(labels) == 2 and title in labels[0]
-
-
-def test_memories_fill_from_the_outside_in():
+def test_every_step_has_a_title_and_a_picture_with_words_and_memories_fill_from_the_outside_in():
+    for own in (AVX512, AVX2):
+        walk = five_loops.KernelLoops(own)
+        titles = [five_loops.title(step, own) for step in range(len(five_loops.STEPS))]
+        assert len(set(titles)) == 7
+        for number in range(1, 6):
+            assert titles[6 - number].startswith(f"Loop {number}")
+        for step, title in enumerate(titles):
+            labels = re.findall(r'aria-label="([^"]*)"', walk.frame(step))
+            assert len(labels) == 2 and title in labels[0]
     full = [five_loops.memories(step, AVX512).count(">–<") for step in range(7)]
     assert full == [3, 3, 2, 2, 2, 1, 0]
 
 
-def test_the_numbers_of_a_known_machine():
+def test_the_numbers_of_a_known_machine_and_of_one_that_does_not_tell_its_caches():
     words = five_loops.KernelLoops(AVX512).static().text
-    assert "tile of C, 6 x 64 float32: 24 registers for 512 k" in words
-    assert "29 in use" in words
-    assert "sliver of A, 6 x 512: 12 KiB" in words
-    assert "packed block of B, 512 x 512: 1 MiB" in words
-    assert "used for 8 panels" in words
-    assert "asked for 16 rows ahead: 4 KiB" in words
-
-
-def test_a_machine_that_does_not_tell_its_caches_is_drawn_without_them():
+    for said in (
+        "tile of C, 6 x 64 float32: 24 registers for 512 k",
+        "29 in use",
+        "sliver of A, 6 x 512: 12 KiB",
+        "packed block of B, 512 x 512: 1 MiB",
+        "used for 8 panels",
+        "asked for 16 rows ahead: 4 KiB",
+    ):
+        assert said in words
     words = five_loops.KernelLoops(AVX2).static().text
     assert "L2 cache: packed block" in words and "15 in use" in words
 
 
-def test_the_widget_steps_and_has_a_still_twin():
+def test_the_widget_steps():
     walk = views.kernel_loops()
     assert walk.player.slider.max == 6
     walk.player.forward.click()

@@ -1,64 +1,57 @@
 """Products with block scales through their doors: right for any shape, sentences for what is refused."""
 
 import pytest
-import torch
 
-from course_lib.fp8 import errors
-from course_lib.fp8.gemm import fp8_gemm, fp8_gemm_grouped_contiguous, fp8_gemm_grouped_masked
-from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 
-SHAPES = [(1, 16, 128), (7, 8, 16), (63, 24, 240), (65, 136, 256), (127, 120, 144), (129, 264, 208)]
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, errors, q, fp8_gemm, contiguous, masked
+    import torch
+
+    from course_lib.fp8 import errors
+    from course_lib.fp8 import quantise as q
+    from course_lib.fp8.gemm import fp8_gemm
+    from course_lib.fp8.gemm import fp8_gemm_grouped_contiguous as contiguous
+    from course_lib.fp8.gemm import fp8_gemm_grouped_masked as masked
 
 
 def quantised(shape, block, seed):
     rng = torch.Generator().manual_seed(seed)
-    codes, scales = quantise(torch.randn(shape, generator=rng), block)
+    codes, scales = q.quantise(torch.randn(shape, generator=rng), block)
     return codes, scales * torch.exp2(12 * torch.rand(scales.shape, generator=rng) - 6)
 
 
-def operands(M, N, K, groups=None, rows_in_groups=False, seed=0):
+def operands(M, N, K, groups=None, rows_in_groups=False):
     front = () if groups is None else (groups,)
-    a = quantised((*(front if rows_in_groups else ()), M, K), ROW_BLOCKS, seed)
-    return (*a, *quantised((*front, N, K), SQUARES, seed + 1))
+    a = quantised((*(front if rows_in_groups else ()), M, K), q.ROW_BLOCKS, 0)
+    return (*a, *quantised((*front, N, K), q.SQUARES, 1))
 
 
 def assert_right(d, a, a_scales, b, b_scales):
+    float64 = torch.float64
     exact = errors.exact(
-        dequantise(a, a_scales, ROW_BLOCKS, torch.float64), dequantise(b, b_scales, SQUARES, torch.float64)
+        q.dequantise(a, a_scales, q.ROW_BLOCKS, float64), q.dequantise(b, b_scales, q.SQUARES, float64)
     )
-    assert errors.calc_diff(d.double().numpy(), exact[0]) < errors.LIMIT
-    assert errors.worst_element(d.double().numpy(), *exact) < 1
+    assert errors.calc_diff(d.double().numpy(), exact[0]) < errors.LIMIT, d.shape
+    assert errors.worst_element(d.double().numpy(), *exact) < 1, d.shape
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_any_shape(shape):
-    given = operands(*shape)
-    d = fp8_gemm(*given)
-    assert d.dtype == torch.bfloat16 and d.shape == shape[:2]
-    assert_right(d, *given)
-
-
-def test_it_writes_where_it_is_told_and_nothing_else():
+def test_any_shape_the_same_to_the_bit_each_time():
+    for shape in ((1, 16, 128), (7, 8, 16), (63, 24, 240), (65, 136, 256), (127, 120, 144), (129, 264, 208)):
+        given = operands(*shape)
+        d = fp8_gemm(*given)
+        assert d.dtype == torch.bfloat16 and d.shape == shape[:2] and torch.equal(d, fp8_gemm(*given))
+        assert_right(d, *given)
+        a, a_scales, b, b_scales = given
+        assert torch.equal(d, fp8_gemm(a, q.m_major(a_scales), b, b_scales))  # the copy engine's order
+    for shape in ((0, 16, 128), (3, 0, 128), (0, 0, 16)):
+        assert fp8_gemm(*operands(*shape)).shape == shape[:2]
     given = operands(33, 16, 128)
     room = torch.full((35, 16), torch.nan).bfloat16()
     out = room[1:34]
-    assert fp8_gemm(*given, out=out) is out
-    assert torch.equal(out, fp8_gemm(*given)) and room[0].isnan().all() and room[34].isnan().all()
-
-
-def test_scales_in_the_order_of_the_copy_engine_are_the_same_scales():
-    a, a_scales, b, b_scales = operands(33, 16, 384)
-    assert torch.equal(fp8_gemm(a, m_major(a_scales), b, b_scales), fp8_gemm(a, a_scales, b, b_scales))
-
-
-def test_the_same_again_is_the_same_to_the_bit():
-    given = operands(65, 64, 512)
-    assert torch.equal(fp8_gemm(*given), fp8_gemm(*given))
-
-
-@pytest.mark.parametrize("shape", [(0, 16, 128), (3, 0, 128), (0, 0, 16)])
-def test_nothing_is_done_at_once(shape):
-    assert fp8_gemm(*operands(*shape)).shape == shape[:2]
+    assert fp8_gemm(*given, out=out) is out and torch.equal(out, fp8_gemm(*given))
+    assert room[0].isnan().all() and room[34].isnan().all()
 
 
 def test_large_ones_agree_with_small_ones():
@@ -71,51 +64,40 @@ def test_large_ones_agree_with_small_ones():
     assert errors.calc_diff(whole[:40].double(), part.double()) < errors.LIMIT
 
 
-# -- groups --------------------------------------------------------------------------------------------------
-
-
 def test_contiguous_groups():
     groups = torch.tensor([2] * 128 + [-1] * 128 + [0] * 128 + [2] * 40, dtype=torch.int32)
     a, a_scales, b, b_scales = operands(len(groups), 24, 144, groups=3)
     out = torch.full((len(groups), 24), 7.0).bfloat16()
-    assert fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, groups, out=out) is out
+    assert contiguous(a, a_scales, b, b_scales, groups, out=out) is out
     for start in (0, 256, 384):
         rows, group = slice(start, min(start + 128, len(groups))), int(groups[start])
         assert_right(out[rows], a[rows], a_scales[rows], b[group], b_scales[group])
     assert (out[128:256] == 7).all()
-    fresh = fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, groups)
+    fresh = contiguous(a, a_scales, b, b_scales, groups)
     assert not fresh[128:256].any() and torch.equal(fresh[:128], out[:128])
+    none = torch.zeros(0, dtype=torch.int32)
+    assert contiguous(*operands(0, 16, 128, groups=2), none).shape == (0, 16)
 
 
 def test_masked_groups():
     counts = torch.tensor([5, 0, 70, 33], dtype=torch.int32)
     a, a_scales, b, b_scales = operands(70, 16, 272, groups=4, rows_in_groups=True)
     out = torch.full((4, 70, 16), 7.0).bfloat16()
-    assert fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, 27, out=out) is out
+    assert masked(a, a_scales, b, b_scales, counts, 27, out=out) is out
     for group, count in enumerate(counts.tolist()):
         if count:
-            assert_right(
-                out[group, :count], a[group, :count], a_scales[group, :count], b[group], b_scales[group]
-            )
+            given = (a[group, :count], a_scales[group, :count], b[group], b_scales[group])
+            assert_right(out[group, :count], *given)
         assert (out[group, count:] == 7).all()
-
-
-def test_empty_groups():
-    a, a_scales, b, b_scales = operands(0, 16, 128, groups=2)
-    none = torch.zeros(0, dtype=torch.int32)
-    assert fp8_gemm_grouped_contiguous(a, a_scales, b, b_scales, none).shape == (0, 16)
-    a, a_scales, b, b_scales = operands(0, 16, 128, groups=2, rows_in_groups=True)
-    zeros = torch.zeros(2, dtype=torch.int32)
-    assert fp8_gemm_grouped_masked(a, a_scales, b, b_scales, zeros, 0).shape == (2, 0, 16)
+    given = operands(0, 16, 128, groups=2, rows_in_groups=True)
+    assert masked(*given, torch.zeros(2, dtype=torch.int32), 0).shape == (2, 0, 16)
 
 
 # -- doors ---------------------------------------------------------------------------------------------------
 
-A, A_SCALES, B, B_SCALES = operands(6, 24, 256)
-
 
 def moved(x):
-    """The same bytes, beginning one byte after a multiple of 16."""
+    """Return the same bytes, beginning one byte after a multiple of 16."""
     room = torch.zeros(x.numel() + 32, dtype=torch.uint8)
     start = (-room.data_ptr()) % 16 + 1
     view = room[start : start + x.numel()]
@@ -123,138 +105,107 @@ def moved(x):
     return view.view(x.dtype).reshape(x.shape)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"a": None}, "a is a NoneType, but it must be a tensor."),
-        ({"a": A[0]}, "a has shape (256,), but it must have 2 dimensions."),
+def assert_refused(call, sentence):
+    with pytest.raises(ValueError) as raised:
+        call()
+    assert str(raised.value) == sentence
+
+
+def test_what_a_product_cannot_take_is_refused():
+    a, a_scales, b, b_scales = operands(6, 24, 256)
+    given = {"a": a, "a_scales": a_scales, "b": b, "b_scales": b_scales}
+    e5m2 = b.float().to(torch.float8_e5m2)
+    quantise_it = "it must be torch.float8_e4m3fn: quantise it first (fp8.quantise)."
+    for name, value, sentence in (
+        ("a", None, "a is a NoneType, but it must be a tensor."),
+        ("a", a[0], "a has shape (256,), but it must have 2 dimensions."),
+        ("a", a.float(), f"a has dtype torch.float32, but {quantise_it}"),
+        ("b", e5m2, f"b has dtype torch.float8_e5m2, but {quantise_it}"),
         (
-            {"a": A.float()},
-            "a has dtype torch.float32, but it must be torch.float8_e4m3fn: quantise it first "
-            "(fp8.quantise).",
-        ),
-        (
-            {"b": B.float().to(torch.float8_e5m2)},
-            "b has dtype torch.float8_e5m2, but it must be torch.float8_e4m3fn: quantise it first "
-            "(fp8.quantise).",
-        ),
-        (
-            {"a": A[:, ::2]},
+            "a",
+            a[:, ::2],
             "a has strides (256, 2), but its rows must lie one behind the other: a.contiguous().",
         ),
         (
-            {"b": B.T.contiguous().T},
-            "b has strides (1, 24), but its rows must lie one behind the other: b.contiguous().",
-        ),
-        (
-            {"a": A[:, :120].contiguous()},
+            "a",
+            a[:, :120].contiguous(),
             "a has K = 120, but it must be a multiple of 16 (rows begin at multiples of 16 bytes): "
-            "fill the rows up with "
-            "zeros.",
+            "fill the rows up with zeros.",
         ),
         (
-            {"b": B[:, :128].contiguous()},
-            "a has shape (6, 256) and b (24, 128), but both must end in K: b is (N, K), the right "
-            "factor transposed.",
+            "b",
+            b[:, :128].contiguous(),
+            "a has shape (6, 256) and b (24, 128), but both must end in K: b is (N, K), the right factor "
+            "transposed.",
         ),
         (
-            {"b": B[:20]},
-            "b has N = 20, but it must be a multiple of 8 (rows of D begin at multiples of 16 "
-            "bytes): fill b up with rows "
-            "of zeros.",
+            "b",
+            b[:20],
+            "b has N = 20, but it must be a multiple of 8 (rows of D begin at multiples of 16 bytes): "
+            "fill b up with rows of zeros.",
         ),
         (
-            {"a": moved(A)},
+            "a",
+            moved(a),
             "a begins 1 bytes after a multiple of 16, which the copy engine cannot fetch: a.clone().",
         ),
         (
-            {"a_scales": A_SCALES[:, :1]},
-            "a_scales has shape (6, 1), but for a of shape (6, 256) it must be (6, 2): one scale "
-            "for each block.",
+            "a_scales",
+            a_scales[:, :1],
+            "a_scales has shape (6, 1), but for a of shape (6, 256) it must be (6, 2): one scale for each "
+            "block.",
         ),
         (
-            {"a_scales": A_SCALES.double()},
+            "a_scales",
+            a_scales.double(),
             "a_scales has dtype torch.float64, but it must be torch.float32: a_scales.float().",
         ),
+        ("a", a.to("meta"), "a_scales is on cpu, but a is on meta: move one of them."),
+        ("out", torch.zeros(6, 24), "out has dtype torch.float32, but it must be torch.bfloat16."),
+        ("out", torch.zeros(6, 8).bfloat16(), "out has shape (6, 8), but the product has (6, 24)."),
         (
-            {"b_scales": B_SCALES.T},
-            "b_scales has shape (2, 1), but for b of shape (24, 256) it must be (1, 2): one scale "
-            "for each block.",
-        ),
-        (
-            {"a": A.to("meta")},
-            "a_scales is on cpu, but a is on meta: move one of them.",
-        ),
-        ({"out": torch.zeros(6, 24)}, "out has dtype torch.float32, but it must be torch.bfloat16."),
-        ({"out": torch.zeros(6, 8).bfloat16()}, "out has shape (6, 8), but the product has (6, 24)."),
-        (
-            {"out": torch.zeros(24, 6).bfloat16().T},
+            "out",
+            torch.zeros(24, 6).bfloat16().T,
             "out has strides (1, 6), but its rows must lie one behind the other.",
         ),
-    ],
-)
-def test_what_a_product_cannot_take_is_refused(change, sentence):
-    given = {"a": A, "a_scales": A_SCALES, "b": B, "b_scales": B_SCALES} | change
-    with pytest.raises(ValueError) as raised:
-        fp8_gemm(**given)
-    assert str(raised.value) == sentence
+    ):
+        assert_refused(lambda name=name, value=value: fp8_gemm(**(given | {name: value})), sentence)
 
 
-GROUPED = operands(256, 8, 128, groups=2)
-INDICES = torch.tensor([0] * 128 + [1] * 128, dtype=torch.int32)
-
-
-@pytest.mark.parametrize(
-    ("indices", "sentence"),
-    [
+def test_indices_and_counts_that_do_not_fit_are_refused():
+    given = operands(256, 8, 128, groups=2)
+    indices = torch.tensor([0] * 128 + [1] * 128, dtype=torch.int32)
+    nobody = "but b has 2 groups: 0 to 1, or -1 for nobody."
+    for wrong, sentence in (
         (
-            INDICES.long(),
+            indices.long(),
             "group_indices has dtype torch.int64, but it must be torch.int32: group_indices.int().",
         ),
-        (INDICES[:200], "group_indices has 200 entries, but it must have 256: one for each row of a."),
-        (INDICES + 1, "group_indices reach from 1 to 2, but b has 2 groups: 0 to 1, or -1 for nobody."),
-        (INDICES - 2, "group_indices reach from -2 to -1, but b has 2 groups: 0 to 1, or -1 for nobody."),
+        (indices[:200], "group_indices has 200 entries, but it must have 256: one for each row of a."),
+        (indices + 1, f"group_indices reach from 1 to 2, {nobody}"),
+        (indices - 2, f"group_indices reach from -2 to -1, {nobody}"),
         (
-            INDICES.roll(-8),
-            "group_indices changes at row 120, but it must be the same within every 128 rows: "
-            "begin each group at a "
-            "multiple of 128.",
+            indices.roll(-8),
+            "group_indices changes at row 120, but it must be the same within every 128 rows: begin each "
+            "group at a multiple of 128.",
         ),
-        (INDICES.reshape(2, 128), "group_indices has shape (2, 128), but it must have 1 dimension."),
+        (indices.reshape(2, 128), "group_indices has shape (2, 128), but it must have 1 dimension."),
         (
-            INDICES.repeat_interleave(2)[::2],
+            indices.repeat_interleave(2)[::2],
             "group_indices has stride 2, but its entries must lie side by side: group_indices.contiguous().",
         ),
-    ],
-)
-def test_indices_that_name_no_groups_are_refused(indices, sentence):
-    with pytest.raises(ValueError) as raised:
-        fp8_gemm_grouped_contiguous(*GROUPED, indices)
-    assert str(raised.value) == sentence
-
-
-MASKED = operands(9, 8, 128, groups=2, rows_in_groups=True)
-
-
-@pytest.mark.parametrize(
-    ("counts", "expected", "sentence"),
-    [
+    ):
+        assert_refused(lambda wrong=wrong: contiguous(*given, wrong), sentence)
+    given = operands(9, 8, 128, groups=2, rows_in_groups=True)
+    for counts, expected, sentence in (
         ([3, 10], 3, "masked_m reaches from 3 to 10, but a has 9 rows a group."),
         ([-1, 3], 3, "masked_m reaches from -1 to 3, but a has 9 rows a group."),
         ([3], 3, "masked_m has 1 entries, but it must have 2: one for each group."),
         ([3, 3], 1.5, "expected_m is 1.5, but it must be a whole number, 0 or more."),
         ([3, 3], -1, "expected_m is -1, but it must be a whole number, 0 or more."),
-    ],
-)
-def test_counts_that_do_not_fit_are_refused(counts, expected, sentence):
-    with pytest.raises(ValueError) as raised:
-        fp8_gemm_grouped_masked(*MASKED, torch.tensor(counts, dtype=torch.int32), expected)
-    assert str(raised.value) == sentence
-
-
-def test_as_many_weights_as_groups():
-    a, a_scales, b, b_scales = MASKED
-    with pytest.raises(
-        ValueError, match="a has 2 groups and b 1, but each group of a needs its own matrix in b"
     ):
-        fp8_gemm_grouped_masked(a, a_scales, b[:1], b_scales[:1], torch.zeros(2, dtype=torch.int32), 1)
+        counts = torch.tensor(counts, dtype=torch.int32)
+        assert_refused(lambda counts=counts, rows=expected: masked(*given, counts, rows), sentence)
+    a, a_scales, b, b_scales = given
+    with pytest.raises(ValueError, match="a has 2 groups and b 1, but each group of a needs its own matrix"):
+        masked(a, a_scales, b[:1], b_scales[:1], torch.zeros(2, dtype=torch.int32), 1)

@@ -2,18 +2,25 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from pace import slowness
 
 from course_lib.fp8 import jit, wgmma
+from course_lib.fp8.control import (
+    FFMA,
+    Control,
+    Interleaving,
+    NotMachineCode,
+    controls,
+    interleaving,
+    without_yields,
+)
 from course_lib.fp8.tiles import TILES
 from course_lib.measure import device_code, machine, sass
 
-NO_COMPILER = machine.missing("nvrtc")
-compiles = pytest.mark.skipif(NO_COMPILER is not None, reason=str(NO_COMPILER))
-
 TILE = {"BM": 128, "BN": 128, "STAGES": 5}
+PAIRS = TILE | {"CLUSTER": 2, "BAND": 16}
 CONSTANTS = {
     "probe": {"BN": 128},
     "v0_naive": {},
@@ -22,10 +29,10 @@ CONSTANTS = {
     "v2_tma_ring": TILE,
     "v3_warp_specialised": TILE,
     "v4_two_level": TILE,
-    "v5_persistent": TILE | {"CLUSTER": 2, "BAND": 16},
-    "v6_tuned": TILE | {"CLUSTER": 2, "BAND": 16},
+    "v5_persistent": PAIRS,
+    "v6_tuned": PAIRS,
     "v8_swap_ab": {"ROWS": 64, "WGMMA_N": 16, "STAGES": 8, "BAND": 1},
-    "v9_grouped": TILE | {"CLUSTER": 2, "BAND": 16, "MASKED": 1},
+    "v9_grouped": PAIRS | {"MASKED": 1},
 }
 #: What the machine code of a rung has, and the rungs below it have not.
 NEW = {
@@ -43,82 +50,67 @@ NEW = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
 @pytest.fixture(autouse=True)
-def kept_elsewhere(monkeypatch, tmp_path):
+def kept_elsewhere(monkeypatch, shared_folder):
+    """Each kernel is compiled once for all tests of this file."""
+    monkeypatch.setenv(jit.FOLDER_VARIABLE, str(shared_folder))
+
+
+@pytest.fixture
+def fresh_folder(monkeypatch, tmp_path):
     monkeypatch.setenv(jit.FOLDER_VARIABLE, str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
 
 
-def test_every_kernel_is_tested_here():
+@pytest.mark.needs("nvrtc", "nvdisasm")
+def test_a_kernel_has_what_is_new_in_it_and_does_not_spill():
     assert jit.names() == sorted(CONSTANTS) == sorted(NEW)
+    for name, constants in CONSTANTS.items():
+        head = re.match(r"(//.*\n)+", jit.source_of(name))[0]
+        assert head.endswith("\n//\n// Compiles for sm_90a; not yet run on a GPU.\n"), name
+        binary = jit.build(name, **constants)
+        assert binary.spilled_bytes == 0 and binary.stack_bytes == 0 and binary.registers <= 255, name
+        code = sass.parse(device_code.disassembled(binary.cubin)).instructions
+        names = [instruction.name for instruction in code]
+        counts = Counter(names)
+        kind, least = NEW[name]
+        assert counts[kind] >= least, name
+        tensor_core = name not in ("v0_naive", "v1_mma")
+        assert ("QGMMA" in counts) == tensor_core == ("UTMALDG" in counts), name
+        assert not {"LDL", "STL"} & set(counts), name
+        if tensor_core:  # between the first product and the last promotion nobody waits for all memory
+            first = names.index("QGMMA")
+            last = len(names) - names[::-1].index("FFMA" if "FFMA" in names[first:] else "QGMMA")
+            assert not {"MEMBAR", "ERRBAR"} & set(names[first:last]), name
+        if name == "v1_mma":  # mma.sync is no FP8: products of float16, and ordinary units add their sum
+            operations = Counter(instruction.operation for instruction in code)
+            wanted = {"HMMA.16816.F32": 64, "F2FP.F16.E4M3.UNPACK_B": 128, "FADD": 128}
+            assert {operation: operations[operation] for operation in wanted} == wanted
+    assert jit.build("v9_grouped", **PAIRS, MASKED=0).registers == 168
 
 
-@pytest.mark.parametrize("name", CONSTANTS)
-def test_a_kernel_says_what_has_been_seen_of_it(name):
-    head = re.match(r"(//.*\n)+", jit.source_of(name))[0]
-    assert head.endswith("\n//\n// Compiles for sm_90a; not yet run on a GPU.\n")
+def tiles_compile(tiles):
+    for tile in tiles:
+        binary = jit.build("v6_tuned", **tile.constants())
+        assert binary.spilled_bytes == 0, tile
+        start = 248 if tile.BM == 64 else 168  # setmaxnreg gives and takes
+        assert binary.registers == start, tile
 
 
-@compiles
-@pytest.mark.parametrize("name", CONSTANTS)
-def test_a_kernel_has_what_is_new_in_it_and_does_not_spill(name):
-    binary = jit.build(name, **CONSTANTS[name])
-    assert binary.spilled_bytes == 0 and binary.stack_bytes == 0 and binary.registers <= 255
-    code = sass.parse(device_code.disassembled(binary.cubin))
-    counts = Counter(instruction.name for instruction in code.instructions)
-    kind, least = NEW[name]
-    assert counts[kind] >= least
-    assert ("QGMMA" in counts) == (name not in ("v0_naive", "v1_mma")) == ("UTMALDG" in counts)
-    assert not {"LDL", "STL"} & set(counts)
+@pytest.mark.needs("nvrtc")
+def test_tiles_compile():
+    tiles_compile(tile for tile in TILES if (tile.BM, tile.BN, tile.cluster) in {(64, 16, 1), (128, 192, 2)})
 
 
-@compiles
-@pytest.mark.parametrize(
-    "name", [name for name in CONSTANTS if NEW[name][0] != "HMMA" and name != "v0_naive"]
-)
-def test_no_loop_over_k_has_a_fence(name):
-    """Between the first product and the last promotion nobody waits for all of the GPU's memory."""
-    code = sass.parse(device_code.disassembled(jit.build(name, **CONSTANTS[name]).cubin))
-    names = [instruction.name for instruction in code.instructions]
-    promotes = "FFMA" in names[names.index("QGMMA") :]
-    last = len(names) - names[::-1].index("FFMA" if promotes else "QGMMA")
-    assert not {"MEMBAR", "ERRBAR"} & set(names[names.index("QGMMA") : last])
-
-
-@compiles
-def test_mma_sync_is_no_fp8_on_hopper():
-    """Two products of float16 from zero, and ordinary units add their sum: so no bits are lost."""
-    code = sass.parse(device_code.disassembled(jit.build("v1_mma").cubin))
-    counts = Counter(instruction.operation for instruction in code.instructions)
-    assert (
-        counts["HMMA.16816.F32"] == 64 and counts["F2FP.F16.E4M3.UNPACK_B"] == 128 and counts["FADD"] == 128
-    )
-
-
-QUICK = {(64, 16, 1), (128, 112, 2), (128, 192, 2), (256, 128, 2), (128, 144, 1)}
-
-
-@compiles
-@pytest.mark.parametrize(
-    "tile",
-    [
-        pytest.param(
-            tile,
-            id=f"{tile.BM}x{tile.BN}, {tile.cluster}",
-            marks=[] if (tile.BM, tile.BN, tile.cluster) in QUICK else pytest.mark.slow,
-        )
-        for tile in TILES
-    ],
-)
-def test_every_tile_of_the_table_compiles(tile):
-    binary = jit.build("v6_tuned", **tile.constants())
-    assert binary.spilled_bytes == 0
-    assert binary.registers == (248 if tile.BM == 64 else 168)  # at the start; setmaxnreg gives and takes
-
-
-@compiles
-@pytest.mark.parametrize("masked", [0, 1])
-def test_grouped_kernels_compile(masked):
-    assert jit.build("v9_grouped", **TILE, CLUSTER=2, BAND=16, MASKED=masked).registers == 168
+@pytest.mark.slow
+@pytest.mark.needs("nvrtc")
+def test_every_tile_of_the_table_compiles():
+    tiles_compile(TILES)
 
 
 # -- what the compiler says --------------------------------------------------------------------------------
@@ -128,7 +120,7 @@ def test_grouped_kernels_compile(masked):
 def kernel(monkeypatch, tmp_path):
     """Write a kernel of one's own and build it."""
     monkeypatch.setattr(jit, "KERNELS", tmp_path)
-    for header in (jit.kernels_folder()).glob("*.cuh"):
+    for header in jit.kernels_folder().glob("*.cuh"):
         (tmp_path / header.name).write_text(header.read_text())
 
     def build(text, **constants):
@@ -150,46 +142,33 @@ extern "C" __global__ __launch_bounds__(128, 1) void mine(float* out) {
 MULTIPLY = "wgmma_k32(d, descriptor_of(tile), descriptor_of(tile), 1); wgmma_commit();"
 
 
-@compiles
-def test_a_right_use_of_wgmma_compiles(kernel):
-    assert kernel(BODY % f"pin(d); wgmma_fence(); {MULTIPLY} pin(d); wgmma_wait<0>();", BN=64).registers > 32
-
-
-@compiles
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
+@pytest.mark.needs("nvrtc")
+def test_waits_and_spills_are_errors(kernel):
+    right = f"pin(d); wgmma_fence(); {MULTIPLY} pin(d); wgmma_wait<0>();"
+    assert kernel(BODY % right, BN=64).registers > 32
+    for body, words in (
         (f"{MULTIPLY} wgmma_wait<0>();", "put a fence before wgmma itself"),
         (f"wgmma_fence(); {MULTIPLY} d[0] += 1; wgmma_wait<0>();", "C75"),
-    ],
-)
-def test_a_wait_that_the_compiler_puts_in_is_an_error(kernel, body, words):
-    with pytest.raises(jit.CannotBuild, match=rf"^mine \(BN=64\) would be slow: .*{words}.*\."):
-        kernel(BODY % body, BN=64)
-
-
-@compiles
-def test_a_spill_is_an_error(kernel):
+    ):
+        with pytest.raises(jit.CannotBuild, match=rf"^mine \(BN=64\) would be slow: .*{words}.*\."):
+            kernel(BODY % body, BN=64)
     sums = " ".join(f"float x{i} = in[{i} * 1024 + threadIdx.x];" for i in range(96))
     uses = " ".join(f"in[{i} * 1024 + threadIdx.x] = x{i} * x{(i + 1) % 96};" for i in range(96))
     text = f'extern "C" __global__ __launch_bounds__(1024) void mine(volatile float* in) {{ {sums} {uses} }}'
-    with pytest.raises(
-        jit.CannotBuild, match=r"^mine spills \d+ bytes to memory: its tile needs more registers"
-    ):
+    with pytest.raises(jit.CannotBuild, match=r"^mine spills \d+ bytes to memory: its tile needs more"):
         kernel(text)
 
 
-@compiles
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
+@pytest.mark.needs("nvrtc")
+def test_an_error_is_a_sentence_with_its_line(kernel):
+    for text, sentence in (
         (
             'extern "C" __global__ void mine() {\n  undefined();\n}',
             'The compiler refuses mine.cu, line 2: identifier "undefined" is undefined.',
         ),
         (
             '#include "types.cuh"\nstatic_assert(SCALED == 64, "no");',
-            r"The compiler refuses mine.cu, line 2: static assertion failed with \"no\".",
+            'The compiler refuses mine.cu, line 2: static assertion failed with "no".',
         ),
         (
             'extern "C" __global__ void mine() { asm volatile("nonsense;"); }',
@@ -197,21 +176,16 @@ def test_a_spill_is_an_error(kernel):
         ),
         ('extern "C" __global__ void mine() {', "The compiler refuses the end of the text: "),
         ("#include <cuda.h>", "The compiler refuses mine.cu, line 1: could not open source file"),
-    ],
-)
-def test_an_error_is_a_sentence_with_its_line(kernel, text, sentence):
-    with pytest.raises(jit.CannotBuild) as raised:
-        kernel(text)
-    said = str(raised.value)
-    assert said.startswith(sentence.replace("\\", "")) and "\n" not in said and said.endswith(".")
+    ):
+        with pytest.raises(jit.CannotBuild) as raised:
+            kernel(text)
+        said = str(raised.value)
+        assert said.startswith(sentence) and "\n" not in said and said.endswith(".")
 
 
-def test_a_log_without_figures_is_not_taken_for_no_spills():
+def test_what_cannot_be_built_is_refused(monkeypatch):
     with pytest.raises(jit.CannotBuild, match=r"^mine \(BM=64\): The compiler's log names no registers: ''"):
         jit._numbers("mine", {"BM": 64}, "")
-
-
-def test_a_name_or_constant_that_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="name is 'v7', but the kernels are probe, v0_naive, v1_mma"):
         jit.build("v7")
     for wrong in ({"BM": "128"}, {"BM": True}, {"bm": 128}, {"BM": 12.8}):
@@ -220,14 +194,10 @@ def test_a_name_or_constant_that_makes_no_sense_is_refused():
     for width in (0, 12, 264, True, 8.0):
         with pytest.raises(ValueError, match="but wgmma has the widths 8, 16"):
             wgmma.header(width)
-
-
-def test_without_a_compiler_one_sentence_says_what_to_install(monkeypatch):
     jit.compiler.cache_clear()
     monkeypatch.setattr(machine, "missing", lambda what: "This needs a compiler: install one.")
     with pytest.raises(jit.CannotBuild, match=r"^This needs a compiler: install one\.$"):
         jit.build("v0_naive")
-    monkeypatch.undo()
     jit.compiler.cache_clear()
 
 
@@ -236,8 +206,7 @@ def test_the_text_of_wgmma_names_every_register_once():
         text = wgmma.header(N)
         assert len(re.findall(r'"\+f"\(d\[\d+\]\)', text)) == N // 2
         assert f"m64n{N}k32" in text and f"float (&d)[{N // 2}]" in text
-        used = list(map(int, re.findall(r"%(\d+)", text)))
-        assert sorted(used) == list(range(N // 2 + 3))
+        assert sorted(map(int, re.findall(r"%(\d+)", text))) == list(range(N // 2 + 3)), N
 
 
 # -- what is kept -----------------------------------------------------------------------------------------
@@ -247,62 +216,52 @@ def never(*_):
     raise AssertionError("compiled again")
 
 
-@compiles
-def test_a_build_is_made_once(monkeypatch):
+@pytest.mark.needs("nvrtc")
+def test_a_build_is_made_once_and_a_damaged_one_anew(monkeypatch, fresh_folder, tmp_path):
     first = jit.build("v0_naive")
-    monkeypatch.setattr(jit, "_compiled", never)
-    assert jit.build("v0_naive") == first
-    with pytest.raises(AssertionError, match="compiled again"):
-        jit.build("v0_naive", keep=False)
-    with pytest.raises(AssertionError, match="compiled again"):
-        jit.build("v0_naive", OTHER=1)
-
-
-@compiles
-@pytest.mark.parametrize("damage", ["cut", "a bit", "empty", "text", "another's"])
-def test_a_damaged_build_is_made_anew(damage):
-    first = jit.build("v0_naive")
-    (file,) = jit.folder().iterdir()
+    (file,) = fresh_folder.iterdir()
     whole = file.read_bytes()
-    broken = {
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "_compiled", never)
+        assert jit.build("v0_naive") == first
+        for other in ({"keep": False}, {"OTHER": 1}):
+            with pytest.raises(AssertionError, match="compiled again"):
+                jit.build("v0_naive", **other)
+    again = jit.build("v0_naive", keep=False)
+    monkeypatch.setattr(jit, "_compiled", lambda *_: again)
+    for damage, content in {
         "cut": whole[:-100],
         "a bit": whole[:-1] + bytes([whole[-1] ^ 1]),
         "empty": b"",
         "text": b"[1, 2]\nx",
         "another's": whole.replace(b'"registers": ', b'"registers": 1'),
-    }
-    file.write_bytes(broken[damage])
-    again = jit.build("v0_naive")
-    assert again.cubin == first.cubin and again.registers == first.registers
-    assert jit._kept(file.name) == again  # and what is kept now is whole
-
-
-@compiles
-def test_where_nothing_can_be_written_it_compiles_all_the_same(monkeypatch, tmp_path):
+    }.items():
+        file.write_bytes(content)
+        assert jit.build("v0_naive") is again, damage
+        assert jit._kept(file.name) == again, damage  # and what is kept now is whole
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv(jit.FOLDER_VARIABLE, str(tmp_path / "file" / "kernels"))
-    assert jit.build("v0_naive").registers > 0
+    assert jit.build("v0_naive").registers > 0  # where nothing can be written
 
 
-@compiles
+@pytest.mark.needs("nvrtc")
 def test_another_text_another_option_another_compiler_is_another_build(monkeypatch):
     headers = jit.headers_of({})
-    key = jit._key("v0_naive", "text", headers, {"BM": 1})
-    assert key == jit._key("v0_naive", "text", dict(headers), {"BM": 1})
-    others = [
+    keys = {
+        jit._key("v0_naive", "text", headers, {"BM": 1}),
+        jit._key("v0_naive", "text", dict(headers), {"BM": 1}),  # the same
         jit._key("v0_naive", "text2", headers, {"BM": 1}),
         jit._key("v0_naive", "text", headers | {"types.cuh": ""}, {"BM": 1}),
         jit._key("v0_naive", "text", headers, {"BM": 2}),
-    ]
-    monkeypatch.setattr(jit, "OPTIONS", (*jit.OPTIONS, "-G"))
-    others.append(jit._key("v0_naive", "text", headers, {"BM": 1}))
-    monkeypatch.undo()
-    monkeypatch.setattr(jit, "compiler", lambda: "NVRTC 99.0")
-    others.append(jit._key("v0_naive", "text", headers, {"BM": 1}))
-    assert len({key, *others}) == 6
+    }
+    for name, value in (("OPTIONS", (*jit.OPTIONS, "-G")), ("compiler", lambda: "NVRTC 99.0")):
+        with monkeypatch.context() as patch:
+            patch.setattr(jit, name, value)
+            keys.add(jit._key("v0_naive", "text", headers, {"BM": 1}))
+    assert len(keys) == 6
 
 
-@compiles
+@pytest.mark.needs("nvrtc")
 def test_compiling_never_calls_the_driver(monkeypatch):
     from cuda.bindings import driver
 
@@ -313,8 +272,103 @@ def test_compiling_never_calls_the_driver(monkeypatch):
     assert jit.build("v0_naive", keep=False).registers > 0
 
 
-@compiles
+@pytest.mark.needs("nvrtc")
 @pytest.mark.timing
 def test_the_final_kernel_compiles_in_half_a_second():
+    from pace import slowness
+
     seconds = [jit.build("v6_tuned", keep=False, **CONSTANTS["v6_tuned"]).seconds for _ in range(3)]
     assert min(seconds) < 0.5 or min(seconds) < 0.5 * slowness()
+
+
+# -- control bits ------------------------------------------------------------------------------------------
+
+
+def word(stall=1, keeps=1, writes=7, reads=7, waits=0, reuse=0):
+    return stall << 41 | keeps << 45 | writes << 46 | reads << 49 | waits << 52 | reuse << 58
+
+
+def test_every_field_has_its_bits():
+    assert Control.read(32, 0xABC0000000000223, word()) == Control(32, FFMA, 1, True, None, None, 0, 0)
+    for field, name, value in (
+        ("stall", "stall", 15),
+        ("keeps", "keeps", 0),
+        ("writes", "sets_on_write", 5),
+        ("reads", "sets_on_read", 0),
+        ("waits", "waits", 0b101010),
+        ("reuse", "reuse", 0b1001),
+    ):
+        assert getattr(Control.read(0, 0, word(**{field: value})), name) == value, field
+    # the exclusive or of DeepGEMM, 0x0800_2000_0000_0000 on the upper word, flips yield and a reuse
+    before, after = (Control.read(0, FFMA, word(reuse=2) ^ mask) for mask in (0, 0x0800_2000_0000_0000))
+    assert (before.keeps, before.reuse) == (True, 2) and (after.keeps, after.reuse) == (False, 0)
+
+    def ffma(keeps, reuse=0):
+        return Control.read(0, FFMA, word(keeps=keeps, reuse=reuse))
+
+    other = Control.read(0, 0x211, word(keeps=0))
+    code = [ffma(1, 2), ffma(0), ffma(1, 2), other, ffma(1), ffma(1)]
+    assert interleaving(code) == Interleaving(5, 1, 2, 3, 2)
+    assert str(interleaving(code)) == "5 FFMAs: 20% yield, 40% reuse an operand; 2 of 3 neighbours alternate"
+    assert str(interleaving([other])) == "no FFMA"
+    for damage in (b"", b"MZ\x90\0\0", b"\x7fELF\x02", b"\x7fELF\x02" + b"\xff" * 200):
+        with pytest.raises(NotMachineCode, match=r"\.$"):
+            controls(damage)
+
+
+@pytest.mark.needs("nvrtc", "nvdisasm")
+def test_the_compiler_interleaves_the_promotion_by_itself():
+    cubin = jit.build("v4_two_level", **TILE).cubin
+    code = controls(cubin)
+    printed = sass.parse(device_code.disassembled(cubin)).instructions
+    assert sum(one.opcode == FFMA for one in code) == sum(one.name == "FFMA" for one in printed)
+    before = interleaving(code)
+    assert before.count >= 64 and 0.4 < before.yielding / before.count < 0.6
+    assert before.alternating > 0.9 * before.neighbours
+    changed = without_yields(cubin)  # yields can be set back, and nothing else changes
+    assert interleaving(controls(changed)) == replace(before, yielding=0, alternating=0)
+    assert len(changed) == len(cubin)
+    differing = sum((one ^ other).bit_count() for one, other in zip(cubin, changed, strict=True))
+    assert differing == before.yielding  # a bit each
+    assert device_code.disassembled(changed) == device_code.disassembled(cubin)
+
+
+# -- as the chapter shows them -----------------------------------------------------------------------------
+
+
+def test_a_kernels_text_is_shown_whole_or_in_part():
+    from course_lib import views
+
+    shown = views.cuda_source("v1_wgmma")
+    assert str(shown) == f"course_lib/fp8/kernels/v1_wgmma.cu, line 1\n{jit.source_of('v1_wgmma').rstrip()}"
+    page = shown._repr_html_()
+    assert "__launch_bounds__" in page and 'aria-label="CUDA C++ of v1_wgmma.cu"' in page
+    lines = str(views.cuda_source("barrier.cuh", start="void barrier_wait", end='"}\\n"')).splitlines()
+    whole = (jit.KERNELS / "barrier.cuh").read_text().splitlines()
+    first = whole.index(lines[1])
+    assert lines[0] == f"course_lib/fp8/kernels/barrier.cuh, line {first + 1}"
+    assert lines[1:] == whole[first : first + len(lines) - 1] and "try_wait" in "".join(lines)
+    for arguments, words in (
+        ({"file": "v7"}, "file is 'v7', but there are probe, v0_naive"),
+        ({"file": "v1_wgmma", "start": "goto"}, "v1_wgmma.cu has no line with 'goto' from line 1 on"),
+        ({"file": "v1_wgmma", "start": "float d[", "end": "extern"}, "has no line with 'extern' from line"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            views.cuda_source(**arguments)
+        assert words in str(caught.value) and str(caught.value).endswith(".")
+
+
+@pytest.mark.needs("nvrtc", "nvdisasm")
+def test_the_table_counts_what_the_rungs_are_known_by():
+    from course_lib import views
+
+    table = views.machine_codes({"v0_naive": {}, "v4_two_level": TILE})
+    assert table.columns == ("", "v0", "v4")
+    cells = {row[0].partition(" –")[0]: row[1:] for row in table.rows}
+    assert cells["QGMMA"] == ("–", "4") and cells["FFMA"][1] == "64" and cells["bytes spilled"] == ("0", "0")
+    assert int(cells["UTMALDG"][1]) >= 3 and "not run" in table.caption
+    assert views.machine_codes({"v1_mma": {}, "v1_wgmma": {"BN": 128}}).columns == ("", "v1_mma", "v1_wgmma")
+    shown = views.control_bits(jit.build("v4_two_level", **TILE).cubin, rows=8)
+    finding, *rows = str(shown).splitlines()
+    assert "neighbours alternate" in finding and len(rows) == 8
+    assert sum("FFMA" in row for row in rows) == 8 and sum("yields" in row for row in rows) == 4

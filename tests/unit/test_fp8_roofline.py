@@ -9,7 +9,7 @@ from test_hopper_recordings import RECORDING, ROWS
 from course_lib import views
 from course_lib.fp8 import published
 from course_lib.fp8.choose import CLOCK_HZ, H100, KNOWN, PRODUCTS_A_CYCLE, intensity, moved_bytes
-from course_lib.fp8.recordings import Row
+from course_lib.fp8.recordings import HopperRow
 
 #: The same README gives GB/s beside its TFLOP/s: for M = 64, 128, 4096 in the order of published.DEEPGEMM.
 PUBLISHED_GBPS = (
@@ -50,8 +50,8 @@ def test_without_a_recording_the_published_figures_are_shown_and_said_to_be_no_o
 
 def test_a_recording_takes_their_place_under_the_roofs_of_its_gpu():
     rungs = (
-        Row("ladder", "v1_mma", "", 1, 128, 256, 512, 1e-6, 1e-5, 9, 1e-5, 1e-6),
-        Row("ladder", "v1_wgmma", "", 1, 128, 256, 512, 5e-7, 1e-5, 9, 1e-5, 1e-6),
+        HopperRow("ladder", "v1_mma", "", 1, 128, 256, 512, 1e-6, 1e-5, 9, 1e-5, 1e-6),
+        HopperRow("ladder", "v1_wgmma", "", 1, 128, 256, 512, 5e-7, 1e-5, 9, 1e-5, 1e-6),
     )
     recording = replace(RECORDING, device="NVIDIA H200", rows=(*ROWS, *rungs))
     picture = views.fp8_roofline(recording)

@@ -1,50 +1,384 @@
-"""Tiles of the tuned kernels: what fits, by the limits that are stated."""
+"""Tiles, their order, their bytes in shared memory, what the copy engine is told, and which tile is best."""
+
+import ctypes
+import dataclasses
+import shutil
+import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from course_lib.fp8 import choice, jit, kernels_folder, tensor_maps
+from course_lib.fp8.choice import DENSE, GROUPED, SWAPPED, best, candidates, candidates_of_groups
+from course_lib.fp8.choose import H100, H200, choose, estimate, memory_cycles, ranking
+from course_lib.fp8.schedule import Schedule
+from course_lib.fp8.swizzle import WIDTHS, conflicts, d_address, panel_width, stmatrix_addresses, swizzled
+from course_lib.fp8.tensor_maps import BFLOAT16, FLOAT32, UINT8, of_operand, of_result, of_scales
 from course_lib.fp8.tiles import MOST_ACCUMULATORS, SHARED_BYTES, TILES, Tile
 
-
-def test_the_stages_are_those_that_fit():
-    """As in the table of DeepGEMM's tiles, but for the room that the way out takes."""
-    assert {
-        (t.BM, t.BN): t.stages for t in (Tile(64, 128), Tile(128, 64), Tile(128, 128), Tile(128, 192))
-    } == {
-        (64, 128): 8,
-        (128, 64): 8,
-        (128, 128): 5,
-        (128, 192): 4,
-    }
-    assert Tile(256, 128).stages == 3
+# -- what fits -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tile", TILES, ids=str)
-def test_every_tile_keeps_within_the_limits(tile):
-    assert tile.accumulators <= MOST_ACCUMULATORS
-    assert 2 <= tile.stages <= 8 and tile.shared_bytes + 1024 <= SHARED_BYTES
-    assert tile.stages == 8 or tile.shared_bytes + 1024 + tile.stage_bytes > SHARED_BYTES
-    assert tile.d_bytes % 1024 == 0 == (tile.BN * 128) % 1024  # swizzled tiles begin at multiples of 1024
-    met = {(n0 % 128 + column) // 128 for n0 in range(0, 128 * tile.BN, tile.BN) for column in range(tile.BN)}
-    assert len(met) == 1 + tile.straddles
-
-
-def test_no_tile_meets_three_blocks_of_scales():
+def test_every_tile_keeps_within_the_limits():
     for tile in TILES:
-        for n0 in range(0, 128 * tile.BN, tile.BN):
-            assert (n0 + tile.BN - 1) // 128 - n0 // 128 <= 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
+        assert tile.accumulators <= MOST_ACCUMULATORS, tile
+        assert 2 <= tile.stages <= 8 and tile.shared_bytes + 1024 <= SHARED_BYTES, tile
+        assert tile.stages == 8 or tile.shared_bytes + 1024 + tile.stage_bytes > SHARED_BYTES, tile
+        assert tile.d_bytes % 1024 == 0, tile  # swizzled tiles begin at multiples of 1024
+        starts = range(0, 128 * tile.BN, tile.BN)
+        met = {(start % 128 + column) // 128 for start in starts for column in range(tile.BN)}
+        assert len(met) == 1 + tile.straddles, tile  # blocks of scales
+    stages = {(64, 128): 8, (128, 64): 8, (128, 128): 5, (128, 192): 4, (256, 128): 3}
+    assert {sides: Tile(*sides).stages for sides in stages} == stages  # as in DeepGEMM's table
+    for wrong, words in (
         ((96, 128), "BM is 96, but a block computes 64, 128 or 256 rows"),
         ((128, 24), "BN is 24, but it must be a multiple of 16"),
         ((128, 176), "BN is 176, so a tile could meet three blocks of scales: take 144, 160 or 192"),
         ((256, 144), "needs 216 accumulators a thread, but above 192 registers spill"),
         ((128, 256), "needs 256 accumulators"),
         ((128, 128, 3), "cluster is 3, but it must be 1 or 2"),
-    ],
+    ):
+        with pytest.raises(ValueError, match=words):
+            Tile(*wrong)
+
+
+# -- the order -----------------------------------------------------------------------------------------------
+
+SCHEDULES = st.builds(
+    Schedule,
+    rows=st.integers(0, 40),
+    columns=st.integers(0, 40),
+    teams=st.integers(1, 70),
+    team=st.sampled_from((1, 2, 4)),
+    band=st.sampled_from((1, 3, 8, 16)),
 )
-def test_what_is_no_tile_is_refused(wrong, words):
-    with pytest.raises(ValueError, match=words):
-        Tile(*wrong)
+
+
+@given(SCHEDULES, st.integers(0, 50), st.integers(0, 69))
+def test_every_tile_comes_once_and_teams_agree(schedule, turn, number):
+    tiles = [tile for turn in range(schedule.turns) for _, tile in schedule.turn(turn)]
+    inside = [tile for tile in tiles if tile[1] < schedule.columns]
+    wanted = {(row, column) for row in range(schedule.rows) for column in range(schedule.columns)}
+    assert len(inside) == len(wanted) and set(inside) == wanted
+    assert all(tile[1] - schedule.columns < schedule.team - 1 for tile in tiles if tile not in wanted)
+    team = [schedule.tile(turn, number, rank) for rank in range(schedule.team)]
+    assert len({tile is None for tile in team}) == 1  # they end together
+    if team[0]:
+        row, column = team[0]
+        assert team == [(row, column + rank) for rank in range(schedule.team)]
+    alive = [schedule.tile(turn, number % schedule.teams) is not None for turn in range(schedule.turns + 2)]
+    assert alive == sorted(alive, reverse=True) and not alive[schedule.turns]
+
+
+def test_turns_idle_blocks_and_neighbours():
+    """M = 256, N = 7168 on 132 multiprocessors: tiles of 128 x 128 leave 20 idle, of 128 x 112 only 4."""
+    assert Schedule(2, 56, 132).idle_share == pytest.approx(20 / 132)
+    assert Schedule(2, 64, 132).idle_share == pytest.approx(4 / 132)
+    assert Schedule(3, 5, 2, team=2).turns == 5  # three units a row, of which the last sticks out
+    assert Schedule(0, 5, 2).turns == 0 == Schedule(0, 5, 2).idle_share
+    sides = {}  # rows and columns of operands that a turn of 132 blocks takes
+    for band in (16, 1):
+        tiles = [tile for _, tile in Schedule(32, 56, 132, band=band).turn(0)]
+        sides[band] = tuple(len({tile[i] for tile in tiles}) for i in (0, 1))
+    assert sides == {16: (16, 9), 1: (3, 56)}
+    for name, wrong in {"rows": -1, "columns": 1.5, "teams": 0, "team": True, "band": 0}.items():
+        with pytest.raises(ValueError, match=rf"{name} is .*, but it must be a whole number of at least"):
+            Schedule(**{"rows": 1, "columns": 1, "teams": 1, name: wrong})
+
+
+CALLER = """
+#include "scheduler.cuh"
+extern "C" int tile(int rows, int columns, int teams, int team, int band, int turn, int number, int rank,
+                    int* out) {
+  Schedule schedule{rows, columns, teams, team, band};
+  return schedule.tile(turn, number, rank, out[0], out[1]);
+}
+struct Table { const int* heights; int operator()(int group) const { return heights[group]; } };
+extern "C" int grouped(const int* heights, int groups, int columns, int teams, int team, int band, int number,
+                       int rank, int* out) {
+  GroupedSchedule<Table> schedule{groups, columns, teams, team, band, Table{heights}};
+  int turn = 0;
+  for (; schedule.tile(turn, number, rank, out[3 * turn + 1], out[3 * turn + 2]); ++turn)
+    out[3 * turn] = schedule.group;
+  return turn;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """The kernels' scheduler, compiled for this machine: it is plain C++."""
+    folder = tmp_path_factory.mktemp("scheduler")
+    (folder / "caller.cpp").write_text(CALLER)
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    options = ["-shared", "-fPIC", "-std=c++17", f"-I{kernels_folder()}", "caller.cpp", "-o", "scheduler.so"]
+    subprocess.run([compiler, *options], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "scheduler.so"))
+
+
+@pytest.mark.needs("c++ compiler")
+@given(schedule=SCHEDULES)
+def test_the_kernels_deal_the_same_tiles(text, schedule):
+    out = (ctypes.c_int * 2)()
+    numbers = (schedule.rows, schedule.columns, schedule.teams, schedule.team, schedule.band)
+    for turn in range(schedule.turns + 1):
+        for number in range(0, schedule.teams, 3):
+            for rank in range(schedule.team):
+                dealt = tuple(out) if text.tile(*numbers, turn, number, rank, out) else None
+                assert dealt == schedule.tile(turn, number, rank)
+
+
+@pytest.mark.needs("c++ compiler")
+@given(
+    heights=st.lists(st.integers(0, 6), max_size=8),
+    columns=st.integers(1, 9),
+    teams=st.integers(1, 20),
+    team=st.sampled_from((1, 2)),
+)
+def test_groups_get_every_tile_once(text, heights, columns, teams, team):
+    table = (ctypes.c_int * max(len(heights), 1))(*heights)
+    met = []
+    for number in range(teams):
+        ends = set()
+        for rank in range(team):
+            out = (ctypes.c_int * 3000)()
+            turns = text.grouped(table, len(heights), columns, teams, team, 4, number, rank, out)
+            met += [tuple(out[3 * turn : 3 * turn + 3]) for turn in range(turns)]
+            ends.add(turns)
+        assert len(ends) == 1
+    wanted = {(g, r, c) for g, height in enumerate(heights) for r in range(height) for c in range(columns)}
+    inside = [tile for tile in met if tile[2] < columns]
+    assert len(inside) == len(wanted) and set(inside) == wanted
+
+
+# -- bytes in shared memory ----------------------------------------------------------------------------------
+
+
+def test_swizzled_bytes_are_where_the_documents_say():
+    for width in WIDTHS:
+        places = [swizzled(byte, width) for byte in range(8 * width * 4)]
+        assert sorted(places) == list(range(len(places))), width  # every byte has one place
+        for byte, place in enumerate(places):  # pieces of 16 stay together, nothing leaves its row
+            assert (place % 16, place // width) == (byte % 16, byte // width), (width, byte)
+    for row in range(16):  # PTX ISA, figure of the 128-byte mode
+        pieces = [swizzled(row * 128 + 16 * piece) // 16 % 8 for piece in range(8)]
+        assert pieces == [piece ^ row % 8 for piece in range(8)]
+    assert [swizzled(row * 64, 64) % 64 // 16 for row in range(10)] == [0, 0, 1, 1, 2, 2, 3, 3, 0, 0]
+    assert [swizzled(row * 32, 32) % 32 // 16 for row in range(9)] == [0, 0, 0, 0, 1, 1, 1, 1, 0]
+    for piece in range(8):
+        assert conflicts([swizzled(row * 128 + 16 * piece) for row in range(8)]) == 1
+        assert conflicts([row * 128 + 16 * piece for row in range(8)]) == 8
+    assert conflicts([0] * 8) == 1  # one word for all is one request
+    plain = {width: conflicts([row * width for row in range(8)]) for width in WIDTHS}
+    assert plain == {32: 2, 64: 4, 128: 8}  # rows of 32 bytes: four of them fill all banks
+    for call, words in (
+        (lambda: swizzled(0, 16), "width is 16, but the copy engine swizzles over 32, 64 or 128 bytes"),
+        (lambda: swizzled(-1), "offset is -1"),
+        (lambda: panel_width(24), "columns is 24, but a tile has a multiple of 16 columns"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def the_tile_of_d(rows, columns):
+    """PTX ISA, stmatrix: lanes 8 m ... 8 m + 7 address the rows of matrix m.
+
+    Register by register, as wgmma lays its accumulators out, the matrices are rows 0-7 and 8-15 of eight
+    columns, then those of the next eight.
+    """
+    places = {d_address(row, column, rows, columns) for row in range(rows) for column in range(columns)}
+    assert places == set(range(0, rows * columns * 2, 2)), (rows, columns)
+    for warp in range(rows // 16):
+        for j in range(columns // 16):
+            addresses = stmatrix_addresses(warp, j, rows, columns)
+            assert conflicts(addresses) == 1, (rows, columns)
+            assert addresses == [
+                d_address(16 * warp + below + row, 16 * j + beyond, rows, columns)
+                for beyond in (0, 8)
+                for below in (0, 8)
+                for row in range(8)
+            ]
+
+
+COLUMNS = (16, 32, 48, 64, 96, 112, 128, 144, 160, 192)
+
+
+def test_the_tile_of_d_is_stored_without_conflicts():
+    assert [panel_width(columns) for columns in COLUMNS] == [32, 64, 32, 128, 64, 32, 128, 32, 64, 128]
+    for rows, columns in ((64, 16), (64, 48), (128, 96), (64, 192)):
+        the_tile_of_d(rows, columns)
+
+
+@pytest.mark.slow
+def test_every_tile_of_d_is_stored_without_conflicts():
+    for rows in (64, 128, 256):
+        for columns in COLUMNS:
+            the_tile_of_d(rows, columns)
+
+
+# -- what the copy engine is told ----------------------------------------------------------------------------
+
+
+def test_the_maps_of_a_product():
+    """Dims innermost first, strides in bytes, boxes in elements."""
+    a = of_operand("A", 0x1000, rows=100, K=7168, box_rows=128)
+    assert (a.dtype, a.dims, a.strides, a.box, a.swizzle) == (UINT8, (7168, 100), (7168,), (128, 128), 128)
+    scales = of_scales("scales of A", 0x1000, padded_rows=100, blocks=56, box_rows=128)
+    assert (scales.dtype, scales.dims, scales.strides, scales.box) == (FLOAT32, (100, 56), (400,), (128, 1))
+    assert scales.swizzle == 0
+    d = of_result("D", 0x1000, rows=100, N=4096, box_rows=128, width=64)
+    assert (d.dtype, d.dims, d.strides, d.box, d.swizzle) == (BFLOAT16, (4096, 100), (8192,), (32, 128), 64)
+    assert (a.box_bytes, scales.box_bytes, d.box_bytes) == (128 * 128, 512, 128 * 64)
+    grouped = of_operand("A", 0, rows=100, K=256, box_rows=64, groups=5)
+    assert (grouped.dims, grouped.strides, grouped.box) == ((256, 100, 5), (256, 25600), (128, 64, 1))
+    grouped = of_result("D", 0, rows=100, N=24, box_rows=64, width=32, groups=5)
+    assert (grouped.dims, grouped.strides, grouped.box) == ((24, 100, 5), (48, 4800), (16, 64, 1))
+
+
+def test_what_the_driver_would_refuse_is_a_sentence():
+    good = of_operand("A", 0, rows=100, K=256, box_rows=64)
+    for change, words in (
+        ({"address": 8}, "begins at address 0x8, but it must be a multiple of 16"),
+        ({"dims": (0, 4)}, r"has dims \(0, 4\), but each must be 1 to 2\^32"),
+        ({"strides": (120,)}, r"has a stride of 120 bytes, but it must be a multiple of 16 below 2\^40"),
+        ({"strides": (2**40,)}, "has a stride of 1099511627776 bytes"),
+        ({"strides": ()}, "has 2 dims, 0 strides, 2 box sides"),
+        ({"box": (128, 257)}, r"has a box of \(128, 257\), but each side must be 1 to 256"),
+        ({"box": (24, 4)}, "has rows of 24 bytes in a box, but they must be a multiple of 16"),
+        ({"swizzle": 16}, "has swizzle 16, but it must be 0, 32, 64 or 128 bytes"),
+        ({"swizzle": 64}, "has rows of 128 bytes in a box, but it swizzles over 64: no row may be longer"),
+    ):
+        with pytest.raises(ValueError, match=f"^the tensor map of A {words}"):
+            dataclasses.replace(good, **change)
+    with pytest.raises(ValueError, match="the tensor map of B has a stride of 120 bytes"):
+        of_operand("B", 0, rows=8, K=120, box_rows=64)
+
+
+@pytest.mark.needs("nvrtc")
+def test_the_numbers_are_those_of_the_driver():
+    from cuda.bindings import driver
+
+    kinds, swizzles = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
+    for number, name in ((UINT8, "UINT8"), (FLOAT32, "FLOAT32"), (BFLOAT16, "BFLOAT16")):
+        assert number == getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{name}")
+    for width, name in {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}.items():
+        assert tensor_maps.SWIZZLES[width] == getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE_{name}")
+    promotion = driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+    assert promotion == tensor_maps.PROMOTION_256
+
+
+# -- which tile is best --------------------------------------------------------------------------------------
+
+
+def test_a_large_product_by_hand():
+    """4096 x 7168 x 16384 in tiles of 128 x 128: 32 x 56, 66 pairs at a time, 128 blocks of K each."""
+    model = estimate(Tile(128, 128, 2), 4096, 7168, 16384)
+    assert model.turns == -(-32 * 28 // 66) == 14
+    tensor = 128 * 128 * 128 / 4096
+    l2 = ((64 + 128) * 128 + 512) / (6100 / 132)
+    assert model.limit == "L2" and l2 > tensor
+    assert model.cycles == pytest.approx(14 * 128 * l2 + 128 * 128 * 2 / 64)
+    assert model.seconds == pytest.approx(model.cycles / 1.575e9)
+    assert model.flops == pytest.approx(2 * 4096 * 7168 * 16384 / model.seconds)
+    assert model.efficiency == pytest.approx(model.flops / (132 * 8192 * 1.575e9))
+    largest = choose(4096, 7168, 16384, H200).tile
+    assert largest.cluster == 2 and largest.BM * largest.BN >= 128 * 160
+
+
+def test_few_rows_wait_for_memory_and_a_full_wave_is_preferred():
+    few = choose(64, 24576, 1536)
+    assert few.limit == "memory" and few.own_cycles < few.cycles
+    moved = 64 * 1536 + 24576 * 1536 + 2 * 64 * 24576 + 4 * (64 + 192) * 12
+    assert few.seconds == pytest.approx(moved / 4.8e12)
+    assert choose(64, 24576, 1536, H100).seconds == pytest.approx(moved / H100.bytes_per_s)
+    # 256 x 7168: widths of 128 leave 20 of 132 multiprocessors idle, of 112 only four
+    narrow, usual = (estimate(Tile(128, BN, 2), 256, 7168, 4096) for BN in (112, 128))
+    assert narrow.turns == usual.turns == 1 and narrow.idle_share < usual.idle_share
+    assert narrow.cycles < usual.cycles
+    for shape in ((1, 576, 7168), (128, 2112, 7168), (4096, 4096, 7168), (4096, 32768, 512)):
+        every = ranking(*shape)
+        assert len(every) == len(TILES) and every[0] == choose(*shape), shape
+        order = [(model.cycles, model.own_cycles) for model in every]
+        assert order == sorted(order) and every[0].flops <= 2 * 4096 * 132 * 1.575e9, shape
+    assert choose(0, 128, 128).flops == choose(0, 128, 128).efficiency == 0
+    for wrong in ((-1, 1, 1), (1, 1.5, 1), (1, 1, True)):
+        with pytest.raises(ValueError, match="must be a whole number of at least 0"):
+            choose(*wrong)
+
+
+def test_few_rows_change_sides_and_many_do_not():
+    assert {candidates(M, 7168, 2048)[0].kernel for M in (1, 7, 20)} == {SWAPPED}
+    assert {candidates(M, 4096, 7168)[0].kernel for M in (512, 4096)} == {DENSE}
+    swapped = {M: SWAPPED in {one.kernel for one in candidates(M, 4096, 7168)} for M in (112, 128, 129)}
+    assert swapped == {112: True, 128: True, 129: False}
+    # 20 tokens in 32 columns, not 64: what is computed for nothing costs time
+    assert [candidates(M, 7168, 2048)[0].tile.BN for M in (1, 16, 20)] == [16, 16, 32]
+    for M, N, K in ((64, 2112, 7168), (100, 264, 208), (4096, 4096, 7168)):
+        ranked = candidates(M, N, K)
+        memory, cycles = memory_cycles(M, N, K), []
+        for one in ranked:
+            sides = (N, M) if one.kernel == SWAPPED else (M, N)
+            assert choice.expected(one, M, N, K) == estimate(one.tile, *sides, K)
+            cycles.append(max(estimate(one.tile, *sides, K).own_cycles, memory))
+        assert cycles == sorted(cycles), (M, N, K)
+
+
+def test_groups_count_as_whole_tiles_of_their_own():
+    contiguous, masked = (candidates_of_groups(4, 8192, 4096, 7168, masked) for masked in (False, True))
+    assert {one.tile.BM for one in contiguous} == {64, 128} and 256 in {one.tile.BM for one in masked}
+    assert {one.kernel for one in candidates_of_groups(2, 3, 8, 16, True)} == {GROUPED}
+    chosen = candidates_of_groups(32, 100, 4096, 7168, True)[0].tile  # 32 groups of 100 are not one of 3200
+    cycles = {
+        tile: estimate(tile, 32 * -(-100 // tile.BM) * tile.BM, 4096, 7168).own_cycles for tile in TILES
+    }
+    assert cycles[chosen] == min(cycles.values())
+    assert candidates_of_groups(32, 20, 4096, 7168, True)[0].tile.BM == 64
+
+
+# -- what a search has found ---------------------------------------------------------------------------------
+
+SHAPE = (4096, 4096, 7168)
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
+    monkeypatch.setattr(choice, "_known", {})
+    monkeypatch.setattr(jit, "compiler", lambda: "NVRTC 13.0")
+    choice._text.cache_clear()
+    yield
+    choice._text.cache_clear()
+
+
+def test_what_was_kept_is_the_best_of_its_kind(fresh, monkeypatch, tmp_path):
+    favourite, kept = candidates(*SHAPE, H200)[0], candidates(*SHAPE, H200)[4]
+    assert best(*SHAPE, H200) == favourite
+    choice.keep(kept, 1e-4, *SHAPE, H200)
+    assert best(*SHAPE, H200) == kept
+    monkeypatch.setattr(choice, "_known", {})  # another process
+    assert best(*SHAPE, H200) == kept == best(3000, 4096, 7168, H200)  # of the same class of rows
+    for other in ((2048, 4096, 7168, H200), (4096, 4096, 7296, H200), (*SHAPE, H100)):
+        assert best(*other) == candidates(*other)[0], other
+    classes = {1: 16, 16: 16, 17: 32, 128: 128, 129: 192, 512: 512, 513: 1024, 1025: 2048, 4096: 4096}
+    assert {M: choice.class_of(M) for M in classes} == classes
+
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "v6_tuned.cu").write_text("other")
+    for place, name, other in (
+        (jit, "compiler", lambda: "NVRTC 13.1"),
+        (jit, "KERNELS", tmp_path / "kernels"),
+    ):  # what was found belongs to compiler and text
+        with monkeypatch.context() as patch:
+            patch.setattr(choice, "_known", {})
+            patch.setattr(place, name, other)
+            choice._text.cache_clear()
+            assert best(*SHAPE, H200) == favourite, name
+    choice._text.cache_clear()
+
+
+def test_what_was_kept_and_makes_no_sense_is_left_aside(fresh, monkeypatch):
+    for saved in (None, 7, {}, {"kernel": DENSE, "tile": {"BM": 100, "BN": 16}}, {"kernel": "v0", "tile": 3}):
+        choice._store().update(lambda values, saved=saved: values.update({choice._key(*SHAPE, H200): saved}))
+        monkeypatch.setattr(choice, "_known", {})
+        assert best(*SHAPE, H200) == candidates(*SHAPE, H200)[0], saved

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.simulators.gpu.compute_capabilities import LIMITS, limits_of
-from course_lib.simulators.gpu.occupancy import RESOURCES, UNITS, Occupancy, occupancy
+from course_lib.simulators.gpu.occupancy import LIMITS, RESOURCES, UNITS, Occupancy, limits_of, occupancy
 
 #: CUDA C++ Programming Guide 13, "Technical Specifications per Compute Capability":
 #: cc -> blocks, warps and threads per SM; KB of shared memory per SM and per block

@@ -11,7 +11,7 @@ LOOP = "a = shared; b = shared; s = fma a b s"
 
 def test_the_picture_of_warps_says_what_the_simulation_found():
     from course_lib.simulators.gpu import warp_scheduler
-    from course_lib.simulators.gpu.warp_result import STATES
+    from course_lib.simulators.gpu.warp_scheduler import STATES
     from course_lib.views import warp_figure
 
     few, many = (warp_scheduler.simulate(LOOP, count, cycles=400) for count in (1, 12))
@@ -95,7 +95,7 @@ def test_more_chases_than_one_are_faster_on_this_machine_and_others_are_refused(
 def test_published_figures_are_those_that_the_sources_print():
     """The clocks, lanes and SMs must make the float32 peak that the same papers print."""
     from course_lib.measure import gpu_published
-    from course_lib.simulators.gpu.compute_capabilities import REGISTERS_PER_SM
+    from course_lib.simulators.gpu.occupancy import REGISTERS_PER_SM
 
     printed = {"A100": 19.5, "RTX A6000": 38.7, "RTX 4090": 82.6, "H100": 66.9}
     assert {name: round(gpu.peak_flops / 1e12, 1) for name, gpu in gpu_published.PUBLISHED.items()} == printed

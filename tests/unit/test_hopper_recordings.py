@@ -15,7 +15,7 @@ from course_lib.fp8 import control, jit, launch, on_hopper, recordings, search, 
 from course_lib.fp8.choose import H200
 from course_lib.fp8.plans import Problem
 from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
-from course_lib.fp8.recordings import HopperRecording, Row
+from course_lib.fp8.recordings import HopperRecording, HopperRow
 from course_lib.fp8.reference import product
 from course_lib.measure import hardware
 from course_lib.measure.gpu_state import Watch
@@ -27,12 +27,12 @@ from course_lib.measure.recordings import STATES
 CPU = torch.device("cpu")
 #: No measurement: figures made up for these tests, of a device that does not exist.
 ROWS = (
-    Row("ladder", "v0_naive", "", 1, 128, 256, 512, 1e-3, 1e-5, 9, 1e-5, 1e-6),
-    Row("dense", "ours", "v6_tuned 128x128", 1, 64, 512, 256, 2e-6, 1e-7, 9, 1e-5, 1e-6),
-    Row("dense", "torch block-wise", "", 1, 64, 512, 256, 3e-6, 1e-7, 9, 1e-5, 1e-6),
-    Row("dense", "torch bf16", "", 1, 64, 512, 256, 4e-6, 1e-7, 9, 1e-5, 1e-6, 1, 1755.0, 612.3),
-    Row("masked", "ours", "", 3, 100, 512, 256, 2e-6, 0.0, 9, 1e-5, 1e-6, 3),
-    Row("masked", "ours, dense", "", 3, 100, 512, 256, 1e-6, 0.0, 9, 1e-5, 1e-6),
+    HopperRow("ladder", "v0_naive", "", 1, 128, 256, 512, 1e-3, 1e-5, 9, 1e-5, 1e-6),
+    HopperRow("dense", "ours", "v6_tuned 128x128", 1, 64, 512, 256, 2e-6, 1e-7, 9, 1e-5, 1e-6),
+    HopperRow("dense", "torch block-wise", "", 1, 64, 512, 256, 3e-6, 1e-7, 9, 1e-5, 1e-6),
+    HopperRow("dense", "torch bf16", "", 1, 64, 512, 256, 4e-6, 1e-7, 9, 1e-5, 1e-6, 1, 1755.0, 612.3),
+    HopperRow("masked", "ours", "", 3, 100, 512, 256, 2e-6, 0.0, 9, 1e-5, 1e-6, 3),
+    HopperRow("masked", "ours, dense", "", 3, 100, 512, 256, 1e-6, 0.0, 9, 1e-5, 1e-6),
 )
 RECORDING = HopperRecording(
     when="2020-02-03T04:05:06+00:00",

@@ -626,13 +626,6 @@ HOSTILE = {
     "sums": "def work():\n    x = " + "+".join(["1"] * 15000),
     "blocks": "def work():\n" + "".join(" " * (n + 1) + "if 1:\n" for n in range(90)) + " " * 95 + "pass",
     "long": "def work():\n    x = 1\n" * 5000,
-    "finallys": "def work():\n"
-    + "".join(
-        "    " * (n + 1) + "try:\n" + "    " * (n + 2) + "return\n" + "    " * (n + 1) + "finally:\n"
-        for n in range(20)
-    )
-    + "    " * 22
-    + "pass",
     "null": "def work():\n    x = 1\x00",
     "states": "def work():\n    i = 0\n    while s[0] < 5:\n        i = i + 1\n        s[1] = i",
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.speech.operator_work import Arguments, Work, work
+from course_lib.speech.operator_work import Arguments, CallWork, work
 
 
 def call(*arguments, values=()):
@@ -50,7 +50,7 @@ BY_HAND = {  # operator: arguments, operations, bytes
 @pytest.mark.parametrize("name", BY_HAND)
 def test_work_by_hand(name):
     arguments, flops, moved = BY_HAND[name]
-    assert work(name, arguments) == Work(flops, moved)
+    assert work(name, arguments) == CallWork(flops, moved)
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_work_by_hand(name):
      ("float", 4), ("int", 4), ("double", 8), ("long int", 8), ("ScalarList", 0)],
 )  # fmt: skip
 def test_every_type_has_the_bytes_of_its_elements(kind, size):
-    assert work("aten::fill_", call(((3, 5), kind), NUMBER)) == Work(0, 15 * size)
+    assert work("aten::fill_", call(((3, 5), kind), NUMBER)) == CallWork(0, 15 * size)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from course_lib.simulators.ring import Ring, Wrong, _Barrier, run, trace
+from course_lib.simulators.ring import ProtocolBroken, Ring, _Barrier, run, trace
 
 SEEDS = range(60)
 
@@ -57,7 +57,7 @@ def test_a_run_that_takes_too_long_says_so():
 def test_a_phase_that_waits_for_bytes_takes_no_more_arrivals():
     barrier = _Barrier(arrivals=1)
     barrier.arrive(expected=1)
-    with pytest.raises(Wrong, match="A barrier got more arrivals than its phase has"):
+    with pytest.raises(ProtocolBroken, match="A barrier got more arrivals than its phase has"):
         barrier.arrive()
     barrier.deliver()
     assert barrier.phase == 1 and barrier.missing == 1
@@ -65,7 +65,7 @@ def test_a_phase_that_waits_for_bytes_takes_no_more_arrivals():
 
 def test_numbers_that_make_no_sense_are_refused():
     for wrong in ({"stages": 0}, {"stages": True}, {"blocks": 1.5}, {"consumers": -1}):
-        with pytest.raises(ValueError, match="must be a whole number above 0"):
+        with pytest.raises(ValueError, match="must be a whole number of at least 1"):
             Ring(**{"stages": 1} | wrong)
     with pytest.raises(ValueError, match="tiles is"):
         Ring(1, tiles=(1, -1))

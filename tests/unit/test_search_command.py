@@ -5,7 +5,7 @@ import torch
 
 from course_lib.__main__ import main
 from course_lib.fp8 import launch, searching
-from course_lib.fp8.choice import Choice, candidates, expected
+from course_lib.fp8.choice import KernelChoice, candidates, expected
 from course_lib.fp8.choose import H200, estimate
 from course_lib.fp8.tiles import Tile
 from course_lib.measure import machine
@@ -21,7 +21,7 @@ def test_without_a_gpu_it_says_what_the_model_expects_and_that_it_is_a_model(mon
 
 
 def test_with_a_gpu_the_fastest_comes_first(monkeypatch, capsys):
-    ranked = {Choice("v6_tuned", Tile(128, 112, 2)): 1e-4, Choice("v6_tuned", Tile(64, 64)): 2e-4}
+    ranked = {KernelChoice("v6_tuned", Tile(128, 112, 2)): 1e-4, KernelChoice("v6_tuned", Tile(64, 64)): 2e-4}
     monkeypatch.setattr(launch, "missing_here", lambda: None)
     monkeypatch.setattr(launch, "gpu", lambda device: H200)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
@@ -65,5 +65,5 @@ def test_sizes_that_no_kernel_takes_are_refused(capsys, sizes, words):
 
 def test_the_transposed_kernel_is_expected_to_take_what_its_transposed_product_takes():
     tile = Tile(64, 32)
-    assert expected(Choice("v8_swap_ab", tile), 20, 7168, 2048) == estimate(tile, 7168, 20, 2048)
-    assert expected(Choice("v6_tuned", tile), 20, 7168, 2048) == estimate(tile, 20, 7168, 2048)
+    assert expected(KernelChoice("v8_swap_ab", tile), 20, 7168, 2048) == estimate(tile, 7168, 20, 2048)
+    assert expected(KernelChoice("v6_tuned", tile), 20, 7168, 2048) == estimate(tile, 20, 7168, 2048)

@@ -16,8 +16,8 @@ from course_lib.simulators.gpu.warp_scheduler import (
     LATENCIES,
     POLICIES,
     STATES,
-    Instruction,
     Latencies,
+    StreamInstruction,
     independent_loads,
     littles_law,
     memory_interval_of,
@@ -31,10 +31,10 @@ CHAIN = "s = fma s"
 
 names = st.sampled_from("abc")
 instructions = st.one_of(
-    st.builds(lambda op, to: Instruction(op, (), to), st.sampled_from(("shared", "l2", "load")), names),
-    st.builds(lambda a, b, to: Instruction("fma", (a, b), to), names, names, names),
-    st.builds(lambda a: Instruction("use", (a,)), names),
-    st.just(Instruction("use")),
+    st.builds(lambda op, to: StreamInstruction(op, (), to), st.sampled_from(("shared", "l2", "load")), names),
+    st.builds(lambda a, b, to: StreamInstruction("fma", (a, b), to), names, names, names),
+    st.builds(lambda a: StreamInstruction("use", (a,)), names),
+    st.just(StreamInstruction("use")),
 )
 streams = st.lists(instructions, min_size=1, max_size=8).map(tuple)
 policies = st.sampled_from(sorted(POLICIES))
@@ -367,12 +367,12 @@ def test_a_share_of_the_bandwidth_as_an_interval():
 def test_streams_are_read_and_written_alike():
     program = stream("x0 = load  # a comment; with x = more\n\n s = fma x0 s; use")
     assert program == (
-        Instruction("load", (), "x0"),
-        Instruction("fma", ("x0", "s"), "s"),
-        Instruction("use"),
+        StreamInstruction("load", (), "x0"),
+        StreamInstruction("fma", ("x0", "s"), "s"),
+        StreamInstruction("use"),
     )
     assert stream(";".join(map(str, program))) == program == stream(program)
-    assert stream(["x0 = load", "s = fma x0 s", Instruction("use")]) == program
+    assert stream(["x0 = load", "s = fma x0 s", StreamInstruction("use")]) == program
     assert [str(one) for one in independent_loads(2, 1, "l2")] == [
         "x0 = l2",
         "x1 = l2",

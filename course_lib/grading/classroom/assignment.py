@@ -42,9 +42,9 @@ class Assignment:
     items: tuple[Item, ...]
 
     @property
-    def max_points(self) -> float:
-        """The sum of all points."""
-        return sum(item.points for item in self.items)
+    def grade_ids(self) -> dict[str, str]:
+        """The cell with the points of each task, by task id."""
+        return {item.task_id: item.grade_id for item in self.items}
 
 
 def names(root: Path) -> list[str]:

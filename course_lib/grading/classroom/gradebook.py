@@ -17,8 +17,8 @@ from typing import Any
 
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
-from course_lib.grading.classroom.pages.by_hand import ByHand
 from course_lib.grading.classroom.pages.files import write
+from course_lib.grading.classroom.pages.publish import ByHand
 from course_lib.grading.classroom.submission import Cell
 
 COURSE_ID = "nine-circles"
@@ -43,7 +43,7 @@ class ClassBook:
         self._root = root
         self._folder = folder
         self._assignment = assignment
-        self._grade_ids = {item.task_id: item.grade_id for item in assignment.items}
+        self._grade_ids = assignment.grade_ids
         self._thread = ThreadPoolExecutor(1)
         self._entering: Future[dict[str, Any]] | None = None
         self._opened: tuple[Any, dict[str, Any]] | None = None
@@ -112,28 +112,27 @@ class ClassBook:
             for item in self._assignment.items
             for cell in notebook.answer_cells(release, item.entry)
         }
-        found = {}
-        for one in book.assignment_submissions(self._assignment.name):
-            (page,) = one.notebooks
-            scored = {
+        by_student = {}
+        for submission in book.assignment_submissions(self._assignment.name):
+            (page,) = submission.notebooks
+            points = {
                 tasks[grade.name]: grade.score for grade in page.grades if grade.manual_score is not None
             }
-            said = {
-                answers.get(one.name, ""): one.manual_comment for one in page.comments if one.manual_comment
+            comments = {
+                answers.get(comment.name, ""): comment.manual_comment
+                for comment in page.comments
+                if comment.manual_comment
             }
-            if scored or said:
-                found[one.student.id] = ByHand(scored, said)
-        return found
+            if points or comments:
+                by_student[submission.student.id] = ByHand(points, comments)
+        return by_student
 
     def _carry_over(self, student: str) -> None:
         """Copy what the exchange wrote beside the submission: nbgrader wants it beside what is made of it."""
         name = self._assignment.name
-        for file in EXCHANGE_FILES:
-            source = self._folder / "submitted" / student / name / file
-            if source.is_symlink() or not source.is_file() or source.stat().st_size > LARGEST_EXCHANGE_FILE:
-                continue
-            for place in ("autograded", "feedback"):
-                write(self._folder / place / student / name / file, source.read_bytes())
+        for note in exchange_notes(self._folder / "submitted" / student / name):
+            for step in ("autograded", "feedback"):
+                write(self._folder / step / student / name / note.name, note.read_bytes())
 
     def _released(self) -> dict[str, Any]:
         """Return the released notebook; nbgrader is asked for it when the source has changed."""
@@ -201,6 +200,18 @@ class ClassBook:
                     "older form of it? Then grade into a new folder."
                 ) from None
             return (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+
+
+def exchange_notes(submitted: Path) -> list[Path]:
+    """Return what the exchange wrote beside a submission: small files; a link is a student's trick."""
+    notes = [submitted / name for name in EXCHANGE_FILES]
+    if submitted.is_symlink() or submitted.parent.is_symlink():
+        return []
+    return [
+        note
+        for note in notes
+        if not note.is_symlink() and note.is_file() and note.stat().st_size <= LARGEST_EXCHANGE_FILE
+    ]
 
 
 def enter(grade: Any, task: dict[str, Any], verdict: dict[str, Any]) -> None:

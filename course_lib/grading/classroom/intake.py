@@ -23,7 +23,7 @@ from pathlib import Path
 
 from course_lib.grading.classroom import names
 from course_lib.grading.classroom.names import Owner, shown, some
-from course_lib.grading.classroom.places import DEEPEST, Node, Place, folder_tree, open_zip, zip_tree
+from course_lib.grading.classroom.places import DEEPEST, FilePlace, Node, folder_tree, open_zip, zip_tree
 from course_lib.grading.classroom.zips import (
     MAX_INNER_TABLE,
     Unreadable,
@@ -61,7 +61,7 @@ class Received:
     name: str
     problems: tuple[str, ...]
     received_at: str | None = None
-    _where: Place | None = None
+    _where: FilePlace | None = None
     _wanted: tuple[str, ...] = ()
     _own_zip: bool = False
 
@@ -80,7 +80,7 @@ class Received:
             data, more = None, [*more, f"{self.name} is an empty file."]
         return data, (*self.problems, *more)
 
-    def _content(self, where: Place) -> tuple[bytes | None, list[str]]:
+    def _content(self, where: FilePlace) -> tuple[bytes | None, list[str]]:
         if self._own_zip:
             return _from_own_zip(where.read(MAX_ZIP_BYTES), self.name, self._wanted)
         return where.read(MAX_NOTEBOOK_BYTES), []
@@ -259,7 +259,7 @@ class _Found:
 
     name: str
     folders: tuple[str, ...]
-    place: Place
+    place: FilePlace
     upload: int = 0
     outside: str = ""
 
@@ -274,7 +274,7 @@ class _Handed:
 
     notebooks: list[_Found] = field(default_factory=list)
     zips: list[_Found] = field(default_factory=list)
-    stamps: dict[tuple[str, ...], Place] = field(default_factory=dict)
+    stamps: dict[tuple[str, ...], FilePlace] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)  # files of other kinds
     elsewhere: list[_Found] = field(default_factory=list)  # notebooks of other assignments
     deep: list[str] = field(default_factory=list)
@@ -445,7 +445,7 @@ def _set_other_assignments_aside(handed: _Handed, wanted: tuple[str, ...]) -> No
         kept[:] = [one for one in kept if not (one.folders and one.folders[0] in folders)]
 
 
-def _stamp(place: Place | None) -> tuple[str | None, list[str]]:
+def _stamp(place: FilePlace | None) -> tuple[str | None, list[str]]:
     if place is None:
         return None, []
     try:

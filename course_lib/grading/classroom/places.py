@@ -26,7 +26,7 @@ _OPEN = (
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """Where a file is: below a folder, or a member of a zip. Small, and good for sending elsewhere."""
 
     root: str
@@ -59,7 +59,7 @@ class Node:
 
     name: str
     kind: str
-    place: Place
+    place: FilePlace
     outside: str = ""  # the folder its name in a zip gives, if that points out of the zip
 
     def inside(self) -> Iterator[Node]:
@@ -67,7 +67,7 @@ class Node:
         try:
             with os.scandir(os.path.join(self.place.root, *self.place.parts)) as entries:
                 for entry in entries:
-                    place = Place(self.place.root, (*self.place.parts, entry.name))
+                    place = FilePlace(self.place.root, (*self.place.parts, entry.name))
                     yield Node(entry.name, _kind(entry), place)
         except OSError as problem:
             raise Unreadable(f"cannot be looked into ({problem.strerror or problem})") from problem
@@ -86,12 +86,12 @@ class ZipNode(Node):
 
 def folder_tree(source: Path) -> Node:
     """Return the tree of a folder; what is in it is looked up when asked for."""
-    return Node(source.name, "folder", Place(os.path.realpath(source)))
+    return Node(source.name, "folder", FilePlace(os.path.realpath(source)))
 
 
 def zip_tree(root: str, members: list[Member]) -> ZipNode:
     """Return the tree of a zip. A member whose path points outside gets a branch of its own."""
-    top = ZipNode("", "folder", Place(root))
+    top = ZipNode("", "folder", FilePlace(root))
     for member in members:
         parts, outside = _split(member.name)
         if not parts:
@@ -101,11 +101,11 @@ def zip_tree(root: str, members: list[Member]) -> ZipNode:
             parts, kind = parts[:MOST_PARTS], "folder"
         node = top
         for depth, part in enumerate(parts[:-1]):
-            node = _folder(node, part, Place(root), outside if depth == 0 else "")
+            node = _folder(node, part, FilePlace(root), outside if depth == 0 else "")
         if kind == "folder":
-            _folder(node, parts[-1], Place(root), outside)
+            _folder(node, parts[-1], FilePlace(root), outside)
         else:
-            leaf = ZipNode(parts[-1], kind, Place(root, (), member), outside)
+            leaf = ZipNode(parts[-1], kind, FilePlace(root, (), member), outside)
             node.below.setdefault((parts[-1], f"{kind} {outside}"), []).append(leaf)
     return top
 
@@ -119,7 +119,7 @@ def open_zip(path: Path) -> ZipNode:
         raise Unreadable(f"cannot be opened ({problem.strerror or problem})") from problem
 
 
-def _folder(node: ZipNode, name: str, place: Place, outside: str) -> ZipNode:
+def _folder(node: ZipNode, name: str, place: FilePlace, outside: str) -> ZipNode:
     same = node.below.setdefault((name, f"folder {outside}"), [])
     if not same:
         same.append(ZipNode(name, "folder", place, outside))

@@ -8,7 +8,6 @@ grade` does, and both ways enter the same points and marks and make the same gra
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -23,10 +22,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Unicode
 
 from course_lib.grading.classroom import assignment as assignments
-from course_lib.grading.classroom import gradebook, intake, notebook, secret, submission
+from course_lib.grading.classroom import gradebook, intake, notebook, secret
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
-from course_lib.grading.classroom.verdict import Job, Verdict, judged
-from course_lib.grading.kernel.sandbox import COURSE, Sandbox
+from course_lib.grading.classroom.verdict import SubmissionJob, judged, still_valid
+from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
 
 FOLDER = "The class's folder: seed, verdicts, submitted/, release/."
 
@@ -136,43 +135,31 @@ class JudgeOutside(NbGraderPreprocessor):
         _check_cells(nb, assignment)
         self._remove_copies(about["student"], assignment.name)
         job = self._job(assignment, about["student"])
-        verdict = self._kept(job) or judged(job)
-        grade_ids = {item.task_id: item.grade_id for item in assignment.items}
+        verdict = still_valid(Path(self.class_folder), job) or judged(job)  # it may know more of the file
         about["verdict"] = verdict
-        about["tasks"] = {grade_ids[task["id"]]: task for task in verdict["tasks"]}
-        cells = submission.read(job.data).cells if job.data is not None else ()
-        return nbformat.from_dict(notebook.graded(nb, cells, verdict, grade_ids)), resources
+        about["tasks"] = {assignment.grade_ids[task["id"]]: task for task in verdict["tasks"]}
+        made = notebook.graded(nb, job.cells(), verdict, assignment.grade_ids)
+        return nbformat.from_dict(made), resources
 
-    def _job(self, assignment: Assignment, student: str) -> Job:
+    def _job(self, assignment: Assignment, student: str) -> SubmissionJob:
         """Return the job for what was handed in, as the intake sees it: links lead nowhere."""
         name, folder = assignment.name, Path(self.class_folder)
         found = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
         data, problems = found[0].read() if found else (None, (f"There is no submission of {student}.",))
         shown = found[0].name if found else ""
         sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
-        return Job(name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox)
-
-    def _kept(self, job: Job) -> Verdict | None:
-        """Return the verdict of an earlier run, if it is still valid: it may know more of the file."""
-        path = Path(self.class_folder) / "verdicts" / job.assignment / f"{job.student}.json"
-        try:
-            verdict = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return verdict if isinstance(verdict, dict) and verdict.get("key") == job.key() else None
+        return SubmissionJob(
+            name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox
+        )
 
     def _remove_copies(self, student: str, name: str) -> None:
         """Take away what nbgrader copied from beside the submission: it follows links, and gives it back."""
         given, made = (
             Path(self.class_folder) / step / student / name for step in ("submitted", "autograded")
         )
+        kept = {f"{name}.ipynb", *(note.name for note in gradebook.exchange_notes(given))}
         for path in made.iterdir() if made.is_dir() else ():
-            beside = given / path.name
-            links = any(one.is_symlink() for one in (given.parent, given, beside))
-            is_note = path.name in gradebook.EXCHANGE_FILES and path.is_file() and not links
-            if path.name == f"{name}.ipynb":
-                continue
-            if not is_note or path.stat().st_size > gradebook.LARGEST_EXCHANGE_FILE:
+            if path.name not in kept:
                 utils.rmtree(path) if path.is_dir() else utils.remove(path)
 
 

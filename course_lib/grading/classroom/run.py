@@ -23,9 +23,17 @@ from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.pages.files import write
-from course_lib.grading.classroom.pages.publish import Published, publish
-from course_lib.grading.classroom.verdict import Job, Verdict, course_mark, received
-from course_lib.grading.kernel.sandbox import COURSE, Limits, Sandbox
+from course_lib.grading.classroom.pages.publish import PublishedPages, publish
+from course_lib.grading.classroom.verdict import (
+    SubmissionJob,
+    Verdict,
+    course_mark,
+    earlier,
+    place,
+    received,
+    still_valid,
+)
+from course_lib.grading.sandbox.bubblewrap import COURSE, AnswerLimits, Sandbox
 from course_lib.measure import hardware
 
 LOCK = ".grading.lock"
@@ -39,7 +47,7 @@ class Busy(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Order:
+class GradingOrder:
     """What to grade and how. `folder` is the class's: seed, grade book, verdicts and pages are in it."""
 
     source: Path
@@ -49,7 +57,7 @@ class Order:
     workers: int = 0  # 0: one for each core
     scheduler: str | None = None
     unsafe: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: AnswerLimits = field(default_factory=AnswerLimits)
 
     def sandbox(self) -> Sandbox:
         """Return the sandbox that shows nothing of the class."""
@@ -64,13 +72,13 @@ class Done:
     assignment: Assignment
     judged: int = 0
     kept: int = 0
-    kernel_s: float = 0.0
+    process_s: float = 0.0
     seconds: float = 0.0
-    published: Published | None = None
+    published: PublishedPages | None = None
     notes: list[str] = field(default_factory=list)
 
 
-def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total: None) -> Done:
+def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done, total: None) -> Done:
     """Grade a class and return what was done.
 
     Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError, BookLocked or Busy with one
@@ -107,32 +115,35 @@ def grade(order: Order, progress: Callable[[int, int], Any] = lambda done, total
 class _Run:
     """One run over a class."""
 
-    def __init__(self, order: Order, assignment: Assignment, sandbox: Sandbox, seed: int) -> None:
+    def __init__(self, order: GradingOrder, assignment: Assignment, sandbox: Sandbox, seed: int) -> None:
         self._order = order
         self._assignment = assignment
         self._sandbox = sandbox
         self._seed = seed
         self._folder = order.folder / "verdicts" / assignment.name
         self._from_nbgrader = _lies_in(order.source, order.folder / "submitted")
-        self._open: dict[str, tuple[Job, str | None]] = {}
+        self._open: dict[str, tuple[SubmissionJob, str | None]] = {}
         self.done = Done(assignment)
 
     def paths(self) -> list[Path]:
         """Return the verdicts of all students of the class, in order; one that is damaged is set aside."""
         for path in sorted(self._folder.glob("*.json")):
-            if self._read(path.stem) is None:
+            if self._earlier(path) is None:
                 os.replace(path, path.with_suffix(".damaged"))
                 self.done.notes.append(
                     f"The verdict {path} was damaged and is set aside: grade {path.stem} again."
                 )
         return sorted(self._folder.glob("*.json"))
 
+    def _earlier(self, path: Path) -> Verdict | None:
+        return earlier(self._order.folder, self._assignment.name, path.stem)
+
     def apart(self, handed_in: list[intake.Received]) -> list[intake.Received]:
         """Return the records so that each person of the platform has one id, whatever the download.
 
         Two people of one name get two ids, and whoever was graded before keeps theirs.
         """
-        verdicts = filter(None, (self._read(path.stem) for path in sorted(self._folder.glob("*.json"))))
+        verdicts = filter(None, (self._earlier(path) for path in sorted(self._folder.glob("*.json"))))
         people = {one["student"]: _person(one["received"]["name"]) for one in verdicts}
         ids = {person: student for student, person in people.items() if person}
         return [_with_own_id(one, people, ids) for one in handed_in]
@@ -142,46 +153,52 @@ class _Run:
         missing = []
         for one in handed_in:
             job = self._job(one)
-            verdict = self._kept(job)
+            verdict = still_valid(self._order.folder, job)
             if verdict is None:
                 missing.append(one)
                 continue
             self.done.kept += 1
             verdict = self._as_received(verdict, job)
-            book.record(verdict, _cells(job), one.received_at)
+            book.record(verdict, job.cells(), one.received_at)
             yield verdict
         for verdict in self._team(self._jobs(missing)):
             job, handed_in_at = self._open.pop(verdict["student"])
             verdict = self._after_an_earlier_one(verdict, job)
-            write(self._path(job.student), json.dumps(verdict, indent=1) + "\n", lasting=True)
-            book.record(verdict, _cells(job), handed_in_at)
+            write(
+                place(self._order.folder, job.assignment, job.student),
+                json.dumps(verdict, indent=1) + "\n",
+                lasting=True,
+            )
+            book.record(verdict, job.cells(), handed_in_at)
             self.done.judged += 1
-            self.done.kernel_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
+            self.done.process_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
             yield verdict
 
     def basis(self) -> str:
         """Return what the verdicts of this run depend on."""
         name = self._assignment.name
-        return Job(name, "", self._assignment.items, None, "", (), self._seed, self._sandbox).basis()
+        return SubmissionJob(
+            name, "", self._assignment.items, None, "", (), self._seed, self._sandbox
+        ).basis()
 
-    def _team(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
+    def _team(self, jobs: Iterator[SubmissionJob]) -> Iterator[Verdict]:
         if self._order.scheduler:
             return team.cluster(jobs, self._order.scheduler, self._sandbox)
         return team.local(jobs, self._order.workers or cores())
 
-    def _jobs(self, handed_in: list[intake.Received]) -> Iterator[Job]:
+    def _jobs(self, handed_in: list[intake.Received]) -> Iterator[SubmissionJob]:
         """Yield jobs as the team asks for them; only those in work are in memory."""
         for one in handed_in:
             job = self._job(one)
             self._open[job.student] = (job, one.received_at)
             yield job
 
-    def _job(self, one: intake.Received) -> Job:
+    def _job(self, one: intake.Received) -> SubmissionJob:
         data, problems = one.read()
         self._keep_what_was_handed_in(one.student, data)
         items = self._assignment.items
         name = self._assignment.name
-        return Job(name, one.student, items, data, one.name, problems, self._seed, self._sandbox)
+        return SubmissionJob(name, one.student, items, data, one.name, problems, self._seed, self._sandbox)
 
     def _keep_what_was_handed_in(self, student: str, data: bytes | None) -> None:
         """Put the notebook where nbgrader looks for it, unless it comes from there."""
@@ -194,21 +211,18 @@ class _Run:
         else:
             write(target, data)
 
-    def _path(self, student: str) -> Path:
-        return self._folder / f"{student}.json"
-
-    def _as_received(self, verdict: Verdict, job: Job) -> Verdict:
+    def _as_received(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Return a kept verdict with the file's name and problems of today, which nbgrader does not know."""
         if self._from_nbgrader:
             return verdict
         now = received(verdict, job)
         if now != verdict:
-            write(self._path(job.student), json.dumps(now, indent=1) + "\n")
+            write(place(self._order.folder, job.assignment, job.student), json.dumps(now, indent=1) + "\n")
         return now
 
-    def _after_an_earlier_one(self, verdict: Verdict, job: Job) -> Verdict:
+    def _after_an_earlier_one(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Tell the teacher if another file of this student had more points: an old download, perhaps."""
-        before = self._read(job.student)
+        before = earlier(self._order.folder, job.assignment, job.student)
         if before is None or before.get("basis") != verdict["basis"]:
             return verdict
         had, has = (sum(task["points"] for task in one["tasks"]) for one in (before, verdict))
@@ -217,20 +231,6 @@ class _Run:
         name = before["received"]["name"]
         said = f"Another file, {name}, was graded before with {had:g} points; this one counts."
         return received({**verdict, "reading": [*verdict["reading"], said]}, job)
-
-    def _read(self, student: str) -> Verdict | None:
-        """Return a student's verdict of an earlier run; None if there is none, or none that is whole."""
-        try:
-            verdict = json.loads(self._path(student).read_text(encoding="utf-8"))
-            whole = verdict["student"] == student and verdict["received"]["name"] is not None
-            return verdict if whole and verdict["tasks"] else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def _kept(self, job: Job) -> Verdict | None:
-        """Return the verdict of an earlier run, if it is still valid."""
-        verdict = self._read(job.student)
-        return verdict if verdict is not None and verdict["key"] == job.key() else None
 
 
 def _person(name: str) -> str:
@@ -259,7 +259,7 @@ def cores() -> int:
     return max(1, min(hardware.threads(), psutil.cpu_count(logical=False) or 1))
 
 
-def _assignment(order: Order) -> Assignment:
+def _assignment(order: GradingOrder) -> Assignment:
     """Return the assignment that was asked for, or the one that the notebooks themselves tell."""
     known = assignments.names(order.root)
     if order.assignment or len(known) == 1:
@@ -281,10 +281,6 @@ def _fits(source: Path, assignment: Assignment) -> bool:
     return any(cell.grade_id in marks for data in notebooks for cell in submission.read(data).cells)
 
 
-def _cells(job: Job) -> tuple[submission.Cell, ...]:
-    return submission.read(job.data).cells if job.data is not None else ()
-
-
 def _lies_in(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
 
@@ -303,7 +299,7 @@ def _alone(folder: Path):
     return lock
 
 
-def _about(order: Order, done: Done, started: float) -> dict[str, Any]:
+def _about(order: GradingOrder, done: Done, started: float) -> dict[str, Any]:
     stamp = "%Y-%m-%d %H:%M:%S"
     return {
         "assignment": done.assignment.name,

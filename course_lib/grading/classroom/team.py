@@ -17,8 +17,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from course_lib.grading.classroom.verdict import Job, Verdict, judged, unjudged
-from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.classroom.verdict import SubmissionJob, Verdict, judged, unjudged
+from course_lib.grading.sandbox.bubblewrap import Sandbox
 
 AHEAD = 2  # jobs handed out for each worker, so that none waits for the next
 DIED = "Judging it ended the grader's own process twice; it has no points until somebody has looked at it."
@@ -31,10 +31,12 @@ class SchedulerError(ConnectionError):
     """The cluster cannot be used; the message says why and what to do."""
 
 
-def local(jobs: Iterable[Job], workers: int, work: Callable[[Job], Verdict] = judged) -> Iterator[Verdict]:
+def local(
+    jobs: Iterable[SubmissionJob], workers: int, work: Callable[[SubmissionJob], Verdict] = judged
+) -> Iterator[Verdict]:
     """Judge on this machine, `workers` submissions at a time."""
     waiting = iter(jobs)
-    suspects: list[Job] = []
+    suspects: list[SubmissionJob] = []
     more = True
     while more:
         with _pool(workers) as pool:
@@ -45,13 +47,13 @@ def local(jobs: Iterable[Job], workers: int, work: Callable[[Job], Verdict] = ju
 
 def _until_broken(
     pool: ProcessPoolExecutor,
-    waiting: Iterator[Job],
+    waiting: Iterator[SubmissionJob],
     most: int,
-    work: Callable[[Job], Verdict],
-    suspects: list[Job],
+    work: Callable[[SubmissionJob], Verdict],
+    suspects: list[SubmissionJob],
 ) -> Iterator[Verdict]:
     """Yield verdicts until all is done (returns False) or a worker has died (True: there may be more)."""
-    running: dict[Future, Job] = {}
+    running: dict[Future, SubmissionJob] = {}
     while True:
         while len(running) < most and (job := next(waiting, None)) is not None:
             try:
@@ -72,7 +74,7 @@ def _until_broken(
                 yield unjudged(job, FAILED.format(problem=_in_words(problem)))
 
 
-def _alone(job: Job, work: Callable[[Job], Verdict]) -> Verdict:
+def _alone(job: SubmissionJob, work: Callable[[SubmissionJob], Verdict]) -> Verdict:
     """Judge a submission that was in hand when a worker died, with nobody beside it."""
     with _pool(1) as pool:
         try:
@@ -97,7 +99,7 @@ def _begin(parent: int) -> None:
             os._exit(1)
 
 
-def cluster(jobs: Iterable[Job], address: str, sandbox: Sandbox) -> Iterator[Verdict]:
+def cluster(jobs: Iterable[SubmissionJob], address: str, sandbox: Sandbox) -> Iterator[Verdict]:
     """Judge on the Dask cluster whose scheduler is at `address`, like "tcp://10.0.0.1:8786".
 
     SchedulerError or NoSandbox if it cannot be done there. The jobs carry the secret seed over the network.
@@ -109,7 +111,7 @@ def cluster(jobs: Iterable[Job], address: str, sandbox: Sandbox) -> Iterator[Ver
         _check_workers(client, sandbox)
         waiting = iter(jobs)
         most = AHEAD * max(1, sum(client.nthreads().values()))
-        running: dict[str, Job] = {}
+        running: dict[str, SubmissionJob] = {}
         completed = as_completed()
         while True:
             while len(running) < most and (job := next(waiting, None)) is not None:
@@ -153,7 +155,7 @@ def _check_workers(client: Any, sandbox: Sandbox) -> None:
     client.run(sandbox.check)
 
 
-def _result(future: Any, job: Job) -> Verdict:
+def _result(future: Any, job: SubmissionJob) -> Verdict:
     from distributed import KilledWorker
 
     try:

@@ -4,7 +4,7 @@ A verdict is plain data that is written as JSON. It is the unit of work of a cla
 on any machine.
 
     format, assignment, student
-    key, basis      what it depends on (`Job.key`, `Job.basis`): with another key it is made anew
+    key, basis      what it depends on (see `SubmissionJob`): with another key it is made anew
     received        name, sha256 and bytes of the file
     reading, manual why a person should look at the submission: found in the file; that and what intake says
     tasks           of every task, in order: id, title, points, max_points, state,
@@ -21,6 +21,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import importlib.metadata
+import json
 import re
 import sys
 import time
@@ -34,11 +35,11 @@ from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret, slices, submission
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
-from course_lib.grading.kernel.outside import Sandboxed
-from course_lib.grading.kernel.process import GraderFault
-from course_lib.grading.kernel.sandbox import NoSandbox, Sandbox
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
+from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault
 from course_lib.grading.task import Code, Task
 
 FORMAT = 1
@@ -57,7 +58,6 @@ OTHER = "The visible tests pass, but with other inputs the result is not right."
 OTHER_NOTE = (
     "Which inputs those are is not told. Think of what may vary: shapes, dtypes, sizes, special values."
 )
-ODD_LOAD = "What the function needs could not be put together from the notebook"
 
 
 @cache
@@ -79,7 +79,7 @@ def _version(library: str) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class SubmissionJob:
     """One submission to be judged. `data` are the notebook's bytes, None if there is no usable one."""
 
     assignment: str
@@ -102,12 +102,37 @@ class Job:
         content = "none" if self.data is None else hashlib.sha256(self.data).hexdigest()
         return _hash(self.basis(), self.student, content)
 
+    def cells(self) -> tuple[submission.Cell, ...]:
+        """Return the cells that can be read of what was handed in."""
+        return submission.read(self.data).cells if self.data is not None else ()
+
+
+def place(folder: Path, assignment: str, student: str) -> Path:
+    """Return where a verdict is kept in the class's folder."""
+    return folder / "verdicts" / assignment / f"{student}.json"
+
+
+def earlier(folder: Path, assignment: str, student: str) -> Verdict | None:
+    """Return a student's verdict of an earlier run; None if there is none, or none that is whole."""
+    try:
+        verdict = json.loads(place(folder, assignment, student).read_text(encoding="utf-8"))
+        whole = verdict["student"] == student and verdict["received"]["name"] is not None
+        return verdict if whole and verdict["tasks"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def still_valid(folder: Path, job: SubmissionJob) -> Verdict | None:
+    """Return the verdict of an earlier run, if nothing it depends on has changed."""
+    verdict = earlier(folder, job.assignment, job.student)
+    return verdict if verdict is not None and verdict["key"] == job.key() else None
+
 
 def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def judged(job: Job) -> Verdict:
+def judged(job: SubmissionJob) -> Verdict:
     """Return the verdict on a submission."""
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
     tasks = [_task(item, read.cells, job) for item in job.items]
@@ -123,7 +148,7 @@ def judged(job: Job) -> Verdict:
     return received(found, job)
 
 
-def received(verdict: Verdict, job: Job) -> Verdict:
+def received(verdict: Verdict, job: SubmissionJob) -> Verdict:
     """Return the verdict with what is known of the file: its name and what is odd about it may change."""
     file = {
         "name": job.name,
@@ -140,7 +165,9 @@ def _bounded(reasons: Sequence[str]) -> list[str]:
     return [*different[:MOST_REASONS], *([f"… and {more} more."] if more > 0 else [])]
 
 
-def _nothing_fits(tasks: list[dict[str, Any]], cells: Sequence[submission.Cell], job: Job) -> list[str]:
+def _nothing_fits(
+    tasks: list[dict[str, Any]], cells: Sequence[submission.Cell], job: SubmissionJob
+) -> list[str]:
     """Say so if a sound notebook has none of the asked functions, not even as they were handed out."""
     if not cells or any(task["answer"] for task in tasks):
         return []
@@ -150,7 +177,7 @@ def _nothing_fits(tasks: list[dict[str, Any]], cells: Sequence[submission.Cell],
     ]
 
 
-def unjudged(job: Job, why: str) -> Verdict:
+def unjudged(job: SubmissionJob, why: str) -> Verdict:
     """Return the verdict on a submission that could not be judged: no points, and a manual look.
 
     It has no valid key: the next run tries again.
@@ -161,7 +188,7 @@ def unjudged(job: Job, why: str) -> Verdict:
     return received(kept, job)
 
 
-def _task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, Any]:
+def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> dict[str, Any]:
     """Judge one task so that whatever is odd about its answer costs no other one.
 
     What the machine lacks (GraderFault, OSError, MemoryError) is no answer's fault and goes on to the caller.
@@ -177,11 +204,11 @@ def _task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, A
         return {**found, "manual": _bounded([said])}
 
 
-def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict[str, Any]:
+def _judged_task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> dict[str, Any]:
     start = time.perf_counter()
     task = item.task
     found = slices.answer_slice(cells, item.entry)
-    kernel_s, manual = 0.0, []
+    process_s, manual = 0.0, []
     if not cells:
         report = feedback = not_started(task, UNREADABLE)
     elif found.problem:
@@ -192,18 +219,18 @@ def _judged_task(item: Item, cells: Sequence[submission.Cell], job: Job) -> dict
         report = feedback = _not_started(task, item.entry)
         manual += _made_at_run_time(cells, item.entry)
     else:
-        report, kernel_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
+        report, process_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
         if report.state == NOT_STARTED:
             report = _not_started(task, item.entry)
         feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
-        kernel_s, manual = kernel_s + more_s, [*manual, *doubts]
+        process_s, manual = process_s + more_s, [*manual, *doubts]
         report = _for_the_teacher(report)
     return {
         **_found(task, report, feedback, start),
         "manual": _bounded(manual),
         "answer": (found.text or found.cell)[:LONGEST_ANSWER],
         "lines": [*found.lines[:LONGEST_ANSWER]],
-        "seconds": {"kernel": round(kernel_s, 4), "wall": round(time.perf_counter() - start, 4)},
+        "seconds": {"kernel": round(process_s, 4), "wall": round(time.perf_counter() - start, 4)},
     }
 
 
@@ -251,7 +278,7 @@ def _judge(
     with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
         report = judge(task, runner, code.text, seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
-    return report, runner.kernel_seconds, [*runner.incidents, *missing]
+    return report, runner.process_seconds, [*runner.incidents, *missing]
 
 
 def _for_the_student(
@@ -261,15 +288,11 @@ def _for_the_student(
     if report.state != WRONG or report.points:
         lines = tuple(GRADED if line == OTHER_INPUTS else line for line in report.lines)
         return replace(report, lines=lines), 0.0, []
-    public, kernel_s, _ = _judge(_without_speed(task), entry, found, PUBLIC_SEED, sandbox)
+    public, process_s, _ = _judge(replace(task, speed=None), entry, found, PUBLIC_SEED, sandbox)
     if public.state != RIGHT:
-        return replace(public, points=report.points, max_points=report.max_points), kernel_s, []
+        return replace(public, points=report.points, max_points=report.max_points), process_s, []
     doubt = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
-    return _redacted(task, report), kernel_s, [doubt]
-
-
-def _without_speed(task: Task) -> Task:
-    return replace(task, speed=None)
+    return _redacted(task, report), process_s, [doubt]
 
 
 def _redacted(task: Task, report: Report) -> Report:

@@ -7,8 +7,8 @@ from typing import Any
 
 from course_lib.grading import registry
 from course_lib.grading.judge import GUARD_NOTE, judge
+from course_lib.grading.judge_launch import NOT_KEPT
 from course_lib.grading.launch import Shape
-from course_lib.grading.launched import NOT_KEPT
 from course_lib.grading.report import Report
 from course_lib.grading.runner import Counted, InProcess, Outcome, Timing, Traced
 from course_lib.grading.sources import NoSource, load

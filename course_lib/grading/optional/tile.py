@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib.fp8 import launch, searching
-from course_lib.fp8.choice import DENSE, Choice, candidates, expected
+from course_lib.fp8.choice import DENSE, KernelChoice, candidates, expected
 from course_lib.fp8.searching import words
 from course_lib.fp8.tiles import Tile
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
@@ -45,7 +45,7 @@ class _NoTile(ValueError):
     """What the learner's function gave is no tile; the message says why."""
 
 
-def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int]) -> Choice:
+def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int]) -> KernelChoice:
     call = f"{getattr(tile_for, '__name__', 'your function')}{shape}"
     try:
         told = tile_for(*shape)
@@ -59,23 +59,23 @@ def _choice(tile_for: Callable[[int, int, int], Any], shape: tuple[int, int, int
         wanted = "three whole numbers are wanted."
         raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {wanted}") from problem
     try:
-        return Choice(DENSE, Tile(BM, BN, cluster))
+        return KernelChoice(DENSE, Tile(BM, BN, cluster))
     except ValueError as problem:
         raise _NoTile(f"{call} gave {told!r}, which is no tile (BM, BN, cluster): {problem}") from problem
 
 
-def _share(found: dict[Choice, float], choice: Choice) -> float:
+def _share(found: dict[KernelChoice, float], choice: KernelChoice) -> float:
     """Return how many times as long as the fastest a choice takes."""
     return found[choice] / min(found.values())
 
 
-def _timed(shape: tuple[int, int, int], choice: Choice, found: dict[Choice, float]) -> str:
+def _timed(shape: tuple[int, int, int], choice: KernelChoice, found: dict[KernelChoice, float]) -> str:
     best = next(iter(found))
     yours, fastest = (f"{words(one)}, {found[one] * 1e6:.0f} us" for one in (choice, best))
     return f"{_sizes(shape)}: yours, {yours}; the fastest of {len(found)}, {fastest}."
 
 
-def _modelled(shape: tuple[int, int, int], choice: Choice) -> str:
+def _modelled(shape: tuple[int, int, int], choice: KernelChoice) -> str:
     best = candidates(*shape)[0]
     yours, theirs = (expected(one, *shape) for one in (choice, best))
     return (

@@ -13,12 +13,12 @@ from course_lib.simulators.gpu.occupancy import occupancy
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.launch import trace
-    from course_lib.simulators.gpu.refusal import NotTraceable
     from course_lib.simulators.gpu.result import Trace
+    from course_lib.simulators.gpu.source import NotTraceable
 
 __all__ = ["NotTraceable", "Trace", "occupancy", "trace"]
 
-_ROOMS = {"trace": "launch", "NotTraceable": "refusal", "Trace": "result"}
+_ROOMS = {"trace": "launch", "NotTraceable": "source", "Trace": "result"}
 
 
 def __getattr__(name: str) -> Any:

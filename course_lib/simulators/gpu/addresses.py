@@ -1,4 +1,4 @@
-"""Where the elements are that lanes name, and what it costs to reach them."""
+"""Where the elements are that lanes name, what reaching them costs, and which accesses no barrier orders."""
 
 from __future__ import annotations
 
@@ -6,18 +6,228 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import counting, numbers
-from course_lib.simulators.gpu.arrays import DeviceArray
+from course_lib.simulators.gpu import counting, numbers, races
+from course_lib.simulators.gpu.arrays import ONE, DeviceArray, LanePlaces, Site, Storage
+from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Shift, Value
-from course_lib.simulators.gpu.places import ONE, Place, Site
-from course_lib.simulators.gpu.recorder import Recorder, Step
-from course_lib.simulators.gpu.watch import Watched
+from course_lib.simulators.gpu.tally import Hazard, Recorder, WarpStep
+
+# -- what lanes do to each other: barriers, and accesses that no barrier orders ------------------------------
+
+
+LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
+
+
+class WatchedLanes(Lanes):
+    """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed.
+
+    `now` holds the lanes' times, `met` when they last met which lane of their warp.
+    """
+
+    def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
+        super().__init__(*launch)
+        self.recorder = recorder
+        self.recorded = recorder.lanes_of(self.block_number, self.block_lanes) if recorder else None
+        self.now = np.zeros(self.lanes, np.int64)
+        self.met = races.nobody()
+        self.storages: list[Storage] = []  # in shared memory
+        self._found = np.zeros(races.FOUND, np.int64)
+
+    def check_written(self, site: Site, array: DeviceArray, place: LanePlaces, shift: int) -> None:
+        for base, more in self._units(array, place, shift):
+            lane, times = counting.first_unwritten(array.storage.written, place.mask.lanes, base, more)
+            if times:
+                self.report(
+                    "uninitialised",
+                    site.line,
+                    lane,
+                    f"{array.name} is read where no thread has written since the block began",
+                    array=array.name,
+                    times=times,
+                )
+                return
+
+    def mark_written(self, array: DeviceArray, place: LanePlaces, shift: int) -> None:
+        for base, more in self._units(array, place, shift):
+            array.storage.unwritten -= counting.mark(array.storage.written, place.mask.lanes, base, more)
+
+    @staticmethod
+    def _units(array: DeviceArray, place: LanePlaces, shift: int) -> list[tuple[np.ndarray, int]]:
+        """Return where the shadows of an access are: one for each unit that an element spans."""
+        ratio = array.unit_ratio
+        shift += array.offset
+        if ratio == 1:
+            return [(place.base, shift)]
+        return [(place.base * ratio, shift * ratio + unit) for unit in range(ratio)]
+
+    def watch_access(
+        self, site: Site, kind: int, array: DeviceArray, place: LanePlaces, shift: int, bits: np.ndarray
+    ) -> None:
+        """Compare an access with earlier ones; in shared memory not before something is written."""
+        storage = array.storage
+        for base, more in self._units(array, place, shift):
+            entry = (site, kind, array.name, place.mask.lanes, base, more, bits, self.now)
+            if storage.space == "global":
+                self._compare(storage, entry)
+                continue
+            storage.log.append(entry)
+            storage.has_stores |= kind != races.LOAD
+            if len(storage.log) > LONGEST_LOG:
+                self._settle(storage)
+
+    def _settle(self, storage: Storage) -> None:
+        for entry in storage.log:
+            self._compare(storage, entry)
+        storage.log.clear()
+
+    def _compare(self, storage: Storage, entry: tuple) -> None:
+        site, kind, name, lanes, base, shift, bits, now = entry
+        found = self._found
+        if bits.dtype.itemsize > 8:
+            bits = _folded(bits)
+        races.check(
+            storage.shadow,
+            kind,
+            lanes,
+            base,
+            shift,
+            bits,
+            self.global_thread,
+            now,
+            self.met,
+            self.block_lanes,
+            site.number,
+            found,
+        )
+        if found[0]:
+            self._report_race(site, kind, name, *found[:4].tolist())
+        if found[4]:
+            self._report_race(site, kind, name, *found[4:].tolist(), same_value=True)
+
+    def _report_race(
+        self,
+        site: Site,
+        kind: int,
+        name: str,
+        times: int,
+        lane: int,
+        other: int,
+        number: int,
+        same_value=False,
+    ) -> None:
+        other_site = self.tally.sites[number]
+        block, thread = self.block_of(lane), self.thread_of(lane)
+        other_block = coordinates(other // self.block_lanes, self.grid)
+        other_thread = coordinates(other % self.block_lanes, self.block)
+        does = ("reads", "writes", "updates")[kind]
+        did = {"load": "reads", "store": "writes", "atomic": "updates"}[other_site.kind]
+        if block != other_block:
+            whose, order = f"of block {other_block}", "nothing orders two blocks of a grid"
+        elif lane % self.block_lanes // WARP == other % self.block_lanes // WARP:
+            whose, order = "of the same warp", "no syncwarp is between them"
+        else:
+            whose, order = "of another warp", "no barrier is between them"
+        if other_block == block and other_site.number > site.number:  # the later one stands above
+            what = f"thread {other_thread} {did} {name} in line {other_site.line}, thread {thread} {whose} "
+            what += f"{does} the same element here afterwards"
+            if set(site.loops) & set(other_site.loops):
+                what += ", in a later turn of the loop"
+                order += f" on the way from line {other_site.line} back to line {site.line}"
+            what += f", and {order}"
+        else:
+            what = (
+                f"thread {thread} {does} {name} here, thread {other_thread} {whose} {did} the same element "
+            )
+            what += f"in line {other_site.line}, and {order}"
+        if same_value:
+            what += "; both write the same value"
+        hazard = Hazard(
+            "race",
+            site.line,
+            block,
+            (thread, other_thread),
+            what,
+            array=name,
+            times=times,
+            other_line=other_site.line,
+            other_block=other_block,
+        )
+        if same_value:
+            self.tally.remark(hazard)
+        else:
+            self.tally.hazard(hazard)
+
+    # -- barriers ------------------------------------------------------------------------------------------
+
+    def syncthreads(self, m: Mask) -> None:
+        """Let every thread of a block wait for all others of it that are still running."""
+        self.tally.barriers(self.line, m)
+        if self.recorded is not None and m.lanes[self.recorded].any():
+            self.recorder.keep(WarpStep(self.line, "barrier"))
+        if m.count != self.alive.count:
+            self._check_barrier(m)
+            for storage in self.storages:
+                self._settle(storage)
+            blocks = np.repeat(m.lanes.reshape(self.slots, -1).any(axis=1), self.block_lanes)
+            self.now = np.where(blocks, self.now + (1 << 32), self.now)
+            return
+        for storage in self.storages:
+            if storage.has_stores:
+                self._settle(storage)
+            storage.log.clear()
+            storage.has_stores = False
+        self.now = self.now + (1 << 32)
+
+    def _check_barrier(self, m: Mask) -> None:
+        missing = (self.alive.lanes & ~m.lanes).reshape(self.slots, -1)
+        arrived = m.lanes.reshape(self.slots, -1)
+        divided = np.flatnonzero(missing.any(axis=1) & arrived.any(axis=1))
+        if len(divided):
+            slot = int(divided[0])
+            here = slot * self.block_lanes + int(np.argmax(arrived[slot]))
+            absent = slot * self.block_lanes + int(np.argmax(missing[slot]))
+            self.tally.hazard(
+                Hazard(
+                    "divergent-barrier",
+                    self.line,
+                    self.block_of(here),
+                    (self.thread_of(here), self.thread_of(absent)),
+                    f"thread {self.thread_of(here)} waits at syncthreads() and thread "
+                    f"{self.thread_of(absent)} of its block does not come",
+                    times=len(divided),
+                )
+            )
+
+    def syncwarp(self, m: Mask, mask: Value = 0xFFFFFFFF) -> None:
+        """Order the accesses of those lanes of a warp that come here with the same mask."""
+        for storage in self.storages:
+            self._settle(storage)
+        if len(self.met) < self.lanes:
+            self.met = np.zeros((self.lanes, WARP), np.int32)
+        self.now = self.now.copy()
+        races.meet(m.lanes, numbers.vector(mask, self.lanes), self.now, self.met)
+
+    def finish(self) -> None:
+        """Compare what is left in the logs."""
+        for storage in self.storages:
+            if storage.has_stores:
+                self._settle(storage)
+
+
+def _folded(values: np.ndarray) -> np.ndarray:
+    """Return 8 bytes for each value of 16 that tell values apart (all but surely)."""
+    halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+    return halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1]
+
+
+# -- where the elements are, and what they cost --------------------------------------------------------------
+
 
 _NO_VECTORS = (None, None, None)
 
 
-class Addressed(Watched):
+class Addressed(WatchedLanes):
     """Lanes whose accesses are counted. What is known of a place is used again while its indices are the same
     vectors, or differ from them by what all lanes share."""
 
@@ -27,7 +237,7 @@ class Addressed(Watched):
         self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp, with its shuffles
         self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
 
-    def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+    def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, LanePlaces, int]:
         """Return where the lanes' elements are: a place for the vectors, a shift for what all lanes share.
 
         Lanes whose index is out of bounds are reported and left out of the mask.
@@ -65,8 +275,8 @@ class Addressed(Watched):
                 return self._find_faulty(site, m, array, index)
         return m, place, shift
 
-    def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> Place:
-        place = Place(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
+    def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> LanePlaces:
+        place = LanePlaces(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
         padded = [ONE if v is None else self.integers(v) for v in vectors] + [ONE] * (3 - len(vectors))
         place.base = np.empty(self.lanes, np.int64)
         counting.place(
@@ -95,7 +305,9 @@ class Addressed(Watched):
             )
         return int(index)
 
-    def _find_faulty(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, Place, int]:
+    def _find_faulty(
+        self, site: Site, m: Mask, array: DeviceArray, index: tuple
+    ) -> tuple[Mask, LanePlaces, int]:
         """Wrap negative indices as Numba does; report the lanes that are still outside and leave them out.
 
         An unsigned index that has wrapped below zero is no negative one to Numba.
@@ -146,7 +358,7 @@ class Addressed(Watched):
         """Return a lane's index as it would be written."""
         return ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
 
-    def count_access(self, site: Site, kind: str, place: Place, shift: int) -> None:
+    def count_access(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
         """Count requests and sectors (global) or wavefronts (shared) of one access."""
         array, m = place.array, place.mask
         step = counting.SECTOR_BYTES if array.space == "global" else counting.BANK_BYTES
@@ -172,7 +384,7 @@ class Addressed(Watched):
         super().finish()
         self.tally.busiest_warp = max(self.tally.busiest_warp, int(self.requests.max()))
 
-    def _record(self, site: Site, kind: str, place: Place, shift: int) -> None:
+    def _record(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
         """Keep what the recorded warp does here."""
         where, array = self.recorded, place.array
         lanes = place.mask.lanes[where]
@@ -184,7 +396,7 @@ class Addressed(Watched):
         base = np.ascontiguousarray(place.base[where])
         _, cost = count(lanes, base, array.offset + shift, array.item_bytes, self.scratch)
         self.recorder.keep(
-            Step(
+            WarpStep(
                 site.line,
                 kind,
                 array.name,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from course_lib.simulators.gpu import numbers, races
+from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
-from course_lib.simulators.gpu.refusal import NotTraceable
+from course_lib.simulators.gpu.source import NotTraceable
 
 #: unsigned integers that carry the bits of an element without looking at them
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -107,7 +109,7 @@ class DeviceArray:
         return self._slices[key]
 
 
-class Part:
+class ArrayPart:
     """An array with its first indices given: A[i], of which A[i][j] is an element."""
 
     def __init__(self, array: DeviceArray | LocalArray, prefix: tuple) -> None:
@@ -160,7 +162,7 @@ class ConstantArray:
         self.name, self.values, self.dtype, self.shape = name, values, values.dtype, values.shape
 
 
-ARRAYS = (DeviceArray, LocalArray, ConstantArray, Part)
+ARRAYS = (DeviceArray, LocalArray, ConstantArray, ArrayPart)
 #: what a variable may hold that is no number
 OBJECTS = (*ARRAYS, np.dtype, str)
 
@@ -219,3 +221,33 @@ class _Bytes:
             "data": (start, False),
             "shape": (end - start,),
         }
+
+
+# -- places in the source that read or write an array, and the elements that lanes named there ---------------
+
+
+ONE = np.zeros(1, np.int64)  # stands for an index that all lanes share
+
+
+class Site:
+    """A place in the source that reads or writes an array, and what is known of its last access.
+
+    Places of a function are numbered in the order in which they are come to; `loops` names the loops around.
+    """
+
+    __slots__ = ("kind", "line", "loops", "number", "place", "rows")
+
+    def __init__(self, line: int, kind: str, number: int, loops: tuple[str, ...] = ()) -> None:
+        self.line, self.kind, self.number, self.loops = line, kind, number, loops
+        self.place: LanePlaces | None = None
+        self.rows: dict[tuple[str, str], Any] = {}
+
+
+class LanePlaces:
+    """The lanes' elements for one choice of index vectors, and what was counted for them."""
+
+    __slots__ = ("array", "base", "costs", "high", "low", "mask", "vectors")
+
+    def __init__(self, array: DeviceArray, mask: Mask, vectors: tuple) -> None:
+        self.array, self.mask, self.vectors = array, mask, vectors
+        self.costs: dict[int, tuple[int, int]] = {}

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import numbers
-from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import BINARY, Value
 
 
-def fma(machine: Machine, m: Mask, a: Value, b: Value, c: Value) -> Value:
+def fma(machine: LaneMachine, m: Mask, a: Value, b: Value, c: Value) -> Value:
     """Return a * b + c (with two roundings here, one on the GPU)."""
     machine.tally.flops += 2 * m.count
     return BINARY["Add"](BINARY["Mult"](a, b), c)
 
 
-def selp(machine: Machine, m: Mask, condition: Value, one: Value, other: Value) -> Value:
+def selp(machine: LaneMachine, m: Mask, condition: Value, one: Value, other: Value) -> Value:
     """Return `one` where the condition holds and `other` elsewhere, without a branch."""
     condition = numbers.truth(condition)
     if type(condition) is bool:
@@ -29,7 +29,7 @@ def selp(machine: Machine, m: Mask, condition: Value, one: Value, other: Value) 
     return numbers.where(condition, numbers.plain(one), numbers.plain(other))
 
 
-def popc(machine: Machine, m: Mask, value: Value) -> Value:
+def popc(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the number of bits that are set."""
     value = numbers.plain(value)
     if type(value) is np.ndarray:
@@ -46,20 +46,20 @@ def _is_small(value: np.ndarray) -> bool:
     return value.dtype.kind == "i" and bool(np.all((value >= -(2**31)) & (value < 2**31)))
 
 
-def ffs(machine: Machine, m: Mask, value: Value) -> Value:
+def ffs(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the place of the lowest bit that is set, from 1; 0 if there is none."""
     value = numbers.vector(value, machine.lanes).astype(np.int64)
     lowest = value & -value
     return np.where(value == 0, 0, np.bitwise_count((lowest - 1).view(np.uint64)).astype(np.int64) + 1)
 
 
-def clz(machine: Machine, m: Mask, value: Value) -> Value:
+def clz(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the number of zero bits before the first that is set, of 32."""
     value = numbers.vector(value, machine.lanes).astype(np.int64) & 0xFFFFFFFF
     return 31 - np.floor(np.log2(np.maximum(value, 0.5))).astype(np.int64)
 
 
-def brev(machine: Machine, m: Mask, value: Value) -> Value:
+def brev(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the 32 bits in reverse order."""
     value = numbers.vector(value, machine.lanes).astype(np.int64) & 0xFFFFFFFF
     result = np.zeros_like(value)
@@ -68,7 +68,7 @@ def brev(machine: Machine, m: Mask, value: Value) -> Value:
     return result
 
 
-def cbrt(machine: Machine, m: Mask, value: Value) -> Value:
+def cbrt(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return the cube root."""
     return np.cbrt(_float(value))
 
@@ -81,7 +81,7 @@ def _float(value: Value) -> Value:
 
 
 def _numpy(function: Callable) -> Callable:
-    def compute(machine: Machine, m: Mask, *values: Value) -> Value:
+    def compute(machine: LaneMachine, m: Mask, *values: Value) -> Value:
         if len(values) == 2:
             values = numbers.common(*values)
         result = function(*map(_float, values))
@@ -93,7 +93,7 @@ def _numpy(function: Callable) -> Callable:
 def _by_python(function: Callable) -> Callable:
     table = np.vectorize(function, otypes=[np.float64])
 
-    def compute(machine: Machine, m: Mask, value: Value) -> Value:
+    def compute(machine: LaneMachine, m: Mask, value: Value) -> Value:
         value = _float(value)
         result = table(np.where(m.lanes, value, 1.0) if type(value) is np.ndarray else value)
         return result.astype(value.dtype) if type(value) is np.ndarray else value.dtype.type(result)
@@ -102,7 +102,7 @@ def _by_python(function: Callable) -> Callable:
 
 
 def _whole(function: Callable) -> Callable:
-    def compute(machine: Machine, m: Mask, value: Value) -> Value:
+    def compute(machine: LaneMachine, m: Mask, value: Value) -> Value:
         value = numbers.plain(value)
         if numbers.kind(value) in "iub":
             return numbers.widened(value)
@@ -113,7 +113,7 @@ def _whole(function: Callable) -> Callable:
 
 
 def _extreme(function: Callable) -> Callable:
-    def compute(machine: Machine, m: Mask, *values: Value) -> Value:
+    def compute(machine: LaneMachine, m: Mask, *values: Value) -> Value:
         if len(values) == 1 and isinstance(values[0], tuple):
             values = values[0]
         result = numbers.plain(values[0])
@@ -124,7 +124,7 @@ def _extreme(function: Callable) -> Callable:
     return compute
 
 
-def absolute(machine: Machine, m: Mask, value: Value) -> Value:
+def absolute(machine: LaneMachine, m: Mask, value: Value) -> Value:
     """Return |value|."""
     value = numbers.plain(value)
     if numbers.kind(value) == "u":  # in its own width, which a minus before it would show
@@ -133,7 +133,7 @@ def absolute(machine: Machine, m: Mask, value: Value) -> Value:
     return result if type(result) is np.ndarray else numbers.scalar(result)
 
 
-def length(machine: Machine, m: Mask, array: Any) -> Value:
+def length(machine: LaneMachine, m: Mask, array: Any) -> Value:
     """Return the length of an array's first dimension, or of a tuple."""
     return len(array) if isinstance(array, tuple) else array.shape[0]
 

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import atomics, counting, functions, numbers, races, warps
-from course_lib.simulators.gpu.arrays import ConstantArray, DeviceArray, Part
+from course_lib.simulators.gpu.arrays import ArrayPart, ConstantArray, DeviceArray, Site
 from course_lib.simulators.gpu.lanes import WARP
-from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import BINARY, Value
-from course_lib.simulators.gpu.places import Site
 
 AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def special(machine: Machine, path: str) -> Value:
+def special(machine: LaneMachine, path: str) -> Value:
     """Return threadIdx.x and its like."""
     name, _, axis = path.partition(".")
     if name == "threadIdx":
@@ -45,7 +44,7 @@ SPECIAL = {
 # -- the grid ----------------------------------------------------------------------------------------------
 
 
-def grid(machine: Machine, m: Mask, dimensions: int) -> Value:
+def grid(machine: LaneMachine, m: Mask, dimensions: int) -> Value:
     """Return the thread's place in the whole grid: a number, or a tuple of 2 or 3."""
     if dimensions not in (1, 2, 3):
         machine.refuse(f"cuda.grid({dimensions!r}) is asked for, but a grid has 1, 2 or 3 dimensions")
@@ -59,7 +58,7 @@ def grid(machine: Machine, m: Mask, dimensions: int) -> Value:
     return machine.places[0] if dimensions == 1 else machine.places[:dimensions]
 
 
-def gridsize(machine: Machine, m: Mask, dimensions: int) -> Value:
+def gridsize(machine: LaneMachine, m: Mask, dimensions: int) -> Value:
     """Return the number of threads of the whole grid, in each dimension."""
     if dimensions not in (1, 2, 3):
         machine.refuse(f"cuda.gridsize({dimensions!r}) is asked for, but a grid has 1, 2 or 3 dimensions")
@@ -70,39 +69,39 @@ def gridsize(machine: Machine, m: Mask, dimensions: int) -> Value:
 # -- barriers ----------------------------------------------------------------------------------------------
 
 
-def syncthreads(machine: Machine, m: Mask) -> None:
+def syncthreads(machine: LaneMachine, m: Mask) -> None:
     """Wait for the block."""
     machine.syncthreads(m)
 
 
-def _over_block(machine: Machine, m: Mask, predicate: Value) -> np.ndarray:
+def _over_block(machine: LaneMachine, m: Mask, predicate: Value) -> np.ndarray:
     machine.syncthreads(m)
     true = numbers.vector(numbers.truth(predicate), machine.lanes) & m.lanes
     return true.reshape(machine.slots, -1)
 
 
-def syncthreads_count(machine: Machine, m: Mask, predicate: Value) -> Value:
+def syncthreads_count(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
     """Wait for the block; return for how many of its threads the predicate holds."""
     return np.repeat(_over_block(machine, m, predicate).sum(axis=1), machine.block_lanes)
 
 
-def syncthreads_or(machine: Machine, m: Mask, predicate: Value) -> Value:
+def syncthreads_or(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
     """Wait for the block; return 1 if the predicate holds for any of its threads."""
     return np.repeat(_over_block(machine, m, predicate).any(axis=1), machine.block_lanes).astype(np.int64)
 
 
-def syncthreads_and(machine: Machine, m: Mask, predicate: Value) -> Value:
+def syncthreads_and(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
     """Wait for the block; return 1 if the predicate holds for all of its threads."""
     false = _over_block(machine, m, machine.negated(predicate))
     return np.repeat(~false.any(axis=1), machine.block_lanes).astype(np.int64)
 
 
-def syncwarp(machine: Machine, m: Mask, mask: Value = 0xFFFFFFFF) -> None:
+def syncwarp(machine: LaneMachine, m: Mask, mask: Value = 0xFFFFFFFF) -> None:
     """Wait for the warp."""
     machine.syncwarp(m, mask)
 
 
-def threadfence(machine: Machine, m: Mask) -> None:
+def threadfence(machine: LaneMachine, m: Mask) -> None:
     """Order this thread's own accesses: in lockstep they are in order already."""
 
 
@@ -113,8 +112,8 @@ def atomic(name: str) -> Callable:
     """Return an atomic operation on array[index]: it gives back what was there before."""
     code = atomics.CODES[name]
 
-    def operate(machine: Machine, m: Mask, site: Site, array: Any, index: Value, *values: Value) -> Value:
-        if type(array) is Part:
+    def operate(machine: LaneMachine, m: Mask, site: Site, array: Any, index: Value, *values: Value) -> Value:
+        if type(array) is ArrayPart:
             index = array.prefix + (index if isinstance(index, tuple) else (index,))
             array = array.array
         if type(array) is not DeviceArray:
@@ -151,7 +150,9 @@ def atomic(name: str) -> Callable:
     return operate
 
 
-def compare_and_swap(machine: Machine, m: Mask, site: Site, array: Any, old: Value, value: Value) -> Value:
+def compare_and_swap(
+    machine: LaneMachine, m: Mask, site: Site, array: Any, old: Value, value: Value
+) -> Value:
     """Store a value into an array's first element where the old one is there; return what was there."""
     return atomic("cas")(machine, m, site, array, 0, old, value)
 

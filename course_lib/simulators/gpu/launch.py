@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.arguments import is_whole
 from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
-from course_lib.simulators.gpu.machine import Machine
-from course_lib.simulators.gpu.recorder import Recorder
-from course_lib.simulators.gpu.refusal import NotTraceable
-from course_lib.simulators.gpu.result import Launch, Trace
-from course_lib.simulators.gpu.rewrite import Program
-from course_lib.simulators.gpu.tally import Tally
+from course_lib.simulators.gpu.machine import LaneMachine
+from course_lib.simulators.gpu.result import Trace, TracedLaunch
+from course_lib.simulators.gpu.rewrite import LockstepProgram
+from course_lib.simulators.gpu.source import NotTraceable
+from course_lib.simulators.gpu.tally import KernelTally, Recorder
 
 BATCH_LANES = 16_384  # wide enough that Python's overhead is small, small enough for the L2 cache
 MOST_THREADS = 1024  # of a block, on every GPU since compute capability 2.0
@@ -53,7 +53,7 @@ def trace(
     threads = block[0] * block[1] * block[2]
     if threads > MOST_THREADS:
         raise ValueError(f"blockdim is {block}, {threads} threads, but a block has at most {MOST_THREADS}.")
-    if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int) or shared_bytes < 0:
+    if not is_whole(shared_bytes) or shared_bytes < 0:
         raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
     chosen = _chosen_blocks(blocks, grid)
     try:
@@ -74,9 +74,9 @@ def _traced(
     progress: bool | None,
 ) -> Trace:
     threads = math.prod(block)
-    program = Program(kernel)
+    program = LockstepProgram(kernel)
     arguments, memory = _arguments(program, args)
-    tally = Tally()
+    tally = KernelTally()
     if races:
         _watch(program, arguments, memory)
     recorder = _recorder(record, grid, threads, chosen)
@@ -84,7 +84,7 @@ def _traced(
     with Progress(progress) as bar, np.errstate(all="ignore"):
         for first in range(0, len(chosen), slots):
             bar.update(first / len(chosen), f"{program.source.name}: block {first:,} of {len(chosen):,}")
-            machine = Machine(
+            machine = LaneMachine(
                 tally,
                 program.source.file,
                 grid,
@@ -96,7 +96,7 @@ def _traced(
             most, tally.shared_bytes = tally.shared_bytes, 0
             program.start(machine, arguments)
             tally.shared_bytes = max(most, tally.shared_bytes)
-    launch = Launch(
+    launch = TracedLaunch(
         program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
     )
     return Trace(launch, tally, _source_lines(program), recorder)
@@ -110,7 +110,7 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
     except (TypeError, ValueError):
         raise ValueError(f"record is {record!r}, but it must be a pair (block, warp).") from None
     number, warps = _block_number(block, grid), -(-threads // 32)
-    if isinstance(warp, bool) or not isinstance(warp, int) or not 0 <= warp < warps:
+    if not is_whole(warp) or not 0 <= warp < warps:
         raise ValueError(f"record names warp {warp!r}, but a block has warps 0 to {warps - 1} here.")
     if number not in chosen:
         raise ValueError(f"record names block {block!r}, which is not among the blocks that are run.")
@@ -119,7 +119,7 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
 
 def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[int, int, int]:
     sizes = tuple(given) if isinstance(given, Sequence) else (given,)
-    whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes)
+    whole = all(map(is_whole, sizes))
     if (
         not 1 <= len(sizes) <= 3
         or not whole
@@ -137,7 +137,7 @@ def _chosen_blocks(blocks: Any, grid: tuple[int, int, int]) -> np.ndarray:
     total = grid[0] * grid[1] * grid[2]
     if blocks is None:
         return np.arange(total)
-    if isinstance(blocks, int | np.integer) and not isinstance(blocks, bool):
+    if is_whole(blocks):
         if blocks < 1:
             raise ValueError(f"blocks is {blocks}, but at least one block must be run.")
         return np.unique(np.linspace(0, total - 1, min(int(blocks), total)).astype(np.int64))
@@ -160,7 +160,7 @@ def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
     return number
 
 
-def _arguments(program: Program, args: tuple) -> tuple[list[Any], list[Storage]]:
+def _arguments(program: LockstepProgram, args: tuple) -> tuple[list[Any], list[Storage]]:
     source = program.source
     if len(args) != len(source.parameters):
         wanted = ", ".join(source.parameters)
@@ -202,7 +202,7 @@ def _argument(name: str, value: Any, memory: list[Storage]) -> Any:
     )
 
 
-def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> None:
+def _watch(program: LockstepProgram, arguments: list[Any], memory: list[Storage]) -> None:
     """Have the arrays watched for races that the kernel may write; what is only read cannot race."""
     for storage in memory:
         used: set[str] = set()
@@ -213,7 +213,7 @@ def _watch(program: Program, arguments: list[Any], memory: list[Storage]) -> Non
             storage.watch(is_loaded="load" in used, has_atomics="atomic" in used)
 
 
-def _source_lines(program: Program) -> dict[int, str]:
+def _source_lines(program: LockstepProgram) -> dict[int, str]:
     import inspect
 
     lines, first = inspect.getsourcelines(program.source.function)

@@ -13,19 +13,163 @@ the subject of Volkov 2016, "Understanding latency hiding on GPUs" (thesis, UC B
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from course_lib.arguments import whole
 from course_lib.measure.table import Table, digits
-from course_lib.simulators.gpu.gpu_latencies import Latencies, latencies_of
-from course_lib.simulators.gpu.warp_stream import REQUESTS, Stream, registers, stream
-from course_lib.simulators.gpu.whole_numbers import check_whole
+
+# -- latencies of some GPUs ----------------------------------------------------------------------------------
+
+
+MOST_LATENCY = 10_000
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Cycles from an instruction's issue to that of the first one that may read its result."""
+
+    arithmetic: int  # an FP32 FMA
+    shared: int  # a load from shared memory, without bank conflicts
+    l2: int  # a load from global memory that the L2 cache answers
+    dram: int  # a load from global memory that no cache answers
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for what in ("arithmetic", "shared", "l2", "dram"):
+            whole(f"The latency {what}", getattr(self, what), most=MOST_LATENCY)
+
+
+_LUO = (
+    "memory: Luo et al. 2024, arXiv:2402.13499, table IV; FMA: Jia et al. 2019, arXiv:1903.07486, table 4.1"
+)
+LATENCIES = {
+    "A100": Latencies(4, 23, 200, 290, "Abdelkhalik et al. 2022, arXiv:2208.11174"),
+    "RTX 4090": Latencies(4, 30, 273, 542, _LUO),
+    "H100": Latencies(4, 29, 263, 479, _LUO),
+}
+
+
+def latencies_of(gpu: str | Latencies) -> Latencies:
+    """Return the latencies of a GPU by its name in LATENCIES; Latencies are returned as they are.
+
+    Raises ValueError for an unknown name.
+    """
+    if isinstance(gpu, Latencies):
+        return gpu
+    if gpu not in LATENCIES:
+        known = ", ".join(map(repr, LATENCIES))
+        raise ValueError(
+            f"latencies is {gpu!r}, but known are {known}: name one, or give Latencies of your own."
+        )
+    return LATENCIES[gpu]
+
+
+# -- what a warp executes ------------------------------------------------------------------------------------
+
+
+OPERATIONS = ("fma", "use", "shared", "l2", "load")
+LOADS = ("shared", "l2", "load")
+REQUESTS = ("l2", "load")  # leave the SM: the memory behind it takes one every so many cycles
+MOST_INSTRUCTIONS = 256
+
+
+@dataclass(frozen=True)
+class StreamInstruction:
+    """One warp instruction: its operation, the registers it reads, the one it writes (None: nothing)."""
+
+    op: str
+    reads: tuple[str, ...] = ()
+    writes: str | None = None
+
+    def latency(self, latencies: Latencies) -> int:
+        """Return the cycles until its result can be read."""
+        cycles = {"shared": latencies.shared, "l2": latencies.l2, "load": latencies.dram}
+        return cycles.get(self.op, latencies.arithmetic)
+
+    def __str__(self) -> str:
+        target = f"{self.writes} = " if self.writes else ""
+        return target + " ".join((self.op, *self.reads))
+
+
+Stream = tuple[StreamInstruction, ...]
+
+
+def stream(text: str | Iterable[str | StreamInstruction]) -> Stream:
+    """Return the instructions that `text` spells; lines and instructions in a list are taken as well.
+
+    What follows a # in a line is a comment. Raises ValueError with the line that cannot be read.
+    """
+    lines = re.split(r"[;\n]", re.sub(r"#[^\n]*", "", text)) if isinstance(text, str) else text
+    instructions = tuple(
+        _instruction(line.strip()) if isinstance(line, str) else line
+        for line in lines
+        if not isinstance(line, str) or line.strip()
+    )
+    if not 1 <= len(instructions) <= MOST_INSTRUCTIONS:
+        raise ValueError(
+            f"The stream has {len(instructions)} instructions, but 1 to {MOST_INSTRUCTIONS} are possible."
+        )
+    for instruction in instructions:
+        _checked(instruction)
+    return instructions
+
+
+def independent_loads(loads: int, arithmetic: int = 0, op: str = "load") -> Stream:
+    """Return a stream of `loads` loads that do not depend on each other, then their uses, one for each.
+
+    Its pass ends with `arithmetic` dependent FMAs. The more loads before the first use, the more
+    instruction-level parallelism: a single warp then has that many requests in flight.
+    """
+    whole("loads", loads, most=MOST_INSTRUCTIONS)
+    whole("arithmetic", arithmetic, least=0, most=MOST_INSTRUCTIONS)
+    lines = [f"x{i} = {op}" for i in range(loads)]
+    lines += [f"use x{i}" for i in range(loads)]
+    lines += ["s = fma s"] * arithmetic
+    return stream(";".join(lines))
+
+
+def registers(instructions: Stream) -> tuple[str, ...]:
+    """Return the names of all registers, in the order of their first appearance."""
+    named = (name for one in instructions for name in (*one.reads, one.writes) if name)
+    return tuple(dict.fromkeys(named))
+
+
+def _instruction(line: str) -> StreamInstruction:
+    target, equals, rest = line.rpartition("=")
+    words = rest.split()
+    if not words or (equals and not target.strip()):
+        raise ValueError(f"The instruction {line!r} cannot be read: write it like 's = fma x s' or 'use x'.")
+    return StreamInstruction(words[0], tuple(words[1:]), target.strip() or None)
+
+
+def _checked(instruction: StreamInstruction) -> None:
+    op, target = instruction.op, instruction.writes
+    if op not in OPERATIONS:
+        known = ", ".join(OPERATIONS)
+        raise ValueError(f"The instruction '{instruction}' has the operation {op!r}, but there are {known}.")
+    names = (*instruction.reads, *([] if target is None else [target]))
+    wrong = next((name for name in names if not name.isidentifier()), None)
+    if wrong is not None:
+        raise ValueError(
+            f"The instruction '{instruction}' names {wrong!r}, but a register is a word like x0."
+        )
+    if op in LOADS and target is None:
+        raise ValueError(f"The instruction '{instruction}' loads nothing: say where to, like 'x = {op}'.")
+    if op == "use" and target is not None:
+        raise ValueError(f"The instruction '{instruction}' has a result, but use has none: write fma.")
+
+
+# -- Little's law --------------------------------------------------------------------------------------------
+
 
 MOST_WARPS = 64
 MOST_INTERVAL = 10_000
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ThroughputBound:
     """What bounds the issue-slot utilisation of `warps` warps: shares of the cycles, 0 to 1."""
 
     warps: int
@@ -95,14 +239,14 @@ def littles_law(
     *,
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
-) -> Prediction:
+) -> ThroughputBound:
     """Return the bounds for `warps` warps that run a stream; arguments as in `warp_scheduler.simulate`."""
-    check_whole("warps", warps, 1, MOST_WARPS)
-    check_whole("memory_interval", memory_interval, 1, MOST_INTERVAL)
+    whole("warps", warps, most=MOST_WARPS)
+    whole("memory_interval", memory_interval, most=MOST_INTERVAL)
     instructions = stream(instructions)
     latency = pass_cycles(instructions, latencies_of(latencies), memory_interval)
     requests = sum(one.op in REQUESTS for one in instructions)
-    return Prediction(warps, len(instructions), requests, latency, memory_interval)
+    return ThroughputBound(warps, len(instructions), requests, latency, memory_interval)
 
 
 def pass_cycles(instructions: Stream, latencies: Latencies, memory_interval: int) -> float:

@@ -7,27 +7,124 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import counting, local, numbers, races
+from course_lib.simulators.gpu import counting, numbers, races
 from course_lib.simulators.gpu.addresses import Addressed
 from course_lib.simulators.gpu.arrays import (
     OBJECTS,
+    ONE,
+    ArrayPart,
     ConstantArray,
     DeviceArray,
     LocalArray,
-    Part,
+    Site,
     Storage,
 )
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
-from course_lib.simulators.gpu.places import ONE, Site
-from course_lib.simulators.gpu.recorder import Recorder
+from course_lib.simulators.gpu.tally import Recorder
+
+# -- a thread's own memory: how lanes read and write the elements of a local array ---------------------------
+
+
+def _load_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple) -> Value:
+    if len(index) < len(array.shape):
+        return ArrayPart(array, index)
+    index, row, active = _local_place(machine, m, array, index)
+    if row is None:
+        if array.matrix is not None:
+            number = np.ravel_multi_index(index, array.shape)
+            _check_written(machine, active, array, array.known[number])
+            return array.matrix[number].copy()
+        if index not in array.cells:
+            array.cells[index] = np.zeros(machine.lanes, array.dtype)
+            array.partly[index] = np.zeros(machine.lanes, np.bool_)
+        if index in array.partly:
+            _check_written(machine, active, array, array.partly[index])
+        return array.cells[index]
+    matrix, lanes = array.as_matrix(), np.arange(machine.lanes)
+    _check_written(machine, active, array, array.known[row, lanes])
+    return matrix[row, lanes]
+
+
+def _check_written(machine: LaneMachine, active: np.ndarray, array: LocalArray, known: np.ndarray) -> None:
+    """Report lanes that read what they have not written."""
+    missing = active & ~known
+    if missing.any():
+        machine.report(
+            "uninitialised",
+            machine.line,
+            int(np.argmax(missing)),
+            f"an element of {array.name}, local memory, is read before it is written",
+            array=array.name,
+            times=int(missing.sum()),
+        )
+
+
+def _store_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple, value: Value) -> None:
+    if len(index) < len(array.shape):
+        machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed")
+    index, row, active = _local_place(machine, m, array, index)
+    value = machine.as_elements(value, array.dtype)
+    value = value if len(value) > 1 else np.full(machine.lanes, value[0], array.dtype)
+    if row is not None:
+        matrix, lanes = array.as_matrix(), np.flatnonzero(active)
+        matrix[row[lanes], lanes] = value[lanes]
+        array.known[row[lanes], lanes] = True
+    elif array.matrix is not None:
+        number = np.ravel_multi_index(index, array.shape)
+        np.copyto(array.matrix[number], value, where=m.lanes)
+        array.known[number] |= m.lanes
+    elif m.count == machine.alive.count:
+        array.cells[index] = value
+        array.partly.pop(index, None)
+    elif index in array.cells:
+        array.cells[index] = np.where(m.lanes, value, array.cells[index])
+        if index in array.partly:
+            array.partly[index] = array.partly[index] | m.lanes
+    else:
+        array.cells[index], array.partly[index] = value, m.lanes
+
+
+def _local_place(
+    machine: LaneMachine, m: Mask, array: LocalArray, index: tuple
+) -> tuple[tuple, np.ndarray | None, np.ndarray]:
+    """Return the index (the same for all lanes) or each lane's element number, and who is inside."""
+    if len(index) != len(array.shape):
+        machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+    if not any(map(numbers.is_vector, index)):
+        whole = tuple(machine.whole(i) for i in index)
+        if all(-size <= i < size for i, size in zip(whole, array.shape, strict=True)):
+            inside = tuple(i % size for i, size in zip(whole, array.shape, strict=True))
+            return inside, None, m.lanes
+    vectors, outside = [], np.zeros(machine.lanes, np.bool_)
+    for i, size in zip(index, array.shape, strict=True):
+        i = machine.integers(numbers.vector(i, machine.lanes))
+        i = np.where(i < 0, i + size, i)
+        outside |= ((i < 0) | (i >= size)) & m.lanes
+        vectors.append(i)
+    if outside.any():
+        lane = int(np.argmax(outside))
+        machine.report(
+            "out-of-bounds",
+            machine.line,
+            lane,
+            f"an index of {array.name} ({' x '.join(map(str, array.shape))}, local memory) is outside of it",
+            array=array.name,
+            times=int(outside.sum()),
+        )
+    active = m.lanes & ~outside
+    return (), array.row(tuple(np.where(active, i, 0) for i in vectors)), active
+
+
+# -- the machine ---------------------------------------------------------------------------------------------
+
 
 #: CUDA C++ Programming Guide, technical specifications per compute capability: the same from 5.0 to 9.0.
 MOST_STATIC_BYTES = 48 * 1024  # shared memory of a block, unless it is dynamic
 MOST_LOCAL_BYTES = 512 * 1024  # local memory of a thread
 
 
-class Machine(Addressed):
+class LaneMachine(Addressed):
     """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
 
     def __init__(self, *launch: Any, dynamic_bytes: int, recorder: Recorder | None = None) -> None:
@@ -103,8 +200,8 @@ class Machine(Addressed):
         if type(array) is DeviceArray:
             return self._load(site, m, array, index)
         if type(array) is LocalArray:
-            return local.load(self, m, array, index)
-        if type(array) is Part:
+            return _load_local(self, m, array, index)
+        if type(array) is ArrayPart:
             return self.load(site, m, array.array, array.prefix + index)
         if isinstance(array, tuple):
             return self._item(array, index)
@@ -140,10 +237,10 @@ class Machine(Addressed):
 
     def store(self, site: Site, m: Mask, array: Any, index: tuple, value: Value) -> None:
         """Do array[index] = value."""
-        if type(array) is Part:
+        if type(array) is ArrayPart:
             return self.store(site, m, array.array, array.prefix + index, value)
         if type(array) is LocalArray:
-            return local.store(self, m, array, index, value)
+            return _store_local(self, m, array, index, value)
         if type(array) is not DeviceArray:
             return self.refuse(
                 "something is stored into what is not an array of global, shared or local memory"
@@ -182,11 +279,11 @@ class Machine(Addressed):
     def _part(self, array: DeviceArray, index: tuple) -> Any:
         """Return A[i]: a view if all threads mean the same row and there is one."""
         if any(map(numbers.is_vector, index)):
-            return Part(array, index)
+            return ArrayPart(array, index)
         rows = tuple(map(self.whole, index))
         if all(-size <= row < size for row, size in zip(rows, array.shape, strict=False)):
             return array.sliced(rows)
-        return Part(array, index)  # an access to an element of it is out of bounds
+        return ArrayPart(array, index)  # an access to an element of it is out of bounds
 
     def _sliced(self, array: DeviceArray, index: tuple) -> DeviceArray:
         """Return a view: bounds of slices must be the same for all threads."""

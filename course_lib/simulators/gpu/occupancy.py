@@ -7,7 +7,7 @@ An SM takes whole blocks, as many as its warps, its list of blocks, its register
 allow; the scarcest decides. Occupancy is the number of warps it then holds, divided by those it could hold.
 
 The rules of allocation are those of NVIDIA's occupancy calculator (`cuda_occupancy.h`, CUDA 12.9 and 13.0;
-Nsight Compute, "Occupancy Calculator"); the limits are in `compute_capabilities`. Registers are given to
+Nsight Compute, "Occupancy Calculator"). Registers are given to
 whole warps, in units of 256. Each of the 4 sub-partitions has a quarter of them and takes whole warps too:
 registers allow a multiple of 4 warps per SM (the calculator's "warp allocation granularity"). From compute
 capability 8.0 on the system takes 1 KiB of shared memory in every block.
@@ -20,27 +20,120 @@ it; it knows nothing of thread block clusters, nor of blocks with more than one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from course_lib.arguments import whole
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
-from course_lib.simulators.gpu.compute_capabilities import (
-    KIB,
-    MOST_ALONG,
-    MOST_REGISTERS,
-    MOST_THREADS,
-    REGISTER_UNIT,
-    REGISTERS_PER_SM,
-    SUB_PARTITIONS,
-    WARP,
-    WITHOUT_ASKING,
-    Limits,
-    limits_of,
-)
-from course_lib.simulators.gpu.kernel_resources import is_compiled, resources_of
-from course_lib.simulators.gpu.whole_numbers import check_whole
+
+# -- what an SM can hold, by compute capability --------------------------------------------------------------
+
+
+KIB = 1024
+WARP = 32  # threads
+SUB_PARTITIONS = 4  # of an SM, each with a scheduler and a quarter of the registers
+REGISTERS_PER_SM = 65_536  # 32-bit registers; a block may use all of them
+MOST_REGISTERS = 255  # per thread
+REGISTER_UNIT = 256  # registers are given to a warp in this many at a time
+MOST_THREADS = 1024  # per block
+MOST_ALONG = (1024, 1024, 64)  # threads of a block along x, y and z
+WITHOUT_ASKING = 48 * KIB  # bytes of shared memory that a block may have without an opt-in
+
+
+@dataclass(frozen=True)
+class SmLimits:
+    """What an SM of one compute capability can hold at a time; memory in bytes."""
+
+    cc: tuple[int, int]
+    blocks: int
+    warps: int
+    shared_bytes: int  # per SM, the largest share of the joint L1 cache and shared memory
+    shared_bytes_per_block: int  # with an opt-in
+    shared_unit: int  # shared memory is given to a block in multiples of this
+    reserved_bytes: int  # of shared memory, per block, taken by the system
+
+    @property
+    def threads(self) -> int:
+        """Resident threads per SM."""
+        return WARP * self.warps
+
+    @property
+    def name(self) -> str:
+        """The compute capability as it is written: "8.6"."""
+        return f"{self.cc[0]}.{self.cc[1]}"
+
+
+LIMITS = {
+    limits.cc: limits
+    for limits in (
+        SmLimits((7, 5), 16, 32, 64 * KIB, 64 * KIB, 256, 0),
+        SmLimits((8, 0), 32, 64, 164 * KIB, 163 * KIB, 128, KIB),
+        SmLimits((8, 6), 16, 48, 100 * KIB, 99 * KIB, 128, KIB),
+        SmLimits((8, 7), 16, 48, 164 * KIB, 163 * KIB, 128, KIB),
+        SmLimits((8, 9), 24, 48, 100 * KIB, 99 * KIB, 128, KIB),
+        SmLimits((9, 0), 32, 64, 228 * KIB, 227 * KIB, 128, KIB),
+    )
+}
+
+
+def limits_of(cc: tuple[int, int] | str | float) -> SmLimits:
+    """Return the limits of a compute capability, given as (8, 6), "8.6" or 8.6.
+
+    Raises ValueError for one that is not in the table.
+    """
+    written = ".".join(map(str, cc)) if isinstance(cc, tuple | list) else str(cc)
+    for limits in LIMITS.values():
+        if limits.name == written:
+            return limits
+    known = ", ".join(limits.name for limits in LIMITS.values())
+    raise ValueError(
+        f"cc is {cc!r}, but the limits are known for {known}: give one of these, for example (8, 6)."
+    )
+
+
+# -- what a compiled kernel needs ----------------------------------------------------------------------------
+
+
+def is_compiled(kernel: Callable) -> bool:
+    """Return whether Numba has compiled the kernel for a GPU. TypeError if it cannot be a kernel."""
+    if not callable(kernel):
+        raise TypeError(f"kernel is {kernel!r}, but it must be a @cuda.jit kernel, or None with registers=.")
+    # A device function and a kernel of Numba's simulator never have registers of their own to tell.
+    is_device_function = getattr(kernel, "targetoptions", {}).get("device", False)
+    return bool(getattr(kernel, "overloads", None)) and not is_device_function
+
+
+def resources_of(kernel: Callable) -> tuple[int, int]:
+    """Return (registers per thread, static bytes of shared memory per block) of a compiled kernel.
+
+    Raises ValueError if it is not compiled, or compiled for several signatures that differ in what they need.
+    """
+    name = getattr(kernel, "__name__", "the kernel")
+    if not is_compiled(kernel):
+        raise ValueError(
+            f"{name} has not been compiled for a GPU, so its registers are not known: give registers=."
+        )
+    registers = _per_signature(kernel.get_regs_per_thread())
+    shared_bytes = _per_signature(kernel.get_shared_mem_per_block())
+    variants = sorted(set(zip(registers, shared_bytes, strict=True)))
+    if len(variants) > 1:
+        several = " or ".join(f"{count} registers and {size} bytes" for count, size in variants)
+        raise ValueError(
+            f"{name} takes {several} of shared memory, depending on its arguments: give None instead of the "
+            "kernel, and registers= and shared_bytes= of the variant you mean."
+        )
+    return variants[0]
+
+
+def _per_signature(counts: int | dict) -> list[int]:
+    """Return Numba's answer, one number or one for each signature, as a list."""
+    return list(counts.values()) if isinstance(counts, dict) else [counts]
+
+
+# -- occupancy -----------------------------------------------------------------------------------------------
+
 
 RESOURCES = ("warps", "blocks", "registers", "shared memory")
 UNITS = {
@@ -51,7 +144,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class LimitCurve:
     """Occupancy against one quantity, all others kept: tuples with one entry per value of `x`."""
 
     over: str  # "registers", "threads" or "shared_bytes"
@@ -67,7 +160,7 @@ class Curve:
 class Occupancy:
     """How a kernel fits on an SM: `threads` per block, `registers` per thread, shared memory per block."""
 
-    limits: Limits
+    limits: SmLimits
     threads: int
     registers: int
     shared_bytes: int  # static and dynamic, without what the system takes
@@ -127,7 +220,7 @@ class Occupancy:
         """The resources that allow no further block: all that tie, in the order of RESOURCES."""
         return tuple(name for name in RESOURCES if self.blocks_by[name] == self.blocks_per_sm)
 
-    def curve(self, over: str = "registers", values: Iterable[int] | None = None) -> Curve:
+    def curve(self, over: str = "registers", values: Iterable[int] | None = None) -> LimitCurve:
         """Return the occupancy against `over` ("registers", "threads", "shared_bytes"), the rest unchanged.
 
         `values` None: 1 to 255 registers; whole warps up to 1024 threads; every KiB of shared memory that a
@@ -140,7 +233,7 @@ class Occupancy:
         for value in x:
             _CHECKS[over](value, self.limits)
         points = [replace(self, **{over: value}) for value in x]
-        return Curve(
+        return LimitCurve(
             over,
             UNITS[over],
             x,
@@ -222,7 +315,7 @@ def occupancy(
     if registers is None:
         raise ValueError("There is no kernel to ask for its registers: give registers=, for example 32.")
     _check_registers(registers, limits)
-    check_whole("shared_bytes", shared_bytes, 0)
+    whole("shared_bytes", shared_bytes, least=0)
     _check_shared(shared_bytes + static_bytes, limits)
     return Occupancy(limits, threads, registers, shared_bytes + static_bytes)
 
@@ -235,7 +328,7 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     if not 1 <= len(shape) <= 3:
         raise ValueError(f"block is {block!r}, but it must be a number of threads or a shape of up to three.")
     for along, most in zip(shape, MOST_ALONG, strict=False):
-        check_whole("block", along, 1)
+        whole("block", along)
         if along > most:
             raise ValueError(f"block is {block!r}, but along x, y, z it has 1024, 1024, 64 threads at most.")
     threads = math.prod(shape)
@@ -246,12 +339,12 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     return threads
 
 
-def _check_threads(threads: int, limits: Limits) -> None:
+def _check_threads(threads: int, limits: SmLimits) -> None:
     _threads_of(threads)
 
 
-def _check_registers(registers: int, limits: Limits) -> None:
-    check_whole("registers", registers, 1)
+def _check_registers(registers: int, limits: SmLimits) -> None:
+    whole("registers", registers)
     if registers > MOST_REGISTERS:
         raise ValueError(
             f"registers is {registers}, but a thread has {MOST_REGISTERS} at most: what is beyond is spilled "
@@ -259,8 +352,8 @@ def _check_registers(registers: int, limits: Limits) -> None:
         )
 
 
-def _check_shared(shared_bytes: int, limits: Limits) -> None:
-    check_whole("shared_bytes", shared_bytes, 0)
+def _check_shared(shared_bytes: int, limits: SmLimits) -> None:
+    whole("shared_bytes", shared_bytes, least=0)
     if shared_bytes > limits.shared_bytes_per_block:
         raise ValueError(
             f"The block needs {shared_bytes:,} bytes of shared memory, but with compute capability "
@@ -279,7 +372,7 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _every(over: str, limits: Limits) -> range:
+def _every(over: str, limits: SmLimits) -> range:
     ranges = {
         "registers": range(1, MOST_REGISTERS + 1),
         "threads": range(WARP, MOST_THREADS + 1, WARP),

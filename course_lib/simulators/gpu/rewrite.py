@@ -11,22 +11,269 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.simulators.gpu.arrays import Part
+from course_lib.simulators.gpu.arrays import ArrayPart, Site
+from course_lib.simulators.gpu.expressions import CallExpressions, has_slice
 from course_lib.simulators.gpu.lanes import UNDEFINED
-from course_lib.simulators.gpu.machine import Machine
-from course_lib.simulators.gpu.places import Site
-from course_lib.simulators.gpu.refusal import NotTraceable
-from course_lib.simulators.gpu.source import Source
-from course_lib.simulators.gpu.statements import Writer
-from course_lib.simulators.gpu.uses import Uses, of_parameters
+from course_lib.simulators.gpu.machine import LaneMachine
+from course_lib.simulators.gpu.source import NotTraceable, Source
+from course_lib.simulators.gpu.variables import Uses, may_leave, of_parameters
+
+# -- statements: each under the mask `m` of who takes part ---------------------------------------------------
 
 
-class Program:
+_STATEMENTS = {
+    "Try": "try",
+    "With": "with",
+    "Raise": "raise",
+    "Delete": "del",
+    "Global": "global",
+    "Nonlocal": "nonlocal",
+    "FunctionDef": "a function inside a kernel",
+    "ClassDef": "a class inside a kernel",
+    "Import": "import",
+    "ImportFrom": "import",
+    "Match": "match",
+    "AsyncFor": "async",
+}
+
+
+class Writer(CallExpressions):
+    """Writes one function."""
+
+    def text(self) -> str:
+        """Return the function's text."""
+        parameters = [f"v_{name}" for name in self.source.parameters]
+        self.lines.append(f"def {self.name}(m, {', '.join(parameters)}):")
+        for name in sorted(self.locals - set(self.source.parameters)):
+            self.put(f"v_{name} = UNDEFINED")
+        self.put("_result = UNDEFINED")
+        if not self.is_kernel and self.called_at is None:
+            self.put(f"L.file = {self.source.file!r}")
+        self.block(self.source.node.body)
+        self.put("return None if _result is UNDEFINED else _result")
+        return "\n".join(self.lines)
+
+    # -- statements ----------------------------------------------------------------------------------------
+
+    def block(self, body: list[ast.stmt]) -> None:
+        """Write a block; what follows a statement that lanes may leave at runs only if some are left."""
+        outer, indent = self.region, self.indent
+        self.region = self.regions.of(body)
+        self.put(f"_h{self.region.number} = m")
+        for number, statement in enumerate(body):
+            self.statement(statement)
+            if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+                break
+            if may_leave(statement):
+                self.put(f"_h{self.region.number} = m")
+                if number + 1 < len(body):
+                    self.put("if m:")
+                    self.indent += 1
+                    self.put("pass")  # as what follows may have no text
+        self.region, self.indent = outer, indent
+
+    def statement(self, node: ast.stmt) -> None:
+        method = getattr(self, f"do_{type(node).__name__}", None)
+        if method is None:
+            what = _STATEMENTS.get(type(node).__name__, type(node).__name__)
+            self.refuse(node, f"{what} is not supported in a traced kernel.")
+        if isinstance(node, ast.Pass) or _is_text(node):
+            return
+        if self.called_at is None:
+            line = node.lineno
+            row = self.program.bind("line", lambda machine: machine.tally.line(line))
+            self.put(f"L.line = {line}; {row}.warps += m.warps; {row}.threads += m.count")
+        method(node)
+
+    def do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def do_Expr(self, node: ast.Expr) -> None:
+        self.put(self.expression(node.value))
+
+    def do_Assert(self, node: ast.Assert) -> None:
+        """Assertions are left out, as in a kernel compiled without debug=True, which is said."""
+        self.put("L.left_out(m, 'assert')")
+
+    def do_Assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        self.target_name = target.id if isinstance(target, ast.Name) else ""
+        value = self.expression(node.value)
+        self.target_name = ""
+        if len(node.targets) > 1 or isinstance(target, ast.Tuple | ast.List):
+            held = self.fresh("t")
+            self.put(f"{held} = {value}")
+            value = held
+        for target in node.targets:
+            self.assign(target, value)
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.target_name = node.target.id if isinstance(node.target, ast.Name) else ""
+            value = self.expression(node.value)
+            self.target_name = ""
+            self.assign(node.target, value)
+
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
+        op = self.operator(node.op)
+        if isinstance(node.target, ast.Name):
+            value = self.expression(node.value)
+            self.assign(node.target, f"{op}(m, {self.name_of(node.target)}, {value})")
+        elif isinstance(node.target, ast.Subscript):
+            array, index, value = self.fresh("t"), self.fresh("t"), self.fresh("t")
+            self.put(f"{array} = {self.expression(node.target.value)}")
+            self.put(f"{index} = {self.index(node.target.slice)}")
+            load = self.access(node, node.target.value, "load")
+            self.put(f"{value} = {op}(m, L.load({load}, m, {array}, {index}), {self.expression(node.value)})")
+            store = self.access(node, node.target.value, "store")
+            self.put(f"L.store({store}, m, {array}, {index}, {value})")
+        else:
+            self.refuse(node, "only variables and elements of arrays can be assigned to.")
+
+    def assign(self, target: ast.expr, value: str) -> None:
+        """Write the assignment of a value to a variable, an element or several of them."""
+        if isinstance(target, ast.Name):
+            self.assign_name(target.id, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = self.fresh("t")
+            self.put(f"{parts} = L.unpacked({value}, {len(target.elts)})")
+            for number, element in enumerate(target.elts):
+                self.assign(element, f"{parts}[{number}]")
+        elif isinstance(target, ast.Subscript):
+            if has_slice(target.slice):
+                self.refuse(target, "a slice is assigned to; write a loop over its elements.")
+            site = self.access(target, target.value, "store")
+            array, index = self.expression(target.value), self.index(target.slice)
+            self.put(f"L.store({site}, m, {array}, {index}, {value})")
+        else:
+            self.refuse(target, "only variables and elements of arrays can be assigned to.")
+
+    def assign_name(self, name: str, value: str) -> None:
+        home, is_sure = self.regions.home(name)
+        if home is self.region:
+            self.put(f"v_{name} = {value}")
+            return
+        held, everyone = self.fresh("t"), f"_h{home.number}"
+        self.put(f"{held} = {value}")
+        merged = "merge(m, {0}, {1})" if is_sure else "assigned(m, {0}, {1}, {2})"
+        merged = merged.format(held, f"v_{name}", everyone)
+        self.put(f"v_{name} = {held} if m is {everyone} else L.{merged}")
+
+    def do_If(self, node: ast.If) -> None:
+        branch = self.branch(node)
+        before, other, after = self.fresh("m"), self.fresh("m"), self.fresh("m")
+        condition = self.expression(node.test)
+        self.put(f"{before} = m")
+        self.put(f"m, {other} = L.split({branch}, m, {condition})")
+        self.inner(node.body)
+        if may_leave(node):
+            self.put(f"{after} = m")
+            self.put(f"m = {other}")
+            self.inner(node.orelse)
+            self.put(f"m = m.joined({after})")
+        else:
+            if node.orelse:
+                self.put(f"m = {other}")
+                self.inner(node.orelse)
+            self.put(f"m = {before}")
+
+    def inner(self, body: list[ast.stmt]) -> None:
+        """Write a branch: it runs if it has a lane."""
+        if not body:
+            return
+        self.put("if m:")
+        self.indent += 1
+        self.block(body)
+        self.indent -= 1
+
+    def do_For(self, node: ast.For) -> None:
+        if node.orelse:
+            self.refuse(node, "for … else is not supported in a traced kernel.")
+        if not isinstance(node.target, ast.Name):
+            self.refuse(node, "a for loop has one variable in a traced kernel.")
+        turns = self.turns(node)
+        loop = self.fresh("loop")
+        self.put(f"{loop} = {turns}")
+        self.put(f"while {loop}.step():")
+        self.indent += 1
+        self.put(f"m = {loop}.m")
+        self.loop_body(node, loop, lambda: self.assign_loop_variable(node, loop))
+        self.indent -= 1
+        self.put(f"m = {loop}.out()")
+
+    def turns(self, node: ast.For) -> str:
+        """Return the text that makes the turns of a for loop: over range(…), or over a tuple of numbers."""
+        over = node.iter
+        if isinstance(over, ast.Call) and self.static(over.func) is range:
+            if over.keywords or not 1 <= len(over.args) <= 3:
+                self.refuse(node, "range() takes one to three numbers.")
+            bounds = ", ".join(self.expression(bound) for bound in over.args)
+            return f"L.loop({self.branch(node)}, m, {bounds})"
+        if isinstance(over, ast.Tuple | ast.Name | ast.Attribute):
+            return f"L.loop_over(m, {self.expression(over)})"
+        return self.refuse(node, "a for loop must go over range(…) or a tuple of numbers in a traced kernel.")
+
+    def assign_loop_variable(self, node: ast.For, loop: str) -> None:
+        self.assign_name(node.target.id, f"{loop}.k")
+
+    def do_While(self, node: ast.While) -> None:
+        if node.orelse:
+            self.refuse(node, "while … else is not supported in a traced kernel.")
+        loop = self.fresh("loop")
+        self.put(f"{loop} = L.while_loop({self.branch(node)}, m)")
+        self.loops.append(loop)  # the condition is part of every turn
+        self.put(f"while {loop}.test(lambda m: {self.expression(node.test)}):")
+        self.loops.pop()
+        self.indent += 1
+        self.put(f"m = {loop}.m")
+        self.loop_body(node, loop, lambda: None)
+        self.indent -= 1
+        self.put(f"m = {loop}.out()")
+
+    def loop_body(self, node: ast.For | ast.While, loop: str, begin: Callable[[], None]) -> None:
+        self.loops.append(loop)
+        outer = self.region
+        self.region = self.regions.of(node.body)
+        self.put(f"_h{self.region.number} = m")
+        begin()
+        self.region = outer
+        self.block(node.body)
+        self.loops.pop()
+
+    def do_Break(self, node: ast.Break) -> None:
+        self.put(f"{self.loops[-1]}.drop(m)")
+        self.put("m = _nobody")
+
+    def do_Continue(self, node: ast.Continue) -> None:
+        self.put("m = _nobody")
+
+    def do_Return(self, node: ast.Return) -> None:
+        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            if self.is_kernel:
+                self.refuse(node, "a kernel returns nothing: store the result into an array.")
+            held = self.fresh("t")
+            self.put(f"{held} = {self.expression(node.value)}")
+            self.put(f"_result = L.merge(m, {held}, _result)")
+        for loop in self.loops:
+            self.put(f"{loop}.end(m)")
+        if self.is_kernel:
+            self.put("L.leave(m)")
+        self.put("m = _nobody")
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+# -- the whole kernel ----------------------------------------------------------------------------------------
+
+
+class LockstepProgram:
     """A kernel and its device functions as Python text, with what the names in it stand for."""
 
     def __init__(self, kernel: Any) -> None:
         self.source = Source(kernel)
-        self.makers: dict[str, Callable[[Machine], Any]] = {}
+        self.makers: dict[str, Callable[[LaneMachine], Any]] = {}
         self.functions: list[str] = []
         self._made: dict[tuple[Callable, int | None], str] = {}
         self._open: list[Callable] = []
@@ -37,7 +284,7 @@ class Program:
         self.uses = of_parameters(self._uses, self.entry)
         self.code = compile(self.text, f"<{self.source.name}, in lockstep>", "exec")
 
-    def bind(self, prefix: str, maker: Callable[[Machine], Any]) -> str:
+    def bind(self, prefix: str, maker: Callable[[LaneMachine], Any]) -> str:
         """Return a new name for what `maker` makes for a machine."""
         name = f"_{prefix}{len(self.makers)}"
         self.makers[name] = maker
@@ -48,7 +295,7 @@ class Program:
         self.site_count += 1
         number = self.site_count
 
-        def make(machine: Machine) -> Site:
+        def make(machine: LaneMachine) -> Site:
             sites = machine.tally.sites
             sites.extend([None] * (number + 1 - len(sites)))
             if sites[number] is None:
@@ -77,7 +324,7 @@ class Program:
             self._open.pop()
         return self._made[key]
 
-    def start(self, machine: Machine, arguments: list[Any]) -> None:
+    def start(self, machine: LaneMachine, arguments: list[Any]) -> None:
         """Run the kernel on a machine's lanes."""
         machine.file = self.source.file
         names: dict[str, Any] = {
@@ -97,7 +344,7 @@ class Program:
 def _in_a_sentence(problem: Exception) -> str:
     """Say what is wrong with a line that the lanes' vectors cannot carry out."""
     said = str(problem)
-    if Part.__name__ in said:
+    if ArrayPart.__name__ in said:
         return "a row of an array is used like a number here: give an index for each of its dimensions."
     if "truth value of an array" in said:
         return (

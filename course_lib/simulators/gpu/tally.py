@@ -1,4 +1,4 @@
-"""What is counted while a kernel runs, over all batches of blocks."""
+"""What is counted while a kernel runs, over all batches of blocks, and what one warp does, step by step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,65 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from course_lib.simulators.gpu.arrays import DeviceArray
 from course_lib.simulators.gpu.masks import Mask
+
+# -- the steps of one warp: the picture that a time slider shows ---------------------------------------------
+
+
+WARP = 32
+MOST_STEPS = 5_000
+
+
+@dataclass(frozen=True)
+class WarpStep:
+    """One memory instruction of a warp, or a barrier.
+
+    `kind` is 'load', 'store', 'atomic' or 'barrier'. `places` holds, for each of the 32 lanes, the element
+    number counted from the start of the array's memory (of the block's, in shared memory), None for a lane
+    that takes no part; times `item_bytes` it is the address. `cost` is sectors in global and wavefronts in
+    shared memory. `shape` and `strides` (in elements) are those of the array, which begins at `offset`.
+    """
+
+    line: int
+    kind: str
+    array: str = ""
+    space: str = ""
+    item_bytes: int = 0
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+    places: tuple[int | None, ...] = ()
+    cost: int = 0
+
+
+class Recorder:
+    """Keeps the steps of one warp of one block; `is_cut` says that there were more than are kept."""
+
+    def __init__(self, block: int, warp: int) -> None:
+        self.block, self.warp = block, warp
+        self.steps: list[WarpStep] = []
+        self.is_cut = False
+
+    def lanes_of(self, block_number: np.ndarray, block_lanes: int) -> slice | None:
+        """Return where the warp's lanes are among these, None if its block is not run here."""
+        first = int(np.searchsorted(block_number[::block_lanes], self.block)) * block_lanes
+        if first >= len(block_number) or block_number[first] != self.block:
+            return None
+        return slice(first + self.warp * WARP, first + (self.warp + 1) * WARP)
+
+    def keep(self, step: WarpStep) -> None:
+        """Keep a step if there is room."""
+        if len(self.steps) < MOST_STEPS:
+            self.steps.append(step)
+        else:
+            self.is_cut = True
+
+
+# -- what is counted -----------------------------------------------------------------------------------------
+
 
 Point = tuple[int, int, int]
 
@@ -73,7 +130,7 @@ class LineRow:
 
 
 @dataclass
-class Tally:
+class KernelTally:
     """The counters of one trace."""
 
     sites: list[Any] = field(default_factory=list)

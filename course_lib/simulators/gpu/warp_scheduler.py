@@ -22,39 +22,137 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from course_lib.arguments import whole
 from course_lib.measure.table import Table, digits
-from course_lib.simulators.gpu.gpu_latencies import LATENCIES, Latencies, latencies_of
 from course_lib.simulators.gpu.littles_law import (
+    LATENCIES,
     MOST_INTERVAL,
     MOST_WARPS,
-    Prediction,
+    REQUESTS,
+    Latencies,
+    Stream,
+    StreamInstruction,
+    ThroughputBound,
+    independent_loads,
+    latencies_of,
     littles_law,
     memory_interval_of,
-)
-from course_lib.simulators.gpu.warp_result import NUMBER_OF, POLICIES, STATES, Result
-from course_lib.simulators.gpu.warp_stream import (
-    REQUESTS,
-    Instruction,
-    Stream,
-    independent_loads,
     registers,
     stream,
 )
-from course_lib.simulators.gpu.whole_numbers import check_whole
+
+# -- what a run counted --------------------------------------------------------------------------------------
+
+
+#: What a warp is doing in a cycle; the timeline holds the places in this list.
+STATES = (
+    "finished",
+    "selected",  # its instruction is issued
+    "not selected",  # it could, but another warp was taken
+    "wait",  # for an arithmetic result, of fixed latency
+    "short scoreboard",  # for shared memory
+    "long scoreboard",  # for global memory: L2 or DRAM
+)
+POLICIES = {"gto": "greedy then oldest", "lrr": "loose round robin"}
+NUMBER_OF = {name: number for number, name in enumerate(STATES)}
+
+
+@dataclass(frozen=True, eq=False)
+class SchedulerRun:
+    """What happened in the cycles that were counted."""
+
+    stream: Stream
+    policy: str
+    timeline: np.ndarray = field(repr=False)  # uint8 (warps, cycles): places in STATES
+    issue: np.ndarray = field(repr=False)  # int64 (cycles, 2): warp, place in the stream; -1 for none
+    requests_in_flight: np.ndarray = field(repr=False)  # int64 (cycles,): sent and not yet answered
+    memory_latency: float  # mean cycles from a request's issue to its answer; NaN without requests
+
+    @property
+    def warps(self) -> int:
+        """Resident warps."""
+        return self.timeline.shape[0]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles counted."""
+        return self.timeline.shape[1]
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions issued."""
+        return int((self.issue[:, 0] >= 0).sum())
+
+    @property
+    def utilisation(self) -> float:
+        """The share of the cycles in which an instruction was issued, 0 to 1."""
+        return self.instructions / self.cycles
+
+    @property
+    def no_eligible(self) -> int:
+        """Cycles in which no warp could issue: the scheduler was idle."""
+        return self.cycles - self.instructions
+
+    @property
+    def requests(self) -> int:
+        """Requests to memory that were issued."""
+        sends = np.array([one.op in REQUESTS for one in self.stream])
+        places = self.issue[self.issue[:, 0] >= 0, 1]
+        return int(sends[places].sum())
+
+    @property
+    def states(self) -> np.ndarray:
+        """How many cycles each warp spent in each state: int64 (warps, states), columns as in STATES."""
+        return np.stack([(self.timeline == number).sum(axis=1) for number in range(len(STATES))], axis=1)
+
+    def share(self, state: str) -> float:
+        """Return the mean share of a warp's cycles that it spent in a state, 0 to 1."""
+        if state not in NUMBER_OF:
+            raise ValueError(f"state is {state!r}, but the states are {', '.join(STATES)}.")
+        return float(self.states[:, NUMBER_OF[state]].sum() / self.timeline.size)
+
+    def table(self) -> Table:
+        """Return the states of each warp, in per cent of its cycles, and of all."""
+        counts = self.states
+        shown = [number for number in range(len(STATES)) if counts[:, number].any()]
+        rows = [self._row(f"warp {warp}", row, self.cycles, shown) for warp, row in enumerate(counts)]
+        rows.append(self._row("all warps", counts.sum(axis=0), self.timeline.size, shown))
+        caption = (
+            f"{digits(100 * self.utilisation)} % of the issue slots used: {self.instructions:,} instructions "
+            f"in {self.cycles:,} cycles, {self.warps} warp{'s' * (self.warps > 1)}, {POLICIES[self.policy]}"
+        )
+        notes = (f"In {self.no_eligible:,} cycles no warp was eligible.",)
+        columns = ("", *(f"{STATES[number]} %" for number in shown))
+        return Table(columns, tuple(rows), caption, notes=notes)
+
+    def _row(self, name: str, counts: np.ndarray, cycles: int, shown: list[int]) -> tuple[str, ...]:
+        return (name, *(digits(100 * counts[number] / cycles) for number in shown))
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+# -- the simulation ------------------------------------------------------------------------------------------
+
 
 __all__ = [
     "LATENCIES",
     "POLICIES",
     "STATES",
-    "Curve",
-    "Instruction",
     "Latencies",
-    "Prediction",
-    "Result",
+    "OccupancyCurve",
+    "SchedulerRun",
+    "StreamInstruction",
+    "ThroughputBound",
     "independent_loads",
     "littles_law",
     "memory_interval_of",
@@ -77,7 +175,7 @@ def simulate(
     policy: str = "gto",
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
-) -> Result:
+) -> SchedulerRun:
     """Run `warps` warps through a stream of instructions and return what each did in each cycle.
 
     instructions: text or instructions, see `warp_stream.stream`. warps: 1 to 64; hardware has 8 (compute
@@ -90,11 +188,11 @@ def simulate(
     Raises ValueError for numbers that make no sense.
     """
     instructions, latencies = stream(instructions), latencies_of(latencies)
-    check_whole("warps", warps, 1, MOST_WARPS)
-    check_whole("cycles", cycles, 1, MOST_CYCLES)
-    check_whole("warm_up", warm_up, 0, MOST_CYCLES)
-    check_whole("passes", 1 if passes is None else passes, 1, MOST_CYCLES)
-    check_whole("memory_interval", memory_interval, 1, MOST_INTERVAL)
+    whole("warps", warps, most=MOST_WARPS)
+    whole("cycles", cycles, most=MOST_CYCLES)
+    whole("warm_up", warm_up, least=0, most=MOST_CYCLES)
+    whole("passes", 1 if passes is None else passes, most=MOST_CYCLES)
+    whole("memory_interval", memory_interval, most=MOST_INTERVAL)
     if policy not in POLICIES:
         raise ValueError(f"policy is {policy!r}, but it must be {' or '.join(map(repr, POLICIES))}.")
     from course_lib.simulators.gpu.warp_kernel import run
@@ -110,7 +208,7 @@ def simulate(
         raise ValueError(f"cycles is {cycles}, but {passes} passes of {warps} warps take longer: give more.")
     counted = slice(warm_up, end)
     flying, latency = _requests(sent[:end], warm_up)
-    return Result(instructions, policy, timeline[:, counted], issue[counted], flying, latency)
+    return SchedulerRun(instructions, policy, timeline[:, counted], issue[counted], flying, latency)
 
 
 def _encoded(instructions: Stream, latencies: Latencies) -> tuple[tuple[np.ndarray, ...], int]:
@@ -149,12 +247,12 @@ def _requests(sent: np.ndarray, warm_up: int) -> tuple[np.ndarray, float]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class OccupancyCurve:
     """Issue-slot utilisation against resident warps: simulated, and as Little's law bounds it."""
 
     warps: tuple[int, ...]
     simulated: tuple[float, ...]
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[ThroughputBound, ...]
     policy: str
 
     @property
@@ -198,7 +296,7 @@ def occupancy_curve(
     latencies: str | Latencies = "H100",
     memory_interval: int = 1,
     rounds: int = 24,
-) -> Curve:
+) -> OccupancyCurve:
     """Return the utilisation against resident warps, once the warps have found their rhythm.
 
     Arguments as in `simulate`. rounds: how many passes of all warps are counted, after a quarter as many to
@@ -207,7 +305,7 @@ def occupancy_curve(
     instructions, warps = stream(instructions), tuple(warps)
     if not warps:
         raise ValueError("warps is empty, but a curve needs at least one number of warps, like range(1, 17).")
-    check_whole("rounds", rounds, 4, 1000)
+    whole("rounds", rounds, least=4, most=1000)
     settings = {"latencies": latencies, "memory_interval": memory_interval}
     predictions = tuple(littles_law(instructions, count, **settings) for count in warps)
     simulated = []
@@ -216,4 +314,4 @@ def occupancy_curve(
         cycles = min(round(rounds * one_round), MOST_CYCLES)
         settings |= {"policy": policy, "cycles": cycles, "warm_up": cycles // 4}
         simulated.append(simulate(instructions, prediction.warps, **settings).utilisation)
-    return Curve(warps, tuple(simulated), predictions, policy)
+    return OccupancyCurve(warps, tuple(simulated), predictions, policy)

@@ -18,7 +18,7 @@ import numpy as np
 
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.lanes import WARP
-from course_lib.simulators.gpu.machine import Machine
+from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.tally import Hazard
@@ -28,7 +28,7 @@ EVERY_LANE = 0xFFFFFFFF
 UNDEFINED = 0x5EADBEEF
 
 
-def _exchange(machine: Machine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
+def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
     _meet(machine, m, mask)
     machine.tally.shuffles(machine.line, m)
@@ -47,7 +47,7 @@ def _exchange(machine: Machine, m: Mask, mask: Value, value: Value, source: np.n
     return found
 
 
-def _giving(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+def _giving(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
     """Return which lanes have a value to give: they come, and a mask of a lane of their warp names them."""
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE:
         return m.lanes
@@ -60,7 +60,7 @@ def _undefined(dtype: np.dtype) -> float | int | bool:
     return UNDEFINED if dtype.itemsize >= 4 else True
 
 
-def _meet(machine: Machine, m: Mask, mask: Value) -> None:
+def _meet(machine: LaneMachine, m: Mask, mask: Value) -> None:
     """Note lanes that are not named by their own mask, and lanes that are waited for and do not come."""
     own, lanes = machine.lane_index, np.arange(machine.lanes)
     if type(mask) is int and mask & EVERY_LANE == EVERY_LANE and m.count == machine.alive.count:
@@ -73,25 +73,25 @@ def _meet(machine: Machine, m: Mask, mask: Value) -> None:
     _hazard(machine, waiting, first, "waits for {}, which its mask names and which does not come here")
 
 
-def _bits(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+def _bits(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
     """Return the mask of each lane that comes, 0 for the others."""
     return np.where(m.lanes, numbers.vector(mask, machine.lanes).astype(np.int64) & EVERY_LANE, 0)
 
 
-def _named(machine: Machine, m: Mask, mask: Value) -> np.ndarray:
+def _named(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
     """Return which lanes are named by the mask of a lane of their warp that comes."""
     of_warp = np.bitwise_or.reduce(_bits(machine, m, mask).reshape(-1, WARP), axis=1)
     return np.repeat(of_warp, WARP) >> machine.lane_index & 1 == 1
 
 
-def _hazard(machine: Machine, where: np.ndarray, other: np.ndarray, what: str) -> None:
+def _hazard(machine: LaneMachine, where: np.ndarray, other: np.ndarray, what: str) -> None:
     """Report the first of some lanes that keep others waiting, with the lane that it is about."""
     if where.any():
         _note(machine, machine.tally.hazard, "divergent-barrier", where, other, what)
 
 
 def _note(
-    machine: Machine, tell: Callable, kind: str, where: np.ndarray, other: np.ndarray, what: str
+    machine: LaneMachine, tell: Callable, kind: str, where: np.ndarray, other: np.ndarray, what: str
 ) -> None:
     lane = int(np.argmax(where))
     here, there = machine.thread_of(lane), machine.thread_of(int(other[lane]))
@@ -99,31 +99,31 @@ def _note(
     tell(Hazard(kind, machine.line, machine.block_of(lane), (here, there), said, times=int(where.sum())))
 
 
-def _lane(machine: Machine, number: Value) -> np.ndarray:
+def _lane(machine: LaneMachine, number: Value) -> np.ndarray:
     return numbers.vector(numbers.widened(number), machine.lanes)
 
 
-def shfl_sync(machine: Machine, m: Mask, mask: Value, value: Value, source: Value) -> Value:
+def shfl_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: Value) -> Value:
     """Return the value of lane `source`."""
     return _exchange(machine, m, mask, value, _lane(machine, source) % WARP)
 
 
-def shfl_up_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
+def shfl_up_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` below."""
     return _exchange(machine, m, mask, value, machine.lane_index - _lane(machine, delta))
 
 
-def shfl_down_sync(machine: Machine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
+def shfl_down_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
     """Return the value of the lane `delta` above."""
     return _exchange(machine, m, mask, value, machine.lane_index + _lane(machine, delta))
 
 
-def shfl_xor_sync(machine: Machine, m: Mask, mask: Value, value: Value, lane_mask: Value) -> Value:
+def shfl_xor_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, lane_mask: Value) -> Value:
     """Return the value of the lane whose number differs in the bits of `lane_mask`."""
     return _exchange(machine, m, mask, value, machine.lane_index ^ _lane(machine, lane_mask))
 
 
-def _warps(machine: Machine, m: Mask, predicate: Value) -> np.ndarray:
+def _warps(machine: LaneMachine, m: Mask, predicate: Value) -> np.ndarray:
     true = numbers.vector(numbers.truth(predicate), machine.lanes) & m.lanes
     return true.reshape(-1, WARP)
 
@@ -133,45 +133,45 @@ def _as_int32(bits: np.ndarray) -> np.ndarray:
     return np.repeat(bits.astype(np.uint32).view(np.int32).astype(np.int64), WARP)
 
 
-def ballot_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
+def ballot_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return a bit for each lane of the warp: whether the predicate holds there."""
     _meet(machine, m, mask)
     return _ballot(machine, m, predicate)
 
 
-def _ballot(machine: Machine, m: Mask, predicate: Value) -> Value:
+def _ballot(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
     return _as_int32(_warps(machine, m, predicate) @ (1 << np.arange(WARP, dtype=np.int64)))
 
 
-def activemask(machine: Machine, m: Mask) -> Value:
+def activemask(machine: LaneMachine, m: Mask) -> Value:
     """Return a bit for each lane of the warp that executes this."""
     return _ballot(machine, m, True)
 
 
-def lanemask_lt(machine: Machine, m: Mask) -> Value:
+def lanemask_lt(machine: LaneMachine, m: Mask) -> Value:
     """Return a bit for each lane below one's own."""
     return (1 << machine.lane_index) - 1
 
 
-def any_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
+def any_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return whether the predicate holds for a lane of the warp."""
     _meet(machine, m, mask)
     return np.repeat(_warps(machine, m, predicate).any(axis=1), WARP)
 
 
-def all_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
+def all_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return whether the predicate holds for all lanes of the warp that execute this."""
     _meet(machine, m, mask)
     return np.repeat(~_warps(machine, m, machine.negated(predicate)).any(axis=1), WARP)
 
 
-def eq_sync(machine: Machine, m: Mask, mask: Value, predicate: Value) -> Value:
+def eq_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
     """Return whether the predicate is the same for all lanes of the warp that execute this."""
     some, none = any_sync(machine, m, mask, predicate), any_sync(machine, m, mask, machine.negated(predicate))
     return ~(some & none)
 
 
-def match_any_sync(machine: Machine, m: Mask, mask: Value, value: Value) -> Value:
+def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> Value:
     """Return a bit for each lane of the warp that has the same value."""
     _meet(machine, m, mask)
     values = numbers.vector(value, machine.lanes).reshape(-1, WARP)

@@ -11,9 +11,6 @@ from typing import Any
 
 from grading_tools import ASSIGNMENTS, ROOT, grader_of, read_notebook, solution_path, text_of
 
-from course_lib.grading.rules import PRODUCTS, MustBeCompiled, NoCalls, NoOperator
-from course_lib.grading.tasks.compiled_loops import shared
-
 NAME = ASSIGNMENTS["01"]
 TASKS = {
     "01.count": "01-count-answer",
@@ -25,11 +22,6 @@ TASKS = {
 }
 POINTS = {"01.count": 1, "01.dot": 1, "01.matmul": 3, "01.alias": 2, "01.faster": 3, "01.predict_time": 2}
 FULL = dict(POINTS)
-
-#: The rules of tasks whose answer is compiled loops, and of those whose answer is plain Python.
-LOOPS_ONLY = tuple(rule for rule in shared.LOOPS_ONLY if not isinstance(rule, MustBeCompiled))
-PLAIN = (NoOperator("@"), NoCalls(PRODUCTS))
-HEAD = "import numpy as np\nfrom numba import njit\n@njit\ndef f(A, B): return A\n"
 
 Notebook = dict[str, Any]
 Place = Callable[[Path, str, bytes], None]

@@ -110,7 +110,7 @@ HARNESS = (
     on_count("replaced-harness", "replaces the harness's own functions", count("""
         import gc, sys
         from course_lib.grading import runner, tape
-        from course_lib.grading.kernel import inside
+        from course_lib.grading.sandbox import inside
         runner.InProcess.call = lambda self, args: runner.Outcome((24, 16), None, args)
         reply = {'value': (24, 16), 'fault': None, 'args_after': (M, K, N)}
         inside._Answers.call = lambda self, which, args: reply
@@ -120,7 +120,7 @@ HARNESS = (
                 thing.functions[:] = [lambda M, K, N: (24, 16)] * len(thing.functions)
     """)),
     on_count("own-points", "claims points in the reply", count("""
-        from course_lib.grading.kernel import inside
+        from course_lib.grading.sandbox import inside
         send = inside.send
         inside.send = lambda stream, reply: send(stream, {**reply, 'points': 1000.0, 'state': 'right',
             'passed': True, 'value': ..., 'fault': None, 'args_after': (M, K, N)})

@@ -251,7 +251,7 @@ SECRETS = (
     spy("references", "looks for a task or a case in the harness's memory", """
         import gc, sys
         for thing in gc.get_objects():
-            found = found or type(thing).__name__ in ('Task', 'Case', 'Job', 'Order')
+            found = found or type(thing).__name__ in ('Task', 'Case', 'SubmissionJob', 'GradingOrder')
         frame = sys._getframe()
         while frame:
             found = found or any(one in frame.f_locals for one in ('seed', 'task', 'reference', 'want'))

@@ -28,26 +28,33 @@ from pace import slowness
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import secret
-from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
-pytestmark = pytest.mark.timing
-LIMITS = Limits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
+LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 TIMED = {task for task in TASKS if registry.task(task).speed}
 SEED = "words that nobody may know 7391"
 HONEST = tuple(
     Attack(name, "an honest student", honest(*FULL), FULL) for name in ("honest-a", "honest-m", "honest-z")
 )
 ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_machine.ALL, *attacks_on_rules.ALL)
-TRICKS = attacks_on_rules.TRICKS  # with the stopwatch: in every class
+TRICKS = attacks_on_rules.TRICKS  # with the stopwatch: in every class of `make proof`, which measures alone
 OTHERS = [attack for attack in ATTACKS if attack not in TRICKS]
-#: Three classes: a third of the attackers in every run of the tests, the others among the long proofs.
+#: One attacker of each kind is in every run of the tests; all of them are among the long proofs.
+OF_EACH_KIND = (
+    *("truncated", "zip-slip", "metadata-stripped", "a-thousand-points", "patched-builtins", "text-bomb-sum"),
+    *("replaced-harness", "forged-reply", "noise"),
+    *("loop", "fork-bomb", "much-memory", "daemon", "told-inputs"),
+    *("blas-builtins", "tape-cleared", "memory-default", "rounded"),
+)
 CLASSES = {
-    name: (*OTHERS[first::3], *TRICKS, *HONEST)
-    for first, name in enumerate(("a third", "the second", "the last"))
+    "one of each kind": (*(one for one in OTHERS if one.name in OF_EACH_KIND), *HONEST),
+    **{
+        name: (*OTHERS[first::3], *TRICKS, *HONEST)
+        for first, name in enumerate(("a third", "the second", "the last"))
+    },
 }
-MARKS = {name: pytest.mark.slow if name != "a third" else () for name in CLASSES}
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Clas
     for one in students:
         one.put(source)
     start = time.perf_counter()
-    grade(Order(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
+    grade(GradingOrder(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
     seconds = time.perf_counter() - start
     found = (
         json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")
@@ -114,26 +121,14 @@ def classes(tmp_path_factory, request) -> Callable[[str], Class]:
     return functools.cache(lambda name: graded(tmp_path_factory.mktemp("attacked"), CLASSES[name]))
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS[name]) for name in CLASSES])
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=() if name == "one of each kind" else pytest.mark.slow) for name in CLASSES
+    ]
+)
 def attacked(classes, request) -> Class:
     """Attackers and the honest students between them, graded as one class."""
     return classes(request.param)
-
-
-@pytest.fixture(scope="module")
-def peaceful(tmp_path_factory, classes) -> Class:
-    """The honest students alone, with the same seed."""
-    return graded(tmp_path_factory.mktemp("peaceful"), HONEST)
-
-
-@pytest.fixture
-def rows(attacked) -> dict[str, dict[str, str]]:
-    return attacked.rows
-
-
-@pytest.fixture
-def book(attacked) -> dict[str, dict[str, tuple[float, bool]]]:
-    return attacked.book
 
 
 def points(verdict: dict) -> dict[str, float]:
@@ -144,43 +139,6 @@ def is_flagged(verdict: dict) -> bool:
     return bool(verdict["manual"]) or any(task["manual"] for task in verdict["tasks"])
 
 
-# --- every grade -------------------------------------------------------------------------------------------
-
-each = pytest.mark.parametrize(
-    ("attacked", "attack"),
-    [
-        pytest.param(name, one, marks=MARKS[name], id=f"{one.name}, {name}")
-        for name, students in CLASSES.items()
-        for one in students
-    ],
-    indirect=["attacked"],
-)
-
-
-@each
-def test_the_grade_is_the_one_that_was_earned(attack, attacked):
-    verdict = attacked.verdicts[attack.student]
-    assert points(verdict) == attack.points(), _said(verdict)
-
-
-@each
-def test_csv_and_grade_book_have_the_same_grade(attack, rows, book):
-    wanted = attack.points()
-    row = rows[attack.student]
-    assert {task: float(row[task]) for task in POINTS} == wanted
-    assert float(row["points"]) == sum(wanted.values())
-    assert {task: score for task, (score, _) in book[attack.student].items()} == wanted
-
-
-@each
-def test_what_needs_a_look_is_flagged_and_nothing_else(attack, attacked, rows, book):
-    verdict = attacked.verdicts[attack.student]
-    wanted = is_flagged(verdict) if attack.flagged is None else attack.flagged
-    assert is_flagged(verdict) == wanted, _said(verdict)
-    assert bool(rows[attack.student]["manual"]) == wanted
-    assert any(look for _, look in book[attack.student].values()) == wanted
-
-
 def _said(verdict: dict) -> str:
     lines = [
         f"{task['id']}: {task['points']} {task['teacher']['lines']} {task['manual']}"
@@ -189,20 +147,44 @@ def _said(verdict: dict) -> str:
     return "\n".join([str(verdict["manual"]), *lines])
 
 
-# --- the class ---------------------------------------------------------------------------------------------
+# --- every grade -------------------------------------------------------------------------------------------
 
 
 def test_there_are_enough_attacks_and_no_two_by_one_name():
     names = [one.student for one in (*ATTACKS, *HONEST)]
     assert len(ATTACKS) >= 170
     assert len(set(names)) == len(names)
+    assert len(CLASSES["one of each kind"]) == len(OF_EACH_KIND) + len(HONEST)
 
 
-def test_everybody_is_graded_and_nobody_else(attacked, rows, book):
+def test_everybody_gets_the_grade_that_was_earned_and_nobody_else_one(attacked):
     names = {one.student for one in attacked.students}
-    assert set(attacked.verdicts) == set(rows) == set(book) == names
+    assert set(attacked.verdicts) == set(attacked.rows) == set(attacked.book) == names
+    for one in attacked.students:
+        verdict, wanted = attacked.verdicts[one.student], one.points()
+        given = points(verdict)
+        short = {task for task in TASKS if given[task] != wanted[task]}
+        if one.earns == FULL:  # points for speed may be lost to a busy moment
+            assert short <= TIMED, f"{one.name}: {_said(verdict)}"
+            assert all(given[task] >= registry.task(task).points_for_being_right for task in short), one.name
+        else:
+            assert not short, f"{one.name}: {_said(verdict)}"
+        row = attacked.rows[one.student]
+        assert {task: float(row[task]) for task in POINTS} == given, one.name
+        assert float(row["points"]) == sum(given.values()), one.name
+        assert {task: score for task, (score, _) in attacked.book[one.student].items()} == given, one.name
 
 
+def test_what_needs_a_look_is_flagged_and_nothing_else(attacked):
+    for one in attacked.students:
+        verdict = attacked.verdicts[one.student]
+        wanted = is_flagged(verdict) if one.flagged is None else one.flagged
+        assert is_flagged(verdict) == wanted, f"{one.name}: {_said(verdict)}"
+        assert bool(attacked.rows[one.student]["manual"]) == wanted, one.name
+        assert any(look for _, look in attacked.book[one.student].values()) == wanted, one.name
+
+
+@pytest.mark.slow
 def test_honest_students_get_the_same_with_and_without_attackers(attacked, peaceful):
     """Points for speed may be lost once: that is a busy moment, an attacker would cost all of them."""
     for one_class in (attacked, peaceful):
@@ -213,20 +195,14 @@ def test_honest_students_get_the_same_with_and_without_attackers(attacked, peace
         assert {*short} <= TIMED and len(short) <= 1
 
 
-def test_nothing_lives_on(attacked):
+def test_nothing_lives_on_and_the_machine_is_as_it_was(attacked):
     import psutil
 
-    left = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if attacks_on_machine.DAEMON in (one.info["cmdline"] or [])
-    ]
-    assert not left
-
-
-def test_the_machine_is_as_it_was(attacked):
+    running = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
+    assert not [command for command in running if attacks_on_machine.DAEMON in command]
     for place in ("owned", "large", "0"):
         assert not (Path("/tmp") / place).exists()
+    assert attacked.seconds < 240 * slowness()
 
 
 # --- what the students read --------------------------------------------------------------------------------
@@ -254,23 +230,17 @@ def _floats(value) -> list[float]:
     return [one for item in value for one in _floats(item)] if isinstance(value, list | tuple) else []
 
 
-def test_no_page_tells_a_secret_input(attacked):
+def numbers_in(page: str) -> set[str]:
+    return set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page)))
+
+
+def test_no_page_of_a_student_tells_a_secret_input(attacked):
     numbers = secret_numbers()
     assert len(numbers) > 1000
     for student, page in attacked.feedback.items():
-        words = set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page)))
-        assert not words & numbers, student
-
-
-def test_the_search_for_secret_inputs_can_find_one(attacked):
-    pages = (attacked.folder / "teacher" / NAME).glob("*.html")
-    numbers, found = secret_numbers(), set()
-    for page in pages:
-        found |= (
-            set(re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", html.unescape(page.read_text(encoding="utf-8"))))
-            & numbers
-        )
-    assert found  # the teacher's pages do show them
+        assert not numbers_in(page) & numbers, student
+    teacher = (attacked.folder / "teacher" / NAME).glob("*.html")
+    assert any(numbers_in(page.read_text("utf-8")) & numbers for page in teacher)  # they do show them
 
 
 def test_no_trace_of_the_seed(attacked):
@@ -295,7 +265,3 @@ def test_pages_run_nothing_of_a_student(attacked):
     for name, page in pages.items():
         assert "<script>alert" not in page, name
         assert "<img src=x" not in page, name
-
-
-def test_it_took_no_longer_than_it_may(attacked):
-    assert attacked.seconds < 240 * slowness()

@@ -9,11 +9,11 @@ import pytest
 from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
 
 from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.verdict import Job, judged
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
-SANDBOX = Sandbox(limits=Limits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in (TURN, SCALE))
 HEAD = "from numba import cuda, float32, int32\n"
 WRONG = "@cuda.jit\ndef scaled(x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n        y[i] = x[i]\n"
@@ -97,22 +97,17 @@ ATTACKS = {
     "a guarded lie": above("if True:\n    FACTOR = 3", COSTLY.replace("3 *", "FACTOR *")),
 }  # fmt: skip
 
-#: Near relations of others, each some seconds: `make proof` has them.
-RELATED = (
-    "reads the judge's file",
-    "a linked file",
-    "the base of an array",
-    "the memory of an array",
-    "a mask by its name",
-    "a site by its name",
-    "a huge local array",
-    "a huge tuple",
-    "deep blocks",
-    "a loop over all numbers",
-    "many rows",
-    "writes far beyond",
+#: One of each kind, in every run of the tests; `make proof` has them all, some seconds each.
+OF_EACH_KIND = (
+    "counts of the tracer patched",
+    "cuda replaced",
+    "writes the reply itself",
+    "a class of an array",
+    "a default that runs",
+    "deep arithmetic",
+    "a loop without end",
+    "the result by luck",
 )
-EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in RELATED else name for name in ATTACKS]
 
 #: Attacks that a person should look at.
 FLAGGED = ("deep arithmetic",)
@@ -127,7 +122,7 @@ def graded(*answers: str) -> dict[str, dict]:
     """Return the verdict on a notebook with these answers, by task."""
     cells = [attack_tools.code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
-    found = judged(Job("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
+    found = judged(SubmissionJob("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
     return {task["id"]: task for task in found["tasks"]}
 
 
@@ -137,22 +132,23 @@ def test_the_honest_answers_get_their_points():
     assert not any(one["manual"] for one in tasks.values())
 
 
-def test_there_are_enough_attacks():
-    assert len(EVERY) - len(RELATED) >= 12 and set(RELATED) < set(ATTACKS)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("name", EVERY)
-def test_an_attack_gains_nothing_and_costs_no_other_answer(name):
-    text = ATTACKS[name]
-    attacked, honest = (TURN, SCALE) if "def turned" in text else (SCALE, TURN)
-    tasks = graded(text, SCALED if honest is SCALE else TURNED)
-    one = tasks[attacked.id]
-    assert one["points"] == 0 and one["state"] == "wrong", one["teacher"]["lines"]
-    assert one["teacher"]["lines"] and "could not be judged" not in one["teacher"]["lines"][0], one["manual"]
-    assert sum(map(len, one["teacher"]["lines"])) < 8_000
-    assert not one["manual"] or name in FLAGGED, one["manual"]
-    assert tasks[honest.id]["points"] == honest.points
+@pytest.mark.parametrize(
+    "names",
+    [OF_EACH_KIND, pytest.param([*ATTACKS], marks=pytest.mark.slow)],
+    ids=["one of each kind", "all"],
+)
+def test_an_attack_gains_nothing_and_costs_no_other_answer(names):
+    for name in names:
+        text = ATTACKS[name]
+        attacked, honest = (TURN, SCALE) if "def turned" in text else (SCALE, TURN)
+        tasks = graded(text, SCALED if honest is SCALE else TURNED)
+        verdict = tasks[attacked.id]
+        lines = verdict["teacher"]["lines"]
+        assert verdict["points"] == 0 and verdict["state"] == "wrong", (name, lines)
+        assert lines and "could not be judged" not in lines[0], (name, verdict["manual"])
+        assert sum(map(len, lines)) < 8_000, name
+        assert not verdict["manual"] or name in FLAGGED, (name, verdict["manual"])
+        assert tasks[honest.id]["points"] == honest.points, name
 
 
 def test_the_costly_kernel_is_right_but_for_its_cost():

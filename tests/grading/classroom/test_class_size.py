@@ -10,8 +10,8 @@ import pytest
 from short_course import NAME, RIGHT, make_class, make_course, make_whole_class
 
 from course_lib.grading.classroom import run, verdict
-from course_lib.grading.classroom.run import Order, grade
-from course_lib.grading.kernel.sandbox import Sandbox
+from course_lib.grading.classroom.run import GradingOrder, grade
+from course_lib.grading.sandbox.bubblewrap import Sandbox
 
 
 class Watch:
@@ -39,7 +39,7 @@ def sizes(tmp_path_factory):
         place = tmp_path_factory.mktemp(f"class-of-{students}")
         submissions = make_class(course, place / "submissions", students)
         watch = Watch()
-        done = grade(Order(submissions, place / "class", course), watch)
+        done = grade(GradingOrder(submissions, place / "class", course), watch)
         assert done.judged == students
         found[students] = done, watch
     return found
@@ -49,7 +49,7 @@ def sizes(tmp_path_factory):
 @pytest.mark.timing
 def test_a_class_costs_little_more_than_its_answers(sizes):
     done, _ = sizes[200]
-    ideal = done.kernel_s / run.cores()
+    ideal = done.process_s / run.cores()
     print(f"200 students: {done.seconds:.1f} s, answers alone {ideal:.1f} s, {done.seconds / ideal:.2f}x")
     assert done.seconds <= 1.25 * ideal
 
@@ -76,7 +76,7 @@ def test_the_sandbox_costs_less_than_a_tenth(tmp_path_factory):
     """One submission, judged in turns with and without a sandbox."""
     course = make_course(tmp_path_factory.mktemp("course"))
     submissions = make_class(course, tmp_path_factory.mktemp("class"), 1)
-    order = Order(submissions, tmp_path_factory.mktemp("graded"), course)
+    order = GradingOrder(submissions, tmp_path_factory.mktemp("graded"), course)
     assignment = run._assignment(order)
     (job,) = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
     seconds: dict[bool, list[float]] = {False: [], True: []}
@@ -107,9 +107,11 @@ def test_two_workers_of_a_cluster_are_nearly_twice_as_fast_as_one(tmp_path_facto
         with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
             folder = tmp_path_factory.mktemp("graded")
             scheduler = cluster.scheduler_address
-            grade(Order(somebody, folder, scheduler=scheduler))  # enters the assignment into the grade book
+            grade(
+                GradingOrder(somebody, folder, scheduler=scheduler)
+            )  # enters the assignment into the grade book
             watch = Watch()
-            assert grade(Order(submissions, folder, scheduler=scheduler), watch).judged == students - 1
+            assert grade(GradingOrder(submissions, folder, scheduler=scheduler), watch).judged == students - 1
             rates[workers] = (students - 1) / watch.last
     one, two = rates[1], rates[2]
     print(f"students a second: {one:.2f} by one worker, {two:.2f} by two: {two / one:.2f}x")

@@ -25,11 +25,12 @@ from course_lib.grading.check import examine
 from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.submission import code
-from course_lib.grading.classroom.verdict import Job, judged
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.task import Task
 
-SANDBOX = Sandbox(limits=Limits(call_s=5, task_s=60, memory_mb=1500))
+pytestmark = pytest.mark.needs("bubblewrap")
+SANDBOX = Sandbox(limits=AnswerLimits(call_s=5, task_s=60, memory_mb=1500))
 
 
 def notebooks() -> dict[str, tuple[str, set[str], set[str], list[str]]]:
@@ -93,7 +94,7 @@ def undone():
 def graded(chapter: str, texts: list[str], wanted: tuple[Untimed, ...]) -> dict[str, dict]:
     cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in texts]
     data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
-    job = Job(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
+    job = SubmissionJob(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
     return {one["id"]: one for one in judged(job)["tasks"]}
 
 
@@ -101,17 +102,27 @@ def defines(texts: list[str], entry: str) -> bool:
     return any(re.search(rf"^(def {entry}\(|{entry} = )", text, re.MULTILINE) for text in texts)
 
 
-@pytest.mark.sample(4)
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_grading_says_what_check_says(name, items, undone, tmp_path):
-    chapter, refused, kinder, texts = NOTEBOOKS[name]
-    wanted = tuple(one for one in items.values() if one.task_id[:2] == chapter and defines(texts, one.entry))
-    assert wanted
-    ran, verdicts = run(texts, tmp_path), graded(chapter, texts, wanted)
-    for one in wanted:
-        live = examine(one.task, ran[one.entry])
-        verdict = verdicts[one.task_id]
-        told = f"{live}\n\n{verdict['teacher']['lines']}\n\n{verdict['answer']}"
-        assert live.points == (0 if one.task_id in refused | kinder else one.points), told
-        assert verdict["points"] == (0 if one.task_id in refused else one.points), told
-        assert not verdict["manual"], told
+def check_and_grading_agree(names, items, folder: Path) -> None:
+    for number, name in enumerate(names):
+        chapter, refused, kinder, texts = NOTEBOOKS[name]
+        wanted = [one for one in items.values() if one.task_id[:2] == chapter and defines(texts, one.entry)]
+        assert wanted, name
+        place = folder / str(number)
+        place.mkdir()
+        ran, verdicts = run(texts, place), graded(chapter, texts, tuple(wanted))
+        for one in wanted:
+            live = examine(one.task, ran[one.entry])
+            verdict = verdicts[one.task_id]
+            told = f"{name}\n{live}\n\n{verdict['teacher']['lines']}\n\n{verdict['answer']}"
+            assert live.points == (0 if one.task_id in refused | kinder else one.points), told
+            assert verdict["points"] == (0 if one.task_id in refused else one.points), told
+            assert not verdict["manual"], told
+
+
+def test_grading_says_what_check_says(items, undone, tmp_path):
+    check_and_grading_agree([*NOTEBOOKS][::4], items, tmp_path)
+
+
+@pytest.mark.slow
+def test_grading_says_what_check_says_in_every_style(items, undone, tmp_path):
+    check_and_grading_agree(NOTEBOOKS, items, tmp_path)

@@ -24,45 +24,45 @@ LINK, PIPE = 0o120777, 0o010644
 # --- links, pipes and what cannot be opened ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["absolute", "../secret.ipynb", "nowhere", "itself.ipynb", "/etc/passwd"])
-def test_links_are_told_and_never_followed(tmp_path, target):
+def test_links_are_told_and_never_followed(tmp_path):
     secret = put(tmp_path / "secret.ipynb", b"the solution")
-    source = tmp_path / "class"
-    put(source / "bob/x.ipynb")
-    link(source / "ada/itself.ipynb", secret if target == "absolute" else target)
-    link(source / "eve", tmp_path)
-    link(source / "flat.ipynb", secret)
-    link(source / "zed/folder", tmp_path)
-    link(source / "zip/x.zip", secret)
-    put(source / "both/x.ipynb")
-    link(source / f"both/{HERE}.ipynb", secret)
-    found = taken(source)
-    assert found.pop("bob") == GOOD
-    both = found.pop("both")
-    assert both[0] == NOTEBOOK
-    for data, problems in [*found.values(), (None, both[1])]:
-        assert data is None and "Handed in a link instead of a file" in problems
-    assert set(found) == {"ada", "eve", "flat", "zed", "zip"}
+    for case, target in enumerate((secret, "../secret.ipynb", "nowhere", "itself.ipynb", "/etc/passwd")):
+        source = tmp_path / f"class{case}"
+        put(source / "bob/x.ipynb")
+        link(source / "ada/itself.ipynb", target)
+        link(source / "eve", tmp_path)
+        link(source / "flat.ipynb", secret)
+        link(source / "zed/folder", tmp_path)
+        link(source / "zip/x.zip", secret)
+        put(source / "both/x.ipynb")
+        link(source / f"both/{HERE}.ipynb", secret)
+        found = taken(source)
+        assert found.pop("bob") == GOOD
+        both = found.pop("both")
+        assert both[0] == NOTEBOOK
+        for data, problems in [*found.values(), (None, both[1])]:
+            assert data is None and "Handed in a link instead of a file" in problems, target
+        assert set(found) == {"ada", "eve", "flat", "zed", "zip"}
 
 
-@pytest.mark.parametrize("part", ["file", "folder"])
-@pytest.mark.parametrize("by_path", [False, True])
-def test_a_file_that_becomes_a_link_later_is_not_followed(tmp_path, monkeypatch, part, by_path):
+def test_a_file_that_becomes_a_link_later_is_not_followed(tmp_path, monkeypatch):
     put(tmp_path / "secret/x.ipynb", b"the solution")
-    file = put(tmp_path / "class/ada/sub/x.ipynb")
-    (ada,) = receive(tmp_path / "class", HERE)
-    assert ada.read() == (NOTEBOOK, ())
-    if by_path:  # as on Windows
-        monkeypatch.setattr(places.os, "supports_dir_fd", set())
-        assert ada.read() == (NOTEBOOK, ())
-    file.unlink()
-    if part == "folder":
-        file.parent.rmdir()
-        link(file.parent, tmp_path / "secret")
-    else:
-        link(file, tmp_path / "secret/x.ipynb")
-    data, problems = ada.read()
-    assert data is None and len(problems) == 1
+    for by_path in (False, True):
+        if by_path:  # as on Windows
+            monkeypatch.setattr(places.os, "supports_dir_fd", set())
+        for part in ("file", "folder"):
+            source = tmp_path / f"{part} {by_path}"
+            file = put(source / "ada/sub/x.ipynb")
+            (ada,) = receive(source, HERE)
+            assert ada.read() == (NOTEBOOK, ())
+            file.unlink()
+            if part == "folder":
+                file.parent.rmdir()
+                link(file.parent, tmp_path / "secret")
+            else:
+                link(file, tmp_path / "secret/x.ipynb")
+            data, problems = ada.read()
+            assert data is None and len(problems) == 1, (part, by_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -203,25 +203,21 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize("slip", SLIPS)
-def test_zip_slip_of_the_class(tmp_path, slip):
-    source = put(
-        tmp_path / "in/class.zip", packed(("eve/x.ipynb", b"real"), ("bob/x.ipynb", b"b"), (slip, b"?"))
-    )
-    found = taken(source)
-    assert found["bob"][0] == b"b" and b"real" in {data for data, _ in found.values()}
-    (odd,) = [problems for data, problems in found.values() if data == b"?"]
-    assert "path that leads out of it:" in odd and len(found) == 3
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["class.zip", "in"]  # nothing is extracted
-
-
-@pytest.mark.parametrize("slip", SLIPS)
-def test_zip_slip_of_a_student(tmp_path, slip):
-    put(tmp_path / "ada/x.zip", packed((slip, b"hers")))
-    put(tmp_path / "bob/x.zip", packed((slip, b"odd"), ("plain.ipynb", b"plain")))
-    found = taken(tmp_path)
-    assert found["ada"][0] == b"hers" and found["bob"][0] == b"plain"
-    assert all("path that leads out of it:" in problems for _, problems in found.values())
+def test_zip_slip(tmp_path):
+    """Of the class's own zip and of a student's: nothing is extracted, and the odd path is told."""
+    for case, slip in enumerate(SLIPS):
+        folder = tmp_path / str(case)
+        members = ("eve/x.ipynb", b"real"), ("bob/x.ipynb", b"b"), (slip, b"?")
+        found = taken(put(folder / "in/class.zip", packed(*members)))
+        assert found["bob"][0] == b"b" and b"real" in {data for data, _ in found.values()}, slip
+        (odd,) = [problems for data, problems in found.values() if data == b"?"]
+        assert "path that leads out of it:" in odd and len(found) == 3, slip
+        assert sorted(path.name for path in folder.rglob("*")) == ["class.zip", "in"]
+        put(folder / "each/ada/x.zip", packed((slip, b"hers")))
+        put(folder / "each/bob/x.zip", packed((slip, b"odd"), ("plain.ipynb", b"plain")))
+        found = taken(folder / "each")
+        assert found["ada"][0] == b"hers" and found["bob"][0] == b"plain", slip
+        assert all("path that leads out of it:" in problems for _, problems in found.values()), slip
 
 
 def damaged(data: bytes) -> bytes:
@@ -277,26 +273,24 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("way", ["folder", "zip in the class's zip"])
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_zips_cost_their_student_only(tmp_path, kind, way):
-    make, told = HOSTILE[kind]
-    own, good = make(), packed(("x.ipynb", NOTEBOOK))
-    if way == "folder":
-        put(tmp_path / "class/ada/mine.zip", own)
-        source = put(tmp_path / "class/bob/his.zip", good).parents[1]
-    else:
-        source = put(tmp_path / "class.zip", packed(("ada/mine.zip", own), ("bob/his.zip", good)))
-    found = taken(source)
-    assert found["bob"] == GOOD
-    data, problems = found["ada"]
-    assert data is None and re.search(told, problems), problems
+def test_hostile_zips_cost_their_student_only(tmp_path):
+    good = packed(("x.ipynb", NOTEBOOK))
+    for case, (kind, (make, told)) in enumerate(HOSTILE.items()):
+        own = make()
+        put(tmp_path / f"class{case}/ada/mine.zip", own)
+        folder = put(tmp_path / f"class{case}/bob/his.zip", good).parents[1]
+        zipped = put(tmp_path / f"class{case}.zip", packed(("ada/mine.zip", own), ("bob/his.zip", good)))
+        for source in (folder, zipped):
+            found = taken(source)
+            assert found["bob"] == GOOD, (kind, source)
+            data, problems = found["ada"]
+            assert data is None and re.search(told, problems), (kind, source, problems)
 
 
-@pytest.mark.parametrize("size", [5, 0xFFFFFFFE])
-def test_sizes_in_the_header_are_not_believed(tmp_path, size):
-    put(tmp_path / "ada/x.zip", lying(packed(("x.ipynb", NOTEBOOK)), size))
-    assert taken(tmp_path) == {"ada": GOOD}
+def test_sizes_in_the_header_are_not_believed(tmp_path):
+    for size in (5, 0xFFFFFFFE):
+        put(tmp_path / "ada/x.zip", lying(packed(("x.ipynb", NOTEBOOK)), size))
+        assert taken(tmp_path) == {"ada": GOOD}, size
 
 
 def test_hostile_members_of_the_class_cost_their_student_only(tmp_path):
@@ -336,16 +330,18 @@ def with_wide_end(data: bytes) -> bytes:
     return data[:at] + wide + where + end
 
 
-@pytest.mark.parametrize("end", [bytes, with_wide_end, lambda data: data[:-2] + b"\x03\x00abc"])
-@pytest.mark.parametrize("front", [b"", b"#!/bin/sh self-extracting"])
-def test_every_form_of_a_sound_zip_is_read(tmp_path, monkeypatch, end, front):
+def test_every_form_of_a_sound_zip_is_read(tmp_path, monkeypatch):
     members = [(f"s{n}/x.ipynb", b"%d" % n) for n in range(50)]
-    source = put(tmp_path / "class.zip", front + end(packed(*members)))
-    with zipfile.ZipFile(source) as standard:
-        assert len(standard.namelist()) == 50
-    records = receive(source, HERE)
+    read_once = []
+    for end in (bytes, with_wide_end, lambda data: data[:-2] + b"\x03\x00abc"):
+        for front in (b"", b"#!/bin/sh self-extracting"):
+            source = put(tmp_path / f"class{len(read_once)}.zip", front + end(packed(*members)))
+            with zipfile.ZipFile(source) as standard:
+                assert len(standard.namelist()) == 50
+            read_once.append(receive(source, HERE))
     monkeypatch.setattr(zips, "_table", None)  # the cost of one does not grow with the class
-    assert {one.student: one.read() for one in records} == {f"s{n}": (b"%d" % n, ()) for n in range(50)}
+    for records in read_once:
+        assert {one.student: one.read() for one in records} == {f"s{n}": (b"%d" % n, ()) for n in range(50)}
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,6 +1,7 @@
 """The whole round with nbgrader's exchange and its form grader: all of them know the same grades."""
 
 import copy
+import csv
 import json
 import re
 import secrets
@@ -13,18 +14,13 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import nbformat
 import pytest
 from grading_tools import nbgraders_environment
-from nbgrader.api import Gradebook
-from nbgrader.utils import get_username
 from short_course import NAME, RIGHT, ROOT, STUB, WRONG, answered, hand_in, make_course
 
-from course_lib.grading.classroom.run import Order, grade
+from course_lib.grading.classroom.run import GradingOrder, grade
 
-WINDOWS = sys.platform == "win32"
-pytestmark = pytest.mark.skipif(WINDOWS, reason="nbgrader's exchange and this sandbox are not for Windows")
-ME = "" if WINDOWS else get_username()  # whom the exchange takes the submission from
+pytestmark = pytest.mark.needs("bubblewrap")  # and nbgrader's exchange is not for Windows either
 HALF = {"01-count-answer": RIGHT["01-count-answer"]}
 
 
@@ -63,11 +59,11 @@ def graded(course) -> Path:
     (student / NAME / f"{NAME}.ipynb").write_text(json.dumps(answered(course, HALF)))
     nbgrader(student, "submit", NAME, "--course", "nine-circles")
     nbgrader(course, "collect", NAME)
-    grade(Order(course / "grading" / "submitted", course / "grading", course))
+    grade(GradingOrder(course / "grading" / "submitted", course / "grading", course))
     return course
 
 
-@pytest.mark.slow  # a minute of nbgrader alone; `both_ways` below and test_class_cycle.py are its short forms
+@pytest.mark.slow  # a minute of nbgrader alone; `both_ways` below is its short form
 def test_feedback_goes_back_through_the_exchange(graded):
     student = graded.parent / "student"
     nbgrader(graded, "release_feedback", NAME)
@@ -134,34 +130,26 @@ def form_grader(graded, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_form_grader_shows_the_same_grades(graded, form_grader):
+def test_the_form_grader_shows_the_same_grades_and_its_button_gives_them(graded, form_grader):
+    from nbgrader.utils import get_username
+
+    me = get_username()  # whom the exchange takes the submission from
     hand_in(graded, graded.parent / "more", "bob", WRONG)
     hand_in(graded, graded.parent / "more", "cleo", b"no notebook at all")
-    grade(Order(graded.parent / "more", graded / "grading", graded))
-    shown = {
-        one["student"]: one for one in json.loads(form_grader.get(f"/formgrader/api/submissions/{NAME}"))
-    }
-    assert {student: one["score"] for student, one in shown.items()} == {ME: 1.0, "bob": 0.0, "cleo": 0.0}
-    assert {student: one["needs_manual_grade"] for student, one in shown.items()} == {
-        ME: False,
-        "bob": False,
-        "cleo": True,
-    }
-    assert shown[ME]["autograded"]
+    grade(GradingOrder(graded.parent / "more", graded / "grading", graded))
+    submissions = json.loads(form_grader.get(f"/formgrader/api/submissions/{NAME}"))
+    shown = {one["student"]: (one["score"], one["needs_manual_grade"]) for one in submissions}
+    assert shown == {me: (1.0, False), "bob": (0.0, False), "cleo": (0.0, True)}
     notebooks = json.loads(form_grader.get(f"/formgrader/api/submitted_notebooks/{NAME}/{NAME}"))
     page = form_grader.get(f"/formgrader/submissions/{next(one['id'] for one in notebooks if one['score'])}/")
     words = re.sub("<[^>]*>", "", page)
     assert "Count the operations" in words and "operations(M, K, N)" in words
-
-
-@pytest.mark.slow
-def test_its_autograde_button_and_command_give_the_same_grades(graded, form_grader):
-    path = f"/formgrader/api/submission/{NAME}/{ME}"
+    path = f"/formgrader/api/submission/{NAME}/{me}"
     said = json.loads(form_grader.get(f"{path}/autograde", method="POST"))
     assert said["success"], said
     assert json.loads(form_grader.get(path))["score"] == 1.0
     shutil.rmtree(graded / "grading" / "verdicts")  # now it has to judge itself
-    nbgrader(graded, "autograde", NAME, "--student", ME, "--force")
+    nbgrader(graded, "autograde", NAME, "--student", me, "--force")
     assert json.loads(form_grader.get(path))["score"] == 1.0
 
 
@@ -255,6 +243,8 @@ JUDGED_TWICE = ("duplicated", "truncated", "empty", "link", "edited")
 
 def grades(course: Path) -> dict[str, tuple]:
     """Return points and marks of all students, as the grade book has them."""
+    from nbgrader.api import Gradebook
+
     found = {}
     with Gradebook(f"sqlite:///{course / 'grading' / 'gradebook.db'}", "nine-circles") as book:
         for one in book.assignment_submissions(NAME):
@@ -265,6 +255,8 @@ def grades(course: Path) -> dict[str, tuple]:
 
 def made_of(course: Path, student: str) -> list[tuple]:
     """Return what the graded notebook of a student shows."""
+    import nbformat
+
     path = course / "grading" / "autograded" / student / NAME / f"{NAME}.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     return [(cell.cell_type, cell.source, cell.get("outputs")) for cell in cells]
@@ -281,7 +273,7 @@ def both_ways(tmp_path_factory) -> tuple[Path, dict, dict, dict, dict]:
         data = change(notebook) if change else None
         hand_in(course, handed_in, student, data if data is not None else json.dumps(notebook).encode())
     hand_in_links(course, handed_in)
-    grade(Order(handed_in, course / "grading", course))
+    grade(GradingOrder(handed_in, course / "grading", course))
     before = grades(course), {student: made_of(course, student) for student in CASES}
     forget(course)
     nbgrader(course, "autograde", NAME, "--force")
@@ -300,6 +292,8 @@ def hand_in_links(course: Path, handed_in: Path) -> None:
 
 def forget(course: Path) -> None:
     """Take all points and marks out of the grade book, and some verdicts away. A grader settles one thing."""
+    from nbgrader.api import Gradebook
+
     shutil.rmtree(course / "grading" / "autograded")
     for student in JUDGED_TWICE:
         (course / "grading" / "verdicts" / NAME / f"{student}.json").unlink()
@@ -313,43 +307,56 @@ def forget(course: Path) -> None:
         book.db.commit()
 
 
-@pytest.mark.parametrize("student", CASES)
-def test_both_ways_give_the_same_grades(both_ways, student):
-    _, ours, _, theirs, _ = both_ways
-    assert ours[student] == CASES[student][2:]
+def test_both_ways_give_the_same_grades_and_make_the_same_notebook(both_ways):
+    _, ours, our_notebooks, theirs, their_notebooks = both_ways
     settled = (False, False)  # by the grader, and the judge has found nothing new
-    assert theirs[student] == (ours[student][0], settled if student == "no_notebook" else ours[student][1])
+    for student, (_, _, *expected) in CASES.items():
+        assert ours[student] == tuple(expected), student
+        points, looks = ours[student]
+        assert theirs[student] == (points, settled if student == "no_notebook" else looks), student
+        assert our_notebooks[student] == their_notebooks[student], student
 
 
-@pytest.mark.parametrize("student", CASES)
-def test_both_ways_make_the_same_notebook(both_ways, student):
-    _, _, ours, _, theirs = both_ways
-    assert ours[student] == theirs[student]
-
-
-def test_a_link_to_the_solution_earns_nothing_in_both_ways(both_ways):
-    _, ours, _, theirs, _ = both_ways
-    assert ours["link"] == theirs["link"] == ((0, 0), (True, True))
-
-
-def test_nothing_that_a_link_leads_to_comes_near_the_feedback(both_ways):
-    course, *_ = both_ways
+def test_a_link_earns_nothing_and_brings_nothing_near_the_feedback(both_ways):
+    course, ours, _, theirs, _ = both_ways
+    assert ours["link"] == theirs["link"] == ((0, 0), (True, True))  # it led to the solution
     seed = (course / "grading" / "secret_seed").read_bytes().strip()
     beside = course / "grading" / "autograded" / "curious" / NAME
     assert [path.name for path in beside.iterdir() if path.suffix != ".ipynb"] == []
     assert seed not in (beside / f"{NAME}.ipynb").read_bytes()
 
 
+def test_nbgraders_own_feedback_and_csv_have_the_same_grades(both_ways):
+    course, _, _, theirs, _ = both_ways
+    nbgrader(course, "generate_feedback", NAME, "--student", "more_points", "--force")
+    page = (course / "grading" / "feedback" / "more_points" / NAME / f"{NAME}.html").read_text()
+    assert "One addition too many" in re.sub("<[^>]*>", "", page)
+    nbgrader(course, "export")
+    with (course / "grades.csv").open() as file:
+        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    by_judge = {student: sum(points) for student, (points, _) in theirs.items()}
+    assert scores == {**by_judge, "no_notebook": 1.0}  # the grader gave half a point for each task
+
+
 def test_a_released_notebook_of_an_older_form_is_not_used(both_ways):
     """The grade book's own cells take its place."""
-    course, *_, before, _ = both_ways
+    from course_lib.grading.classroom.plugin import ReleasedNotebook
+
+    course, *_ = both_ways
     released = course / "grading" / "release" / NAME / f"{NAME}.ipynb"
-    older = json.loads(released.read_text())
+    about = {"notebook": NAME, "assignment": NAME, "db_url": f"sqlite:///{course}/grading/gradebook.db"}
+    exporter = ReleasedNotebook(class_folder=str(course / "grading"))
+    whole = released.read_text()
+    older = json.loads(whole)
     marks(point_cells(older)[0])["grade_id"] = "older"
-    released.write_text(json.dumps(older))
-    nbgrader(course, "autograde", NAME, "--force", "--student", "duplicated")
-    assert grades(course)["duplicated"] == before["duplicated"]
-    assert "operations(M, K, N)" in str(made_of(course, "duplicated"))
+    found = {}
+    for form, text in (("whole", whole), ("older", json.dumps(older)), ("broken", "{")):
+        released.write_text(text)
+        made, _ = exporter.from_filename("not opened", {"nbgrader": about})
+        found[form] = json.loads(made)
+        assert [marks(cell)["grade_id"] for cell in point_cells(found[form])] == [*POINTS], form
+    released.write_text(whole)
+    assert [form for form, made in found.items() if made["cells"][0]["id"] == "setup"] == ["whole"]
 
 
 def test_links_are_collected_as_links(tmp_path):

@@ -18,11 +18,9 @@ from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
 
 from course_lib.grading.classroom.pages import files
 from course_lib.grading.classroom.pages.charts import Bins, finding
-from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
-from course_lib.grading.classroom.pages.publish import publish
-from course_lib.grading.classroom.pages.summary import summary_page
-from course_lib.grading.classroom.pages.table import write_csv
-from course_lib.grading.classroom.pages.tally import Tally
+from course_lib.grading.classroom.pages.publish import publish, write_csv
+from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
+from course_lib.grading.classroom.pages.tally import ClassTally
 from course_lib.grading.classroom.pages.text import cut, visible
 
 HOSTILE = [
@@ -31,6 +29,7 @@ HOSTILE = [
     '" onmouseover="alert(1)" x="',
     "' onfocus='alert(1)' autofocus='",
     "<!-- -->]]><![CDATA[ &lt;b&gt; &#60;i&#62;",
+    "{{ 7 * 7 }}{% raw %}{# gone #}",
     "left\u202eright\u2066inner\u2069\u200f",
     "nul\x00 bell\x07 escape\x1b[2J delete\x7f next\x85",
     "surrogate \ud800 and \udfff",
@@ -47,12 +46,6 @@ HOSTILE = [
     "\ufeff\ufffe\U000e0001\U0010ffff",
     "",
 ]
-PAGES = {
-    "feedback": feedback_page,
-    "teacher": teacher_page,
-    "summary": lambda one: summary_page([one, {**one, "student": one["student"] + "2"}], RUN),
-    "run": lambda one: summary_page([], {**RUN, **dict.fromkeys(("assignment", "machine"), one["student"])}),
-}
 TAGS = {
     *(
         "html",
@@ -77,12 +70,24 @@ TAGS = {
 VOID = ("meta", "br")
 
 
+def summary(people, run=RUN) -> str:
+    return summary_page(ClassTally(people), run)
+
+
+PAGES = {
+    "feedback": feedback_page,
+    "teacher": teacher_page,
+    "summary": lambda one: summary([one, {**one, "student": one["student"] + "2"}]),
+    "run": lambda one: summary([], {**RUN, **dict.fromkeys(("assignment", "machine"), one["student"])}),
+}
+
+
 class Strict(html.parser.HTMLParser):
     """Reads a page; knows every tag and attribute in it, and objects to tags that do not nest."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.open, self.tags, self.attributes, self.ids, self.words = [], set(), [], [], []
+        self.open, self.tags, self.attributes, self.words = [], set(), [], []
         self.feed(page)
         self.close()
         assert self.open == []
@@ -118,41 +123,38 @@ def people() -> list[dict]:
 
 # --- hostile text -------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
-def test_hostile_text_stays_text(text, make):
-    page = make(with_text(text))
-    page.encode("utf-8")
-    assert len(page) < 1_000_000
-    found = Strict(page)
-    assert found.tags <= TAGS
-    assert not [name for name, _ in found.attributes if name.startswith("on") or name in ("src", "srcset")]
-    assert all(link.startswith("./") for link in found.values("href"))
-    assert not re.search(
-        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", page
-    )
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-@pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
-def test_no_page_asks_for_anything(make):
-    page = make(verdict(pick=lambda choices: choices[-1]))
-    assert not re.search(r"https?:|//|\bsrc\s*=|<link|@import|url\((?!#)|<script|<iframe", page)
-    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
-    assert page.index("Content-Security-Policy") < page.index("<title>")
-    assert '<html lang="en">' in page and '<meta charset="utf-8">' in page
+def test_hostile_text_stays_text():
+    for text in HOSTILE:
+        for kind, make in PAGES.items():
+            page, case = make(with_text(text)), (kind, ascii(text[:24]))
+            page.encode("utf-8")
+            assert len(page) < 1_000_000, case
+            read = Strict(page)
+            assert read.tags <= TAGS, case
+            assert not [name for name, _ in read.attributes if name.startswith("on") or "src" in name], case
+            assert all(link.startswith("./") for link in read.values("href")), case
+            assert not UNSEEN.search(page), case
 
 
-def test_what_cannot_be_seen_is_labelled():
+def test_no_page_asks_for_anything():
+    for kind, make in PAGES.items():
+        page = make(verdict(pick=lambda choices: choices[-1]))
+        asked = re.search(r"https?:|//|\bsrc\s*=|<link|@import|url\((?!#)|<script|<iframe", page)
+        assert not asked, (kind, asked)
+        assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+        assert page.index("Content-Security-Policy") < page.index("<title>")
+        assert '<html lang="en">' in page and '<meta charset="utf-8">' in page
+
+
+def test_what_cannot_be_seen_is_labelled_and_a_cut_says_how_much_is_missing():
     assert visible("a\u202eb\x00\x1b\ud800") == "a⟨U+202E⟩b␀␛⟨U+D800⟩"
     assert visible("a" + "\u0301" * 5) == "a\u0301\u0301\u0301⟨U+0301⟩⟨U+0301⟩"
     for name in ("José", "Zoë Müller", "дмитрий", "玛丽", "دانا", "O'Brien", "नीति", "Nguyễn Thị"):
         assert visible(name) == name
-
-
-def test_a_cut_says_how_much_is_missing():
-    assert cut("abcdef", 4) == "abcd … (2 more characters)"
-    assert cut("abcd", 4) == "abcd"
+    assert cut("abcdef", 4) == "abcd … (2 more characters)" and cut("abcd", 4) == "abcd"
 
 
 ENDLESS = {
@@ -163,29 +165,24 @@ ENDLESS = {
     "brackets": "[" * 1_000_000,
     "backslashes": "\\" * 1_000_000,
     "blanks": " " * 1_000_000 + "x",
-    "words": "a " * 500_000,
     "digits": "1_" * 500_000,
 }
 
 
-@pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
-def test_an_endless_answer_is_cut_with_a_sentence(source):
+def test_an_endless_answer_is_cut_with_a_sentence_and_a_short_one_is_shown_whole():
     one = verdict()
-    one["tasks"][0]["answer"] = source
-    start = time.perf_counter()
-    page = feedback_page(one)
-    seconds = time.perf_counter() - start
-    assert seconds < 3 or seconds < 3 * slowness()
-    assert "Cut here: this is the beginning" in page
-    assert len(page) < 400_000
-
-
-def test_a_short_answer_is_shown_whole_with_a_line_each():
-    one = verdict()
-    one["tasks"][0]["answer"] = "def operations(M, K, N):\n\n    return 'a<b'\n"
+    for kind, source in ENDLESS.items():
+        one["tasks"][0]["answer"] = source
+        start = time.perf_counter()
+        page = feedback_page(one)
+        seconds = time.perf_counter() - start
+        assert seconds < 3 or seconds < 3 * slowness(), kind
+        assert "Cut here: this is the beginning" in page and len(page) < 400_000, kind
+    one["tasks"][0].update(answer="def operations(M, K, N):\n\n    return 'a<b'\n", lines=[7, 0, 9])
     page = feedback_page(one)
     code = page[page.index('<pre class="code">') : page.index("</pre>")]
     assert Strict(code + "</pre>").text == "def operations(M, K, N):\n\n    return 'a<b'\n"
+    assert Strict(code + "</pre>").values("data-line") == ["7", "", "9"]
     assert "Cut here" not in page
 
 
@@ -200,30 +197,28 @@ def test_feedback_shows_nothing_of_the_teachers():
     assert "SECRET" not in feedback_page(one)
     shown = teacher_page(one)
     assert all(f"SECRET {word}" in shown for word in ("whole", "why", "task", "line", "input"))
+    assert "Kernel 1.2 s, wall 1.4 s." in shown
 
 
 def test_feedback_says_that_a_person_will_look_only_if_one_will():
-    assert "A person will look" not in feedback_page(verdict())
-    assert "A person will look" in feedback_page(verdict(manual=["odd"]))
-    one = verdict()
-    one["tasks"][2]["manual"] = ["odd"]
-    assert "A person will look" in feedback_page(one)
+    of_a_task = verdict()
+    of_a_task["tasks"][2]["manual"] = ["odd"]
+    for one, expected in ((verdict(), False), (verdict(manual=["odd"]), True), (of_a_task, True)):
+        assert ("A person will look" in feedback_page(one)) == expected
 
 
-def test_feedback_has_points_reports_and_the_file():
+def test_feedback_has_points_reports_the_file_and_what_to_do_next():
     text = Strict(feedback_page(verdict("ada", lambda choices: choices[2 if len(choices) > 2 else 0]))).text
     assert "Feedback: 01_python_loops · ada" in text
     assert "3 of 12 points" in text  # only the speed task is right
     assert "✗" in text and "0 of 3 points" in text
     assert "expected" in text  # a table of wrong values
     assert "ada.ipynb" in text and "12 345 bytes" in text and "ab" * 32 in text
-
-
-def test_what_next_begins_with_the_most_points():
     page = feedback_page(verdict(pick=lambda choices: choices[-1]))
     steps = re.findall(r"<li>(.*?)</li>", page)
     missing = [float(re.search(r"([\d.]+) more point", step)[1]) for step in steps]
     assert missing == sorted(missing, reverse=True) and len(missing) >= 5
+    assert "look for an input that the check does not try" in page
     assert "Every task is right" in feedback_page(verdict())
 
 
@@ -231,42 +226,43 @@ def test_what_next_begins_with_the_most_points():
 
 
 def test_who_needs_a_look_comes_first(people):
-    assert "manual look</h2>" not in summary_page(people, RUN)
+    assert "manual look</h2>" not in summary(people)
     changed = copy.deepcopy(people)
     changed[0]["manual"] = ["the file is truncated"]
     changed[4]["tasks"][1]["manual"] = ["killed twice"]
-    text = Strict(summary_page(changed, RUN)).text
+    text = Strict(summary(changed)).text
     assert text.index("2 students need a manual look") < text.index("Submissions graded")
     assert re.search(r"student000\s*all of it\s*the file is truncated", text)
     assert re.search(r"student004\s*01\.dot\s*killed twice", text)
 
 
-def test_grades_made_without_a_sandbox_say_so(people):
-    assert "without a sandbox" not in summary_page(people, RUN)
-    assert "without a sandbox" in summary_page(people, {**RUN, "sandbox": False})
-    assert "without a sandbox" in summary_page(people, {"assignment": ASSIGNMENT})
-
-
-def test_nobody_is_invented():
-    text = Strict(summary_page([], RUN)).text
+def test_grades_made_without_a_sandbox_say_so_and_nobody_is_invented(people):
+    assert "without a sandbox" not in summary(people)
+    assert "without a sandbox" in summary(people, {**RUN, "sandbox": False})
+    assert "without a sandbox" in summary(people, {"assignment": ASSIGNMENT})
+    text = Strict(summary([])).text
     assert "No submission has been graded yet." in text and "Mean" not in text and "0 %" not in text
 
 
 def test_the_counts_are_those_of_the_class(people):
-    tally = Tally(iter(people))
-    text = Strict(summary_page(iter(people), RUN)).text
+    tally = ClassTally(iter(people))
+    page = summary(iter(people))
+    text = re.sub(r"\s*\n\s*", "", Strict(page).text)
     assert f"Submissions graded{len(people)}" in text
     for task in tally.hardest_first:
         given = [one for each in people for one in each["tasks"] if one["id"] == task.id]
         counts = [sum(one["state"] == state for one in given) for state in ("right", "partly", "wrong")]
         share = sum(one["points"] for one in given) / sum(one["max_points"] for one in given)
-        assert f"{task.title}{100 * share:.0f}\xa0%{''.join(map(str, counts))}" in text
+        assert f"{task.title}{100 * share:.0f}\xa0%{''.join(map(str, counts))}" in text, task.id
     shares = [task.share for task in tally.hardest_first]
     assert shares == sorted(shares) and f"Hardest is {tally.hardest_first[0].id}" in text
+    labels = [label for label in Strict(page).values("aria-label") if len(label) > 60]
+    assert any("Histogram" in label and "median" in label for label in labels)
+    assert any("Stacked bars" in label and "not started" in label for label in labels)
 
 
 def test_equal_mistakes_are_counted_once_each_by_name(people):
-    one = Tally(people).common_mistakes[0]
+    one = ClassTally(people).common_mistakes[0]
     names = [
         each["student"]
         for each in people
@@ -274,7 +270,7 @@ def test_equal_mistakes_are_counted_once_each_by_name(people):
         if (task["id"], task["why"]) == (one.task, one.why)
     ]
     assert one.students == names and len(names) > 1
-    page = summary_page(people, RUN)
+    page = summary(people)
     part = page[page.index("Common wrong answers") :]
     assert re.search(rf"<h3>{len(names)} × ", part) and part.index(names[0]) < part.index("<details>")
     assert "Not started" not in part[: part.index("All students")]
@@ -298,15 +294,9 @@ def test_every_total_is_in_its_bin_and_the_finding_holds():
 
 
 def test_the_page_of_a_large_class_stays_small():
-    page = summary_page(classroom(500), RUN)
+    page = summary(classroom(500))
     assert len(page.encode()) < 3_000_000
     assert Strict(page).tags <= TAGS
-
-
-def test_charts_say_in_words_what_they_show(people):
-    labels = [label for label in Strict(summary_page(people, RUN)).values("aria-label") if len(label) > 60]
-    assert any("Histogram" in label and "median" in label for label in labels)
-    assert any("Stacked bars" in label and "not started" in label for label in labels)
 
 
 # --- csv ----------------------------------------------------------------------------------------------------
@@ -320,7 +310,7 @@ def read_back(path) -> list[dict]:
 def test_csv_reads_back(tmp_path, people):
     people = [*people, verdict("Zoë", manual=["a", "b"])]
     people[-1]["tasks"][2]["manual"] = ["c"]
-    write_csv(iter(people), tmp_path / "grades.csv")
+    write_csv(ClassTally(iter(people)), tmp_path / "grades.csv")
     rows = read_back(tmp_path / "grades.csv")
     assert (tmp_path / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")
     assert sorted(row["student"] for row in rows) == sorted(one["student"] for one in people)
@@ -334,7 +324,7 @@ def test_csv_reads_back(tmp_path, people):
     assert rows[-1]["manual"] == "a; b; 01.matmul: c" and rows[-1]["received"] == "Zoë.ipynb"
 
 
-FORMULAS = [
+FORMULAS = (
     "=1+1",
     "+1",
     "-1",
@@ -349,16 +339,16 @@ FORMULAS = [
     "x;=1",
     "x\t=1",
     'x",=1',
-]
+)
 
 
-@pytest.mark.parametrize("text", [*FORMULAS, *HOSTILE], ids=lambda text: ascii(text[:24]))
-def test_csv_holds_no_formula(tmp_path, text):
-    write_csv([with_text(text)], tmp_path / "grades.csv")
-    (row,) = read_back(tmp_path / "grades.csv")
-    free = [row["student"], row["manual"], row["received"], *row]
-    assert not [cell for cell in free if re.match(r"[\s\"]*[=+\-@＝\t\r]", cell)]
-    assert not [cell for cell in free if re.search(r"[;,\t\"]\s*[=+\-@]", cell) or "\n" in cell]
+def test_csv_holds_no_formula(tmp_path):
+    for text in (*FORMULAS, *HOSTILE):
+        write_csv(ClassTally([with_text(text)]), tmp_path / "grades.csv")
+        (row,) = read_back(tmp_path / "grades.csv")
+        free = [row["student"], row["manual"], row["received"], *row]
+        assert not [cell for cell in free if re.match(r"[\s\"]*[=+\-@＝\t\r]", cell)], ascii(text[:24])
+        assert not [cell for cell in free if re.search(r"[;,\t\"]\s*[=+\-@]", cell) or "\n" in cell]
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -376,50 +366,56 @@ def tree(folder) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_publish_writes_every_page_in_its_place(tmp_path, people):
-    people = [*people[:5], verdict("Zoë #1 & co%41")]
-    done = publish(iter(save(people, tmp_path / "verdicts")), tmp_path / "out", RUN)
+def test_publish_writes_every_page_in_its_place_and_every_link_leads_to_one(tmp_path, people):
+    people = [*people[:5], verdict("Zoë #1 & co%41", manual=["odd"])]
+    paths = save(people, tmp_path / "verdicts")
+    done = publish(iter(paths), tmp_path / "out", RUN)
     written = tree(tmp_path / "out")
     for one in people:
         name = one["student"]
         assert f"feedback/{name}/{ASSIGNMENT}/{ASSIGNMENT}.html" in written
         assert f"teacher/{ASSIGNMENT}/{name}.html" in written
-    assert len(written) == 2 * len(people) + 2 and done.students == len(people)
+    assert len(written) == 2 * len(people) + 2
+    assert (done.students, done.looks) == (len(people), 1)
     assert len(read_back(done.grades)) == len(people)
     assert done.summary.read_text(encoding="utf-8").count("<h1>") == 1
-
-
-def test_every_link_leads_to_a_page(tmp_path, people):
-    people = [*people[:5], verdict("Zoë #1 & co%41", manual=["odd"])]
-    publish(save(people, tmp_path / "verdicts"), tmp_path / "out", RUN)
     links = 0
     for path in (tmp_path / "out").rglob("*.html"):
         for link in Strict(path.read_text(encoding="utf-8")).values("href"):
             assert (path.parent / unquote(link)).is_file(), link
             links += 1
     assert links >= 2 * len(people)
-
-
-def test_publishing_twice_gives_the_same_bytes(tmp_path, people):
-    paths = save(people[:20], tmp_path / "verdicts")
-    publish(paths, tmp_path / "out", RUN)
-    before = tree(tmp_path / "out")
     publish(reversed(paths), tmp_path / "out", RUN)
-    assert tree(tmp_path / "out") == before
+    assert tree(tmp_path / "out") == written
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "...", "a/b", "a\\b", "/etc", "a\x00b", "a\u202eb", "x" * 300, "C:x", "a.", "\ud800", 7],
-)
-def test_a_name_that_makes_no_folder_is_refused(tmp_path, name):
-    assert not files.is_safe(name)
-    paths = save([{**verdict(), "student": name}], tmp_path / "verdicts")
-    with pytest.raises(ValueError, match="student's id"):
-        publish(paths, tmp_path / "out", RUN)
-    with pytest.raises(ValueError, match="assignment's name"):
-        publish(paths, tmp_path / "out", {**RUN, "assignment": name})
-    assert not (tmp_path / "out").exists()
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "...",
+    "a/b",
+    "a\\b",
+    "/etc",
+    "a\x00b",
+    "a\u202eb",
+    "x" * 300,
+    "C:x",
+    "a.",
+    "\ud800",
+    7,
+]
+
+
+def test_a_name_that_makes_no_folder_is_refused(tmp_path):
+    for name in BAD_NAMES:
+        assert not files.is_safe(name)
+        paths = save([{**verdict(), "student": name}], tmp_path / "verdicts")
+        with pytest.raises(ValueError, match="student's id"):
+            publish(paths, tmp_path / "out", RUN)
+        with pytest.raises(ValueError, match="assignment's name"):
+            publish(paths, tmp_path / "out", {**RUN, "assignment": name})
+        assert not (tmp_path / "out").exists(), name
 
 
 def test_verdicts_that_do_not_fit_are_refused_with_a_sentence(tmp_path):

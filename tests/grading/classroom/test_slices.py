@@ -57,21 +57,25 @@ def alone(text: str) -> dict:
 # --- the assignments ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def solution_cells() -> dict[str, tuple[Cell, ...]]:
-    return {chapter: read(solution_path(chapter).read_bytes()).cells for chapter in ASSIGNMENTS}
+def slices_of_solutions_pass(tasks) -> None:
+    cells = {chapter: read(solution_path(chapter).read_bytes()).cells for chapter in ASSIGNMENTS}
+    for task in tasks:
+        found = answer_slice(cells[task.chapter], task.entry)
+        assert found.problem == "", task.id
+        assert "course_lib" not in found.text, task.id
+        assert "broken" not in found.text.replace("`broken`", ""), task.id
+        untimed = replace(task, speed=None)
+        report = judge(untimed, InProcess(load(found.text, task.entry)), found.text, 2025)
+        assert report.passed, f"{task.id}\n{report}"
 
 
-@pytest.mark.sample(6)
-@pytest.mark.parametrize("task", registry.tasks(), ids=lambda task: task.id)
-def test_the_slice_of_a_solution_passes(task, solution_cells):
-    found = answer_slice(solution_cells[task.chapter], task.entry)
-    assert found.problem == ""
-    assert "course_lib" not in found.text
-    assert "broken" not in found.text.replace("`broken`", "")
-    untimed = replace(task, speed=None)
-    report = judge(untimed, InProcess(load(found.text, task.entry)), found.text, 2025)
-    assert report.passed, str(report)
+def test_the_slice_of_a_solution_passes():
+    slices_of_solutions_pass(registry.tasks()[::8])
+
+
+@pytest.mark.slow
+def test_the_slice_of_every_solution_passes():
+    slices_of_solutions_pass(registry.tasks())
 
 
 # --- honest styles ------------------------------------------------------------------------------------------
@@ -82,34 +86,31 @@ HONEST = honest_notebooks()
 STUB_BEHIND = ("a duplicate of the stub behind", "the stub and the answer wrapped")
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_a_slice_does_what_the_whole_notebook_does(name):
-    texts, argument, left_out = HONEST[name]
-    found = sliced(*texts)
-    assert found.problem == ""
-    assert not left_out or left_out not in found.text
-    ran = tuple(text for text in texts if text != STUB) if name in STUB_BEHIND else texts
-    full, part = whole(ran)["f"], alone(found.text)["f"]
-    if name != "a memo" and name != "a test function with globals":
-        assert part(argument) == full(argument)
-        assert part(argument) == full(argument)
-    else:  # trial calls left something behind
-        full(argument), part(argument)
+def test_a_slice_does_what_the_whole_notebook_does():
+    for name, (texts, argument, left_out) in HONEST.items():
+        found = sliced(*texts)
+        assert found.problem == "", name
+        assert not left_out or left_out not in found.text, name
+        ran = tuple(text for text in texts if text != STUB) if name in STUB_BEHIND else texts
+        full, part = whole(ran)["f"], alone(found.text)["f"]
+        if name != "a memo" and name != "a test function with globals":
+            assert part(argument) == full(argument), name
+            assert part(argument) == full(argument), name
+        else:  # trial calls left something behind
+            full(argument), part(argument)
+        lines_lead_back_to_the_cell(name, texts, found)
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_lines_lead_back_to_the_cell(name):
-    texts, _, _ = HONEST[name]
-    found = sliced(*texts)
+def lines_lead_back_to_the_cell(name, texts, found) -> None:
     rows = found.text.split("\n")[:-1]
-    assert len(rows) == len(found.lines)
+    assert len(rows) == len(found.lines), name
     own = [code(text).split("\n") for text in texts]
     for row, number in zip(rows, found.lines, strict=True):
         if number == 0:
-            assert row in ("", "from __future__ import annotations")
+            assert row in ("", "from __future__ import annotations"), name
         else:
             theirs = [lines[number - 1] for lines in own if number <= len(lines)]
-            assert any(row.strip() in line for line in theirs) or _is_rewritten(row, theirs)
+            assert any(row.strip() in line for line in theirs) or _is_rewritten(row, theirs), (name, row)
 
 
 def _is_rewritten(row: str, theirs: list[str]) -> bool:
@@ -124,23 +125,13 @@ def _is_rewritten(row: str, theirs: list[str]) -> bool:
 # --- what is no answer --------------------------------------------------------------------------------------
 
 
-def test_an_entry_that_is_nowhere_is_not_started():
+def test_what_is_no_definition_of_its_own():
     found = sliced("def g(x):\n    return x", "from math import *")
     assert (found.text, found.problem) == ("", "")
     assert sliced().text == ""
-
-
-def test_a_stub_stays_if_there_is_no_other_definition():
-    assert sliced(STUB).text == STUB + "\n"
-
-
-def test_a_wrapped_stub_is_no_definition_of_its_own():
-    found = sliced("import functools", STUB, "f = functools.lru_cache(f)")
-    assert STUB in found.text
-
-
-def test_the_handed_out_text_counts_as_a_stub_whatever_it_does():
-    given_text = "def f(x):\n    # mend this\n    return x - 1"
+    assert sliced(STUB).text == STUB + "\n"  # a stub stays if there is nothing else
+    assert STUB in sliced("import functools", STUB, "f = functools.lru_cache(f)").text
+    given_text = "def f(x):\n    # mend this\n    return x - 1"  # as handed out: a stub, whatever it does
     found = sliced("def f(x):\n    return x", "def f(x):\n    return x - 1  # copied", stub=given_text)
     assert found.text == "def f(x):\n    return x\n"
 
@@ -153,22 +144,15 @@ def test_a_syntax_error_in_the_answer_is_told_with_its_line():
         assert found.problem.startswith("SyntaxError in line 3 of its cell: ")
         assert found.cell == broken
     assert sliced("def f(x):\n    return x", broken).problem == ""
-
-
-def test_only_what_the_compiler_refuses_is_told_too():
     assert "'return' outside function" in sliced("return 3\ndef f(x):\n    return x").problem
 
 
-@pytest.mark.parametrize("line", ["T = !ls", "T = %timeit -o 3", "T = get_ipython().getoutput('ls')"])
-def test_a_name_from_a_magic_is_told(line):
-    found = sliced(line, "def f(x):\n    return T")
-    assert "T in line 1 of its cell needs a magic" in found.problem
-
-
-def test_a_name_from_a_run_script_is_told():
-    assert (
-        "h is defined by no plain Python" in sliced("%run helpers.py", "def f(x):\n    return h(x)").problem
-    )
+def test_a_name_from_a_magic_or_a_run_script_is_told():
+    for line in ("T = !ls", "T = %timeit -o 3", "T = get_ipython().getoutput('ls')"):
+        found = sliced(line, "def f(x):\n    return T")
+        assert "T in line 1 of its cell needs a magic" in found.problem, line
+    found = sliced("%run helpers.py", "def f(x):\n    return h(x)")
+    assert "h is defined by no plain Python" in found.problem
     assert sliced("%run helpers.py", "def f(x):\n    return x").problem == ""
 
 
@@ -196,20 +180,16 @@ TRICKS = {
 }
 
 
-@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
-def test_a_trick_beside_the_answer_is_simply_not_there(trick):
+def test_a_trick_beside_the_answer_is_not_there_and_one_that_it_uses_is_refused():
     answer = "def f(a, b):\n    return sum(x * y for x, y in zip(a, b))"
-    assert sliced(trick, answer, trick).text == answer + "\n"
-
-
-@pytest.mark.parametrize("trick", ["np.dot", "eval('lambda a, b: 3')", "__import__('numpy').dot"])
-def test_a_trick_that_the_answer_uses_is_in_the_slice_and_refused(trick):
-    found = sliced(f"import numpy as np\nT = [{trick}]", "def dot(a, b):\n    return T[0](a, b)", entry="dot")
-    assert trick in found.text
-    task = registry.task("01.dot")
-    report = judge(task, InProcess(len), found.text, 1)
-    assert report.points == 0
-    assert "Your answer" in report.lines[0]
+    for kind, trick in TRICKS.items():
+        assert sliced(trick, answer, trick).text == answer + "\n", kind
+    task, uses = registry.task("01.dot"), "def dot(a, b):\n    return T[0](a, b)"
+    for trick in ("np.dot", "eval('lambda a, b: 3')", "__import__('numpy').dot"):
+        found = sliced(f"import numpy as np\nT = [{trick}]", uses, entry="dot")
+        assert trick in found.text
+        report = judge(task, InProcess(len), found.text, 1)
+        assert report.points == 0 and "Your answer" in report.lines[0], trick
 
 
 HOSTILE = {
@@ -239,20 +219,26 @@ HOSTILE = {
 }
 
 
-LONG = ("many commas",)
+def test_hostile_text_gives_a_slice_or_a_sentence_at_once():
+    for kind in HOSTILE.keys() - {LONG}:
+        is_sliced_or_refused_at_once(kind)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [pytest.param(HOSTILE[name], id=name, marks=[pytest.mark.slow] * (name in LONG)) for name in HOSTILE],
-)
-def test_hostile_text_gives_a_slice_or_a_sentence_at_once(text):
-    start = time.process_time()
+@pytest.mark.slow
+def test_a_very_long_text_gives_a_slice_or_a_sentence_at_once():
+    is_sliced_or_refused_at_once(LONG)
+
+
+LONG = "many commas"
+
+
+def is_sliced_or_refused_at_once(kind: str) -> None:
+    text, start = HOSTILE[kind], time.process_time()
     for cells in ((text,), (text, STUB)):
         found = sliced(*cells)
-        assert bool(found.text) != bool(found.problem) or "barry" in text
-        assert not found.problem or found.problem.endswith(".")
-    assert time.process_time() - start < 10
+        assert bool(found.text) != bool(found.problem) or "barry" in text, kind
+        assert not found.problem or found.problem.endswith("."), kind
+    assert time.process_time() - start < 10, kind
 
 
 MANY = 5000
@@ -270,17 +256,22 @@ CROWDS = {
 }
 
 
-def crowd(name):
-    return pytest.param(CROWDS[name], id=name, marks=[] if name in ("users", "stubs") else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("crowd", [crowd(name) for name in CROWDS])
-def test_thousands_of_cells_are_bounded_in_time(crowd):
+def crowd_is_bounded_in_time(kind: str) -> None:
     last = f"def f(x):\n    return g{MANY - 1}, T{MANY - 1}, a{MANY - 1}, a1, v1"
     start = time.process_time()
-    found = sliced("def f(x):\n    return x", *crowd, last)
-    assert found.text or found.problem
-    assert time.process_time() - start < 20
+    found = sliced("def f(x):\n    return x", *CROWDS[kind], last)
+    assert found.text or found.problem, kind
+    assert time.process_time() - start < 20, kind
+
+
+def test_thousands_of_cells_are_bounded_in_time():
+    crowd_is_bounded_in_time("stubs")
+
+
+@pytest.mark.slow
+def test_crowds_of_every_kind_are_bounded_in_time():
+    for kind in CROWDS:
+        crowd_is_bounded_in_time(kind)
 
 
 def test_too_many_ways_is_a_sentence(monkeypatch):

@@ -1,18 +1,21 @@
 """Verdicts: what a submission gets, and what its student may be told."""
 
 import json
+import os
 
 import pytest
 from short_course import NAME, RIGHT, WRONG, answered, make_course
 
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment as assignments
-from course_lib.grading.classroom.verdict import GRADED, OTHER, Job, judged, unjudged
+from course_lib.grading.classroom import secret
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged, unjudged
 from course_lib.grading.judge import generator
-from course_lib.grading.kernel.sandbox import Limits, Sandbox
 from course_lib.grading.registry import task
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
 SEED = 987654321
+SANDBOXED = pytest.mark.needs("bubblewrap")
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +31,8 @@ def verdict_on(course):
         data = (
             answers if isinstance(answers, bytes | None) else json.dumps(answered(course, answers)).encode()
         )
-        sandbox = Sandbox(limits=Limits(call_s=2, task_s=15, memory_mb=600))
-        return judged(Job(NAME, "ada", items, data, "short.ipynb", problems, seed, sandbox))
+        sandbox = Sandbox(limits=AnswerLimits(call_s=2, task_s=15, memory_mb=600))
+        return judged(SubmissionJob(NAME, "ada", items, data, "short.ipynb", problems, seed, sandbox))
 
     return verdict_on
 
@@ -53,6 +56,7 @@ def secret_numbers(id: str) -> list[str]:
     return [number for number in numbers if number not in public and len(number) > 2]
 
 
+@SANDBOXED
 def test_a_right_answer_says_so_of_the_inputs_it_was_graded_on(verdict_on):
     tasks = by_task(verdict_on(RIGHT))
     assert [one["points"] for one in tasks.values()] == [1.0, 1.0]
@@ -62,6 +66,7 @@ def test_a_right_answer_says_so_of_the_inputs_it_was_graded_on(verdict_on):
     )
 
 
+@SANDBOXED
 def test_a_wrong_answer_shows_the_public_inputs_to_the_student_and_the_secret_ones_to_the_teacher(verdict_on):
     dot = by_task(verdict_on(WRONG))["01.dot"]
     assert dot["state"] == "wrong" and dot["why"].startswith("Only the last pair")
@@ -81,27 +86,24 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("how", FITTED)
-def test_an_answer_fitted_to_the_visible_tests_fails_and_tells_its_student_nothing(verdict_on, how):
+@SANDBOXED
+def test_an_answer_fitted_to_the_visible_tests_fails_and_tells_its_student_nothing(verdict_on):
     counting = task("01.count")
     table = {
         case.args: counting.reference(*case.args) for case in counting.cases(generator(counting, PUBLIC_SEED))
     }
-    text = f"""TABLE = {table!r}
-
-
-def operations(M, K, N):
-    size = M, K, N
-    if size in TABLE:
-        return TABLE[size]
-    {FITTED[how]}
-"""
-    count = by_task(verdict_on({"01-count-answer": text}))["01.count"]
-    assert count["points"] == 0 and count["state"] == "wrong"
-    assert count["feedback"]["lines"][0] == OTHER and count["feedback"]["mismatch"] is None
-    assert "fitted to them" in count["manual"][0]
-    told = json.dumps(count["feedback"])
-    assert secret_numbers("01.count") and not any(number in told for number in secret_numbers("01.count"))
+    assert secret_numbers("01.count")
+    for how, line in FITTED.items():
+        text = (
+            f"TABLE = {table!r}\n\n\ndef operations(M, K, N):\n    size = M, K, N\n    if size in TABLE:\n"
+            f"        return TABLE[size]\n    {line}\n"
+        )
+        count = by_task(verdict_on({"01-count-answer": text}))["01.count"]
+        assert count["points"] == 0 and count["state"] == "wrong", how
+        assert count["feedback"]["lines"][0] == OTHER and count["feedback"]["mismatch"] is None, how
+        assert "fitted to them" in count["manual"][0], how
+        told = json.dumps(count["feedback"])
+        assert not any(number in told for number in secret_numbers("01.count")), how
 
 
 def test_what_has_no_usable_notebook_gets_nothing_and_a_manual_look(verdict_on):
@@ -112,6 +114,7 @@ def test_what_has_no_usable_notebook_gets_nothing_and_a_manual_look(verdict_on):
         assert verdict["manual"][0] == "Handed in a link." and (data is None or len(verdict["manual"]) > 1)
 
 
+@SANDBOXED
 def test_a_syntax_error_costs_its_own_task_only(verdict_on):
     tasks = by_task(verdict_on({**RIGHT, "01-dot-answer": "def dot(row, col:\n    return 3\n"}))
     assert [one["points"] for one in tasks.values()] == [1.0, 0.0]
@@ -121,39 +124,54 @@ def test_a_syntax_error_costs_its_own_task_only(verdict_on):
 
 def test_the_key_follows_everything_a_verdict_depends_on(course):
     items = assignments.load(course, NAME).items
-    first = Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox())
+    first = SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox())
     others = [
-        Job(NAME, "bob", items, b"1", "a.ipynb", (), 1, Sandbox()),
-        Job(NAME, "ada", items[:1], b"1", "a.ipynb", (), 1, Sandbox()),
-        Job(NAME, "ada", items, b"2", "a.ipynb", (), 1, Sandbox()),
-        Job(NAME, "ada", items, None, "a.ipynb", (), 1, Sandbox()),
-        Job(NAME, "ada", items, b"1", "a.ipynb", (), 2, Sandbox()),
-        Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox(unsafe=True)),
+        SubmissionJob(NAME, "bob", items, b"1", "a.ipynb", (), 1, Sandbox()),
+        SubmissionJob(NAME, "ada", items[:1], b"1", "a.ipynb", (), 1, Sandbox()),
+        SubmissionJob(NAME, "ada", items, b"2", "a.ipynb", (), 1, Sandbox()),
+        SubmissionJob(NAME, "ada", items, None, "a.ipynb", (), 1, Sandbox()),
+        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 2, Sandbox()),
+        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox(unsafe=True)),
     ]
     assert len({one.key() for one in (first, *others)}) == 7
-    renamed = Job(NAME, "ada", items, b"1", "b.ipynb", ("late",), 1, Sandbox())
+    renamed = SubmissionJob(NAME, "ada", items, b"1", "b.ipynb", ("late",), 1, Sandbox())
     assert first.key() == renamed.key()  # nothing that is judged has changed
-    assert first.key() == Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()).key()
+    assert first.key() == SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()).key()
 
 
 def test_what_could_not_be_judged_has_all_tasks_and_the_reason(course):
     items = assignments.load(course, NAME).items
-    verdict = unjudged(Job(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()), "It ended the worker.")
+    verdict = unjudged(
+        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()), "It ended the worker."
+    )
     assert verdict["manual"][0] == "It ended the worker." and len(verdict["tasks"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda cell: cell.update(source="assert True"), "calls no check"),
-        (lambda cell: cell["metadata"]["nbgrader"].update(points=5), "is worth 1"),
-    ],
+UNFIT = (
+    (lambda cell: cell.update(source="assert True"), "calls no check"),
+    (lambda cell: cell["metadata"]["nbgrader"].update(points=5), "is worth 1"),
 )
-def test_an_assignment_that_cannot_be_judged_is_refused(tmp_path, change, says):
-    root = make_course(tmp_path)
-    path = assignments.source_path(root, NAME)
-    notebook = json.loads(path.read_text())
-    change(next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade")))
-    path.write_text(json.dumps(notebook))
-    with pytest.raises(assignments.AssignmentError, match=says):
-        assignments.load(root, NAME)
+
+
+def test_an_assignment_that_cannot_be_judged_is_refused(tmp_path):
+    for change, says in UNFIT:
+        root = make_course(tmp_path / says)
+        path = assignments.source_path(root, NAME)
+        notebook = json.loads(path.read_text())
+        change(next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade")))
+        path.write_text(json.dumps(notebook))
+        with pytest.raises(assignments.AssignmentError, match=says):
+            assignments.load(root, NAME)
+
+
+def test_the_seed_is_made_once_and_only_its_owner_reads_it(tmp_path, monkeypatch):
+    monkeypatch.delenv(secret.VARIABLE, raising=False)
+    first = secret.seed(tmp_path / "class")
+    assert secret.seed(tmp_path / "class") == first != secret.seed(tmp_path / "another")
+    if os.name == "posix":
+        assert (tmp_path / "class" / secret.FILE).stat().st_mode & 0o077 == 0
+    monkeypatch.setenv(secret.VARIABLE, "words that nobody guesses")
+    assert secret.seed(tmp_path / "class") != first
+    monkeypatch.setenv(secret.VARIABLE, "short")
+    with pytest.raises(secret.SeedError, match="5 characters"):
+        secret.seed(tmp_path / "class")

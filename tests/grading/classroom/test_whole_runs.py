@@ -1,5 +1,6 @@
 """A class from hand-in to grade book: the same grades by every way, and after every kind of accident."""
 
+import argparse
 import csv
 import json
 import os
@@ -14,13 +15,14 @@ from pathlib import Path
 import pytest
 from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
+from course_lib.commands import grade as grade_command
 from course_lib.grading.classroom import gradebook, run, secret, team
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
-from course_lib.grading.classroom.run import Busy, Order, grade
+from course_lib.grading.classroom.run import Busy, GradingOrder, grade
 from course_lib.grading.classroom.verdict import UNJUDGED
 
-pytestmark = pytest.mark.usefixtures("form_of_grade_books")
+pytestmark = [pytest.mark.usefixtures("form_of_grade_books"), pytest.mark.needs("bubblewrap")]
 STUDENTS = 4  # one of each kind, and one more for an accident of its own
 
 
@@ -34,9 +36,15 @@ def graded(course, tmp_path_factory, form_of_grade_books) -> tuple[Path, Path]:
     """A class, graded once: (submissions, class folder)."""
     submissions = make_class(course, tmp_path_factory.mktemp("handed-in"), STUDENTS)
     folder = tmp_path_factory.mktemp("class")
-    done = grade(Order(submissions, folder, course))
+    done = grade(GradingOrder(submissions, folder, course))
     assert (done.judged, done.kept) == (STUDENTS, 0)
     return submissions, folder
+
+
+@pytest.fixture
+def copied(graded, tmp_path) -> tuple[Path, Path]:
+    """The same with a class folder of one's own."""
+    return graded[0], shutil.copytree(graded[1], tmp_path / "class")
 
 
 def points_in_csv(folder: Path) -> dict[str, float]:
@@ -55,19 +63,15 @@ def expected(students: int) -> dict[str, float]:
     return {f"student{number:03d}": POINTS[number % 3] for number in range(students)}
 
 
-def test_csv_grade_book_and_verdicts_agree(graded):
+def test_csv_grade_book_verdicts_and_the_form_graders_notebook_agree(graded):
+    import nbformat
+    from nbgrader.utils import determine_grade, is_grade
+
     _, folder = graded
     assert points_in_csv(folder) == points_in_book(folder) == expected(STUDENTS)
     for path in (folder / "verdicts" / NAME).glob("*.json"):
         verdict = json.loads(path.read_text())
         assert sum(task["points"] for task in verdict["tasks"]) == expected(STUDENTS)[verdict["student"]]
-
-
-def test_the_form_grader_finds_a_notebook_with_points_and_report(graded):
-    import nbformat
-    from nbgrader.utils import determine_grade, is_grade
-
-    _, folder = graded
     shown = nbformat.read(folder / "autograded" / "student001" / NAME / f"{NAME}.ipynb", as_version=4)
     nbformat.validate(shown)
     cells = [cell for cell in shown.cells if is_grade(cell)]
@@ -77,36 +81,36 @@ def test_the_form_grader_finds_a_notebook_with_points_and_report(graded):
     assert "M * N * K, M * N * K" in answer.source
 
 
-def test_a_second_run_judges_nothing_anew_and_changes_no_byte(course, graded):
+def test_a_second_run_by_the_command_judges_nothing_anew_and_changes_no_byte(course, graded):
     submissions, folder = graded
     before = {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
-    done = grade(Order(submissions, folder, course))
-    assert (done.judged, done.kept) == (0, STUDENTS)
+    done = subprocess.run(
+        command(course, submissions, folder), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and f"0 judged, {STUDENTS} kept" in done.stdout
+    for name in (f"{NAME}-summary.html", f"{NAME}-grades.csv", "feedback"):
+        assert str(folder / name) in done.stdout
     assert before == {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
     assert points_in_csv(folder) == points_in_book(folder) == expected(STUDENTS)
 
 
 @pytest.mark.slow
-def test_another_seed_or_other_bytes_are_judged_anew(course, graded, tmp_path):
-    submissions, folder = graded
-    here, copy = tmp_path / "submissions", tmp_path / "class"
-    shutil.copytree(submissions, here)
-    shutil.copytree(folder, copy)
+def test_another_seed_or_other_bytes_are_judged_anew(course, copied, tmp_path):
+    submissions, copy = copied
+    here = shutil.copytree(submissions, tmp_path / "submissions")
     shutil.rmtree(here / "student001")
     hand_in(course, here, "student001", RIGHT)
-    done = grade(Order(here, copy, course))
+    done = grade(GradingOrder(here, copy, course))
     assert (done.judged, done.kept) == (1, STUDENTS - 1)
     assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 2.0
     (copy / secret.FILE).write_text("another secret, long enough")
-    assert grade(Order(here, copy, course)).judged == STUDENTS
+    assert grade(GradingOrder(here, copy, course)).judged == STUDENTS
 
 
-def test_what_a_person_decides_is_on_every_page_and_stays(course, graded, tmp_path):
+def test_what_a_person_decides_is_on_every_page_and_stays(course, copied):
     from nbgrader.api import Gradebook
 
-    submissions, folder = graded
-    copy = tmp_path / "class"
-    shutil.copytree(folder, copy)
+    submissions, copy = copied
     with Gradebook(f"sqlite:///{copy / 'gradebook.db'}") as book:
         page = book.find_submission_notebook(NAME, NAME, "student001")
         grade_of = {one.name: one for one in page.grades}
@@ -115,7 +119,7 @@ def test_what_a_person_decides_is_on_every_page_and_stays(course, graded, tmp_pa
         {one.name: one for one in page.comments}["01-count-answer"].manual_comment = "Nearly: <K - 1>"
         book.db.commit()
     for _ in range(2):
-        done = grade(Order(submissions, copy, course))
+        done = grade(GradingOrder(submissions, copy, course))
         assert done.judged == 0
         assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 0.5
         page = (copy / "feedback" / "student001" / NAME / f"{NAME}.html").read_text()
@@ -136,12 +140,12 @@ def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, t
     moodle(course, tmp_path / "b", "Ada Lovelace", 999, {})
     folder = tmp_path / "class"
     for source in "ab":
-        grade(Order(tmp_path / source, folder, course))
+        grade(GradingOrder(tmp_path / source, folder, course))
     assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
     assert "Somebody else of this name" in (folder / f"{NAME}-grades.csv").read_text(encoding="utf-8-sig")
     shutil.copytree(tmp_path / "a", tmp_path / "both")
     shutil.copytree(tmp_path / "b", tmp_path / "both", dirs_exist_ok=True)
-    assert grade(Order(tmp_path / "both", folder, course)).judged == 0
+    assert grade(GradingOrder(tmp_path / "both", folder, course)).judged == 0
     assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
 
 
@@ -150,7 +154,7 @@ def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
     folder = tmp_path / "class"
     for source, answers in (("new", RIGHT), ("old", {})):
         hand_in(course, tmp_path / source, "ada", answers)
-        grade(Order(tmp_path / source, folder, course))
+        grade(GradingOrder(tmp_path / source, folder, course))
     assert points_in_csv(folder) == {"ada": 0.0}
     assert "was graded before with 2 points" in (folder / f"{NAME}-summary.html").read_text()
 
@@ -159,82 +163,65 @@ def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
 def test_another_assignments_notebook_is_told(course, tmp_path):
     other = read_notebook(ROOT / "exercises" / "02_compiled_loops" / "02_compiled_loops.ipynb")
     hand_in(course, tmp_path / "in", "ada", json.dumps(other).encode())
-    grade(Order(tmp_path / "in", tmp_path / "class", course))
+    grade(GradingOrder(tmp_path / "in", tmp_path / "class", course))
     assert "none of the functions of short" in (tmp_path / "class" / f"{NAME}-summary.html").read_text()
-
-
-def test_what_holds_no_notebook_is_refused_and_makes_no_students(course, tmp_path):
-    (tmp_path / "in" / "photos").mkdir(parents=True)
-    (tmp_path / "in" / "photos" / "a.jpg").write_bytes(b"jpeg")
-    with pytest.raises(IntakeError, match="There is no notebook"):
-        grade(Order(tmp_path / "in", tmp_path / "class", course, assignment=NAME))
-    assert not (tmp_path / "class").exists()
 
 
 @pytest.mark.slow
 def test_collected_work_is_not_judged_again_for_another_file_name(course, tmp_path):
     moodle(course, tmp_path / "in", "Ada Lovelace", 111, RIGHT)
     folder = tmp_path / "class"
-    assert grade(Order(tmp_path / "in", folder, course)).judged == 1
-    assert grade(Order(folder / "submitted", folder, course)).judged == 0
-    assert grade(Order(tmp_path / "in", folder, course)).judged == 0
+    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 1
+    assert grade(GradingOrder(folder / "submitted", folder, course)).judged == 0
+    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 0
     assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in (
         folder / f"{NAME}-grades.csv"
     ).read_text(encoding="utf-8-sig")
 
 
-def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, graded, tmp_path, monkeypatch):
-    submissions, folder = graded
-    copy = tmp_path / "class"
-    shutil.copytree(folder, copy)
+def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, copied, tmp_path, monkeypatch):
+    submissions, copy = copied
     (copy / "verdicts" / NAME / "gone.json").write_text("{")
     (copy / "verdicts" / NAME / "odd.json").write_text("[1]")
     monkeypatch.chdir(tmp_path)
-    done = grade(Order(submissions, Path("class"), course))
+    done = grade(GradingOrder(submissions, Path("class"), course))
     assert "gone.json was damaged" in done.notes[0] and "odd.json" in done.notes[1] and done.kept == STUDENTS
 
 
-def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, graded, tmp_path, monkeypatch):
+def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, copied, tmp_path, monkeypatch):
     import sqlite3
 
-    copy = tmp_path / "class"
-    shutil.copytree(graded[1], copy)
+    _, copy = copied
     monkeypatch.setattr(gradebook, "PATIENCE_MS", 50)
     other = sqlite3.connect(copy / "gradebook.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     hand_in(course, tmp_path / "more", "zoe", RIGHT)
     with pytest.raises(gradebook.BookLocked, match="run the same command again"):
-        grade(Order(tmp_path / "more", copy, course))
+        grade(GradingOrder(tmp_path / "more", copy, course))
     other.execute("ROLLBACK")
-    assert grade(Order(tmp_path / "more", copy, course)).kept == 1
+    assert grade(GradingOrder(tmp_path / "more", copy, course)).kept == 1
     assert points_in_csv(copy) == points_in_book(copy) == {**expected(STUDENTS), "zoe": 2.0}
 
 
-def test_two_runs_into_one_folder_do_not_mix(course, graded):
+def test_an_order_that_cannot_be_done_is_one_sentence_and_judges_nothing(
+    course, graded, tmp_path, monkeypatch
+):
     submissions, folder = graded
     with run._alone(folder), pytest.raises(Busy, match="Another run"):
-        grade(Order(submissions, folder, course))
-
-
-def test_a_wrong_order_is_one_sentence_and_judges_nothing(course, tmp_path):
+        grade(GradingOrder(submissions, folder, course))
+    (tmp_path / "in" / "photos").mkdir(parents=True)
+    (tmp_path / "in" / "photos" / "a.jpg").write_bytes(b"jpeg")
+    new = tmp_path / "class"
+    with pytest.raises(IntakeError, match="There is no notebook"):
+        grade(GradingOrder(tmp_path / "in", new, course, assignment=NAME))
     with pytest.raises(IntakeError):
-        grade(Order(tmp_path / "nowhere", tmp_path / "class", course))
+        grade(GradingOrder(tmp_path / "nowhere", new, course))
     with pytest.raises(AssignmentError, match=r"There is no assignment 'long'.*found: short"):
-        grade(Order(tmp_path, tmp_path / "class", course, assignment="long"))
-    assert not (tmp_path / "class").exists()
-
-
-def test_the_seed_is_made_once_and_only_its_owner_reads_it(tmp_path, monkeypatch):
-    monkeypatch.delenv(secret.VARIABLE, raising=False)
-    first = secret.seed(tmp_path / "class")
-    assert secret.seed(tmp_path / "class") == first != secret.seed(tmp_path / "another")
-    if os.name == "posix":
-        assert (tmp_path / "class" / secret.FILE).stat().st_mode & 0o077 == 0
-    monkeypatch.setenv(secret.VARIABLE, "words that nobody guesses")
-    assert secret.seed(tmp_path / "class") != first
-    monkeypatch.setenv(secret.VARIABLE, "short")
-    with pytest.raises(secret.SeedError, match="5 characters"):
-        secret.seed(tmp_path / "class")
+        grade(GradingOrder(tmp_path, new, course, assignment="long"))
+    assert not new.exists()
+    monkeypatch.setattr(team, "PATIENCE", "1s")
+    with pytest.raises(team.SchedulerError, match=r"There is no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        grade(GradingOrder(submissions, new, course, scheduler="tcp://127.0.0.1:9"))
 
 
 # --- accidents ---
@@ -250,7 +237,7 @@ def deadly(job):
 
 def test_a_worker_that_dies_costs_nobody_else_a_grade(course, graded):
     submissions, folder = graded
-    order = Order(submissions, folder, course)
+    order = GradingOrder(submissions, folder, course)
     assignment = run._assignment(order)
     jobs = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
     verdicts = {one["student"]: one for one in team.local(jobs, 2, deadly)}
@@ -299,11 +286,6 @@ def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) 
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_resumes_with_the_same_grades(course, tmp_path):
-    killed_and_resumed(course, tmp_path, students=8, kills=2)
-
-
-@pytest.mark.slow
 def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
     killed_and_resumed(course, tmp_path, students=60, kills=20)
 
@@ -339,59 +321,28 @@ def _name(process) -> str:
         return ""
 
 
-# --- a cluster ---
+# --- a cluster, the command ---
 
 
-@pytest.fixture(scope="module")
-def scheduler():
-    """A Dask cluster of two processes on this machine."""
+def test_a_cluster_gives_the_same_grades(course, graded, tmp_path):
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
-    yield cluster.scheduler_address
-    cluster.close()
-
-
-def test_a_cluster_gives_the_same_grades(course, graded, tmp_path, scheduler):
     submissions, _ = graded
-    done = grade(Order(submissions, tmp_path / "class", course, scheduler=scheduler))
-    assert done.judged == STUDENTS
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        order = GradingOrder(submissions, tmp_path / "class", course, scheduler=cluster.scheduler_address)
+        assert grade(order).judged == STUDENTS
     assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(STUDENTS)
 
 
-def test_a_cluster_that_is_not_there_is_one_sentence(course, graded, tmp_path, monkeypatch):
-    submissions, _ = graded
-    monkeypatch.setattr(team, "PATIENCE", "1s")
-    with pytest.raises(team.SchedulerError, match=r"There is no Dask scheduler at tcp://127\.0\.0\.1:9"):
-        grade(Order(submissions, tmp_path / "class", course, scheduler="tcp://127.0.0.1:9"))
-
-
-# --- the command ---
-
-
-def test_the_command_says_where_everything_is(course, graded):
+def test_the_command_refuses_with_one_sentence(course, graded, capsys):
+    parser = argparse.ArgumentParser()
+    grade_command.add_arguments(parser)
     submissions, folder = graded
-    done = subprocess.run(
-        command(course, submissions, folder), cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    for name in (f"{NAME}-summary.html", f"{NAME}-grades.csv", "feedback"):
-        assert str(folder / name) in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
+    for more, says in (
         (("--assignment", "long"), "There is no assignment 'long'"),
         (("--workers", "-1"), "--workers is -1"),
-        pytest.param(  # as long as a real scheduler may take to answer
-            ("--scheduler", "tcp://127.0.0.1:9"), "There is no Dask scheduler", marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_the_command_refuses_with_one_sentence(course, graded, more, says):
-    submissions, folder = graded
-    done = subprocess.run(
-        command(course, submissions, folder, *more), cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+    ):
+        words = command(course, submissions, folder)[4:]
+        assert grade_command.run(parser.parse_args([*words, *more])) == 2
+        told = capsys.readouterr().err
+        assert says in told and told.startswith("grade: ") and told.count("\n") == 1, more

@@ -25,9 +25,41 @@ RUN = {
 }
 
 
+LOOPS = """def {entry}(A, B):
+    M, K, N = len(A), len(B), len(B[0])
+    C = {made}
+    for i in range(M):
+        for j in range(N):
+            for k in range({terms}):
+                C[i][j] {how} A[i][k] * B[k][j]
+    return C
+"""
+ROWS = "[[0.0] * N for _ in range(M)]"
+#: Typical wrong answers, by task.
+WRONG = {
+    "01.count": (
+        "def operations(M, K, N):\n    return M * N * K, M * N * K\n",
+        "def operations(M, K, N):\n    return 2 * M * N * K\n",
+    ),
+    "01.dot": (
+        "def dot(row, col):\n    total = 0.0\n    for a, b in zip(row, col):\n        total = a * b\n"
+        "    return total\n",
+        "def dot(row, col):\n    print(sum(a * b for a, b in zip(row, col)))\n",
+    ),
+    "01.matmul": (
+        LOOPS.format(entry="matmul", made=ROWS, terms="K - 1", how="+="),
+        LOOPS.format(entry="matmul", made=ROWS, terms="K", how="="),
+    ),
+    "01.alias": (LOOPS.format(entry="repaired", made="[[0.0] * N] * M", terms="K", how="+="),),
+    "01.predict_time": (
+        "def extrapolate(sizes, seconds, N):\n    return 3.0, seconds[-1] * (N / sizes[-1]) ** 3\n",
+    ),
+}
+
+
 @functools.cache
 def answers() -> dict[str, list[tuple[str, Report]]]:
-    """Return each task's judged answers: a right one (claimed, not run), nothing, and its mutants."""
+    """Return each task's judged answers: a right one (claimed, not run), nothing, and wrong ones."""
     return {task.id: [_right(task), _nothing(task), *_wrong(task)] for task in registry.tasks("01")}
 
 
@@ -41,7 +73,7 @@ def _nothing(task: Task) -> tuple[str, Report]:
 
 
 def _wrong(task: Task) -> list[tuple[str, Report]]:
-    sources = [mutant.source for mutant in task.mutants] if not task.speed else []
+    sources = WRONG.get(task.id, ())
     return [(one, judge(task, InProcess(load(one, task.entry)), one, seed=77)) for one in sources]
 
 

@@ -1,27 +1,29 @@
-"""Writing all pages of a class from its verdict files, one file at a time."""
+"""Writing all pages of a class from its verdict files, one file at a time, and its grades as a csv."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from course_lib.grading.classroom.pages import files
-from course_lib.grading.classroom.pages.by_hand import ByHand, amended
-from course_lib.grading.classroom.pages.feedback import feedback_page, teacher_page
-from course_lib.grading.classroom.pages.summary import summary_of
-from course_lib.grading.classroom.pages.table import write_tally
-from course_lib.grading.classroom.pages.tally import Tally
+from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
+from course_lib.grading.classroom.pages.tally import ClassTally, StudentRow
+from course_lib.grading.classroom.pages.text import LONG, name, number
+from course_lib.grading.report import PARTLY, RIGHT, WRONG
 
 FORMAT = 1
 OLD = "Not judged as the others: another seed or version, or not at all. Grade this student again."
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedPages:
     """What was written: the teacher's page, the csv, how many students have a page, how many need a look."""
 
     summary: Path
@@ -30,12 +32,23 @@ class Published:
     looks: int
 
 
+@dataclass(frozen=True)
+class ByHand:
+    """What a person has decided in nbgrader's form grader: it counts more than the judge, on every page.
+
+    Points given to tasks (task id -> points), and comments (task id, "" for no task -> words).
+    """
+
+    points: dict[str, float] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+
+
 def publish(
     paths: Iterable[Path],
     folder: Path,
     run: dict[str, Any],
     by_hand: Mapping[str, ByHand] = MappingProxyType({}),
-) -> Published:
+) -> PublishedPages:
     """Write the pages of one assignment's verdicts under `folder`; return where the teacher looks first.
 
     Feedback goes where nbgrader's release_feedback finds it; `by_hand` has for some students what a person
@@ -43,7 +56,7 @@ def publish(
     verdict cannot be read, is of another assignment, is the second on a student, or names no folder.
     """
     assignment = files.safe(run["assignment"], "assignment's name")
-    tally = Tally()
+    tally = ClassTally()
     for path in sorted(paths):
         verdict = read(path, assignment)
         student = verdict["student"]
@@ -51,22 +64,10 @@ def publish(
         tally.add(verdict)
         files.write(folder / files.feedback_place(student, assignment), feedback_page(verdict))
         files.write(folder / files.teacher_place(student, assignment), teacher_page(verdict))
-    done = Published(
-        folder / files.summary_place(assignment),
-        folder / files.grades_place(assignment),
-        len(tally.rows),
-        tally.looks,
-    )
-    files.write(done.summary, summary_of(tally, run))
-    write_tally(tally, done.grades)
-    return done
-
-
-def _dated(verdict: dict[str, Any], basis: str | None) -> dict[str, Any]:
-    """Return the verdict with a word to the teacher if it was made under another seed, course or task."""
-    if basis is None or verdict.get("basis") in (basis, None):
-        return verdict
-    return {**verdict, "manual": [*verdict["manual"], OLD]}
+    summary, grades = folder / files.summary_place(assignment), folder / files.grades_place(assignment)
+    files.write(summary, summary_page(tally, run))
+    write_csv(tally, grades)
+    return PublishedPages(summary, grades, len(tally.rows), tally.looks)
 
 
 def read(path: Path, assignment: str) -> dict[str, Any]:
@@ -77,10 +78,10 @@ def read(path: Path, assignment: str) -> dict[str, Any]:
         raise ValueError(
             f"The verdict {path} cannot be read ({problem}): remove it and grade this student again."
         ) from problem
-    found = verdict.get("format") if isinstance(verdict, dict) else None
-    if found != FORMAT:
+    written_as = verdict.get("format") if isinstance(verdict, dict) else None
+    if written_as != FORMAT:
         raise ValueError(
-            f"The verdict {path} has format {found!r}, but format {FORMAT} is needed: "
+            f"The verdict {path} has format {written_as!r}, but format {FORMAT} is needed: "
             "remove it and grade this student again."
         )
     if verdict["assignment"] != assignment:
@@ -90,3 +91,76 @@ def read(path: Path, assignment: str) -> dict[str, Any]:
         )
     files.safe(verdict["student"], "student's id")
     return verdict
+
+
+def _dated(verdict: dict[str, Any], basis: str | None) -> dict[str, Any]:
+    """Return the verdict with a word to the teacher if it was made under another seed, course or task."""
+    if basis is None or verdict.get("basis") in (basis, None):
+        return verdict
+    return {**verdict, "manual": [*verdict["manual"], OLD]}
+
+
+def amended(verdict: dict[str, Any], by_hand: ByHand | None) -> dict[str, Any]:
+    """Return the verdict with what a person has decided; what is scored by hand needs no look any more."""
+    if by_hand is None:
+        return verdict
+    tasks = [_amended_task(task, by_hand) for task in verdict["tasks"]]
+    everywhere = all(task["id"] in by_hand.points for task in tasks)
+    return {
+        **verdict,
+        "tasks": tasks,
+        "manual": [] if everywhere else verdict["manual"],
+        "comment": by_hand.comments.get("", ""),
+    }
+
+
+def _amended_task(task: dict[str, Any], by_hand: ByHand) -> dict[str, Any]:
+    task = {**task, "comment": by_hand.comments.get(task["id"], "")}
+    points = by_hand.points.get(task["id"])
+    if points is None:
+        return task
+    state = RIGHT if points >= task["max_points"] else PARTLY if points > 0 else WRONG
+    return {**task, "points": points, "state": state, "manual": [], "judged_points": task["points"]}
+
+
+# --- the csv ------------------------------------------------------------------------------------------------
+# It is UTF-8 with a byte order mark. Without it Excel reads a double-clicked csv in the system's old code
+# page and ruins every name beyond ASCII; LibreOffice, pandas and Python's "utf-8-sig" skip the mark. Numbers
+# have a decimal point: where a spreadsheet wants a comma, import the file instead of opening it.
+
+BEFORE = ("student", "assignment", "points", "max_points")
+AFTER = ("manual", "received")
+#: What makes a spreadsheet take a cell for a formula: also in full width, and behind blanks.
+FORMULA = re.compile(r"[\s'\"]*[=+\-@＝＋－＠]")
+#: A program that separates cells elsewhere sees a new cell behind these.
+CELL_WITHIN = re.compile(r"([;,|\t\"␉␊␍]\s*)(?=[=+\-@＝＋－＠])")
+
+
+def write_csv(tally: ClassTally, path: Path) -> None:
+    """Write one line a student: points, per task points and state, why a person must look, the file received.
+
+    The task columns are `<id>` and `<id> state`. Old or new content, never half of it, is at `path`.
+    """
+    tasks = [*tally.tasks]
+    columns = [column for id in tasks for column in (id, f"{id} state")]
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerow(harmless_cell(column) for column in (*BEFORE, *columns, *AFTER))
+    writer.writerows(_cells(row, tasks) for row in tally.rows)
+    files.write(path, text.getvalue().encode("utf-8-sig"))
+
+
+def harmless_cell(text: str) -> str:
+    """Return text as one visible line; an apostrophe stops a spreadsheet from taking it for a formula."""
+    line = CELL_WITHIN.sub(r"\1'", name(text, LONG))
+    return f"'{line}" if FORMULA.match(line) or line.startswith(("␉", "␍", "␊")) else line
+
+
+def _cells(row: StudentRow, tasks: list[str]) -> list[str]:
+    cells = [harmless_cell(row.student), harmless_cell(row.assignment)]
+    cells += [number(row.points), number(row.max_points)]
+    for id in tasks:
+        points, state = row.results.get(id, (None, ""))
+        cells += ["" if points is None else number(points), state]
+    reasons = "; ".join(f"{id}: {reason}" if id else reason for id, reason in row.manual)
+    return [*cells, harmless_cell(reasons), harmless_cell(row.received)]

@@ -15,7 +15,7 @@ EXAMPLE, WHY, REASON = 1_500, 300, 300  # characters kept
 
 
 @dataclass(frozen=True)
-class Row:
+class StudentRow:
     """What the summary and the csv say of one student; `results` is task id -> (points, state)."""
 
     student: str
@@ -58,11 +58,11 @@ class Mistake:
     students: list[str] = field(default_factory=list)
 
 
-class Tally:
+class ClassTally:
     """A class, added up."""
 
     def __init__(self, verdicts: Iterable[dict] = ()) -> None:
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, StudentRow] = {}
         self.tasks: dict[str, TaskTally] = {}
         self._mistakes: dict[tuple[str, str], Mistake] = {}
         for verdict in verdicts:
@@ -90,7 +90,7 @@ class Tally:
             self._mistakes.setdefault((task["id"], why), mistake).students.append(student)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[StudentRow]:
         """The students by name, numbers in it by their size."""
         return sorted(self._rows.values(), key=lambda row: (_natural(row.student), row.student))
 
@@ -115,6 +115,16 @@ class Tally:
         return statistics.median(self.totals)
 
     @property
+    def mean(self) -> float:
+        """The points of a student on average."""
+        return sum(self.totals) / len(self.totals)
+
+    @property
+    def full_marks(self) -> int:
+        """How many students have all points."""
+        return sum(total >= self.most for total in self.totals)
+
+    @property
     def hardest_first(self) -> list[TaskTally]:
         """The tasks, the one of which the class has the smallest share of the points first."""
         return sorted(self.tasks.values(), key=lambda task: task.share)
@@ -137,12 +147,12 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
 
 
-def row(verdict: dict) -> Row:
+def row(verdict: dict) -> StudentRow:
     """Return what the summary and the csv say of a student."""
     tasks = verdict["tasks"]
     manual = [("", reason) for reason in verdict["manual"]]
     manual += [(task["id"], reason) for task in tasks for reason in task["manual"]]
-    return Row(
+    return StudentRow(
         verdict["student"],
         verdict["assignment"],
         sum(task["points"] for task in tasks),

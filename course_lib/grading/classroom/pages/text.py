@@ -1,12 +1,12 @@
 """Text that students wrote, made fit to be shown: nothing in it acts, hides, reorders or never ends.
 
 Names, answers and messages are hostile until proven otherwise. `visible` turns each character that has no
-look of its own – controls, bidi and zero-width marks, lone surrogates – into a label that can be seen.
+look of its own – controls, bidi and zero-width marks, lone surrogates – into a label that can be seen. What
+could act as HTML the templates escape.
 """
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from typing import Any
 
@@ -20,22 +20,18 @@ class _Visible(dict):
     """str.translate's table, filled as characters are met: what to show for each."""
 
     def __missing__(self, point: int) -> str:
-        self[point] = shown = _shown(point)
+        character = chr(point)
+        noncharacter = point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF
+        if character in "\n\t":
+            shown = character
+        elif point < 0x20:
+            shown = chr(0x2400 + point)  # ␀ … ␟
+        elif noncharacter or unicodedata.category(character) in HIDDEN_KINDS:
+            shown = code_point(character)
+        else:
+            shown = character
+        self[point] = shown
         return shown
-
-
-def _shown(point: int) -> str:
-    character = chr(point)
-    if character in "\n\t":
-        return character
-    if point < 0x20:
-        return chr(0x2400 + point)  # ␀ … ␟
-    noncharacter = point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF
-    return (
-        code_point(character)
-        if noncharacter or unicodedata.category(character) in HIDDEN_KINDS
-        else character
-    )
 
 
 _TABLE = _Visible()
@@ -73,16 +69,6 @@ def name(text: Any, limit: int = SHORT) -> str:
     return cut(text, limit).replace("\n", "␊").replace("\t", "␉")
 
 
-def name_html(text: Any, limit: int = SHORT) -> str:
-    """Return a name as HTML; text that runs from right to left does not turn its surroundings around."""
-    return f"<bdi>{escape(name(text, limit))}</bdi>"
-
-
-def escape(text: Any) -> str:
-    """Return text escaped for HTML, in an element or in a quoted attribute."""
-    return html.escape(str(text), quote=True)
-
-
 def harmless(report: Any) -> Any:
     """Return a report's plain data with every string made visible and cut, and at most LINES lines."""
     if isinstance(report, str):
@@ -99,14 +85,14 @@ def number(value: float) -> str:
     return f"{round(float(value), 3):g}"
 
 
+def spaced(number: Any) -> str:
+    """Return a whole number in groups of three: "12 345"; "?" if it is none."""
+    return f"{number:,}".replace(",", " ") if isinstance(number, int) else "?"
+
+
 def percent(share: float) -> str:
     """Return "53 %", held together by a space that does not break."""
     return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
-
-
-def points(value: float, most: float) -> str:
-    """Return "2 of 3 points"."""
-    return f"{number(value)} of {number(most)} point{'' if most == 1 else 's'}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

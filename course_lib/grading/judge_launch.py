@@ -1,0 +1,222 @@
+"""Judging a GPU kernel by its launches in the tracer, and what the learner is told: hazards, cost, and where.
+
+First comes what stopped it, then hazards, then arguments that it must not write, then the result, then what
+it cost. Every sentence names the line of the learner's cell and its code.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.fault import Fault
+from course_lib.grading.launch import (
+    BarrierRow,
+    CountLimit,
+    GlobalRow,
+    HazardRow,
+    LaunchCounts,
+    Row,
+    Shape,
+    SharedRow,
+    ShuffleRow,
+)
+from course_lib.grading.program import read_program
+from course_lib.grading.report import Report, argument_name, input_note, wrong
+from course_lib.grading.runner import Outcome, Runner, Traced, clone, unchanged
+from course_lib.grading.task import Case, Code, Task
+
+MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
+MOST_ROWS_TOLD = 8
+BY_LUCK = (
+    "Even where the result happens to be right, this is a fault: on a GPU it depends on which thread comes "
+    "first."
+)
+NOT_KEPT = "The result is right and there are no hazards, but it costs more than it may."
+HAZARD = {
+    "race": "Data race",
+    "uninitialised": "Read before anything was written",
+    "out-of-bounds": "Outside of the array",
+    "divergent-barrier": "A barrier that not every thread reaches",
+    "undefined-value": "A value of a lane that has none to give",
+}
+Judged = Callable[[Task, Case, Outcome], Report | None]  # the report on a wrong result, or None
+
+
+def report_on_launches(
+    task: Task, runner: Runner, code: Code, cases: list[Case], judged: Judged
+) -> Report | None:
+    """Return the first thing that is wrong with the launches of a kernel; `judged` compares its results."""
+    own = _parameters(code.text, code.entry) or []
+    given = [*inspect.signature(task.reference).parameters]
+    said = _wrong_number(code.entry, own, given)
+    if said:
+        return wrong(task, [said])
+    for case in cases:
+        traced = runner.trace(task.launch.shape(case.args), clone(case.args))
+        found = _report_on_launch(task, case, traced, own, judged)
+        if found:
+            return found
+    return None
+
+
+def _report_on_launch(
+    task: Task, case: Case, traced: Traced, own: list[str], judged: Judged
+) -> Report | None:
+    """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
+    place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
+    if traced.fault:
+        return wrong(task, [_fault_line(traced.fault)], input_note(task, case))
+    shape = task.launch.shape(case.args)
+    notes = (*input_note(task, case), *look_closer(task.entry, shape, own))
+    if traced.counts.hazards:
+        return wrong(task, _hazard_lines(traced.counts.hazards), notes)
+    before, after = case.args, traced.args_after
+    for n, pair in enumerate(zip(before, after, strict=True)):
+        if n != place and case.must_not_change and not unchanged(*pair):
+            return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
+    found = judged(task, replace(case, must_not_change=False), Outcome(after[place]))
+    if found:
+        said = _never_written(before[place], after[place], own[place], traced.counts.global_rows)
+        said += _hazard_lines(traced.counts.undefined)
+        return replace(found, lines=(*said, *found.lines))
+    counts = traced.counts.called(own, names)
+    costly = (_limit_lines(limit, counts, case.args) for limit in task.launch.limits)
+    lines = next(filter(None, costly), None)
+    return wrong(task, lines, notes) if lines else None
+
+
+# --- in words -----------------------------------------------------------------------------------------------
+
+
+def _parameters(text: str, entry: str) -> list[str] | None:
+    """Return the names of the kernel's parameters; None if it is no plain `def`."""
+    function = read_program(text, entry).function()
+    return [one.arg for one in function.args.args] if function else None
+
+
+def _wrong_number(entry: str, own: Sequence[str], given: Sequence[str]) -> str | None:
+    """Return a sentence if the kernel does not take as many arguments as the launch hands out."""
+    if len(own) == len(given):
+        return None
+    takes = (
+        f"{len(own)} parameter{'' if len(own) == 1 else 's'} ({', '.join(own)})" if own else "no parameters"
+    )
+    return f"`{entry}` takes {takes}, but it is launched with {len(given)}: {', '.join(given)}."
+
+
+def _fault_line(fault: Fault) -> str:
+    """Return the sentence on a launch that did not come to its end."""
+    if fault.kind == "NotTraceable":
+        said = fault.message  # it may begin with a name of the kernel's: no capital
+        place = f"Line {fault.line}, `{fault.code}`: " if fault.line else ""
+        return f"{place}{said}{'' if said.endswith(('.', '?')) else '.'}"
+    if fault.kind == "TimeLimit" and fault.line:
+        return f"Your kernel was stopped in line {fault.line}, `{fault.code}`: {fault.message}"
+    return fault.sentence()
+
+
+def _hazard_lines(hazards: Sequence[HazardRow]) -> list[str]:
+    """Return a sentence for each of the first hazards, what the others are in number, and why it counts."""
+    lines = [_hazard(one) for one in hazards[:MOST_TOLD]]
+    more = len(hazards) - MOST_TOLD
+    if more > 0:
+        lines.append(f"… and {more} more of this sort in other places.")
+    return [*lines, BY_LUCK] if any(one.kind == "race" for one in hazards) else lines
+
+
+def _hazard(one: HazardRow) -> str:
+    times = f" ({one.times:,} times in all)" if one.times > 1 else ""
+    place = f"line {one.line}, `{one.code}`" if one.line else "the kernel"
+    return f"{HAZARD[one.kind]} in {place}, block {_point(one.block)}: {one.what}{times}."
+
+
+def _point(point: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, point)) + ")"
+
+
+def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the note that says how to see every line of the kernel with its cost."""
+    given = [entry, str(shape.grid), str(shape.block), *names]
+    call = f"trace({', '.join(given)}).report()"
+    return (f"`{call}`, with values of your own for {', '.join(names)}, shows it line by line.",)
+
+
+def _limit_lines(limit: CountLimit, counts: LaunchCounts, args: tuple) -> list[str]:
+    """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
+    said = limit.judge(counts, args)
+    if not said:
+        return []
+    find: Callable[[LaunchCounts], tuple[Row, ...]] = getattr(limit, "rows", lambda counts: ())
+    rows = sorted(find(counts), key=_cost, reverse=True)
+    lines = [_row(row) for row in rows[:MOST_ROWS_TOLD]]
+    more = len(rows) - MOST_ROWS_TOLD
+    return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]
+
+
+def _cost(row: Row) -> float:
+    if isinstance(row, GlobalRow):
+        return row.sectors
+    if isinstance(row, SharedRow):
+        return row.wavefronts
+    return getattr(row, "warps", 0)
+
+
+def _row(row: Row) -> str:
+    """Return what one line of the kernel did."""
+    place = f"line {row.line}, `{row.code}`: " if row.line else ""
+    if isinstance(row, GlobalRow | SharedRow):
+        unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
+        cost = row.sectors if isinstance(row, GlobalRow) else row.wavefronts
+        named = row.yours or row.array
+        return (
+            f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {_number(cost, unit)} "
+            f"({row.each:.3g} each)"
+        )
+    if isinstance(row, ShuffleRow):
+        return f"{place}{_number(row.warps, 'shuffle')}"
+    return f"{place}{_number(row.warps, 'warp')} at the barrier" if isinstance(row, BarrierRow) else place
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
+    """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
+
+    A NaN goes through sums and products as it is: where a line of `rows` adds to the result, it may have been
+    written again.
+    """
+    alike = isinstance(before, np.ndarray) and isinstance(after, np.ndarray) and before.shape == after.shape
+    if not alike or before.dtype.kind != "f" or not np.isnan(before).any():
+        return []
+    bits = f"u{before.dtype.itemsize}"  # a NaN that the kernel computed has others
+    same = np.ascontiguousarray(before).view(bits) == np.ascontiguousarray(after).view(bits)
+    left = int((np.isnan(before) & same).sum())
+    if not left:
+        return []
+    reads = next((row for row in rows if row.array == name and _is_added_to(row, rows)), None)
+    part = f"{left:,} of the {before.size:,} entries of {name}"
+    if reads:
+        return [
+            f"NaN from before the launch is left in {name if left == before.size else part}: no thread wrote "
+            f"there, or what it wrote was made from that NaN. Line {reads.line}, `{reads.code}`, reads "
+            f"{name}: begin a sum with 0, in a variable of the thread."
+        ]
+    return [f"No thread wrote {name if left == before.size else part}: NaN stood there before the launch."]
+
+
+def _is_added_to(row: GlobalRow, rows: Sequence[GlobalRow]) -> bool:
+    """Whether the row's line reads an element and writes it, and no other line writes its array."""
+    stores = {one.line for one in rows if one.array == row.array and one.kind == "store"}
+    return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})
+
+
+def _written(name: str, words: str) -> str:
+    """Return the sentence on an argument that the kernel must leave as it is."""
+    return f"Your kernel writes into {words}, `{name}`, which is there to be read only."

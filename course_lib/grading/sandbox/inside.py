@@ -1,0 +1,174 @@
+"""Inside the sandbox: one process that runs one answer and ships what comes out.
+
+It is told to load source text, to call it, to call it on operands, to time it, to launch it in the tracer. It
+knows no seed, no expected value and no points. Everything it says may be a lie of the answer that runs in it;
+the judge on the other side believes values only after comparing them, and counts of a launch only because the
+rule KernelOnly lets nothing of the answer run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from course_lib.grading import sources
+from course_lib.grading.launch import Shape
+from course_lib.grading.runner import (
+    Fault,
+    InProcess,
+    fault_of,
+    launch_in_tracer,
+    quiet,
+    warm_up_tracer,
+)
+from course_lib.grading.sandbox import wire
+
+
+@dataclass
+class _Answers:
+    """The functions that were loaded, and the arguments that are timed."""
+
+    functions: list[Callable] = field(default_factory=list)
+    args: tuple = ()
+    value: Any = None
+
+    def load(self, text: str, entry: str) -> dict[str, Any]:
+        """Run the text; its entry is the next function."""
+        function, fault = None, None
+        with quiet():
+            try:
+                function = sources.load(text, entry, written(text))
+            except BaseException as error:
+                fault = fault_of(error)
+        self.functions.append(function)
+        return {"fault": plain_fault(fault)}
+
+    def call(self, which: int, args: tuple) -> dict[str, Any]:
+        """Call a function once."""
+        outcome = self._run(which).call(args)
+        return {
+            "value": outcome.value,
+            "fault": plain_fault(outcome.fault),
+            "args_after": outcome.args_after,
+            "owner": outcome.owner,
+            "printed": outcome.printed,
+        }
+
+    def count(self, which: int, args: tuple) -> dict[str, Any]:
+        """Call a function on operands and ship the tape."""
+        import numpy as np
+
+        counted = self._run(which).count(args)
+        tape = counted.tape
+        columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
+        tape_plain = {**columns, "constants": np.array(tape.constants), "compared": tape.compared}
+        return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
+
+    def warm_up(self, files: dict) -> dict[str, Any]:
+        """Make the tracer ready with these files of machine code, or ship those that it makes itself."""
+        from course_lib.grading.sandbox.tracer import packed, unpack
+
+        folder = Path(os.environ["NUMBA_CACHE_DIR"])
+        unpack(files, folder)
+        warm_up_tracer()
+        return {"files": {} if files else packed(folder)}
+
+    def trace(self, which: int, shape: dict, args: tuple, seconds: float) -> dict[str, Any]:
+        """Launch a kernel in the tracer; it has so many seconds of the CPU's time."""
+        counts, fault = launch_in_tracer(self.functions[which], Shape(**shape), args, seconds, of_cpu=True)
+        return {"counts": counts, "fault": plain_fault(fault), "args_after": args}
+
+    def _run(self, which: int) -> InProcess:
+        return InProcess(self.functions[which], longest_s=None)  # the judge outside looks at the CPU's time
+
+    def prepare(self, args: tuple) -> dict[str, Any]:
+        """Take the arguments of the timed calls."""
+        self.args = args
+        return {}
+
+    def held(self) -> dict[str, Any]:
+        """Ship the arguments of the timed calls as they are now."""
+        return {"args": self.args}
+
+    def time(self, which: int, changes: list) -> dict[str, Any]:
+        """Change one number of each argument and call, for each change; ship the last result."""
+        outcome = self._run(which).repeat(self.args, changes)
+        if outcome.fault is None and changes:
+            self.value = outcome.value
+        return {"value": self.value, "fault": plain_fault(outcome.fault)}
+
+
+def written(text: str) -> str:
+    """Return the name of a new file with this text."""
+    handle, name = tempfile.mkstemp(prefix="answer_", suffix=".py", text=True)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(text)
+    return name
+
+
+def plain_fault(fault: Fault | None) -> dict[str, Any] | None:
+    """Return a fault as plain values."""
+    if fault is None:
+        return None
+    built = [[name, list(shape)] for name, shape in fault.built]
+    return {"kinds": list(fault.kinds), "message": fault.message, "line": fault.line, "built": built}
+
+
+def main(limits: dict[str, int]) -> None:
+    """Serve requests from standard input until it is closed."""
+    set_limits(limits)
+    requests, replies = private_streams()
+    answers = _Answers()
+    while True:
+        try:
+            request = wire.read_frame(requests.read, trusted=True)
+        except EOFError:
+            return
+        do, token = getattr(answers, request.pop("do")), request.pop("token", None)
+        send(replies, do(**request), token)
+
+
+def private_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Take standard input and output for the wire, and leave an empty pair in their places."""
+    requests, replies = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for place in (0, 1, 2):
+        os.dup2(nothing, place)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    return requests, replies
+
+
+def send(replies: BinaryIO, reply: dict[str, Any], token: str | None = None) -> None:
+    """Ship a reply with the word of its request; a value that cannot be shipped is a fault."""
+    try:
+        data = wire.frame({**reply, "token": token})
+    except Exception as error:
+        fault = plain_fault(fault_of(error))
+        data = wire.frame({"fault": fault, "value": None, "args_after": (), "token": token})
+    view = memoryview(data)
+    while view:
+        view = view[replies.write(view) :]
+
+
+def set_limits(limits: dict[str, int]) -> None:
+    """Limit this process and all it starts; the names are those of the module `resource`."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits; there is no sandbox either
+        return
+    # macOS refuses some; on Linux, where there is a sandbox, every limit must hold
+    refusal = (
+        contextlib.nullcontext() if sys.platform == "linux" else contextlib.suppress(ValueError, OSError)
+    )
+    for name, most in limits.items():
+        number = getattr(resource, name)
+        present = resource.getrlimit(number)[1]
+        limit = most if present == resource.RLIM_INFINITY else min(most, present)
+        with refusal:
+            resource.setrlimit(number, (limit, limit))

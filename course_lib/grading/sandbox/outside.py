@@ -1,0 +1,286 @@
+"""The runner on the safe side: it has an answer run in a sandbox and believes nothing but the values.
+
+Nothing from the sandbox is evaluated here. Each piece of a reply must be of its plain type.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.launch import NoCounts, Shape, counts_of
+from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
+from course_lib.grading.sandbox.bubblewrap import Sandbox
+from course_lib.grading.sandbox.process import GraderFault, Process, Stopped, start
+from course_lib.grading.sandbox.stopwatch import race
+from course_lib.grading.sandbox.tracer import make_ready
+from course_lib.grading.tape import Tape
+from course_lib.grading.task import Code, SpeedRule
+
+LONGEST_TEXT = 400
+RESTARTS = 4  # after a killed guarded run the plain run must be able to tell more
+#: The same code differs by some per cent between processes: an answer this close to more points is timed
+#: again in new processes, and its best time counts.
+RETAKES, NEARLY, RETAKE_S = 2, 0.85, 20.0
+TOLD_BEFORE = 0.9  # of the time of a call: then the tracer stops by itself and says in which line it was
+
+
+class Sandboxed:
+    """Runs one answer to one task in a process of its own; a `Runner`. Use it as a context, or call `close`.
+
+    `lines` gives for each line of the code its line in the learner's cell. `incidents` are sentences for the
+    teacher: what an honest answer does not do. `process_seconds` is how long its processes lived.
+    """
+
+    def __init__(self, code: Code, sandbox: Sandbox, lines: tuple[int, ...] = (), seed: int | None = None):
+        self._codes = [code]
+        self._sandbox = sandbox
+        self._lines = lines
+        self._random = random.Random(seed)
+        self._process: Process | None = None
+        self._loaded = 0
+        self._traces = False
+        self._starts = 0
+        self._deadline = time.perf_counter() + sandbox.limits.task_s
+        self._closed_seconds = 0.0
+        self.incidents: list[str] = []
+
+    # --- what a Runner does ---
+
+    def call(self, args: tuple) -> Outcome:
+        """Call the answer."""
+        return self._call(0, args)
+
+    def guarded(self, code: Code) -> _Variant:
+        """Return a runner for other source text of the same answer, in the same process."""
+        self._codes.append(code)
+        return _Variant(self, len(self._codes) - 1)
+
+    def count(self, args: tuple) -> Counted:
+        """Call the answer on operands and return what they wrote down."""
+        try:
+            reply = self._ask({"do": "count", "which": 0, "args": args})
+            fault = self._fault(reply.get("fault"))
+            return Counted(_tape(reply.get("tape")), reply.get("result"), fault)
+        except Stopped as problem:
+            return Counted(Tape(), None, self._stopped(problem))
+
+    def trace(self, shape: Shape, args: tuple) -> Traced:
+        """Launch the answer in the tracer; what it counted is checked piece by piece."""
+        self._traces = True
+        request = {"do": "trace", "which": 0, "shape": asdict(shape), "args": args}
+        try:
+            reply = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
+        except Stopped as problem:
+            return Traced(fault=self._stopped(problem), args_after=args)
+        fault, after = self._fault(reply.get("fault")), reply.get("args_after")
+        if fault:
+            return Traced(fault=fault, args_after=args)
+        try:
+            counts = counts_of(reply.get("counts")).placed(self._codes[0].text, self._lines)
+        except NoCounts:
+            return Traced(fault=self._garbled(), args_after=args)
+        if not isinstance(after, tuple) or len(after) != len(args):
+            return Traced(fault=self._garbled(), args_after=args)
+        return Traced(counts, None, tuple(map(_laid_out, after, args)))
+
+    def time(self, speed: SpeedRule, args: tuple) -> Timing:
+        """Time the answer from outside, in turns with the baseline in a clean process."""
+        best = self._race(speed, args)
+        for _ in range(RETAKES):
+            goal = speed.next_threshold(best.high)
+            hopeless = best.fault or goal is None or best.high < NEARLY * goal
+            if hopeless or self._deadline - time.perf_counter() < RETAKE_S:
+                break
+            self.close()
+            again = self._race(speed, args)
+            if again.fault is None and again.high > best.high:  # a retake can only gain
+                best = again
+        return best
+
+    def _race(self, speed: SpeedRule, args: tuple) -> Timing:
+        """Time once; the baseline is our code: what goes wrong in its process is no fault of the answer."""
+        with start(self._sandbox) as baseline:
+            try:
+                self._load(baseline, speed.baseline)
+            except Stopped as problem:
+                raise GraderFault(f"the baseline does not run: {problem}") from None
+            try:
+                self._started()
+                return race(self._process, baseline, args, speed.budget_s, self._random, self._limit_s)
+            except Stopped as problem:
+                if baseline.ended:
+                    raise GraderFault(f"the baseline stopped: {problem}") from None
+                return Timing(0.0, 0.0, 0.0, 0.0, 0.0, self._stopped(problem))
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._closed_seconds += self._process.seconds
+            self._process = None
+
+    @property
+    def process_seconds(self) -> float:
+        """How long the processes of this answer have lived; complete once it is closed."""
+        return self._closed_seconds
+
+    def __enter__(self) -> Sandboxed:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    # --- talking to the process ---
+
+    def _call(self, which: int, args: tuple) -> Outcome:
+        try:
+            reply = self._ask({"do": "call", "which": which, "args": args})
+        except Stopped as problem:
+            return Outcome(fault=self._stopped(problem), args_after=args)
+        after = reply.get("args_after")
+        fault = self._fault(reply.get("fault"), plain=which == 0)
+        if fault is None and (not isinstance(after, tuple) or len(after) != len(args)):
+            fault = self._garbled()
+        owner, printed = reply.get("owner"), reply.get("printed")
+        return Outcome(
+            reply.get("value"),
+            fault,
+            tuple(map(_laid_out, after, args)) if fault is None else args,
+            owner if isinstance(owner, int) and 0 <= owner < len(args) else None,
+            min(printed, 10**6) if isinstance(printed, int) and printed > 0 else 0,
+        )
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._started()
+        return self._process.ask(request, self._limits.call_s, self._limit_s())
+
+    @property
+    def _limits(self):
+        return self._sandbox.limits
+
+    def _limit_s(self) -> float:
+        """Return how long the next call may take by the clock on the wall."""
+        return max(0.1, min(3 * self._limits.call_s, self._deadline - time.perf_counter()))
+
+    def _started(self) -> None:
+        """See to it that a process runs and has loaded the answer; Stopped if its code does not load."""
+        if self._process is None:
+            if self._starts > RESTARTS:
+                raise Stopped("Stopped", "the process that ran it has ended")
+            self._starts += 1
+            self._process, self._loaded = start(self._sandbox), 0
+            if self._traces:
+                self._make_ready(self._process)
+        while self._loaded < len(self._codes):
+            self._load(self._process, self._codes[self._loaded])
+            self._loaded += 1
+
+    def _make_ready(self, process: Process) -> None:
+        """Have the tracer made ready; the time for it is not the answer's."""
+        began = time.perf_counter()
+        make_ready(process, apart=not self._sandbox.unsafe)
+        self._deadline += time.perf_counter() - began
+
+    def _load(self, process: Process, code: Code) -> None:
+        request = {"do": "load", "text": code.text, "entry": code.entry}
+        reply = process.ask(request, self._limits.call_s, self._limit_s())
+        fault = self._fault(reply.get("fault"), plain=code is self._codes[0])
+        if fault is not None:
+            raise _NotLoaded(fault)
+
+    # --- what replies say ---
+
+    def _stopped(self, problem: Stopped) -> Fault:
+        """Return the fault for an answer that was stopped; the next call starts a new process."""
+        if isinstance(problem, _NotLoaded):
+            return problem.fault
+        self.close()
+        if problem.kind not in ("TimeLimit", "MemoryLimit"):
+            self.incidents.append(f"{problem.kind}: {problem}.")
+        return Fault((problem.kind,), str(problem))
+
+    def _garbled(self) -> Fault:
+        self.incidents.append("Garbled: its process sent something that is no reply.")
+        return Fault(("Garbled",), "what came back from it is no reply")
+
+    def _fault(self, plain_fault: Any, plain: bool = True) -> Fault | None:
+        if plain_fault is None:
+            return None
+        try:
+            kinds = tuple(_text(kind)[:60] for kind in plain_fault["kinds"][:20]) or ("Exception",)
+            line = plain_fault["line"] if isinstance(plain_fault["line"], int) else None
+            built = [(_text(name)[:60], _shape(shape)) for name, shape in plain_fault["built"][:10]]
+            fault = Fault(kinds, _text(plain_fault["message"])[:LONGEST_TEXT], line, "", tuple(built))
+        except (KeyError, TypeError, ValueError):
+            return self._garbled()
+        return self._placed(fault) if plain else fault
+
+    def _placed(self, fault: Fault) -> Fault:
+        """Name the line of the learner's cell; its text is read here, not taken from the reply."""
+        source = self._codes[0].text.splitlines()
+        if fault.line is None or not 0 < fault.line <= len(source):
+            return replace(fault, line=None)
+        here = fault.line - 1
+        line = self._lines[here] if here < len(self._lines) else fault.line
+        return replace(fault, line=line or None, code=source[here].strip())
+
+
+class _NotLoaded(Stopped):
+    """The answer's own code failed before its function was there."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.kind, fault.message)
+        self.fault = fault
+
+
+class _Variant:
+    """Another text of the same answer, in the same process."""
+
+    def __init__(self, runner: Sandboxed, which: int) -> None:
+        self._runner = runner
+        self._which = which
+
+    def call(self, args: tuple) -> Outcome:
+        """Call the variant."""
+        return self._runner._call(self._which, args)
+
+
+def _laid_out(after: Any, before: Any) -> Any:
+    """Return an array with the strides it was shipped with; over the wire come its values alone."""
+    plain = isinstance(after, np.ndarray) and isinstance(before, np.ndarray)
+    if not plain or (after.shape, after.dtype) != (before.shape, before.dtype):
+        return after
+    same = clone(before)
+    same[...] = after
+    return same
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text was wanted, not {type(value).__name__}")
+    return value
+
+
+def _shape(shape: Any) -> tuple[int, int]:
+    rows, columns = (int(n) for n in shape)
+    return rows, columns
+
+
+def _tape(plain: Any) -> Tape:
+    """Return the tape in a reply; an empty one if there is none. `replay` checks what is on it."""
+    try:
+        columns = [_numbers(plain[name], np.int64) for name in ("codes", "left", "right")]
+        return Tape(*columns, _numbers(plain["constants"], np.float64), int(plain["compared"]))
+    except (KeyError, TypeError, ValueError):
+        return Tape()
+
+
+def _numbers(column: Any, dtype: type) -> list:
+    if not isinstance(column, np.ndarray) or column.dtype != dtype or column.ndim != 1:
+        raise TypeError("a column of numbers was wanted")
+    return column.tolist()

@@ -1,0 +1,226 @@
+"""One process for answers, seen from outside: it is asked, watched and killed."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import secrets
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from course_lib.grading.sandbox import wire
+from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
+
+STARTS_WAIT_S = (0.5, 3.0)
+START_S = 60.0  # until the process has imported what it needs, on a busy machine
+GLANCE_S = 0.25  # between two looks at a running call
+UNASKED = ("Garbled", "it answered without being asked")
+CODE = (
+    "import sys; sys.path.insert(0, {course!r}); "
+    "from course_lib.grading.sandbox.inside import main; main({limits!r})"
+)
+
+
+class Stopped(RuntimeError):
+    """The process was killed or ended by itself; `kind` is what to call that, the message says why."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+class GraderFault(RuntimeError):
+    """Something failed that no answer has a part in: nobody may lose points by it."""
+
+
+def start(sandbox: Sandbox) -> Process:
+    """Return a new process; GraderFault if none starts, though it is tried several times."""
+    for wait_s in STARTS_WAIT_S:
+        try:
+            return Process(sandbox)
+        except (GraderFault, OSError):  # no memory, no processes left: that passes
+            time.sleep(wait_s)
+    try:
+        return Process(sandbox)
+    except OSError as problem:
+        raise GraderFault(f"a process for an answer did not start: {problem}") from None
+
+
+class Process:
+    """A Python process in a sandbox that answers requests; use it as a context, or call `kill`."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._limits = sandbox.limits
+        self._started = time.perf_counter()
+        code = CODE.format(course=str(COURSE), limits=self._limits.inside(sandbox.unsafe))
+        with sandbox.launch(code) as how:
+            self._outer = subprocess.Popen(
+                **how,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,  # the teacher's Ctrl-C is the grader's business
+            )
+        self._replies: queue.Queue = queue.Queue(maxsize=4)
+        threading.Thread(target=self._read, daemon=True).start()
+        self.seconds = 0.0
+        self._inner: int | None = None
+        try:
+            self.ask({"do": "prepare", "args": ()}, START_S, START_S)
+        except Stopped as problem:
+            self.kill()
+            raise GraderFault(f"a process for an answer did not start: {problem}") from None
+        self._inner = _innermost(self._outer.pid, sandbox.unsafe)
+
+    def ask(self, request: dict[str, Any], cpu_s: float, wall_s: float) -> dict[str, Any]:
+        """Send a request and return the reply; Stopped if there is none within these seconds."""
+        if self._outer.poll() is not None:
+            raise Stopped("Stopped", "the process that ran it has ended")
+        watch = _Watch(self, cpu_s, wall_s)
+        token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
+        data = wire.frame({**request, "token": token}, keep_strides=True)
+        sender = threading.Thread(target=self._send, args=(data,))
+        sender.start()  # a process that reads nothing must not stop the judge
+        try:
+            reply = watch.wait(self._replies)
+        except Stopped:
+            self.kill()
+            raise
+        finally:
+            sender.join(timeout=1.0)
+        if isinstance(reply, dict) and reply.pop("token", None) == token:
+            return reply
+        self.kill()
+        raise Stopped(*(UNASKED if isinstance(reply, dict) else reply))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is no more."""
+        return self._outer.poll() is not None
+
+    def cpu(self) -> float | None:
+        """Return the CPU seconds that the process has used, on all its threads; None where nobody knows."""
+        inner = self._inner
+        if inner is None or not hasattr(time, "clock_gettime"):
+            return None
+        try:
+            return time.clock_gettime((~inner << 3) | 2)  # the clock of another process (clock_getcpuclockid)
+        except OSError:
+            return None
+
+    def family(self) -> list[int]:
+        """Return the pids of the process and all it has started."""
+        import psutil
+
+        try:
+            return [one.pid for one in psutil.Process(self._outer.pid).children(recursive=True)]
+        except psutil.Error:
+            return []
+
+    def has_helpers(self) -> bool:
+        """Whether the process has started others: their time is not on its clock."""
+        return any(pid != self._inner for pid in self.family())
+
+    def memory_mb(self) -> float:
+        """Return the memory that the process and all it has started hold."""
+        import psutil
+
+        total = 0
+        for pid in [self._outer.pid, *self.family()]:
+            with contextlib.suppress(psutil.Error):
+                total += psutil.Process(pid).memory_info().rss
+        return total / 2**20
+
+    def kill(self) -> None:
+        """End the process and all it has started, for good."""
+        import psutil
+
+        if self._outer.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                family = psutil.Process(self._outer.pid).children(recursive=True)
+                for one in (*family, psutil.Process(self._outer.pid)):
+                    with contextlib.suppress(psutil.Error):
+                        one.kill()
+        self._outer.wait()
+        for stream in (self._outer.stdin, self._outer.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()
+        self.seconds = self.seconds or time.perf_counter() - self._started
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.kill()
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        with contextlib.suppress(OSError, ValueError):  # the reader's end tells what happened
+            while view:
+                view = view[self._outer.stdin.write(view) :]
+
+    def _read(self) -> None:
+        """Put every reply into the queue; at the end (kind, why) of it."""
+        try:
+            while True:
+                reply = wire.read_frame(self._outer.stdout.read)
+                if not isinstance(reply, dict):
+                    raise wire.WireError("a reply is no reply")
+                self._replies.put(reply, timeout=60)
+        except wire.WireError as problem:
+            self._end("Garbled", f"what came back from it cannot be read: {problem}")
+        except (EOFError, OSError, ValueError):
+            self._end("Stopped", "the process that ran it ended by itself: os._exit, a crash, or killed")
+        except queue.Full:
+            self._end(*UNASKED)
+
+    def _end(self, kind: str, why: str) -> None:
+        with contextlib.suppress(queue.Full):
+            self._replies.put((kind, why), timeout=60)
+
+
+class _Watch:
+    """Waits for a reply, and looks from time to time whether a limit is passed."""
+
+    def __init__(self, process: Process, cpu_s: float, wall_s: float) -> None:
+        self._process = process
+        self._cpu_s, self._wall_s = cpu_s, wall_s
+        self._start = time.perf_counter()
+        self._cpu_start = process.cpu()
+
+    def wait(self, replies: queue.Queue) -> Any:
+        while True:
+            try:
+                return replies.get(timeout=GLANCE_S)
+            except queue.Empty:
+                self._look()
+
+    def _look(self) -> None:
+        used, now = self._process.memory_mb(), self._process.cpu()
+        most = self._process._limits.memory_mb
+        if used > most:
+            raise Stopped("MemoryLimit", f"it used {used:.0f} MB of memory, more than the {most} MB allowed")
+        if now is not None and self._cpu_start is not None and now - self._cpu_start > self._cpu_s:
+            raise Stopped("TimeLimit", f"it did not finish in {self._cpu_s:g} s: does a loop end?")
+        if time.perf_counter() - self._start > self._wall_s:
+            raise Stopped(
+                "TimeLimit", f"it did not finish in {self._wall_s:g} s: does it wait for something?"
+            )
+
+
+def _innermost(outer: int, unsafe: bool) -> int | None:
+    """Return the pid, as seen from here, of the Python process: bubblewrap's only child."""
+    if unsafe:
+        return outer
+    children = Path(f"/proc/{outer}/task/{outer}/children")
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(children.read_text().split()[0])
+    import psutil
+
+    with contextlib.suppress(psutil.Error, IndexError):
+        return psutil.Process(outer).children()[0].pid
+    return None

@@ -1,0 +1,321 @@
+"""The Python that the checker of interleavings understands; the rest is refused, with its line.
+
+In it are: assignments, arithmetic, comparisons, if / while / for, `with lock`, try / finally, return, calls
+of the text's own functions and of a few harmless ones, lock.acquire() and lock.release(). Nothing of a text
+is ever run by Python: `running.py` goes through the syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
+from course_lib.simulators.interleavings.values import COMPUTE
+
+LONGEST_TEXT = 40_000  # characters
+DEEPEST = 40  # expressions and blocks in each other
+MOST_VARIABLES = 60  # in one function
+LOCK_METHODS = ("acquire", "release", "locked")
+MODULES = ("threading", "time")
+#: Statements and expressions in the language that need no look of their own: their parts are looked at.
+PLAIN_PARTS = (
+    *(ast.Assign, ast.If, ast.Pass, ast.Global, ast.Return),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
+KINDS = {"Lambda": "a lambda", "ListComp": "a comprehension", "GeneratorExp": "a comprehension"}
+
+
+class NotUnderstood(ValueError):
+    """The text is not in the checker's language; the message says what, where, and what to write instead."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the text that is in the language; `variables` are its parameters and local names."""
+
+    name: str
+    node: ast.FunctionDef
+    parameters: tuple[str, ...]
+    defaults: tuple[Any, ...]  # of the last parameters
+    variables: tuple[str, ...]
+
+
+@dataclass
+class TextScope:
+    """What names mean outside the functions; `written` are the cells that some function may write."""
+
+    heap: Heap
+    constants: Mapping[str, Any]
+    functions: dict[str, Function | None]  # None: not read yet
+    written: set[int] = field(default_factory=set)
+
+
+def parse(text: str) -> ast.Module:
+    """Return the tree of a text; NotUnderstood for one that is too long, too deep or not Python."""
+    if len(text) > LONGEST_TEXT:
+        raise NotUnderstood(f"The text has {len(text)} characters; at most {LONGEST_TEXT} are read.")
+    try:
+        return ast.parse(text)
+    except SyntaxError as problem:
+        raise NotUnderstood(f"Line {problem.lineno} is not Python: {problem.msg}.") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise NotUnderstood("The text cannot be read: it is nested too deeply or holds null bytes.") from None
+
+
+def understand(
+    definitions: Mapping[str, ast.FunctionDef], heap: Heap, constants: Mapping[str, Any]
+) -> TextScope:
+    """Return the scope of the functions; raises NotUnderstood if one of them is not in the language."""
+    scope = TextScope(heap, constants, dict.fromkeys(definitions))
+    for name, node in definitions.items():
+        try:
+            scope.functions[name] = _Reader(node, scope).function
+        except RecursionError:
+            raise NotUnderstood(f"{name} is nested too deeply to be read.") from None
+    scope.written -= heap.references()
+    return scope
+
+
+def waits(call: ast.Call) -> bool | None:
+    """Whether acquire() waits as long as it must, not until a timeout; None for what is no constant."""
+    given = dict(zip(("blocking", "timeout"), call.args, strict=False))
+    given.update({keyword.arg or "": keyword.value for keyword in call.keywords})
+    for name, value in given.items():
+        if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+            value = value.operand  # timeout=-1 is "no limit"
+            if isinstance(value, ast.Constant) and value.value == 1:
+                continue
+        if name not in ("blocking", "timeout") or not isinstance(value, ast.Constant):
+            return None
+        if name == "timeout" or not value.value:
+            return False
+    return True
+
+
+class _Reader:
+    """Reads one function: `_part` goes through the tree, `_on_…` look at what needs more than that."""
+
+    def __init__(self, node: ast.FunctionDef, scope: TextScope) -> None:
+        self.scope = scope
+        self.names = scope.heap.names
+        self.depth = 0
+        self.loops = 0  # around the present statement
+        self.line = node.lineno
+        if node.decorator_list:
+            self._refuse(node, "a decorator", "leave it out")
+        if node.args.vararg or node.args.kwarg or node.args.kwonlyargs:
+            self._refuse(None, "a parameter with a star", "name every parameter")
+        parameters = tuple(argument.arg for argument in [*node.args.posonlyargs, *node.args.args])
+        inside = list(ast.walk(node))
+        declared = {name for part in inside if isinstance(part, ast.Global) for name in part.names}
+        assigned = [
+            part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        ]
+        variables = dict.fromkeys([*parameters, *(name for name in assigned if name not in declared)])
+        defaults = tuple(self._default(default) for default in node.args.defaults)
+        self.function = Function(node.name, node, parameters, defaults, tuple(variables))
+        loops_and_locks = sum(isinstance(part, ast.For | ast.withitem) for part in inside)
+        if len(variables) + loops_and_locks > MOST_VARIABLES:
+            raise NotUnderstood(f"{node.name} has more than {MOST_VARIABLES} variables, loops and withs.")
+        for name in declared & {*assigned}:
+            self._check_global(node, name)
+        self._parts(node.body)
+
+    def _default(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
+            return node.value
+        return self._refuse(node, "a default value that is no plain constant", "pass it as an argument")
+
+    def _check_global(self, node: ast.AST, name: str) -> None:
+        if name not in self.names:
+            self._refuse(node, f"`global {name}`", f"{name} is not among the shared variables")
+        if not isinstance(self.names[name], int):
+            self._refuse(
+                node, f"`global {name}`", f"{name} is a shared list, dict or lock: change what is inside it"
+            )
+
+    def _refuse(self, node: ast.AST | None, what: str, instead: str) -> Any:
+        line = getattr(node, "lineno", self.line)
+        raise NotUnderstood(f"Line {line} has {what}, which the checker does not read: {instead}.")
+
+    def _parts(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self._part(node)
+
+    def _part(self, node: ast.AST) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self._refuse(node, "too many things nested in each other", "take it apart")
+        if isinstance(node, ast.stmt):
+            self.line = node.lineno
+        look = getattr(self, f"_on_{type(node).__name__}", None)
+        if look is not None:
+            look(node)
+        elif isinstance(node, PLAIN_PARTS):
+            self._parts(ast.iter_child_nodes(node))
+        else:
+            self._refuse(node, _what_it_is(node), "write it with simpler ones")
+        self.depth -= 1
+
+    # -- statements -----------------------------------------------------------------------------------------
+
+    def _on_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.name not in MODULES:
+                self._refuse(node, f"import {alias.name}", "only threading and time mean something here")
+
+    def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module not in MODULES:
+            self._refuse(node, f"from {node.module} import …", "only threading and time mean something here")
+
+    def _on_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # else a docstring
+            self._part(node.value)
+
+    def _on_Assert(self, node: ast.Assert) -> None:
+        self._part(node.test)
+
+    def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._parts([node.value, node.target])
+
+    def _on_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self._known(node.target)
+        self._parts([node.op, node.target, node.value])
+
+    def _on_While(self, node: ast.While) -> None:
+        self._part(node.test)
+        self._loop(node)
+
+    def _on_For(self, node: ast.For) -> None:
+        self._parts([node.iter, node.target])
+        self._loop(node)
+
+    def _loop(self, node: ast.For | ast.While) -> None:
+        self.loops += 1
+        self._parts(node.body)
+        self.loops -= 1
+        self._parts(node.orelse)
+
+    def _on_Break(self, node: ast.Break | ast.Continue) -> None:
+        if not self.loops:
+            self._refuse(node, "break or continue outside a loop", "take it away")
+
+    _on_Continue = _on_Break
+
+    def _on_With(self, node: ast.With) -> None:
+        for item in node.items:
+            if item.optional_vars is not None:
+                self._refuse(node, "`with … as`", "write `with lock:`")
+            self._part(item.context_expr)
+        self._parts(node.body)
+
+    def _on_Try(self, node: ast.Try) -> None:
+        if node.handlers or node.orelse:
+            self._refuse(node, "except", "try … finally is read, exceptions end the check")
+        self._parts([*node.body, *node.finalbody])
+
+    # -- expressions ----------------------------------------------------------------------------------------
+
+    def _on_MatMult(self, node: ast.operator) -> None:
+        self._refuse(node, "this operator", "use + - * / // %")
+
+    def _on_Constant(self, node: ast.Constant) -> None:
+        if not isinstance(node.value, int | float | str | None):
+            self._refuse(node, f"the constant {node.value!r}", "use numbers, texts, True, False, None")
+
+    def _on_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._known(node)
+        elif node.id not in self.function.variables:  # declared global
+            self.scope.written.add(self.names[node.id])
+
+    def _known(self, node: ast.Name) -> None:
+        name = node.id
+        if name in self.function.variables or name in self.names or name in self.scope.constants:
+            return
+        if name in self.scope.functions or name in COMPUTE:
+            self._refuse(node, f"the function {name} without a call", f"call it: {name}(…)")
+        self._refuse(
+            node, f"the name {name}", "it is neither given a value here nor among the shared variables"
+        )
+
+    def _on_Tuple(self, node: ast.Tuple | ast.List) -> None:
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                is_target = isinstance(node.ctx, ast.Store)
+                self._refuse(element, "a star in an assignment" if is_target else "a star", "name each part")
+            self._part(element)
+
+    _on_List = _on_Tuple
+
+    def _on_Attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._refuse(node, "an assignment to an attribute", "use lists, dicts and plain variables")
+        self._refuse(node, f"the attribute .{node.attr}", "write it with simpler ones")
+
+    def _on_Subscript(self, node: ast.Subscript) -> None:
+        self._part(node.value)
+        if isinstance(node.slice, ast.Slice | ast.Tuple):
+            self._refuse(node, "a slice or several indices", "take one element at a time")
+        self._part(node.slice)
+        if isinstance(node.ctx, ast.Store):
+            self._note_written(node)
+
+    def _note_written(self, target: ast.Subscript) -> None:
+        """Note the cells that an assignment to an element can reach, from the shared name it begins with."""
+        root: ast.expr = target
+        while isinstance(root, ast.Subscript):
+            root = root.value
+        is_shared = isinstance(root, ast.Name) and root.id not in self.function.variables
+        if is_shared and isinstance(self.names.get(root.id), Ref | LockRef):
+            self.scope.written |= self.scope.heap.reachable(root.id)
+        else:
+            self.scope.written.update(range(len(self.scope.heap.cells)))
+
+    def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self._parts(part.value for part in node.values if isinstance(part, ast.FormattedValue))
+
+    def _on_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Attribute):
+            self._method(node, node.func)
+            return
+        if not isinstance(node.func, ast.Name):
+            self._refuse(node, "a call of something that is no name", "call functions by their names")
+        name = node.func.id
+        has_star = any(isinstance(argument, ast.Starred) for argument in node.args)
+        if has_star or (node.keywords and name != "print"):  # sep and end of print change nothing here
+            self._refuse(node, "a call with keywords or a star", "pass the arguments by position")
+        if name in self.function.variables:
+            self._refuse(node, f"a call of the variable {name}", "call functions by their names")
+        if name not in {"print", "sleep", *COMPUTE, *self.scope.functions}:
+            self._refuse(node, f"a call of {name}", f"known are {', '.join(sorted(COMPUTE))}")
+        self._parts(node.args)
+
+    def _method(self, node: ast.Call, called: ast.Attribute) -> None:
+        if is_sleep(called):
+            return
+        if called.attr not in LOCK_METHODS:
+            self._refuse(node, f".{called.attr}", "of methods it knows acquire, release and locked")
+        self._part(called.value)
+        if called.attr != "acquire" and (node.args or node.keywords):
+            self._refuse(node, f"arguments of {called.attr}()", "leave them out")
+        if waits(node) is None:
+            self._refuse(node, "an acquire() whose arguments are no constants", "use blocking or timeout")
+
+
+def is_sleep(called: ast.Attribute) -> bool:
+    """Whether this is time.sleep, which means nothing: any thread may be late at any place."""
+    return isinstance(called.value, ast.Name) and (called.value.id, called.attr) == ("time", "sleep")
+
+
+def _what_it_is(node: ast.AST) -> str:
+    kind = type(node).__name__
+    if isinstance(node, ast.stmt):
+        return f"a statement of the kind `{kind.replace('Def', '').lower()}`"
+    return KINDS.get(kind, f"an expression of the kind `{kind}`")

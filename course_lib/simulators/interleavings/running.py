@@ -1,0 +1,502 @@
+"""Runs one thread from visible step to visible step: reads and writes of shared cells, and locks.
+
+A thread is a generator that goes through the syntax tree. It stops before each visible step by yielding
+(kind, cell or lock, value, line), and goes on with what the step returned. All that its future depends on
+lies in its frames, so that two threads whose frames are equal are in the same state.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits
+from course_lib.simulators.interleavings.shared import LockRef, Ref
+from course_lib.simulators.interleavings.values import (
+    COMPARED,
+    COMPUTE,
+    GATHERS,
+    LONGEST,
+    UNARY,
+    CannotDo,
+    binary,
+    bounded,
+    lock_of,
+    number,
+    say,
+    storable,
+    truth,
+)
+
+DEEPEST_CALL = 10
+MOST_LOCAL = 5_000  # parts of the text without a visible step
+MOST_STATES = 100_000  # of single threads
+MOST_STANDING = 2_000  # threads kept for going on; others are run again from their start
+
+Pending = tuple[str, Any, Any, int]  # kind, cell or lock, value, line
+Steps = Generator[Pending, Any, Any]  # the visible steps of a part of the text; returns its value
+
+
+UNSET = object()  # the value of a variable that has none yet
+
+
+class Leaving(NamedTuple):
+    """How control leaves a statement before its end: by "break", "continue" or "return"."""
+
+    by: str
+    line: int
+    value: Any = None
+
+
+@dataclass(slots=True)
+class CallFrame:
+    """A call that has not ended."""
+
+    function: Function
+    values: dict[str, Any]  # of the local variables
+    stack: list = field(default_factory=list)  # what was computed and is needed after the next step
+    place: ast.AST | None = None  # the part of the text with the next step, or with the call
+
+    def frozen(self) -> tuple:
+        """Return all that the rest of the call depends on."""
+        return self.function.name, self.place, tuple(self.stack), tuple(self.values.values())
+
+
+class Running:
+    """One thread. `_on_…` run a statement and return a Leaving or None, `_of_…` return a value."""
+
+    def __init__(self, scope: TextScope) -> None:
+        self.scope = scope
+        self.heap = scope.heap
+        self.frames: list[CallFrame] = []  # the outermost call first
+        self.stack: list = []  # of the innermost
+        self.values: dict[str, Any] = {}
+        self.line = 0  # the last that ran
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        """Forget what has run since the last visible step."""
+        self._local = 0
+        self._unchanging: dict[str, None] = {}  # paths of cells read that no thread writes, in order
+
+    def call(self, function: Function, arguments: Sequence[Any]) -> Steps:
+        """Run a function; returns what it returns."""
+        needed, most = len(function.parameters) - len(function.defaults), len(function.parameters)
+        if not needed <= len(arguments) <= most:
+            raise CannotDo(f"{function.name} takes {most} arguments, but got {len(arguments)}")
+        given = [*arguments, *function.defaults[len(arguments) - needed :]]
+        values = dict.fromkeys(function.variables, UNSET)
+        values.update(zip(function.parameters, given, strict=True))
+        self._enter([*self.frames, CallFrame(function, values)])
+        leaving = yield from self._block(function.node.body)
+        self._tick(leaving.line if leaving else function.node.lineno)
+        self._enter(self.frames[:-1])
+        return leaving.value if leaving else None
+
+    def _enter(self, frames: list[CallFrame]) -> None:
+        self.frames = frames
+        if frames:
+            self.stack, self.values = frames[-1].stack, frames[-1].values
+
+    def _tick(self, line: int, parts: int = 1) -> None:
+        """Note that parts of a line run; raises Wrong if nothing visible has happened for too long."""
+        self._local += parts
+        if self._local <= MOST_LOCAL:
+            self.line = line
+            return
+        if not self._unchanging:
+            raise CannotDo("goes round and round without touching anything shared: does the loop end?")
+        read = ", ".join(list(self._unchanging)[:3])
+        raise CannotDo(
+            f"goes round and round and reads only what no thread writes ({read}): does the loop end?"
+        )
+
+    # -- what is shared -------------------------------------------------------------------------------------
+
+    def _visible(self, place: ast.AST, kind: str, target: int, value: Any = None) -> Steps:
+        self.frames[-1].place = place
+        return (yield (kind, target, value, self.line))
+
+    def _read(self, place: ast.AST, cell: int) -> Steps:
+        """Read a cell; one that no thread writes is no visible step."""
+        if cell in self.scope.written:
+            return (yield from self._visible(place, "read", cell))
+        self._unchanging.setdefault(self.heap.cell_paths[cell])
+        return self.heap.cells[cell]
+
+    def _element(self, place: ast.AST, container: Any, key: Any) -> Steps:
+        if isinstance(container, Ref):
+            return (yield from self._read(place, self._cell(container, key)))
+        if not isinstance(container, tuple | str | range):
+            raise CannotDo(f"takes element {say(key)} of {say(container)}, which has none")
+        return container[key]
+
+    def _cell(self, container: Ref, key: Any) -> int:
+        shared = self.heap.containers[container.object]
+        if shared.is_list and isinstance(key, int) and key < 0:
+            key += len(shared.cells)
+        if isinstance(key, int | str) and key in shared.cells:
+            return shared.cells[key]
+        what = "a shared list keeps its length" if shared.is_list else "a shared dict keeps its keys"
+        raise CannotDo(f"asks for {shared.path}[{key!r}], which is not there ({what})")
+
+    def _write_element(self, place: ast.AST, container: Any, key: Any, value: Any) -> Steps:
+        if not isinstance(container, Ref):
+            raise CannotDo("changes an element of a list of its own: here only shared lists and dicts change")
+        cell = self._cell(container, key)
+        if isinstance(self.heap.cells[cell], Ref | LockRef):
+            raise CannotDo(f"overwrites {self.heap.cell_paths[cell]}, which holds a list, dict or lock")
+        yield from self._visible(place, "write", cell, storable(value))
+
+    # -- statements -----------------------------------------------------------------------------------------
+
+    def _block(self, statements: list[ast.stmt]) -> Steps:
+        for statement in statements:
+            method = getattr(self, f"_on_{type(statement).__name__}", None)
+            if method is not None:  # pass, global and imports do nothing
+                self._tick(statement.lineno)
+                leaving = yield from method(statement)
+                if leaving is not None:
+                    return leaving
+        return None
+
+    def _on_Expr(self, node: ast.Expr) -> Steps:
+        if not isinstance(node.value, ast.Constant):
+            yield from self._value(node.value)
+
+    def _on_Assign(self, node: ast.Assign) -> Steps:
+        value = yield from self._value(node.value)
+        *others, last = node.targets
+        self.stack.append(value)
+        for target in others:
+            yield from self._store(target, value)
+        self.stack.pop()
+        yield from self._store(last, value)
+
+    def _on_AnnAssign(self, node: ast.AnnAssign) -> Steps:
+        if node.value is not None:
+            yield from self._store(node.target, (yield from self._value(node.value)))
+
+    def _on_AugAssign(self, node: ast.AugAssign) -> Steps:
+        target = node.target
+        if isinstance(target, ast.Name):
+            left, right = yield from self._values([target, node.value])
+            yield from self._store(target, binary(node.op, left, right))
+            return
+        container, key = yield from self._values([target.value, target.slice])
+        self.stack += [container, key]
+        before = yield from self._element(target, container, key)
+        self.stack.append(before)
+        more = yield from self._value(node.value)
+        del self.stack[-3:]
+        yield from self._write_element(target, container, key, binary(node.op, before, more))
+
+    def _store(self, target: ast.expr, value: Any) -> Steps:
+        if isinstance(target, ast.Name):
+            if target.id in self.values:
+                self.values[target.id] = value
+            else:
+                cell = self.heap.names[target.id]
+                yield from self._visible(target, "write", cell, storable(value))
+        elif isinstance(target, ast.Subscript):
+            self.stack.append(value)
+            container, key = yield from self._values([target.value, target.slice])
+            self.stack.pop()
+            yield from self._write_element(target, container, key, value)
+        else:
+            if not isinstance(value, tuple) or len(value) != len(target.elts):
+                raise CannotDo(f"wants to take {say(value)} apart into {len(target.elts)} parts")
+            for number, part in enumerate(target.elts):
+                self.stack.append(value[number + 1 :])
+                yield from self._store(part, value[number])
+                self.stack.pop()
+
+    def _on_If(self, node: ast.If) -> Steps:
+        holds = truth((yield from self._value(node.test)), self.heap)
+        return (yield from self._block(node.body if holds else node.orelse))
+
+    def _on_While(self, node: ast.While) -> Steps:
+        while truth((yield from self._value(node.test)), self.heap):
+            self._tick(node.lineno, 2)
+            leaving = yield from self._block(node.body)
+            if leaving is not None and leaving.by != "continue":
+                return None if leaving.by == "break" else leaving
+            self.line = node.lineno
+        return (yield from self._block(node.orelse))
+
+    def _on_For(self, node: ast.For) -> Steps:
+        values = yield from self._value(node.iter)
+        if isinstance(values, Ref) and not self.heap.containers[values.object].is_list:
+            values = tuple(self.heap.containers[values.object].cells)
+        if not isinstance(values, Ref | range | tuple | str):
+            raise CannotDo(f"loops over {say(values)}, but a range, a tuple or a list is needed")
+        length = len(self.heap.containers[values.object].cells) if isinstance(values, Ref) else len(values)
+        for turn in range(length):
+            self._tick(node.lineno, 3)
+            self.stack.append((values, turn))
+            yield from self._store(node.target, (yield from self._element(node, values, turn)))
+            leaving = yield from self._block(node.body)
+            self.stack.pop()
+            if leaving is not None and leaving.by != "continue":
+                return None if leaving.by == "break" else leaving
+        return (yield from self._block(node.orelse))
+
+    def _on_Break(self, node: ast.Break) -> Steps:
+        return Leaving("break", node.lineno)
+        yield
+
+    def _on_Continue(self, node: ast.Continue) -> Steps:
+        return Leaving("continue", node.lineno)
+        yield
+
+    def _on_Return(self, node: ast.Return) -> Steps:
+        value = None if node.value is None else (yield from self._value(node.value))
+        return Leaving("return", node.lineno, value)
+
+    def _on_With(self, node: ast.With) -> Steps:
+        for item in node.items:
+            self.stack.append((yield from self._value(item.context_expr)))
+            yield from self._visible(item, "acquire", lock_of(self.stack[-1]))
+        leaving = yield from self._block(node.body)
+        self.line = leaving.line if leaving else node.lineno
+        for item in reversed(node.items):
+            lock = lock_of(self.stack.pop())
+            self.stack.append(leaving)
+            yield from self._visible(item, "release", lock)
+            self.stack.pop()
+        return leaving
+
+    def _on_Try(self, node: ast.Try) -> Steps:
+        leaving = yield from self._block(node.body)
+        self.stack.append(leaving)
+        instead = yield from self._block(node.finalbody)
+        self.stack.pop()
+        return instead or leaving
+
+    def _on_Assert(self, node: ast.Assert) -> Steps:
+        if not truth((yield from self._value(node.test)), self.heap):
+            raise CannotDo(f"finds that `assert {ast.unparse(node.test)}` does not hold")
+
+    # -- expressions ----------------------------------------------------------------------------------------
+
+    def _value(self, node: ast.expr) -> Steps:
+        self._tick(self.line)
+        return getattr(self, f"_of_{type(node).__name__}")(node)
+
+    def _values(self, nodes: Sequence[ast.expr]) -> Steps:
+        """Return the values of several expressions, in their order."""
+        start = len(self.stack)
+        for node in nodes:
+            self.stack.append((yield from self._value(node)))
+        values = self.stack[start:]
+        del self.stack[start:]
+        return values
+
+    def _of_Constant(self, node: ast.Constant) -> Steps:
+        return bounded(node.value)
+        yield
+
+    def _of_Name(self, node: ast.Name) -> Steps:
+        name = node.id
+        if name in self.values:
+            if self.values[name] is UNSET:
+                raise CannotDo(f"uses {name} before it has a value (is `global {name}` missing?)")
+            return self.values[name]
+        shared = self.heap.names.get(name)
+        if shared is None:
+            return bounded(self.scope.constants[name])
+        return (yield from self._read(node, shared)) if isinstance(shared, int) else shared
+
+    def _of_BinOp(self, node: ast.BinOp) -> Steps:
+        left, right = yield from self._values([node.left, node.right])
+        return binary(node.op, left, right)
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Steps:
+        value = yield from self._value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return not truth(value, self.heap)
+        return UNARY[type(node.op)](number(value))
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Steps:
+        for part in node.values:
+            value = yield from self._value(part)
+            if truth(value, self.heap) != isinstance(node.op, ast.And):
+                break
+        return value
+
+    def _of_Compare(self, node: ast.Compare) -> Steps:
+        left = yield from self._value(node.left)
+        for kind, other in zip(node.ops, node.comparators, strict=True):
+            self.stack.append(left)
+            right = yield from self._value(other)
+            self.stack.pop()
+            if not self._compared(kind, left, right):
+                return False
+            left = right
+        return True
+
+    def _compared(self, kind: ast.cmpop, left: Any, right: Any) -> bool:
+        if isinstance(kind, ast.In | ast.NotIn) and isinstance(right, Ref):
+            container = self.heap.containers[right.object]
+            if container.is_list:
+                raise CannotDo(f"asks what is in the shared list {container.path}: go through it with a loop")
+            right = tuple(container.cells)
+        elif isinstance(left, Ref) or isinstance(right, Ref):
+            raise CannotDo("compares a shared list or dict as a whole: compare its elements")
+        return COMPARED[type(kind)](left, right)
+
+    def _of_IfExp(self, node: ast.IfExp) -> Steps:
+        holds = truth((yield from self._value(node.test)), self.heap)
+        return (yield from self._value(node.body if holds else node.orelse))
+
+    def _of_Tuple(self, node: ast.Tuple | ast.List) -> Steps:
+        return bounded(tuple((yield from self._values(node.elts))))
+
+    _of_List = _of_Tuple  # local lists are values that nobody changes
+
+    def _of_Subscript(self, node: ast.Subscript) -> Steps:
+        container, key = yield from self._values([node.value, node.slice])
+        return (yield from self._element(node, container, key))
+
+    def _of_JoinedStr(self, node: ast.JoinedStr) -> Steps:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                yield from self._value(part.value)
+        return ""
+
+    def _of_Call(self, node: ast.Call) -> Steps:
+        if isinstance(node.func, ast.Attribute):
+            return (yield from self._use_lock(node, node.func))
+        name = node.func.id
+        function = self.scope.functions.get(name)
+        if function is None:
+            arguments = yield from (self._gathered(node) if name in GATHERS else self._values(node.args))
+            return None if name in ("print", "sleep") else self._computed(name, arguments)
+        arguments = yield from self._values(node.args)
+        if len(self.frames) >= DEEPEST_CALL:
+            raise CannotDo(f"calls functions from functions more than {DEEPEST_CALL} deep")
+        line = self.line
+        self.frames[-1].place = node
+        value = yield from self.call(function, arguments)
+        self.line = line
+        return value
+
+    def _gathered(self, node: ast.Call) -> Steps:
+        """Return the values of the arguments; every element of a shared list is read, one after the other."""
+        start = len(self.stack)
+        for argument in node.args:
+            value = yield from self._value(argument)
+            if isinstance(value, Ref):
+                shared, elements = self.heap.containers[value.object], ()
+                for cell in shared.cells.values() if shared.is_list else ():
+                    self._tick(self.line)
+                    self.stack.append((value, elements))
+                    elements += ((yield from self._read(argument, cell)),)
+                    self.stack.pop()
+                value = bounded(elements if shared.is_list else tuple(shared.cells))
+            self.stack.append(value)
+        values = self.stack[start:]
+        del self.stack[start:]
+        return values
+
+    def _computed(self, name: str, arguments: list) -> Any:
+        if name == "len" and len(arguments) == 1 and isinstance(arguments[0], Ref):
+            return len(self.heap.containers[arguments[0].object].cells)
+        if any(isinstance(argument, Ref | LockRef) for argument in arguments):
+            raise CannotDo(f"hands a shared list, dict or lock to {name}()")
+        is_long = any(isinstance(argument, range) and len(argument) > LONGEST for argument in arguments)
+        if is_long and name != "len":
+            raise CannotDo(f"hands a range of more than {LONGEST} numbers to {name}()")
+        return bounded(COMPUTE[name](*arguments))
+
+    def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
+        if is_sleep(called):
+            return None
+        lock = lock_of((yield from self._value(called.value)))
+        kind = "try" if called.attr == "acquire" and not waits(node) else called.attr
+        return (yield from self._visible(node, kind, lock))
+
+
+class TooMany(Exception):
+    """More states than may be remembered."""
+
+
+class ThreadStates:
+    """The states of single threads at their visible steps, as numbers; `pending[state]` is the step.
+
+    A generator cannot be copied: to go on from a state for a second time, it is reached again from the start
+    of the thread, by the results that led there.
+    """
+
+    def __init__(self, scope: TextScope) -> None:
+        self.scope = scope
+        self.pending: list[Pending] = []
+        self._numbers: dict[tuple, int] = {}
+        self._after: dict[tuple[int, Any], int] = {}
+        self._before: list[
+            tuple[int | None, Any]
+        ] = []  # state -> state before and result, or None and the call
+        self._standing: dict[
+            int, tuple[Running, Steps]
+        ] = {}  # threads that stand in a state, not gone on yet
+
+    def start(self, name: str, arguments: tuple) -> int:
+        """Return the state of a new thread at its first visible step; raises Wrong for too few arguments."""
+        running = Running(self.scope)
+        return self._go_on(
+            running, running.call(self.scope.functions[name], arguments), None, (name, arguments)
+        )
+
+    def resume(self, state: int, result: Any) -> int:
+        """Return the thread's state at its next visible step, given what the present one returned."""
+        after = self._after.get((state, result))
+        if after is None:
+            running, steps = self._standing.pop(state, None) or self._reached_again(state)
+            after = self._after[state, result] = self._go_on(running, steps, state, result)
+        return after
+
+    def _reached_again(self, state: int) -> tuple[Running, Steps]:
+        results = []
+        while True:
+            before, result = self._before[state]
+            if before is None:
+                break
+            results.append(result)
+            state = before
+        name, arguments = result
+        running = Running(self.scope)
+        steps = running.call(self.scope.functions[name], arguments)
+        for sent in [None, *reversed(results)]:
+            running.begin_step()
+            steps.send(sent)
+        return running, steps
+
+    def _go_on(self, running: Running, steps: Steps, before: int | None, result: Any) -> int:
+        """Run until the next visible step, the end, or an error, and return that state."""
+        running.begin_step()
+        try:
+            pending = steps.send(None if before is None else result)
+        except StopIteration as end:
+            pending = ("end", None, end.value, running.line)
+        except CannotDo as problem:
+            pending = ("error", None, str(problem), running.line)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+            pending = ("error", None, f"stops with {type(problem).__name__}: {problem}", running.line)
+        is_over = pending[0] in ("end", "error")
+        frames = () if is_over else tuple(frame.frozen() for frame in running.frames)
+        # 1 == 1.0 == True: what compares equal behaves the same, but a learner should read what was computed
+        key = (frames, pending, type(pending[2]))
+        state = self._numbers.get(key)
+        if state is None:
+            if len(self.pending) >= MOST_STATES:
+                raise TooMany
+            state = self._numbers[key] = len(self.pending)
+            self.pending.append(pending)
+            self._before.append((before, result))
+            if not is_over:
+                self._standing[state] = running, steps
+                if len(self._standing) > MOST_STANDING:
+                    del self._standing[next(iter(self._standing))]
+        return state

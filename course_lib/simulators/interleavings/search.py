@@ -1,0 +1,227 @@
+"""The search over all states that the threads of a program can reach together."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.simulators.interleavings.program import ThreadProgram
+from course_lib.simulators.interleavings.replay import waiting, wants
+from course_lib.simulators.interleavings.running import TooMany
+from course_lib.simulators.interleavings.shared import Heap, holder_of
+
+
+@dataclass(frozen=True)
+class JointState:
+    """A state that the threads can reach together, as an observer of `explore` is shown it."""
+
+    _program: ThreadProgram
+    _cells: tuple
+    _locks: tuple
+    _threads: tuple[int, ...]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The shared variables, as in `Verdict.outcomes`."""
+        return self._program.heap.plain(self._cells)
+
+    @property
+    def holders(self) -> dict[str, int]:
+        """The mutexes that are held, by name ("lock", "locks[0]"), and the thread that holds each."""
+        held = zip(self._program.heap.lock_paths, map(holder_of, self._locks), strict=True)
+        return {path: holder for path, holder in held if holder is not None}
+
+    @property
+    def coming(self) -> list[tuple[str, str]]:
+        """What each thread does next, such as ("write", "total[0]"), ("acquire", "lock") or ("end", "")."""
+        heap = self._program.heap
+        steps = (self._program.states.pending[thread] for thread in self._threads)
+        return [(kind, _name(heap, kind, target)) for kind, target, _, _ in steps]
+
+
+def _name(heap: Heap, kind: str, target: int | None) -> str:
+    if target is None:
+        return ""
+    return (heap.cell_paths if kind in ("read", "write") else heap.lock_paths)[target]
+
+
+class Search:
+    """States, how each was first reached, and what was found.
+
+    A state is (cells, locks, thread states). `edges` keeps who follows whom, to count schedules at the end.
+    """
+
+    def __init__(
+        self,
+        program: ThreadProgram,
+        judge: Callable[[tuple], str | None],
+        max_states: int,
+        time_limit_s: float,
+    ) -> None:
+        self.program = program
+        self.judge = judge
+        self.max_states = max_states
+        self.limit_s = time_limit_s
+        self.pending = program.states.pending
+        self.numbers: dict[tuple, int] = {}
+        self.parent: list[tuple[int, int]] = []  # state -> (state before, thread that moved)
+        self.edges: dict[int, tuple[int, ...]] = {}
+        self.final: dict[tuple, int] = {}  # final cells -> a state
+        #: kind -> sentence, state, threads that move then
+        self.found: dict[str, tuple[str, int, tuple[int, ...]]] = {}
+        self.stopped = ""
+        self.seconds = 0.0
+
+    def run(self) -> None:
+        """Search until everything is covered or a limit is reached; few switches of threads come first."""
+        start = time.perf_counter()
+        heap = self.program.heap
+        first = (heap.cells, heap.locks, tuple(self.program.start))
+        todo = deque([(first, -1, -1)])  # state, number of the state before, thread that moved
+        expanded: set[int] = set()
+        self.numbers[first] = 0
+        self.parent.append((-1, -1))
+        while todo:
+            state, before, mover = todo.popleft()
+            number = self.numbers[state]
+            if number in expanded:
+                continue
+            expanded.add(number)
+            self.parent[number] = (before, mover)
+            try:
+                self._expand(state, number, mover, todo)
+            except TooMany:
+                self.stopped = "its threads have too many states of their own"
+                break
+            if len(self.numbers) > self.max_states:
+                self.stopped = f"there are more than {self.max_states:,} states"
+                break
+            if time.perf_counter() - start > self.limit_s:
+                self.stopped = f"it did not end within {self.limit_s:g} s"
+                break
+        if not self.stopped:
+            self._look_for_livelock()
+        self.seconds = time.perf_counter() - start
+
+    def _expand(self, state: tuple, number: int, mover: int, todo: deque) -> None:
+        cells, locks, threads = state
+        pending = [self.pending[thread_state] for thread_state in threads]
+        self._look_for_races(pending, number)
+        followers = []
+        for thread, step in enumerate(pending):
+            kind, target, value, line = step
+            if kind == "end":
+                continue
+            if kind == "error":
+                self._note("error", f"Thread {thread} {value} (line {line}).", number)
+                continue
+            after = self.program.step(cells, locks, thread, step)
+            if after is None:
+                if kind == "release":
+                    fault = self._release_fault(thread, target, locks[target], line)
+                    self._note("lock error", fault, number, (thread,))
+                continue
+            new_cells, new_locks, result = after
+            own = self.program.states.resume(threads[thread], result)
+            new = (new_cells, new_locks, (*threads[:thread], own, *threads[thread + 1 :]))
+            follower = self.numbers.get(new)
+            if follower is None:
+                follower = self.numbers[new] = len(self.parent)
+                self.parent.append((number, thread))
+            followers.append(follower)
+            if follower not in self.edges:
+                (todo.appendleft if thread == mover else todo.append)((new, number, thread))
+        self.edges[number] = tuple(followers)
+        kinds = {kind for kind, *_ in pending}
+        if kinds == {"end"}:
+            self._judge_end(cells, locks, number)
+        elif not followers and kinds <= {"end", "acquire"}:
+            blocked = tuple(thread for thread, step in enumerate(pending) if step[0] == "acquire")
+            self._note("deadlock", waiting(self.program, locks, pending), number, blocked)
+
+    def _release_fault(self, thread: int, lock: int, state: Any, line: int) -> str:
+        name, holder = self.program.heap.lock_paths[lock], holder_of(state)
+        held = "nobody holds" if holder is None else f"thread {holder} holds"
+        return f"Thread {thread} releases {name} in line {line}, which {held} at that moment."
+
+    def _look_for_races(self, pending: list, number: int) -> None:
+        if "race" in self.found:
+            return
+        for (a, first), (b, second) in itertools.combinations(enumerate(pending), 2):
+            kinds = {first[0], second[0]}
+            if first[1] == second[1] and kinds <= {"read", "write"} and "write" in kinds:
+                path = self.program.heap.cell_paths[first[1]]
+                said = (
+                    f"Data race on {path}: thread {a} {wants(first)} in line {first[3]} while thread {b} "
+                    f"{wants(second)} in line {second[3]}, and no lock keeps them apart."
+                )
+                order = (b, a) if first[0] == "write" else (a, b)  # the read first: it misses the write
+                self._note("race", said, number, order)
+
+    def _judge_end(self, cells: tuple, locks: tuple, number: int) -> None:
+        for name, state in zip(self.program.heap.lock_paths, locks, strict=True):
+            if (holder := holder_of(state)) is not None:
+                self._note("lock error", f"Thread {holder} ends and still holds {name}.", number)
+        if cells not in self.final:
+            self.final[cells] = number
+            fault = self.judge(cells)
+            if fault:
+                self._note("wrong result", f"In some schedule {fault.rstrip('.')}.", number)
+
+    def _look_for_livelock(self) -> None:
+        """Find a state that can move for ever and never end: threads that wait for each other in loops."""
+        before: dict[int, list[int]] = {}
+        for number, followers in self.edges.items():
+            for follower in followers:
+                before.setdefault(follower, []).append(number)
+        # what stands still is a finding of its own; only what moves for ever is looked for here
+        can_end = {number for number, followers in self.edges.items() if not followers}
+        todo = list(can_end)
+        while todo:
+            for number in before.get(todo.pop(), ()):
+                if number not in can_end:
+                    can_end.add(number)
+                    todo.append(number)
+        endless = next((number for number in range(len(self.parent)) if number not in can_end), None)
+        if endless is not None:
+            said = (
+                "From here on no schedule ends: the threads wait for each other in their loops (a livelock)."
+            )
+            self._note("deadlock", said, endless)
+
+    def _note(self, kind: str, sentence: str, number: int, then: tuple[int, ...] = ()) -> None:
+        self.found.setdefault(kind, (sentence, number, then))
+
+    def path(self, number: int, then: tuple[int, ...] = ()) -> list[int]:
+        """Return the threads that move from the start to a state, and then once more those of `then`."""
+        movers: list[int] = []
+        while self.parent[number][0] != -1:
+            number, mover = self.parent[number]
+            movers.append(mover)
+        return [*reversed(movers), *then]
+
+    def schedules(self) -> int | None:
+        """Count the paths from the start to an end; None when there are loops that wait."""
+        arriving = dict.fromkeys(self.edges, 0)
+        for followers in self.edges.values():
+            for follower in followers:
+                arriving[follower] += 1
+        paths = dict.fromkeys(self.edges, 0)
+        paths[0] = 1
+        todo = [number for number, count in arriving.items() if not count]
+        total = done = 0
+        while todo:
+            number = todo.pop()
+            done += 1
+            if not self.edges[number]:
+                total += paths[number]
+            for follower in self.edges[number]:
+                paths[follower] += paths[number]
+                arriving[follower] -= 1
+                if not arriving[follower]:
+                    todo.append(follower)
+        return total if done == len(self.edges) else None

@@ -1,0 +1,138 @@
+"""Values of the checked threads: small, so that no text can fill the memory or take long over one step."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+from course_lib.simulators.interleavings.shared import Heap, LockRef, Ref
+
+LARGEST_NUMBER = 1 << 64
+LONGEST = 200  # characters of a text, elements of a tuple
+LONGEST_RANGE = 10_000
+MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
+
+Plain = int | float | str | None
+
+BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+COMPARED = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: lambda a, b: a is b or (a == b and type(a) is type(b)),
+    ast.IsNot: lambda a, b: not (a is b or (a == b and type(a) is type(b))),
+}
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+#: Functions that only compute.
+COMPUTE = {
+    "abs": abs,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "divmod": divmod,
+    "round": round,
+    "range": range,
+    "len": len,
+    "min": min,
+    "max": max,
+    "sum": sum,
+    "sorted": lambda values: tuple(sorted(values)),
+    "tuple": lambda values=(): tuple(values),
+    "list": lambda values=(): tuple(values),
+    "reversed": lambda values: tuple(reversed(values)),
+    "enumerate": lambda values: tuple(enumerate(values)),
+    "any": any,
+    "all": all,
+}
+#: Those that read every element of a shared list, one after the other.
+GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all", "reversed", "enumerate"])
+
+
+class CannotDo(Exception):
+    """What the thread does cannot be done; the message is the end of a sentence."""
+
+
+def bounded(value: Any) -> Any:
+    if isinstance(value, bool | None | Ref | LockRef):
+        return value
+    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+        raise CannotDo("computes a number beyond 2**64")
+    if isinstance(value, str | tuple) and len(value) > LONGEST:
+        raise CannotDo(f"makes a text or a list of more than {LONGEST} parts")
+    if isinstance(value, tuple) and _leaves(value) > MOST_LEAVES:
+        raise CannotDo(f"makes a tuple that holds more than {MOST_LEAVES} things")
+    if isinstance(value, range) and len(value) > LONGEST_RANGE:
+        raise CannotDo(f"loops over more than {LONGEST_RANGE} numbers: check a smaller case")
+    return value
+
+
+def _leaves(value: Any) -> int:
+    """Count what a tuple holds, tuples in tuples too: an empty one counts as one thing."""
+    return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
+
+
+def binary(operation: ast.operator, left: Any, right: Any) -> Any:
+    is_text = isinstance(left, str) and isinstance(right, str)
+    is_tuple = isinstance(left, tuple) and isinstance(right, tuple)
+    if isinstance(operation, ast.Add) and (is_text or is_tuple):
+        return bounded(left + right)
+    left, right = number(left), number(right)
+    if isinstance(operation, ast.LShift) and not 0 <= right <= 64:
+        raise CannotDo(f"shifts by {right}")
+    if isinstance(operation, ast.Pow) and (abs(right) > 64 or abs(left) > LARGEST_NUMBER):
+        raise CannotDo("computes a power that is too large")
+    result = BINARY[type(operation)](left, right)
+    if isinstance(result, complex):
+        raise CannotDo("computes a complex number")
+    return bounded(result)
+
+
+def number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise CannotDo(f"computes with {say(value)}, which is no number")
+    return value
+
+
+def storable(value: Any) -> Plain:
+    if isinstance(value, Ref | LockRef) or not isinstance(value, int | float | str | None):
+        raise CannotDo(f"stores {say(value)} in a shared variable: store numbers, texts, True, False or None")
+    return value
+
+
+def lock_of(value: Any) -> int:
+    if not isinstance(value, LockRef):
+        raise CannotDo(f"uses {say(value)} as a lock, which it is not")
+    return value.lock
+
+
+def truth(value: Any, heap: Heap) -> bool:
+    if isinstance(value, Ref):
+        return bool(heap.containers[value.object].cells)
+    return True if isinstance(value, LockRef) else bool(value)
+
+
+def say(value: Any) -> str:
+    if isinstance(value, Ref):
+        return "a shared list or dict"
+    if isinstance(value, LockRef):
+        return "a lock"
+    return repr(value)[:60]

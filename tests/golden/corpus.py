@@ -1,0 +1,47 @@
+"""The golden corpus: what the grader of commit c0903a8 gave to known answers, before the house got lighter.
+
+    answers.jsonl.xz  a line for each answer: task, kind, name, text; under two seeds points, state and first
+                      line of the report, or in `says` what the task's rules say of a text that is not run
+    handed_in.tar.xz  the attacked class of assignment 01 as it was handed in: attackers and three honest
+    class.json.xz     its grades under two seeds: each task's points, state, first line, manual look
+
+A grade that changes on purpose is written down in `changed.tsv` with its reason, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import lzma
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+Grade = list[Any]  # points, state, first line
+
+
+def answers() -> Iterator[dict[str, Any]]:
+    """Yield every recorded answer."""
+    with lzma.open(HERE / "answers.jsonl.xz", "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def graded_class() -> dict[str, dict[str, Any]]:
+    """Return for each seed (words) and student what was given."""
+    with lzma.open(HERE / "class.json.xz", "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def hand_in(folder: Path) -> Path:
+    """Lay the class's files out below `folder`, links, pipes and odd names too; return where they are."""
+    with tarfile.open(HERE / "handed_in.tar.xz") as archive:
+        archive.extractall(folder, filter="fully_trusted")  # our own: the links in it are the attack
+    return folder / "handed_in"
+
+
+def changed() -> dict[tuple[str, str], str]:
+    """Return the reason for every grade that changed on purpose, by (task or "class", name)."""
+    with (HERE / "changed.tsv").open(encoding="utf-8", newline="") as file:
+        return {(row["of"], row["name"]): row["why"] for row in csv.DictReader(file, delimiter="\t")}

@@ -1,0 +1,201 @@
+"""What a sandbox says of a launch: taken apart piece by piece, and whatever is no count is refused."""
+
+import io
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from kernel_examples import SCALE, SCALED, TURN, TURNED
+
+from course_lib.grading.judge import judge
+from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
+from course_lib.grading.program import CLOSED
+from course_lib.grading.sandbox import outside, tracer, wire
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
+from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.process import GraderFault, Stopped
+from course_lib.grading.sources import load
+from course_lib.grading.task import Code
+from course_lib.simulators.gpu import trace
+
+SAFE = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
+HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
+
+
+def plain(text: str = TURNED.replace("    cuda.syncthreads()\n", "")) -> dict:
+    """Return what the tracer counts of a kernel with hazards, as it is shipped."""
+    A = np.arange(64, dtype=np.float32).reshape(8, 8)
+    return plain_counts(trace(load(text, "turned"), 1, (32, 32), A, np.zeros_like(A)))
+
+
+def shipped(value):
+    frame = wire.frame(value)
+    return wire.read_frame(io.BytesIO(frame).read)
+
+
+def test_counts_come_over_the_wire_as_they_were():
+    counts = counts_of(shipped(plain()))
+    assert counts == counts_of(plain())
+    (load_of_a,) = counts.of("load")
+    assert (load_of_a.requests, load_of_a.sectors, load_of_a.each) == (8, 8, 1.0)
+    assert counts.hazards[0].kind == "race" and counts.shared_bytes == 32 * 33 * 4
+    assert sum(row.warps for row in counts_of(plain(TURNED)).barriers) == 32
+
+
+LIES = {
+    "no dict": [],
+    "nothing": None,
+    "a row is missing": {"hazards": None},
+    "rows are a tuple": {"hazards": ()},
+    "a row too short": {"global_rows": [["A", 1, "load"]]},
+    "a row is a text": {"global_rows": ["0123456"]},
+    "a negative count": {"global_rows": [["A", 1, "load", -1, 0, 0, 0]]},
+    "a float": {"global_rows": [["A", 1, "load", 1.0, 0, 0, 0]]},
+    "a truth": {"global_rows": [["A", 1, "load", True, 0, 0, 0]]},
+    "an array": {"global_rows": [["A", 1, "load", np.ones(3), 0, 0, 0]]},
+    "a NumPy number": {"flops": np.int64(3)},
+    "a busy warp that is none": {"busiest_warp": None},
+    "a huge number": {"flops": 10**400},
+    "an unknown kind": {"global_rows": [["A", 1, "peek", 1, 0, 0, 0]]},
+    "a name that is none": {"global_rows": [[None, 1, "load", 1, 0, 0, 0]]},
+    "a long name": {"global_rows": [["A" * 700, 1, "load", 1, 0, 0, 0]]},
+    "an unknown hazard": {"hazards": [["fine", *HAZARD[1:]]]},
+    "a hazard among undefined values": {"undefined": [HAZARD]},
+    "shuffles that are none": {"shuffles": [[3, -1]]},
+    "a hazard nowhere": {"hazards": [[*HAZARD[:4], "(0, 0, 0)", "A"]]},
+    "a hazard that says nothing": {"hazards": [["race", 7, None, 3, [0, 0, 0], "A"]]},
+    "too many hazards": {"hazards": [HAZARD] * (MOST_HAZARDS + 1)},
+    "too many rows": {"barriers": [[1, 1]] * (MOST_ROWS + 1)},
+    "a foreign value": {"flops": object()},
+}
+
+
+def test_what_is_no_count_is_refused():
+    honest = plain()
+    for name, lie in LIES.items():
+        with pytest.raises(NoCounts):
+            counts_of({**honest, **lie} if isinstance(lie, dict) else lie)
+            pytest.fail(name)
+
+
+class Lying(Sandboxed):
+    """A runner to whose process somebody else answers."""
+
+    def __init__(self, code: Code, reply: dict) -> None:
+        super().__init__(code, SAFE)
+        self._reply = reply
+
+    def _ask(self, request):
+        return dict(self._reply)
+
+
+def verdict(reply: dict):
+    code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
+    runner = Lying(code, reply)
+    return judge(SCALE, runner, code.text, 9), runner.incidents
+
+
+NONE = {
+    "global_rows": [],
+    "shared_rows": [],
+    "hazards": [],
+    "undefined": [],
+    "barriers": [],
+    "shuffles": [],
+}
+NONE |= dict.fromkeys(NUMBERS, 0)
+REPLIES = {
+    "empty": {},
+    "no counts": {"counts": None, "args_after": (1, 2)},
+    "counts that are none": {"counts": {**NONE, "flops": -1}, "args_after": (1, 2)},
+    "no arguments": {"counts": NONE, "args_after": None},
+    "too few arguments": {"counts": NONE, "args_after": (np.zeros(1, np.float32),)},
+    "a fault that is none": {"counts": NONE, "fault": {"kinds": [3]}, "args_after": (1, 2)},
+}
+
+
+def test_a_reply_that_is_none_is_wrong_and_the_teacher_is_told():
+    for name, reply in REPLIES.items():
+        report, incidents = verdict(reply)
+        assert report.points == 0 and "what came back from it is no reply" in report.lines[0], name
+        assert incidents and incidents[0].startswith("Garbled"), name
+    for after in ((1, 2), ("x", "y"), (None, np.zeros((2, 2))), (np.zeros(1), np.zeros(1))):
+        report, _ = verdict({"counts": NONE, "args_after": after})  # of another kind: a wrong answer
+        assert report.points == 0, after
+
+
+# --- the tracer's own files ---------------------------------------------------------------------------------
+
+BYTES = np.zeros(4, np.uint8)
+
+
+NO_FILES = (
+    None,
+    [],
+    {"/etc/x.nbi": BYTES},
+    {"../x.nbi": BYTES},
+    {"a/../../x.nbc": BYTES},
+    {"x.py": BYTES},
+    {"x.nbi": b"bytes"},
+    {"x.nbi": np.zeros(4)},
+    {"x.nbi": np.zeros(tracer.MOST_BYTES + 1, np.uint8)},
+)
+
+
+def test_files_that_lie_elsewhere_or_are_none_are_not_handed_on():
+    for files in NO_FILES:
+        assert not tracer._sound(files), files
+
+
+def test_files_are_packed_and_unpacked(tmp_path):
+    (tmp_path / "a" / "sub").mkdir(parents=True)
+    (tmp_path / "a" / "sub" / "f.nbi").write_bytes(b"index")
+    (tmp_path / "a" / "text.txt").write_bytes(b"no code")
+    files = tracer.packed(tmp_path / "a")
+    assert list(files) == ["sub/f.nbi"] and tracer._sound(files)
+    tracer.unpack(shipped(files), tmp_path / "b")
+    assert (tmp_path / "b" / "sub" / "f.nbi").read_bytes() == b"index"
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_second_process_compiles_nothing(monkeypatch):
+    kept: dict = {}
+    monkeypatch.setattr(tracer, "_kept", lambda: kept)
+    code = Code(f"{CLOSED}\n{TURNED}", TURN.entry)
+    made = []
+    for _ in range(2):
+        with Sandboxed(code, SAFE) as runner:
+            assert judge(TURN, runner, code.text, 9).passed
+        made.append(runner.process_seconds)
+    assert any(name.endswith(".nbc") for name in kept)
+    assert made[1] < made[0] / 2
+
+
+@pytest.mark.slow
+@pytest.mark.needs("bubblewrap")
+def test_the_time_for_it_is_given_back(monkeypatch):
+    real = outside.make_ready
+
+    def slowly(*process, **how):
+        time.sleep(1.5)
+        real(*process, **how)
+
+    monkeypatch.setattr(outside, "make_ready", slowly)
+    code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
+    with Sandboxed(code, SAFE) as runner:
+        end = runner._deadline
+        judge(SCALE, runner, code.text, 9)
+        assert runner._deadline >= end + 1.5
+
+
+def test_a_tracer_that_does_not_start_is_nobodys_fault():
+    class Dead:
+        def ask(self, *request):
+            raise Stopped("Stopped", "it ended")
+
+    with pytest.raises(GraderFault, match="the tracer does not start"):
+        tracer.make_ready(Dead())

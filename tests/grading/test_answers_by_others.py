@@ -1,0 +1,58 @@
+"""Answers to chapters 07 and 10 in which another library or the course itself works, or that look into a box.
+
+Each is right, or may be: only the rules stand in its way. Beside them: other ways to write what is asked for.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TEXTS = Path(__file__).with_name("answers_by_others.txt").read_text(encoding="utf-8")
+ANSWERS = re.findall(r"^==== (attack|honest) (\S+): (.*)\n((?:(?!====).*\n)+)", TEXTS, re.MULTILINE)
+ATTACKS = [row[1:] for row in ANSWERS if row[0] == "attack"]
+HONEST = [row[1:] for row in ANSWERS if row[0] == "honest"]
+
+
+def test_every_answer_of_the_file_is_read():
+    assert len(ANSWERS) == TEXTS.count("\n====") and (len(ATTACKS), len(HONEST)) == (46, 11)
+
+
+def with_given(task, text: str) -> str:
+    """Return the answer below the helpers that the task hands out."""
+    from course_lib.grading.rules_given import GivenAsItIs
+
+    given = [rule.given for rule in task.rules if isinstance(rule, GivenAsItIs)]
+    return "\n\n".join([*given, text])
+
+
+def test_nobody_else_works_for_an_answer():
+    from course_lib.grading import registry
+    from course_lib.grading.program import CLOSED
+
+    for id, way, text in ATTACKS:
+        task = registry.task(id)
+        for head in ("", f"{CLOSED}\n"):  # in a notebook, in a class
+            whole = head + with_given(task, text)
+            assert any(rule.judge(whole, task.entry) for rule in task.rules), (id, way, head)
+    assert {id for id, _, _ in ATTACKS} >= {task.id for task in registry.tasks("10")}
+
+
+@pytest.mark.parametrize("id", ["10.accumulator", "10.scales"])
+def test_the_rules_are_asked_before_an_answer_runs(id, judged):
+    from course_lib.grading import registry
+
+    text = next(text for other, way, text in ATTACKS if (other, way) == (id, "the key"))
+    report = judged(id, with_given(registry.task(id), text))
+    assert report.points == 0 and "find out by experiment" in str(report)
+
+
+def test_another_way_to_write_it_gets_all_points(judged):
+    from course_lib.grading import registry
+    from course_lib.grading.program import CLOSED
+
+    for id, way, text in HONEST:
+        task = registry.task(id)
+        report = judged(id, text)
+        assert report.points == task.points, f"{way}: {report}"
+        assert all(rule.judge(f"{CLOSED}\n{text}", task.entry) is None for rule in task.rules), way

@@ -1,0 +1,342 @@
+"""Numbers in eight bits, their scales, products with scales, and the measures that judge a product."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.fp8 import errors
+from course_lib.fp8.formats import E4M3, E5M2
+from course_lib.fp8.wide_formats import BFLOAT16, FLOAT16, FLOAT32
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, q, product
+    import torch
+
+    from course_lib.fp8 import quantise as q
+    from course_lib.fp8.reference import product
+
+
+def both():
+    return (E4M3, torch.float8_e4m3fn), (E5M2, torch.float8_e5m2)
+
+
+# -- e4m3 and e5m2 -------------------------------------------------------------------------------------------
+
+
+def test_every_code_has_torchs_value():
+    code = np.arange(256, dtype=np.uint8)
+    for form, dtype in both():
+        wanted = torch.from_numpy(code.copy()).view(dtype).float().numpy()
+        assert np.array_equal(form.decode(code), wanted, equal_nan=True), form.name
+        assert np.array_equal(np.signbit(form.values), np.signbit(wanted)), form.name
+        number = ~np.isnan(form.values)
+        assert np.array_equal(form.encode(form.values, saturate=False)[number], code[number]), form.name
+    with pytest.raises(ValueError, match="read-only"):
+        E4M3.values[0] = 1
+
+
+def test_numbers_are_cast_as_torch_casts():
+    """Every bf16 number, and in float32 the ties between codes and their neighbours.
+
+    torch saturates e4m3 from some version on and makes NaN before; clamped first, all of them agree.
+    """
+    every_bf16 = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.bfloat16).float()
+    for form, dtype in both():
+        numbers = np.unique(form.values[np.isfinite(form.values)])
+        ties = ((numbers[1:].astype(np.float64) + numbers[:-1]) / 2).astype(np.float32)
+        near = (np.nextafter(ties, np.float32(end)) for end in (np.inf, -np.inf))
+        for x in (every_bf16, torch.from_numpy(np.concatenate([numbers, ties, *near]))):
+            within = x.clamp(-form.largest, form.largest)
+            assert np.array_equal(form.encode(x.numpy()), within.to(dtype).view(torch.uint8).numpy()), (
+                form.name
+            )
+    x = 17.0 * (
+        1 + 2**-40
+    )  # a float64 just above a tie, which float32 would make the tie: e4m3 has 16 and 18
+    assert E4M3.round(x) == 18 and E4M3.round(17.0) == 16
+
+
+def test_the_ends_of_the_range():
+    for form, largest, normal, smallest in ((E4M3, 448, 2**-6, 2**-9), (E5M2, 57344, 2**-14, 2**-16)):
+        assert (form.largest, form.smallest_normal, form.smallest) == (largest, normal, smallest)
+        assert form.round(smallest / 2) == 0 and form.round(smallest / 2 * 1.01) == smallest
+        assert form.round(1e30) == largest and form.round(-math.inf) == -largest
+        beyond = form.round(1e30, saturate=False)
+        assert math.isnan(beyond) if form is E4M3 else beyond == math.inf
+        assert math.isnan(form.round(math.nan)) and np.signbit(form.round(-0.0))
+    assert E4M3.encode(np.arange(6).reshape(2, 3)).shape == (2, 3) and E4M3.encode([]).shape == (0,)
+    for call, words in (
+        (lambda: E4M3.encode("3"), r"x has dtype <U1, but it must hold real numbers\."),
+        (lambda: E4M3.encode([1j]), "x has dtype complex128"),
+        (lambda: E4M3.decode([0, 256]), "codes reach from 0 to 256, but eight bits hold 0 to 255"),
+        (lambda: E4M3.decode([1.5]), "codes has dtype float64"),
+        (lambda: E4M3.look_at("one"), "x is 'one', but it must be a number"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_a_look_at_one_number():
+    for form, x, code, bits, kind, neighbours in (
+        (E4M3, 0.3, 0x2A, ("0", "0101", "010"), "normal", (0.28125, 0.34375)),
+        (E4M3, -448, 0xFE, ("1", "1111", "110"), "normal", (-math.inf, -416)),
+        (E4M3, 0.004, 0x02, ("0", "0000", "010"), "subnormal", (2**-9, 3 * 2**-9)),
+        (E4M3, 0, 0x00, ("0", "0000", "000"), "zero", (-(2**-9), 2**-9)),
+        (E5M2, 0.3, 0x35, ("0", "01101", "01"), "normal", (0.25, 0.375)),
+        (E5M2, 1e9, 0x7B, ("0", "11110", "11"), "normal", (49152, math.inf)),
+    ):
+        look = form.look_at(x)
+        assert (look.code, look.bits, look.kind, look.neighbours) == (code, bits, kind, neighbours), x
+        assert look.error == look.value - x
+    for form in (E4M3, E5M2):
+        for value in form.values[np.isfinite(form.values)]:
+            said, result = form.look_at(float(value)).formula.split(" = ")
+            assert float(result) == pytest.approx(value, rel=1e-5)
+            assert eval(said.replace("^", "**").replace("+2", "2", 1)) == pytest.approx(value, rel=1e-5)
+    assert str(E4M3.look_at(0.3)) == (
+        "0.3 in e4m3: code 0x2a = 0 0101 010 (normal)\n"
+        "value +2^-2 * 1.25 = 0.3125\n"
+        "neighbours 0.28125 and 0.34375\n"
+        "error +0.0125, 4.17 % of the number"
+    )
+    assert str(E5M2.look_at(math.inf)).endswith("neighbours 49152 and inf")
+    nan = E4M3.look_at(math.nan)
+    assert nan.kind == nan.formula == "NaN" and math.isnan(nan.error) and all(map(math.isnan, nan.neighbours))
+
+
+# -- bfloat16, float16 and float32 ---------------------------------------------------------------------------
+
+
+def code(stored):
+    return int("".join(stored.bits), 2)
+
+
+EDGES = [0.0, -0.0, math.inf, -math.inf, 65519.9, 65520.0, 3.5e38, -1e300, 1e-40, 5e-324, 2.0**-149]
+
+
+@given(st.one_of(st.floats(allow_nan=False), st.floats(-1e5, 1e5), st.sampled_from(EDGES)))
+def test_wide_numbers_are_stored_as_numpy_stores_them(x):
+    with np.errstate(over="ignore"):
+        single, half = np.float64(x).astype(np.float32), np.float64(x).astype(np.float16)
+    assert code(FLOAT32.store(x)) == int(single.view(np.uint32)) and FLOAT32.store(x).value == single
+    assert code(FLOAT16.store(x)) == int(half.view(np.uint16)) and FLOAT16.store(x).value == half
+    if math.isfinite(single) and 0 < single < np.finfo(np.float32).max:
+        stored = FLOAT32.store(float(single))
+        assert stored.value + stored.step == float(np.nextafter(single, np.float32(np.inf)))
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_bfloat16_is_torchs(x):
+    wanted = torch.tensor(x, dtype=torch.float32).to(torch.bfloat16)
+    stored = BFLOAT16.store(x)
+    assert code(stored) == int(wanted.view(torch.uint16)) and stored.value == wanted.item()
+
+
+def test_nan_and_infinity_have_codes_and_no_next_number():
+    for form in (BFLOAT16, FLOAT16, FLOAT32):
+        for x in (math.nan, math.inf):
+            stored = form.store(x)
+            assert str(stored.value) == str(x) and math.isnan(stored.step)
+            assert set(stored.bits[1]) == {"1"} and ("1" in stored.bits[2]) is math.isnan(x), form.name
+
+
+# -- scales for blocks ---------------------------------------------------------------------------------------
+
+
+def normal(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def scale_of_each(x, scales, block):
+    """Return the scale of every number (M, K)."""
+    rows = torch.arange(x.shape[0]) // (block.rows or x.shape[0])
+    columns = torch.arange(x.shape[1]) // (block.columns or x.shape[1])
+    return scales[rows][:, columns]
+
+
+def test_numbers_come_back_within_half_a_step():
+    for block in (q.WHOLE, q.ROWS, q.ROW_BLOCKS, q.SQUARES):
+        for shape in ((1, 1), (3, 130), (200, 300)):
+            for power_of_two in (False, True):
+                x = normal(*shape) * torch.logspace(-3, 3, shape[1])  # columns of very different size
+                codes, scales = q.quantise(x, block, power_of_two)
+                assert codes.dtype == torch.float8_e4m3fn and codes.shape == x.shape
+                back, each = q.dequantise(codes, scales, block), scale_of_each(x, scales, block)
+                assert torch.equal(back, codes.float() * each)
+                exponent = torch.floor(torch.log2((x / each).abs().clamp(min=2**-6)))
+                step = torch.maximum(torch.exp2(exponent) / 8, torch.tensor(2**-9))
+                assert ((back - x).abs() <= each * step / 2 * (1 + 1e-5)).all(), (block, shape, power_of_two)
+
+
+def test_a_block_fills_the_range_and_has_its_own_scale():
+    x = normal(256, 384, seed=1)
+    for block in (q.WHOLE, q.ROWS, q.ROW_BLOCKS, q.SQUARES):
+        codes, scales = q.quantise(x, block)
+        filled, _ = q.quantise(q.dequantise(codes, scales, block), block)
+        assert float(codes.float().abs().max()) == 448
+        assert torch.equal(filled.float(), codes.float())  # to round twice changes nothing
+        _, powers = q.quantise(x, block, power_of_two=True)
+        assert ((powers / scales >= 1) & (powers / scales < 2)).all()
+        assert torch.equal(torch.frexp(powers).mantissa, torch.full_like(powers, 0.5))
+    x = torch.ones(130, 130)
+    x[:, 128:] = 1e-3
+    x[128:] *= 100
+    assert torch.allclose(q.quantise(x, q.SQUARES)[1] * 448, torch.tensor([[1.0, 1e-3], [100.0, 0.1]]))
+    assert q.quantise(normal(4, 200, 300), q.SQUARES)[1].shape == (4, 2, 3)
+    half = normal(5, 256).bfloat16()
+    for ours, wanted in zip(q.quantise(half), q.quantise(half.float()), strict=True):
+        assert torch.equal(ours.float(), wanted.float())
+
+
+def test_zeros_nan_and_what_makes_no_sense():
+    codes, scales = q.quantise(torch.zeros(2, 256))
+    assert (
+        not codes.float().any() and (scales > 0).all() and q.quantise(torch.zeros(0, 256))[1].shape == (0, 2)
+    )
+    x = normal(2, 256)
+    x[0, 3] = torch.nan
+    back = q.dequantise(*q.quantise(x))
+    assert back[0, :128].isnan().all() and not back[0, 128:].isnan().any() and not back[1].isnan().any()
+    for call, words in (
+        (lambda: q.quantise(torch.ones(3)), r"x is a Tensor of shape \(3,\), but it must be a tensor of two"),
+        (lambda: q.quantise([[1.0]]), "x is a list, but"),
+        (lambda: q.quantise(torch.ones(2, 2, dtype=torch.int64)), "x has dtype torch.int64"),
+        *(
+            (
+                lambda side=side: q.quantise(x, q.ScaleBlock(1, side)),
+                "its sides must be whole numbers above 0",
+            )
+            for side in (0, -1, 1.5, True)
+        ),
+        (lambda: q.dequantise(codes, torch.ones(2, 1)), r"scales has shape \(2, 1\), but .* need \(2, 2\)"),
+        (lambda: q.m_major(torch.ones(4)), r"scales has shape \(4,\) and dtype torch.float32"),
+        (lambda: q.m_major(torch.ones(4, 4, dtype=torch.float64)), r"dtype torch\.float64"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_scales_are_laid_out_for_the_copy_engine():
+    for rows in (1, 3, 4, 130):
+        for groups in ((), (3,)):
+            scales, room = normal(*groups, rows, 5), -(-rows // 4) * 4
+            turned = q.m_major(scales)
+            assert torch.equal(turned, scales) and turned.shape == scales.shape
+            assert turned.stride()[-2:] == (1, room) and (not groups or turned.stride(0) == 5 * room)
+            assert q.is_m_major(turned) and q.m_major(turned) is turned and not q.is_m_major(scales)
+    scales = normal(5, 8).T  # (8, 5), strides (1, 8): a plain transpose may do
+    assert q.m_major(scales) is scales
+    odd = normal(5, 7).T  # strides (1, 7): columns begin at 28 bytes
+    assert not q.is_m_major(odd) and torch.equal(q.m_major(odd), odd)
+
+
+# -- products, and how wrong they are ------------------------------------------------------------------------
+
+
+def operands(M, N, K, wild=True):
+    """Matrices with block scales; `wild` makes blocks differ by up to 2^12, so that no mix-up hides."""
+    rng = torch.Generator().manual_seed(0)
+    a, a_scales = q.quantise(torch.randn((M, K), generator=rng), q.ROW_BLOCKS)
+    b, b_scales = q.quantise(torch.randn((N, K), generator=rng), q.SQUARES)
+    if wild:
+        a_scales = a_scales * torch.exp2(12 * torch.rand(a_scales.shape, generator=rng) - 6)
+        b_scales = b_scales * torch.exp2(12 * torch.rand(b_scales.shape, generator=rng) - 6)
+    return a, a_scales, b, b_scales
+
+
+def exact_of(a, a_scales, b, b_scales):
+    float64 = torch.float64
+    return errors.exact(
+        q.dequantise(a, a_scales, q.ROW_BLOCKS, float64), q.dequantise(b, b_scales, q.SQUARES, float64)
+    )
+
+
+def judged(d, *given):
+    exact, d = exact_of(*given), d.double().numpy()
+    return errors.calc_diff(d, exact[0]), errors.worst_element(d, *exact)
+
+
+def test_products_are_right_for_any_shape():
+    from course_lib.simulators.tensor_core import HOPPER
+
+    for shape in (
+        (1, 16, 16),
+        (7, 24, 128),
+        (64, 256, 512),
+        (65, 120, 208),
+        (127, 136, 240),
+        (129, 16, 1024),
+    ):
+        given = operands(*shape)
+        for core in (HOPPER, None):
+            d = product(*given, core=core)
+            assert d.dtype == torch.bfloat16 and d.shape == shape[:2]
+            diff, worst = judged(d, *given)
+            assert diff < errors.LIMIT and worst < 0.6, (shape, core)
+    a, b = (torch.zeros(n, 0).to(torch.float8_e4m3fn) for n in (3, 8))
+    assert torch.equal(product(a, torch.zeros(3, 0), b, torch.zeros(1, 0)), torch.zeros(3, 8).bfloat16())
+    a, a_scales, b, b_scales = operands(5, 16, 256)
+    broken = a.float()
+    broken[2, 130] = torch.nan
+    d = product(broken.to(torch.float8_e4m3fn), a_scales, b, b_scales)
+    assert d[2].isnan().all() and torch.equal(
+        d[[0, 1, 3, 4]], product(a, a_scales, b, b_scales)[[0, 1, 3, 4]]
+    )
+
+
+def test_no_fault_passes_both_measures():
+    a, sa, b, sb = given = operands(64, 256, 512)
+    for fault, wrong in {
+        "scales of A a row off": (a, sa.roll(1, 0), b, sb),
+        "scales of A a block of K off": (a, sa.roll(1, 1), b, sb),
+        "scales of B a block of N off": (a, sa, b, sb.roll(1, 0)),
+        "scales of B a block of K off": (a, sa, b, sb.roll(1, 1)),
+        "the last block of K forgotten": (a, torch.cat([sa[:, :-1], 0 * sa[:, -1:]], 1), b, sb),
+    }.items():
+        diff, worst = judged(product(*wrong), *given)
+        assert diff > 100 * errors.LIMIT and worst > 1, fault
+    given = operands(64, 256, 512, wild=False)
+    d = product(*given)
+    d[5, 7] = -d[5, 7]
+    diff, worst = judged(d, *given)
+    assert diff < 1e-3 and worst > 1  # the limit that is usual for the first of them would let it pass
+
+
+def test_quantisation_alone_is_a_noise_that_hides_faults():
+    """Against the product before quantisation DeepGEMM's limit is 1e-3, and the right result has 7e-4."""
+    generator = torch.Generator().manual_seed(2)
+    a, b = (torch.randn(rows, 512, generator=generator) for rows in (64, 256))
+    codes = (*q.quantise(a), *q.quantise(b, q.SQUARES))
+    before, after = errors.exact(a, b)[0], exact_of(*codes)[0]
+    right = product(*codes).float()
+    assert errors.calc_diff(right, before) == pytest.approx(7e-4, rel=0.1)
+    assert errors.calc_diff(right, after) < errors.LIMIT / 5
+    wrong, late = right.clone(), right.clone()
+    wrong[3, 5] += 3 * right.std()
+    late[:, 128:144] = product(*codes[:3], codes[3][[0, 0]])[:, 128:144]
+    for fault in (wrong, late):
+        assert errors.calc_diff(fault, before) < 1e-3 and errors.calc_diff(fault, after) > errors.LIMIT
+
+
+def test_the_measures_are_their_formulas():
+    rng = np.random.default_rng(0)
+    r = rng.standard_normal((30, 40))
+    d = r + 0.01 * rng.standard_normal(r.shape)
+    assert errors.calc_diff(d, r) == pytest.approx(1 - 2 * (d * r).sum() / (d * d + r * r).sum(), rel=1e-9)
+    assert errors.calc_diff(r * (1 + 1e-9), r) == pytest.approx(0.5e-18, rel=1e-3)  # without cancellation
+    assert errors.calc_diff(r, r) == 0 == errors.calc_diff(0 * r, 0 * r)
+    assert errors.calc_diff(-r, r) == pytest.approx(2) and math.isnan(errors.calc_diff([np.nan], [1.0]))
+    zero = np.zeros((2, 2))
+    assert errors.worst_element(zero, zero, zero) == 0
+    assert errors.worst_element(zero + 1e-9, zero, zero) == math.inf
+    assert errors.worst_element([[np.nan]], [[1.0]], [[1.0]]) == math.inf
+    assert errors.mean_signed_error([0.9, 1.8], [1.0, 2.0]) == pytest.approx(-0.1)
+    assert errors.mean_signed_error([0.9, 2.2], [1.0, 2.0]) == pytest.approx(0)
+    with pytest.raises(ValueError, match="reference has a 0"):
+        errors.mean_signed_error([1.0], [0.0])
