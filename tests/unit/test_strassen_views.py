@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from course_lib import views
-from course_lib.circles.strassen import INTO, LEFT, RIGHT
 
 MINUS = "\N{MINUS SIGN}"
-TABLES = (LEFT, RIGHT, INTO)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """The algorithm's left, right and into; its module brings a compiler."""
+    from course_lib.circles.strassen import INTO, LEFT, RIGHT
+
+    return LEFT, RIGHT, INTO
 
 
 def drawn(html: str) -> list[str]:
@@ -18,35 +24,37 @@ def drawn(html: str) -> list[str]:
     return ["".join(node.itertext()) for node in ElementTree.fromstring(html[start:end]).iter() if node.text]
 
 
-def test_every_term_of_every_product_has_its_sign_and_its_words():
-    shown = views.block_products(*TABLES)
+def test_every_term_of_every_product_has_its_sign_and_its_words(tables):
+    LEFT, RIGHT, INTO = tables
+    shown = views.block_products(*tables)
     signs = [a * b for left, right in zip(LEFT, RIGHT, strict=True) for a in left for b in right]
     assert drawn(shown.body).count("+") == signs.count(1)
     assert drawn(shown.body).count(MINUS) == signs.count(-1)
     assert "M6 = (A21 − A11) (B11 + B12), into C22" in shown.text
     assert "M2 = (A21 + A22) B11, into C21, −C22" in shown.text
     assert "M7 = (A12 − A22) (B21 + B22), into C11" in shown.body
-    assert "P1 = " in views.block_products(*TABLES, name="P").text
+    assert "P1 = " in views.block_products(*tables, name="P").text
     for left in (LEFT[:6], [row[:3] for row in LEFT], np.array(LEFT) * 2):
         with pytest.raises(ValueError, match="four signs"):
             views.block_products(left, RIGHT, INTO)
 
 
-def test_two_terms_are_left_of_a_block_and_a_wrong_sign_leaves_more():
+def test_two_terms_are_left_of_a_block_and_a_wrong_sign_leaves_more(tables):
+    LEFT, RIGHT, INTO = tables
     for block, terms in (
         ("11", "A11 B11 + A12 B21"),
         ("12", "A11 B12 + A12 B22"),
         ("21", "A21 B11 + A22 B21"),
         ("22", "A21 B12 + A22 B22"),
     ):
-        shown = views.cancellation(*TABLES, block)
+        shown = views.cancellation(*tables, block)
         assert f"leaves {terms}: all other terms" in shown.text
         assert f"C{block} = {terms}" in drawn(shown.body)
     wrong = [list(row) for row in LEFT]
     wrong[5][0] = 1
     assert "+2 A11 B11" in views.cancellation(wrong, RIGHT, INTO, "22").text.replace("  ", " ")
     with pytest.raises(ValueError, match="block is '33'"):
-        views.cancellation(*TABLES, "33")
+        views.cancellation(*tables, "33")
 
 
 @pytest.fixture
