@@ -16,7 +16,7 @@ def test_the_sizes_are_those_of_the_rung():
 
     for dtype, itemsize in (("float32", 4), ("float64", 8)):
         own = five_loops.sizes(dtype)
-        assert (own.MR, own.NR, own.KC) == (simd.MR, simd.ROW_BYTES // itemsize, simd.KC)
+        assert (simd.MR, simd.ROW_BYTES // itemsize, simd.KC) == (own.MR, own.NR, own.KC)
         assert own.NC % own.NR == 0 and own.KC * own.NC * itemsize <= simd.BLOCK_BYTES
         assert own.tile_registers + own.row_registers + 1 <= simd.REGISTERS
     with pytest.raises(ValueError, match="float32 or float64"):
