@@ -40,7 +40,7 @@ from course_lib.fp8.searching import (
     operand,
     words,
 )
-from course_lib.measure import gpu_state, recorded_gpu
+from course_lib.measure import gpu_state
 from course_lib.measure.gpu_timing import Taken
 
 #: Shapes of DeepGEMM's first release (deepseek-ai/DeepGEMM a6d97a1, tests/test_core.py).
@@ -124,7 +124,7 @@ def measured(order: RecordOrder) -> HopperRecording:
         when=record_order.now(),
         commit=order.commit,
         device=torch.cuda.get_device_name(),
-        gpu=recorded_gpu.now(watch),
+        gpu=gpu_state.recorded(watch),
         versions={
             **record_order.versions("numpy", "torch"),
             "nvrtc": jit.compiler().removeprefix("NVRTC "),

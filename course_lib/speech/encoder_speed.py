@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.arguments import number
 from course_lib.measure import gpu_timing, hardware, timing
+from course_lib.measure.recording_files import Count, NotNegative, Positive
 from course_lib.speech.encoder_profile import mel_features
 from course_lib.speech.encoder_variants import (
     FRAMES_A_SECOND,
@@ -55,11 +56,11 @@ class SpeedPoint:
     """What one setting takes for a forward, and how far its result is from that of eager float32."""
 
     setting: Setting
-    seconds: float  # from the call until the result is there, the median of `samples`
-    spread_s: float  # half the distance between the quartiles
-    samples: int
-    error: float  # max|y - y32| / max|y32| for the encoded (B, d_model, T')
-    busy_s: float | None = None  # of the GPU for a forward when its queue never runs dry; None on a CPU
+    seconds: Positive  # from the call until the result is there, the median of `samples`
+    spread_s: NotNegative  # half the distance between the quartiles
+    samples: Count
+    error: NotNegative  # max|y - y32| / max|y32| for the encoded (B, d_model, T')
+    busy_s: Positive | None = None  # of the GPU for a forward when its queue never runs dry; None on a CPU
 
     @property
     def audio_per_s(self) -> float:
