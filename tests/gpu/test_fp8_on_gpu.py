@@ -9,14 +9,10 @@ Not yet run on a GPU.
 import os
 
 import pytest
-import torch
 
-from course_lib.fp8 import choice, errors, gemm, jit, launch, searching
+from course_lib.fp8 import choice, errors, jit
 from course_lib.fp8.choice import KernelChoice, candidates
-from course_lib.fp8.plans import Problem, plan_for
-from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
 from course_lib.fp8.tiles import TILES, Tile
-from course_lib.simulators.tensor_core import accumulate_e4m3, gemm_e4m3
 
 pytestmark = pytest.mark.gpu
 
@@ -35,6 +31,19 @@ SHAPES = (
     (300, 2112, 7168),
     (4096, 4096, 512),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, gemm, launch, searching, Problem, plan_for, accumulate_e4m3, gemm_e4m3
+    global ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
+    import torch
+
+    from course_lib.fp8 import gemm, launch, searching
+    from course_lib.fp8.plans import Problem, plan_for
+    from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
+    from course_lib.simulators.tensor_core import accumulate_e4m3, gemm_e4m3
 
 
 @pytest.fixture(autouse=True)
