@@ -93,7 +93,7 @@ def test_rounding_is_that_of_bfloat16():
 
 def test_what_makes_no_table_is_refused():
     for wrong in ({"K_values": (512, 0)}, {"rows": 0}, {"rows": 1.5}, {"K_values": (True,)}):
-        with pytest.raises(ValueError, match=r"(rows|K_values) has .*whole number above 0"):
+        with pytest.raises(ValueError, match=r"(rows|K) is .*whole number of at least 1"):
             promotion_errors(**wrong)
     with pytest.raises(ValueError, match="promote_every is 48, but it must be a multiple of 32"):
         promotion_errors((64,), (48,), rows=1)
