@@ -141,7 +141,7 @@ class TestWidget:
         names = EncoderRecording.__dataclass_fields__
         recording = EncoderRecording(
             **{**dict.fromkeys(names, 1), "points": tuple(POINTS), "notes": ("No compiler.",), "gpu": None,
-               "device": "Test", "when": "2020-02-03", "cores": 4, "simd": "AVX2"}
+               "device_kind": "cpu", "device": "Test", "when": "2020-02-03", "cores": 4, "simd": "AVX2"}
         )  # fmt: skip
         still = views.encoder_speed(recording).static()
         assert (
