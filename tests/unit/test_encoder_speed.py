@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from course_lib.measure import gpu_timing, hardware, machine, timing
-from course_lib.speech import encoder_speed, encoder_variants
+from course_lib.speech import encoder_speed
 from course_lib.speech.encoder_speed import SpeedPoint, grid, measure
 from course_lib.speech.encoder_variants import CannotMeasure, Setting, Variants, missing, working_bytes
 
@@ -290,71 +290,8 @@ def test_the_sweeps():
     assert done.stdout == "False\n"
 
 
-# -- a GPU's way, with stand-ins ---------------------------------------------------------------------------
-
-
-class FakeCuda:
-    """Notes what is asked of torch.cuda, in order."""
-
-    def __init__(self):
-        self.said = said = []
-
-        class Stream:
-            name = "side"
-
-            def wait_stream(self, other):
-                said.append(f"{self.name} waits for {other.name}")
-
-        class Main(Stream):
-            name = "main"
-
-        class Graph:
-            def replay(self):
-                said.append("replay")
-
-        self.Stream, self.CUDAGraph, self.main = Stream, Graph, Main()
-
-    def current_stream(self):
-        return self.main
-
-    def synchronize(self):
-        self.said.append("synchronize")
-
-    def stream(self, stream):
-        return Noted(self.said, f"on {stream.name}")
-
-    def graph(self, graph, stream=None):
-        return Noted(self.said, f"record on {stream.name}")
-
-
-class Noted:
-    def __init__(self, said, what):
-        self.said, self.what = said, what
-
-    def __enter__(self):
-        self.said.append(self.what)
-
-    def __exit__(self, *problem):
-        self.said.append("end")
-
-
-def test_a_graph_is_recorded_on_the_stream_that_was_warmed_up(monkeypatch):
-    cuda, result = FakeCuda(), torch.zeros(1)
-    monkeypatch.setattr(torch, "cuda", cuda)
-    graphed = encoder_variants.Graphed(lambda: cuda.said.append("work") or result)
-    assert cuda.said == [
-        "side waits for main", "on side", "work", "work", "work", "end", "main waits for side",
-        "record on side", "work", "end",
-    ]  # fmt: skip
-    cuda.said.clear()
-    assert graphed() is result and cuda.said == ["replay"]  # nothing but the replay is queued
-    cuda.said.clear()
-    encoder_speed._until_done(Setting(device="cuda"), lambda: cuda.said.append("work"))()
-    encoder_speed._until_done(Setting(), lambda: cuda.said.append("work on a CPU"))()
-    assert cuda.said == ["work", "synchronize", "work on a CPU"]  # wall time ends when the work is done
-
-
 def test_a_gpu_gets_wall_time_and_its_own_time(timed, monkeypatch):
+    """With stand-ins; tests/gpu has the CUDA graph and the real thing."""
     on_gpu = Setting(frames=40, device="cuda")
 
     class OnCpu(Variants):
@@ -367,10 +304,12 @@ def test_a_gpu_gets_wall_time_and_its_own_time(timed, monkeypatch):
 
     monkeypatch.setattr(encoder_speed, "Variants", OnCpu)
     monkeypatch.setattr(encoder_speed, "missing", lambda *setting: None)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    waits = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append("for the GPU"))
     monkeypatch.setattr(gpu_timing, "samples", samples)
     points = measure(small(), [on_gpu, on_gpu.but(batch=2)], budget_s=8)
     assert [(point.seconds, point.busy_s) for point in points] == [
         (pytest.approx(0.1), 0.04), (pytest.approx(0.2), 0.04)
     ]  # fmt: skip
+    assert len(waits) == 2  # wall time ends when the work is done
     assert timed["budget_s"] == 6 and timed["threads"] == 2  # for two and more compare takes wall time
