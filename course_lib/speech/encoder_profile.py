@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from course_lib.measure.recording_files import Count, NotNegative, Text
 from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
-from course_lib.speech.part_labels import labelled, part_of
-from course_lib.speech.profiling import steady
+from course_lib.speech.profiling import labelled, part_of, steady
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -306,7 +306,7 @@ def test_own_times_are_medians_and_operators_stand_longest_first(monkeypatch):
 
 
 def test_what_cannot_be_measured_leaves_no_labels_behind():
-    from course_lib.speech.part_labels import labelled
+    from course_lib.speech.profiling import labelled
 
     model, features = encoder(d_model=32, n_heads=2, subsampling_channels=8), p.mel_features(60, 1)
     for given, runs, sentence in (
