@@ -16,8 +16,8 @@ from typing import Any
 
 from course_lib.commands import record_order
 from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
-from course_lib.measure import gpu_state, machine, recorded_gpu
-from course_lib.measure.recorded_fields import Range
+from course_lib.measure import gpu_state, machine
+from course_lib.measure.recording_files import Range
 from course_lib.measure.table import Table, digits
 from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
@@ -75,7 +75,7 @@ def measured(order: RecordOrder) -> EncoderRecording:
         system=here.system,
         cpu_mhz=_range(mhz + _cpu_mhz()),
         load=load,
-        gpu=recorded_gpu.now(watch) if order.device == "cuda" else None,
+        gpu=gpu_state.recorded(watch) if order.device == "cuda" else None,
         versions=record_order.versions("numpy", "torch"),
         method=METHOD,
         parameters=sum(weights.numel() for weights in encoder.parameters()),

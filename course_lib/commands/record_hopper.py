@@ -40,7 +40,7 @@ from course_lib.fp8.searching import (
     operand,
     words,
 )
-from course_lib.measure import gpu_state, recorded_gpu
+from course_lib.measure import gpu_state
 from course_lib.measure.gpu_timing import Taken
 
 #: Shapes of DeepGEMM's first release (deepseek-ai/DeepGEMM a6d97a1, tests/test_core.py).
@@ -85,7 +85,7 @@ class Way:
 
 
 @dataclass
-class Comparison:
+class ComparedProduct:
     """A product (groups, rows, N, K), the ways to compute it by name, and why torch refuses others."""
 
     shape: tuple[int, int, int, int]
@@ -124,7 +124,7 @@ def measured(order: RecordOrder) -> HopperRecording:
         when=record_order.now(),
         commit=order.commit,
         device=torch.cuda.get_device_name(),
-        gpu=recorded_gpu.now(watch),
+        gpu=gpu_state.recorded(watch),
         versions={
             **record_order.versions("numpy", "torch"),
             "nvrtc": jit.compiler().removeprefix("NVRTC "),
@@ -164,7 +164,7 @@ def measure(
 
 def comparisons(
     order: RecordOrder, device: torch.device, sampler: Sampler
-) -> Iterator[tuple[str, tuple[int, ...], Callable[[], Comparison]]]:
+) -> Iterator[tuple[str, tuple[int, ...], Callable[[], ComparedProduct]]]:
     """Yield kind, sizes, and what prepares the comparison; one at a time, they are large."""
     ladder, dense, contiguous, masked = LADDER, DENSE, CONTIGUOUS, MASKED
     if order.small:  # four blocks of K: cuBLAS wants the scales' rows in multiples of four
@@ -183,7 +183,7 @@ def comparisons(
 # -- what is compared --------------------------------------------------------------------------------------
 
 
-def rungs(shape: tuple[int, int, int], device: torch.device) -> Comparison:
+def rungs(shape: tuple[int, int, int], device: torch.device) -> ComparedProduct:
     """Return every rung at one shape: those without scales multiply the codes as they are.
 
     All have their default tile, 128 x 128 where it is free. The last is v6_tuned with the yields taken out of
@@ -198,7 +198,7 @@ def rungs(shape: tuple[int, int, int], device: torch.device) -> Comparison:
         for name in names
     }
     ways[NO_YIELDS] = _rung("v6_tuned", quantised, True, control.without_yields)
-    return Comparison((1, *shape), ways)
+    return ComparedProduct((1, *shape), ways)
 
 
 def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch.Change | None = None) -> Way:
@@ -215,7 +215,7 @@ def _rung(name: str, quantised: tuple[Tensor, ...], scaled: bool, change: launch
     return Way(start, lambda: d, reference, _tile_of(plan.constants), scaled=scaled)
 
 
-def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampler) -> Comparison:
+def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampler) -> ComparedProduct:
     """Return ours, with the tile that a search finds, beside torch's."""
     M, N, K = shape
     x, y = operand(M, K, device=device), operand(N, K, device=device, seed=1)
@@ -229,7 +229,7 @@ def dense_ways(shape: tuple[int, int, int], device: torch.device, sampler: Sampl
             lambda product=product: exact_product(product.a, product.b),
             scaled=False,
         )
-    return Comparison((1, *shape), ways, refused)
+    return ComparedProduct((1, *shape), ways, refused)
 
 
 def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler: Sampler) -> Way:
@@ -245,7 +245,7 @@ def ours_dense(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, sampler
 
 def contiguous_ways(
     groups: int, M: int, N: int, K: int, device: torch.device, sampler: Sampler
-) -> Comparison:
+) -> ComparedProduct:
     """Return the grouped product, and a dense one with as many rows."""
     a, a_scales = quantise(operand(groups * M, K, device=device), ROW_BLOCKS)
     b, b_scales = quantise(operand(groups, N, K, device=device, seed=1), SQUARES)
@@ -268,12 +268,12 @@ def contiguous_ways(
         groups,
     )
     dense = ours_dense(a, a_scales, b[0], b_scales[0], sampler)
-    return Comparison((groups, groups * M, N, K), {OURS: ours, OURS_DENSE: dense})
+    return ComparedProduct((groups, groups * M, N, K), {OURS: ours, OURS_DENSE: dense})
 
 
 def masked_ways(
     counts: Tensor, expected: int, N: int, K: int, device: torch.device, sampler: Sampler
-) -> Comparison:
+) -> ComparedProduct:
     """Return the grouped product of groups with so many rows, and a dense one with as many in all."""
     groups, rows = len(counts), int(counts.sum())
     a, a_scales = quantise(operand(groups, ROOM, K, device=device), ROW_BLOCKS)
@@ -299,7 +299,7 @@ def masked_ways(
     )
     given = quantise(operand(rows, K, device=device, seed=2), ROW_BLOCKS)
     dense = ours_dense(*given, b[0], b_scales[0], sampler)
-    return Comparison((groups, rows, N, K), {OURS: ours, OURS_DENSE: dense})
+    return ComparedProduct((groups, rows, N, K), {OURS: ours, OURS_DENSE: dense})
 
 
 def counts_of(groups: int, expected: int, device: torch.device) -> Tensor:
@@ -312,7 +312,7 @@ def counts_of(groups: int, expected: int, device: torch.device) -> Tensor:
 
 
 def compared(
-    kind: str, comparison: Comparison, sampler: Sampler, device: torch.device, watch: gpu_state.Watch
+    kind: str, comparison: ComparedProduct, sampler: Sampler, device: torch.device, watch: gpu_state.Watch
 ) -> list[HopperRow]:
     """Return a row for each way, once it has computed what it should; raises WrongProduct if one has not."""
     diffs, ways, shape = {}, comparison.ways, comparison.shape

@@ -63,10 +63,10 @@ def _expected(M: int, N: int, K: int):
     from course_lib.fp8.searching import TRIED, words
     from course_lib.measure.table import Table, digits
 
-    rows = [(one, expected(one, M, N, K)) for one in candidates(M, N, K)[:TRIED]]
+    models = {choice: expected(choice, M, N, K) for choice in candidates(M, N, K)[:TRIED]}
     return Table(
         columns=("kernel and tile", "model: us", "limit"),
-        rows=tuple((words(one), digits(told.seconds * 1e6), told.limit) for one, told in rows),
+        rows=tuple((words(c), digits(model.seconds * 1e6), model.limit) for c, model in models.items()),
         caption=f"{M} x {N} x {K} on an {H200.name}, as the model expects it",
         notes=("A model of waves, L2 and memory; nothing here is measured.",),
     )
@@ -85,12 +85,12 @@ def _measured(M: int, N: int, K: int, ranked: dict):
         columns=("kernel and tile", "us", "TFLOP/s", "model: us"),
         rows=tuple(
             (
-                words(one),
+                words(choice),
                 digits(seconds * 1e6),
                 digits(2e-12 * M * N * K / seconds),
-                digits(expected(one, M, N, K, gpu).seconds * 1e6),
+                digits(expected(choice, M, N, K, gpu).seconds * 1e6),
             )
-            for one, seconds in ranked.items()
+            for choice, seconds in ranked.items()
         ),
         caption=f"{M} x {N} x {K} on {gpu.name}",
         notes=("Medians on the GPU, in turns, L2 cache empty. The first is kept: `fp8_gemm` takes it now.",),

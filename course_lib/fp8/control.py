@@ -90,28 +90,28 @@ class Interleaving:
 
 def controls(cubin: bytes) -> list[Control]:
     """Return the control bits of every instruction of a cubin's kernels; raises NotMachineCode."""
-    found = []
+    orders = []
     for name, start, size in _sections(cubin):
         if name.startswith(".text."):
             if size % INSTRUCTION:
                 raise NotMachineCode(f"{name} has {size} bytes, but instructions take {INSTRUCTION} each.")
             words = struct.iter_unpack("<QQ", cubin[start : start + size])
-            found += [Control.read(INSTRUCTION * i, low, high) for i, (low, high) in enumerate(words)]
-    if not found:
+            orders += [Control.read(INSTRUCTION * i, low, high) for i, (low, high) in enumerate(words)]
+    if not orders:
         raise NotMachineCode("the cubin has no section with a kernel's code.")
-    return found
+    return orders
 
 
 def interleaving(code: Sequence[Control]) -> Interleaving:
     """Return how the FFMAs among the instructions alternate."""
-    fused = [one for one in code if one.opcode == FFMA]
-    pairs = [(one, other) for one, other in itertools.pairwise(code) if one.opcode == other.opcode == FFMA]
+    fused = [order for order in code if order.opcode == FFMA]
+    pairs = [(a, b) for a, b in itertools.pairwise(code) if a.opcode == b.opcode == FFMA]
     return Interleaving(
         len(fused),
-        sum(not one.keeps for one in fused),
-        sum(bool(one.reuse) for one in fused),
+        sum(not order.keeps for order in fused),
+        sum(bool(order.reuse) for order in fused),
         len(pairs),
-        sum(one.keeps != other.keeps for one, other in pairs),
+        sum(a.keeps != b.keeps for a, b in pairs),
     )
 
 

@@ -38,9 +38,8 @@ def operand(name: str, x: Tensor, dims: int, *, row: str = "K") -> None:
         )
     if x.shape[-1] % K_MULTIPLE:
         raise Refused(
-            f"{name} has {row} = {x.shape[-1]}, but it must be a multiple of {K_MULTIPLE} (rows "
-            "begin at multiples of "
-            f"{ROW_BYTES} bytes): fill the rows up with zeros."
+            f"{name} has {row} = {x.shape[-1]}, but it must be a multiple of {K_MULTIPLE} (rows begin at "
+            f"multiples of {ROW_BYTES} bytes): fill the rows up with zeros."
         )
     _aligned(name, x)
 
@@ -60,9 +59,8 @@ def same_k(a: Tensor, b: Tensor) -> None:
     """Refuse operands whose rows differ in length."""
     if a.shape[-1] != b.shape[-1]:
         raise Refused(
-            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}, but both must end in K: b is (N, "
-            "K), the right "
-            "factor transposed."
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}, but both must end in K: b is (N, K), the "
+            "right factor transposed."
         )
 
 
@@ -70,9 +68,8 @@ def columns(b: Tensor) -> None:
     """Refuse a number of columns of D whose rows the copy engine cannot store."""
     if b.shape[-2] % N_MULTIPLE:
         raise Refused(
-            f"b has N = {b.shape[-2]}, but it must be a multiple of {N_MULTIPLE} (rows of D begin "
-            "at multiples of "
-            f"{ROW_BYTES} bytes): fill b up with rows of zeros."
+            f"b has N = {b.shape[-2]}, but it must be a multiple of {N_MULTIPLE} (rows of D begin at "
+            f"multiples of {ROW_BYTES} bytes): fill b up with rows of zeros."
         )
 
 
@@ -126,7 +123,6 @@ def _tensor(name: str, x: Tensor, dims: int) -> None:
 def _aligned(name: str, x: Tensor) -> None:
     if x.data_ptr() % ROW_BYTES:
         raise Refused(
-            f"{name} begins {x.data_ptr() % ROW_BYTES} bytes after a multiple of {ROW_BYTES}, which "
-            "the copy engine "
-            f"cannot fetch: {name}.clone()."
+            f"{name} begins {x.data_ptr() % ROW_BYTES} bytes after a multiple of {ROW_BYTES}, which the copy "
+            f"engine cannot fetch: {name}.clone()."
         )

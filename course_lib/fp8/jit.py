@@ -100,12 +100,12 @@ def build(name: str, *, source: str | None = None, keep: bool = True, **constant
     source = source_of(name) if source is None else source
     headers = headers_of(constants)
     key = _key(name, source, headers, constants)
-    found = _kept(key) if keep else None
-    if found is None:
-        found = _compiled(name, source, headers, constants)
+    binary = _kept(key) if keep else None
+    if binary is None:
+        binary = _compiled(name, source, headers, constants)
         if keep:
-            _keep(key, found)
-    return found
+            _keep(key, binary)
+    return binary
 
 
 def names() -> list[str]:

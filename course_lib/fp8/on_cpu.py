@@ -137,9 +137,9 @@ def _arguments(plan: Plan) -> list[str]:
 def _definition(header: str, start: str) -> str:
     """Return what begins with `start` in a header of the kernels: a line, or all up to the closing brace."""
     text = (kernels_folder() / header).read_text(encoding="utf-8")
-    found = text[text.index(start) :]
-    line = found[: found.index("\n", len(start))]
-    return found[: found.index("\n}") + 2] if line.endswith("{") else line
+    rest = text[text.index(start) :]
+    line = rest[: rest.index("\n", len(start))]
+    return rest[: rest.index("\n}") + 2] if line.endswith("{") else line
 
 
 class _Map(ctypes.Structure):

@@ -11,20 +11,30 @@ something is missing or makes no sense is refused with a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from course_lib.arguments import one_of
 from course_lib.fp8.choose import moved_bytes
-from course_lib.measure import recorded_fields as fields
-from course_lib.measure import recorded_gpu
-from course_lib.measure.recorded_fields import Wrong
-from course_lib.measure.recorded_gpu import Gpu
+from course_lib.measure import recording_files
+from course_lib.measure.gpu_state import RecordedGpu
+from course_lib.measure.recording_files import (
+    Checked,
+    Commit,
+    Count,
+    Moment,
+    NotNegative,
+    Positive,
+    RecordingFiles,
+    Text,
+    Versions,
+    naming,
+    refuse_twice,
+)
 from course_lib.measure.table import Table, digits
 
 FOLDER = Path(__file__).parent / "recordings"
-KIND, FORMAT = "hopper", 1
 KINDS = ("ladder", "dense", "contiguous", "masked")
 VERSIONS = ("python", "numpy", "torch", "nvrtc")
 OURS, OURS_DENSE = "ours", "ours, dense"
@@ -45,22 +55,22 @@ NONE = (
 class HopperRow:
     """One way to compute one product. `rows` are those that are computed, of all groups together."""
 
-    kind: str  # of KINDS
-    what: str  # "ours", a rung's name, or "torch …"
+    kind: Literal["ladder", "dense", "contiguous", "masked"]
+    what: Text  # "ours", a rung's name, or "torch …"
     kernel: str  # our kernel and its tile; "" for torch's
-    groups: int
-    rows: int
-    N: int
-    K: int
-    seconds: float  # on the GPU with an empty L2 cache, the median of `samples`
-    spread_s: float  # half the distance between the quartiles
-    samples: int
-    call_s: float  # of the CPU until the product is queued
-    diff: float  # errors.calc_diff against the product of what it was given
-    matrices: int = 1  # of B that are read: a dense product beside grouped ones reads one
+    groups: Count
+    rows: Count
+    N: Count
+    K: Count
+    seconds: Positive  # on the GPU with an empty L2 cache, the median of `samples`
+    spread_s: NotNegative  # half the distance between the quartiles
+    samples: Count
+    call_s: Positive  # of the CPU until the product is queued
+    diff: NotNegative  # errors.calc_diff against the product of what it was given
+    matrices: Count = 1  # of B that are read: a dense product beside grouped ones reads one
     #: Medians while this and what is compared with it took turns; None: nvidia-smi does not tell.
-    sm_mhz: float | None = None
-    power_w: float | None = None
+    sm_mhz: NotNegative | None = None
+    power_w: NotNegative | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -83,24 +93,26 @@ class HopperRow:
 class HopperRecording:
     """One run on one GPU: what has the same kind and shape was measured in turns."""
 
-    when: str  # ISO 8601, UTC
-    commit: str  # of the course; "+changes" if files differed from it
-    device: str  # "NVIDIA H200"
-    gpu: Gpu
-    versions: Mapping[str, str]  # of VERSIONS
-    method: str  # how it was measured, in words
-    rows: tuple[HopperRow, ...]
-    notes: tuple[str, ...] = ()  # what could not be measured, a sentence each
+    when: Moment  # ISO 8601, UTC
+    commit: Commit  # of the course; "+changes" if files differed from it
+    device: Text  # "NVIDIA H200"
+    gpu: RecordedGpu
+    versions: Annotated[Versions, naming(VERSIONS)]
+    method: Text  # how it was measured, in words
+    rows: Annotated[tuple[HopperRow, ...], Checked(len, "one row or more")]
+    notes: tuple[Text, ...] = ()  # what could not be measured, a sentence each
+
+    def __post_init__(self) -> None:
+        refuse_twice(f"{row.what} ({row.kind} {' x '.join(map(str, row.shape))})" for row in self.rows)
 
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        return fields.origin(self.device, f"driver {self.gpu.driver}", self.when)
+        return recording_files.origin(self.device, f"driver {self.gpu.driver}", self.when)
 
     def of(self, kind: str) -> tuple[HopperRow, ...]:
         """Return the rows of a kind; ValueError for a kind that is none."""
-        if kind not in KINDS:
-            raise ValueError(f"kind is {kind!r}, but it must be one of {', '.join(KINDS)}.")
+        one_of("kind", kind, KINDS)
         return tuple(row for row in self.rows if row.kind == kind)
 
     def ladder(self) -> tuple[HopperRow, ...]:
@@ -109,9 +121,9 @@ class HopperRecording:
 
     def share(self, row: HopperRow) -> float | None:
         """Return a row's speed as a part of BASELINES' for the same work; None if that was not measured."""
-        of = BASELINES[row.kind]
-        others = [one for one in self.of(row.kind) if one.shape == row.shape and one.what == of]
-        return others[0].seconds / row.seconds if others else None
+        same = {other.what: other for other in self.of(row.kind) if other.shape == row.shape}
+        baseline = same.get(BASELINES[row.kind])
+        return baseline.seconds / row.seconds if baseline else None
 
     def table(self, kind: str) -> Table:
         """Return the rows of a kind, ours beside torch's."""
@@ -154,65 +166,27 @@ class HopperRecording:
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {"kind": KIND, "format": FORMAT, **asdict(self)}
+        return FILES.data(self)
+
+
+FILES = RecordingFiles("hopper", HopperRecording, FOLDER)
 
 
 def newest(folder: Path = FOLDER) -> HopperRecording | None:
     """Return the newest recording, None if there is none; MalformedRecording if a file is no recording."""
-    found = [read(path) for path in sorted(folder.glob("*.json"))]
-    return max(found, key=lambda recording: fields.moment(recording.when), default=None)
+    return FILES.newest(folder)
 
 
 def write(recording: HopperRecording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    return fields.write(recording.data(), folder, restore)
+    return FILES.write(recording.data(), folder)
 
 
 def read(path: Path) -> HopperRecording:
     """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    return restore(fields.content_of(path), path.name)
+    return FILES.read(path)
 
 
 def restore(content: Any, name: str = "this") -> HopperRecording:
     """Return the recording that `data` made; raises MalformedRecording with what is wrong."""
-    return fields.checked(_restored, content, name, "--hopper")
-
-
-def _restored(content: Any) -> HopperRecording:
-    if not isinstance(content, dict) or (content.get("kind"), content.get("format")) != (KIND, FORMAT):
-        raise Wrong(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
-    rows = fields.rows(_row, content, "rows")
-    if not rows:
-        raise Wrong("it has no rows")
-    seen = [(row.kind, row.shape, row.what) for row in rows]
-    if twice := next((one for one in seen if seen.count(one) > 1), None):
-        raise Wrong(f"'{twice[2]}' stands there twice for {' x '.join(map(str, twice[1]))}")
-    versions = fields.value(content, "versions", dict)
-    return HopperRecording(
-        when=fields.date(content, "when"),
-        commit=fields.commit(content, "commit"),
-        **{name: fields.text(content, name) for name in ("device", "method")},
-        gpu=recorded_gpu.restored(content, "gpu"),
-        versions={name: fields.text(versions, name) for name in VERSIONS},
-        rows=rows,
-        notes=tuple(fields.text({"notes": note}, "notes") for note in fields.value(content, "notes", list)),
-    )
-
-
-def _row(content: dict) -> HopperRow:
-    kind = fields.text(content, "kind")
-    if kind not in KINDS:
-        raise Wrong(f"'kind' is {kind!r}, not one of {', '.join(KINDS)}")
-    return HopperRow(
-        kind=kind,
-        what=fields.text(content, "what"),
-        kernel=fields.value(content, "kernel", str),
-        **{name: fields.whole(content, name) for name in ("groups", "rows", "N", "K", "samples", "matrices")},
-        **{name: fields.number(content, name) for name in ("seconds", "call_s")},
-        **{name: fields.number(content, name, least=0) for name in ("spread_s", "diff")},
-        **{name: fields.perhaps(_from_zero, content, name) for name in ("sm_mhz", "power_w")},
-    )
-
-
-def _from_zero(content: dict, name: str) -> float:
-    return fields.number(content, name, least=0)
+    return FILES.restore(content, name)

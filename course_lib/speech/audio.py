@@ -69,6 +69,15 @@ def as_wav(samples: NDArray[np.floating], rate: int) -> bytes:
     return struct.pack("<4sI4s", b"RIFF", 4 + len(chunks), b"WAVE") + chunks
 
 
+class _InMemory(io.BytesIO):
+    """A file in memory. In a damaged one libsndfile looks for places before its beginning."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, at the earliest the beginning: an error here would be printed, not raised."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: len(self.getbuffer())}[whence]
+        return super().seek(max(base + offset, 0))
+
+
 class _BadSound(Exception):
     """What is wrong with a file, as the rest of a sentence that begins with its name."""
 
@@ -83,7 +92,7 @@ def _mono(content: bytes) -> tuple[NDArray[np.float32], int]:
     if content[:4] == b"RIFF" and content[8:12] == b"WAVE":
         content = _with_its_size(content)
     try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
+        with soundfile.SoundFile(_InMemory(content)) as file:
             samples, rate = np.concatenate(list(_averages(file))), file.samplerate
     except soundfile.LibsndfileError as problem:
         why = problem.error_string.rstrip(".")

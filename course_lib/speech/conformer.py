@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_lib.arguments import whole
-from course_lib.speech.conformer_arguments import check_batch
 from course_lib.speech.relative_attention import RelativePositions, RelPositionMultiHeadAttention
 
 KERNEL, STRIDE, PADDING = 3, 2, 1  # of both convolutions of the subsampling
@@ -82,7 +81,7 @@ class ConformerEncoder(nn.Module):
         Frames of row b from encoded_lengths[b] on are what became of the padding: ignore them.
         Raises TypeError and ValueError for a wrong dtype, shape, device or length.
         """
-        check_batch(features, lengths, self.feat_in, like=self.pre_encode.conv[0].weight)
+        _check_batch(features, lengths, self.feat_in, like=self.pre_encode.conv[0].weight)
         x, lengths = self.pre_encode(features.transpose(1, 2), lengths)  # (B, T', d_model)
         x = x * math.sqrt(self.d_model)
         positions = self.pos_enc(x.size(1), like=x)  # (1, 2T' − 1, d_model)
@@ -232,3 +231,59 @@ class ConformerCTC(nn.Module):
         """Return (log_probs (B, T', classes), encoded_lengths (B,) int64); arguments as for the encoder."""
         encoded, encoded_lengths = self.encoder(features, lengths)
         return self.decoder(encoded), encoded_lengths
+
+
+# -- what a batch must be: one sentence for each mistake, before any arithmetic ---------------------------
+
+
+def _check_batch(features: Tensor, lengths: Tensor, feat_in: int, like: Tensor) -> None:
+    """Raise TypeError or ValueError unless features (B, feat_in, T) and lengths (B,) suit the weights `like`.
+
+    The lengths' values are looked at only where that is free: not on a GPU, which one would have to await,
+    and not while torch.compile traces.
+    """
+    _check_features(features, feat_in, like)
+    if not isinstance(lengths, Tensor) or lengths.dtype not in (torch.int32, torch.int64):
+        got = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
+        raise TypeError(f"lengths are {got}, but frames are counted in whole numbers: give an int64 tensor.")
+    batch, _, frames = features.shape
+    if lengths.shape != (batch,):
+        raise ValueError(
+            f"lengths have shape {tuple(lengths.shape)}, features {batch} rows: give one length for each row."
+        )
+    if lengths.device != features.device:
+        raise ValueError(
+            f"lengths are on {lengths.device}, features on {features.device}: move them to one device."
+        )
+    if lengths.device.type == "cpu" and not torch.compiler.is_compiling():
+        _check_lengths(lengths.tolist(), frames)
+
+
+def _check_features(features: Tensor, feat_in: int, like: Tensor) -> None:
+    if not isinstance(features, Tensor):
+        raise TypeError(f"features are a {type(features).__name__}, but must be a tensor (B, {feat_in}, T).")
+    if features.dtype != like.dtype:
+        raise TypeError(
+            f"features are {features.dtype}, the weights {like.dtype}: convert one with .to({like.dtype})."
+        )
+    if features.dim() != 3 or features.size(1) != feat_in:
+        raise ValueError(
+            f"features have shape {tuple(features.shape)}, but must be (B, {feat_in}, T): "
+            f"{feat_in} mel bands for each of T frames."
+        )
+    if not features.size(0) or not features.size(2):
+        raise ValueError(
+            f"features have shape {tuple(features.shape)}, which holds no frame: give at least one."
+        )
+    if features.device != like.device:
+        raise ValueError(
+            f"features are on {features.device}, the weights on {like.device}: move them to one device."
+        )
+
+
+def _check_lengths(lengths: list[int], frames: int) -> None:
+    for row, length in enumerate(lengths):
+        if not 1 <= length <= frames:
+            raise ValueError(
+                f"lengths[{row}] is {length}, but must be 1 to {frames}, the frames that features have."
+            )

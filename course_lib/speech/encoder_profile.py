@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from course_lib.measure.recording_files import Count, NotNegative, Text
 from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
-from course_lib.speech.part_labels import labelled, part_of
-from course_lib.speech.profiling import steady
+from course_lib.speech.profiling import labelled, part_of, steady
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,15 +28,15 @@ class EncoderOp:
     `flops` and `bytes` are counted from shapes (see operator_work), `kind` is "operator" or "kernel".
     """
 
-    name: str
-    kind: str
-    calls: int
-    self_cpu_us: float
-    total_cpu_us: float
-    self_device_us: float
-    total_device_us: float
-    flops: float
-    bytes: float
+    name: Text
+    kind: Literal["operator", "kernel"]
+    calls: Count
+    self_cpu_us: NotNegative
+    total_cpu_us: NotNegative
+    self_device_us: NotNegative
+    total_device_us: NotNegative
+    flops: NotNegative
+    bytes: NotNegative
 
     @property
     def intensity(self) -> float | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.arguments import number
 from course_lib.measure import gpu_timing, hardware, timing
+from course_lib.measure.recording_files import Count, NotNegative, Positive
 from course_lib.speech.encoder_profile import mel_features
 from course_lib.speech.encoder_variants import (
     FRAMES_A_SECOND,
@@ -55,11 +56,11 @@ class SpeedPoint:
     """What one setting takes for a forward, and how far its result is from that of eager float32."""
 
     setting: Setting
-    seconds: float  # from the call until the result is there, the median of `samples`
-    spread_s: float  # half the distance between the quartiles
-    samples: int
-    error: float  # max|y - y32| / max|y32| for the encoded (B, d_model, T')
-    busy_s: float | None = None  # of the GPU for a forward when its queue never runs dry; None on a CPU
+    seconds: Positive  # from the call until the result is there, the median of `samples`
+    spread_s: NotNegative  # half the distance between the quartiles
+    samples: Count
+    error: NotNegative  # max|y - y32| / max|y32| for the encoded (B, d_model, T')
+    busy_s: Positive | None = None  # of the GPU for a forward when its queue never runs dry; None on a CPU
 
     @property
     def audio_per_s(self) -> float:
@@ -82,19 +83,19 @@ def grid(device: str = "cpu", threads: int | None = None, small: bool = False) -
     base = Setting(1, LENGTH_S * FRAMES_A_SECOND, "float32", most, "eager", device)
     if small:
         base = base.but(frames=FRAMES_A_SECOND)
-        found = [base, base.but(batch=2), base.but(frames=2 * FRAMES_A_SECOND), base.but(threads=1)]
-        return list(dict.fromkeys([*found, *(base.but(dtype=dtype) for dtype in OTHER_DTYPES)]))
-    found = [base.but(batch=batch) for batch in BATCHES[device]]
-    found += [base.but(frames=length * FRAMES_A_SECOND) for length in LENGTHS_S]
+        settings = [base, base.but(batch=2), base.but(frames=2 * FRAMES_A_SECOND), base.but(threads=1)]
+        return list(dict.fromkeys([*settings, *(base.but(dtype=dtype) for dtype in OTHER_DTYPES)]))
+    settings = [base.but(batch=batch) for batch in BATCHES[device]]
+    settings += [base.but(frames=length * FRAMES_A_SECOND) for length in LENGTHS_S]
     for dtype in OTHER_DTYPES:
-        found += [base.but(dtype=dtype, batch=batch) for batch in (1, 8)]
-    found += [base.but(threads=count) for count in _thread_counts(most)]
-    found += [base.but(how="compiled", batch=batch) for batch in (1, 8)]
+        settings += [base.but(dtype=dtype, batch=batch) for batch in (1, 8)]
+    settings += [base.but(threads=count) for count in _thread_counts(most)]
+    settings += [base.but(how="compiled", batch=batch) for batch in (1, 8)]
     if device == "cuda":
-        found += [base.but(dtype=dtype, batch=64) for dtype in OTHER_DTYPES]
-        found += [base.but(how="graph", batch=batch) for batch in (1, 8)]
-        found += [base.but(how="graph", dtype="bfloat16", batch=batch) for batch in (1, 8, 64)]
-    return list(dict.fromkeys(found))
+        settings += [base.but(dtype=dtype, batch=64) for dtype in OTHER_DTYPES]
+        settings += [base.but(how="graph", batch=batch) for batch in (1, 8)]
+        settings += [base.but(how="graph", dtype="bfloat16", batch=batch) for batch in (1, 8, 64)]
+    return list(dict.fromkeys(settings))
 
 
 def _thread_counts(most: int) -> list[int]:
@@ -158,9 +159,9 @@ def _made_ready(
 ) -> Ready:
     """Build and call every setting once; those with the same input are compared with one reference."""
     variants = Variants(encoder)
-    found: Ready = {}
-    for device, batch, frames in dict.fromkeys((one.device, one.batch, one.frames) for one in settings):
-        same = [one for one in settings if (one.device, one.batch, one.frames) == (device, batch, frames)]
+    ready: Ready = {}
+    for device, batch, frames in dict.fromkeys(map(_input, settings)):
+        same = [setting for setting in settings if _input(setting) == (device, batch, frames)]
         features = _features(batch, frames, encoder.feat_in)
         plain = Setting(batch, frames, "float32", same[0].threads, "eager", device)
         reference: Tensor | None = None
@@ -171,15 +172,20 @@ def _made_ready(
                 if reference is None:
                     plain_forward, reference = _tried(plain, variants, features)
                 if setting == plain:
-                    found[setting] = plain_forward, 0.0
+                    ready[setting] = plain_forward, 0.0
                 else:
                     forward, result = _tried(setting, variants, features)
-                    found[setting] = forward, _error(result, reference)
+                    ready[setting] = forward, _error(result, reference)
             except CannotMeasure as problem:
                 if skip is None:
                     raise
                 skip(str(problem))
-    return {setting: found[setting] for setting in settings if setting in found}
+    return {setting: ready[setting] for setting in settings if setting in ready}
+
+
+def _input(setting: Setting) -> tuple[str, int, int]:
+    """Return what makes the inputs of two settings the same."""
+    return setting.device, setting.batch, setting.frames
 
 
 def _tried(setting: Setting, variants: Variants, features: Tensor) -> tuple[Callable[[], Tensor], Tensor]:
@@ -232,10 +238,10 @@ def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting,
     """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
     threads = max(2 if _on_gpu(ready) else 1, *(setting.threads for setting in ready))
-    found = timing.compare(
+    rows = timing.compare(
         functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False, progress=progress
     )
-    return {setting: found.row(str(setting)) for setting in ready}
+    return {setting: rows.row(str(setting)) for setting in ready}
 
 
 def _until_done(setting: Setting, forward: Callable[[], Tensor]) -> Callable[[], None]:
@@ -264,7 +270,7 @@ def _checked(settings: Sequence[Setting], budget_s: float) -> list[Setting]:
     settings = list(settings)
     if not settings or not all(isinstance(setting, Setting) for setting in settings):
         raise TypeError("settings must be one Setting or more, in a list: grid() gives the chapter's.")
-    if twice := next((one for one in settings if settings.count(one) > 1), None):
+    if twice := next((setting for setting in settings if settings.count(setting) > 1), None):
         raise ValueError(f"the setting '{twice}' stands there twice: give each once.")
     number("budget_s", budget_s, above=0)
     return settings

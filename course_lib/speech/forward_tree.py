@@ -14,7 +14,7 @@ from course_lib.arguments import whole
 from course_lib.speech.encoder_profile import recorded_forwards
 from course_lib.speech.encoder_variants import FRAMES_A_SECOND
 from course_lib.speech.operator_work import HANDING_ON, HANDS_ON
-from course_lib.speech.part_labels import label_of, labelled, part_of
+from course_lib.speech.profiling import label_of, labelled, part_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -117,7 +117,7 @@ def _members(path: Path) -> dict[str, bytes]:
     """
     try:
         with path.open("rb") as file:
-            found = _read_all(_Metered(file, path.stat().st_size))
+            contents = _read_all(_Metered(file, path.stat().st_size))
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
         raise ModelFault(f"is no tar archive or is cut short: {FETCH_AGAIN}") from None
     except OSError as problem:
@@ -127,10 +127,10 @@ def _members(path: Path) -> dict[str, bytes]:
     except (ValueError, OverflowError, RecursionError):  # what tarfile raises for numbers that make no sense
         raise ModelFault(f"has a table of contents that makes no sense: {FETCH_AGAIN}") from None
     for name in (CONFIG, WEIGHTS):
-        if name not in found:
-            there = ", ".join(sorted(found)) or "nothing"
+        if name not in contents:
+            there = ", ".join(sorted(contents)) or "nothing"
             raise ModelFault(f"has no {name} (found: {there}; was it cut short?): {FETCH_AGAIN}")
-    return found
+    return contents
 
 
 class _Metered(io.RawIOBase):
@@ -153,7 +153,7 @@ class _Metered(io.RawIOBase):
 
 def _read_all(stream: _Metered) -> dict[str, bytes]:
     """Return the wanted members' contents; every member is checked, the others are passed by."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive, start=1):
             if number > MOST_MEMBERS:
@@ -162,13 +162,13 @@ def _read_all(stream: _Metered) -> dict[str, bytes]:
             key = next((word for word in (CONFIG, WEIGHTS, *VOCABULARIES) if name.endswith(word)), None)
             if member.isdir() or key is None or (key in MOST_BYTES and name != key):
                 continue
-            if key in found:  # which one counts is not for chance to say
+            if key in contents:  # which one counts is not for chance to say
                 raise ModelFault(f"has two members whose names end in {key!r}: {UNSAFE}")
-            found[key] = archive.extractfile(member).read()
-            if len(found[key]) != member.size:
-                there = f"{len(found[key])} of {member.size} bytes"
+            contents[key] = archive.extractfile(member).read()
+            if len(contents[key]) != member.size:
+                there = f"{len(contents[key])} of {member.size} bytes"
                 raise ModelFault(f"is cut short in {member.name!r} ({there}): {FETCH_AGAIN}")
-    return found
+    return contents
 
 
 def _checked_name(member: tarfile.TarInfo) -> str:

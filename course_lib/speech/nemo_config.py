@@ -240,8 +240,8 @@ def _check_class(name: str, target: Any, wanted: tuple[str, ...]) -> None:
 
 
 def _check_value(name: str, value: Any, wanted: tuple[Any, ...]) -> None:
-    if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in wanted):
-        choices = " or ".join(str(one) for one in wanted)
+    if not any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in wanted):
+        choices = " or ".join(map(str, wanted))
         raise ModelFault(
             f"is of another architecture ({name} is {_short(value)}, only {choices} is built here): {USE}"
         )

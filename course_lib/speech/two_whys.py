@@ -124,8 +124,8 @@ class Constants:
         """Return the time of all calls on the device."""
         tile_s = 2.0 * math.prod(TILE) * product.K / self.sm_flops_per_s
         busiest = math.ceil(product.tiles() / self.sms) * tile_s
-        one = self.start_s + max(busiest, product.bytes / product.calls / self.bytes_per_s)
-        return product.calls * one
+        call_s = self.start_s + max(busiest, product.bytes / product.calls / self.bytes_per_s)
+        return product.calls * call_s
 
 
 class CannotBe(ValueError):
@@ -213,7 +213,9 @@ def predict(talk: TalkProfile, lengths: Sequence[int], gpu: Published) -> tuple[
         "convolution": (cpu["aten::mkldnn_convolution"], device["aten::cudnn_convolution"]),
     }
     addmm, convolution = (
-        _why(name, [one for one in calls if one.family == name], known, FORWARDS / len(lengths), *rows[name])
+        _why(
+            name, [call for call in calls if call.family == name], known, FORWARDS / len(lengths), *rows[name]
+        )
         for name in rows
     )
     return addmm, convolution
@@ -222,10 +224,10 @@ def predict(talk: TalkProfile, lengths: Sequence[int], gpu: Published) -> tuple[
 def _why(
     name: str, calls: Sequence[Product], known: Constants, scale: float, cpu: TalkRow, gpu: TalkRow
 ) -> Why:
-    there = [one for one in calls if one.groups == 1]  # depthwise convolutions run elsewhere
-    flops = sum(one.flops for one in there)
-    cpu_s = scale * sum(one.flops for one in calls if not one.slow) / known.cpu_flops_per_s
-    count = round(scale * sum(one.calls for one in there))
+    there = [call for call in calls if call.groups == 1]  # depthwise convolutions run elsewhere
+    flops = sum(call.flops for call in there)
+    cpu_s = scale * sum(call.flops for call in calls if not call.slow) / known.cpu_flops_per_s
+    count = round(scale * sum(call.calls for call in there))
     predicted = Times(cpu_s, count * known.call_s, scale * sum(map(known.device_s, there)))
     return Why(
         name,
@@ -239,8 +241,8 @@ def _why(
 
 def _largest(calls: Sequence[Product]) -> float:
     """Return the FLOP of the kind of call that is largest, in all forwards."""
-    largest = max(calls, key=lambda one: one.flops / one.calls)
-    return sum(one.flops for one in calls if one.what == largest.what)
+    largest = max(calls, key=lambda call: call.flops / call.calls)
+    return sum(call.flops for call in calls if call.what == largest.what)
 
 
 def share_of_peak(family: str, mel_frames: int, batch: int, known: Constants) -> float:

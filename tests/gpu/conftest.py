@@ -5,7 +5,6 @@ Not yet run on a GPU.
 
 import pytest
 
-from course_lib.fp8 import launch
 from course_lib.measure import machine
 
 
@@ -15,6 +14,11 @@ def gpu_or_skip(request):
 
     The FP8 kernels need torch and NVIDIA's run-time compiler, the rungs Numba's target for GPUs.
     """
-    of_fp8 = request.path.stem == "test_fp8_on_gpu"
-    if sentence := launch.missing_here() if of_fp8 else machine.missing("cuda"):
+    if request.path.stem == "test_fp8_on_gpu":
+        from course_lib.fp8 import launch
+
+        sentence = launch.missing_here()
+    else:
+        sentence = machine.missing("cuda")
+    if sentence:
         pytest.skip(sentence)

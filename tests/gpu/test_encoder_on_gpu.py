@@ -4,16 +4,22 @@ Not yet run on a GPU.
 """
 
 import pytest
-import torch
 
-from course_lib.commands import record_encoder
-from course_lib.commands.record_encoder import WORST_ERROR, Order
-from course_lib.speech.conformer import ConformerEncoder
 from course_lib.speech.encoder_speed import measure
 from course_lib.speech.encoder_variants import Setting, Variants
 
 pytestmark = pytest.mark.gpu
 BASE = Setting(2, 100, device="cuda")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, record_encoder, ConformerEncoder
+    import torch
+
+    from course_lib.commands import record_encoder
+    from course_lib.speech.conformer import ConformerEncoder
 
 
 def encoder():
@@ -22,10 +28,12 @@ def encoder():
 
 
 def test_every_way_to_run_gives_the_encoders_numbers():
-    settings = [BASE.but(dtype=dtype, how=how) for how in ("eager", "graph") for dtype in WORST_ERROR]
+    settings = [
+        BASE.but(dtype=dtype, how=how) for how in ("eager", "graph") for dtype in record_encoder.WORST_ERROR
+    ]
     settings.append(BASE.but(how="compiled"))
     for point in measure(encoder(), settings, budget_s=4):
-        assert point.error <= WORST_ERROR[point.setting.dtype], point
+        assert point.error <= record_encoder.WORST_ERROR[point.setting.dtype], point
         assert point.setting.dtype == "float32" or point.error > 0
         assert 0 < point.busy_s < 1.2 * point.seconds
 
@@ -44,9 +52,11 @@ def test_a_graph_follows_its_input():
 
 
 def test_a_small_recording_of_this_gpu(tmp_path):
+    from course_lib.commands.record_order import RecordOrder
     from course_lib.speech import encoder_recordings
 
-    recording = record_encoder.measured(Order("cuda", 4.0, small=True, commit="0" * 40))
+    order = RecordOrder("0" * 40, device="cuda", budget_s=4.0, small=True)
+    recording = record_encoder.measured(order)
     path = encoder_recordings.write(recording, tmp_path)
     assert encoder_recordings.read(path) == recording
     assert any(row.kind == "kernel" for row in recording.profile)

@@ -5,6 +5,7 @@ Not yet run on a GPU.
 
 import numpy as np
 import pytest
+from each import each
 
 from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_tuning
@@ -33,7 +34,7 @@ SHAPES = (
 EMPTY = ((0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0))
 SEED = 6
 
-by_rung = pytest.mark.parametrize("entry", RUNGS, ids=lambda entry: entry.id)
+by_rung = each("entry", RUNGS)
 
 
 def operands(shape, seed=SEED):
@@ -57,7 +58,7 @@ def assert_right(C, A, B, exact):
 
 
 @by_rung
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@each("shape", SHAPES)
 def test_every_rung_is_right(entry, shape):
     A, B, exact = operands(shape)
     A_before, B_before = A.clone(), B.clone()
@@ -66,14 +67,14 @@ def test_every_rung_is_right(entry, shape):
 
 
 @by_rung
-@pytest.mark.parametrize("shape", EMPTY, ids=str)
+@each("shape", EMPTY)
 def test_empty_products_are_zeros_on_the_gpu(entry, shape):
     A, B, exact = operands(shape)
     C = entry.matmul(A, B)
     assert C.is_cuda and C.shape == exact.shape and not bool(C.any())
 
 
-@pytest.mark.parametrize("id", TILED)
+@each("id", TILED)
 def test_every_tile_is_right_with_and_without_wide_rows(id):
     import torch
 
@@ -162,8 +163,8 @@ def test_nan_and_inf_stay_in_their_row_and_column(entry):
     assert bool((C.isnan() == expected.isnan()).all() and (C.isinf() == expected.isinf()).all())
 
 
-@by_rung
 @pytest.mark.filterwarnings("error")
+@by_rung
 def test_a_small_product_warns_of_nothing(entry):
     A, B, exact = operands((33, 20, 36))
     assert_right(entry.matmul(A, B), A, B, exact)
@@ -278,19 +279,8 @@ def test_a_recording_can_be_made_and_read(tmp_path):
     from course_lib.measure import recordings
 
     commit = "0" * 40
-    options = [
-        "--sizes",
-        "256",
-        "--rounds",
-        "3",
-        "--budget",
-        "5",
-        "--folder",
-        str(tmp_path),
-        "--commit",
-        commit,
-    ]
-    assert main(["record", "--gpu", *options]) == 0
+    options = ["--sizes", "256", "--rounds", "3", "--budget", "5", "--folder", str(tmp_path)]
+    assert main(["record", "--gpu", *options, "--commit", commit]) == 0
     recording = recordings.newest(folder=tmp_path)
     assert {row.rung for row in recording.rows} == {entry.id for entry in RUNGS}
     assert recording.commit == commit and recording.state["sm_mhz"] is not None

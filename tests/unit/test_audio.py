@@ -1,5 +1,6 @@
 """What soundfile reads comes as mono samples, what it cannot read as a sentence; resampling keeps sounds."""
 
+import contextlib
 import io
 import os
 import struct
@@ -122,6 +123,20 @@ def test_cut_anywhere_it_is_a_sentence():
         for length in range(end):
             with pytest.raises(UnreadableAudio):
                 from_bytes(whole[:length], f"{subtype} cut to {length}")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_damage_anywhere_is_a_sentence_or_sound_and_nothing_is_printed(capfd):
+    rng = np.random.default_rng(0)
+    for container in ("WAV", "FLAC", "OGG", "AIFF", "AU", "CAF", "W64"):
+        whole = encoded(rng.normal(0, 0.1, 4000), 16_000, format=container)
+        for _ in range(40):
+            damaged = bytearray(whole)
+            for place in rng.integers(0, 200, 4):
+                damaged[place] = rng.integers(0, 256)
+            with contextlib.suppress(UnreadableAudio):
+                from_bytes(bytes(damaged), container)
+        assert capfd.readouterr().err == "", container
 
 
 def test_a_file_without_an_end_is_read_up_to_a_limit(tmp_path, monkeypatch):

@@ -1,25 +1,30 @@
 """The Conformer has NeMo's tensors, computes what its formulas say, and keeps padding where it belongs."""
 
 import math
+import statistics
+import time
 
 import pytest
-import torch
-
-from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder, masks
-from course_lib.speech.relative_attention import RelativePositions, masked_softmax, rel_shift, sinusoids
 
 CLASSES = 7
 
 
-def small(**changes) -> ConformerCTC:
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, nn, ConformerCTC, ConformerEncoder, ConvDecoder, masks, relative
+    import torch
+    from torch import nn
+
+    from course_lib.speech import relative_attention as relative
+    from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder, masks
+
+
+def small(**changes):
     """Return a model of two layers in which no tensor has its neutral value (0 for a bias, 1 for a scale)."""
     torch.manual_seed(7)
     sizes = {"feat_in": 16, "n_layers": 2, "d_model": 24, "n_heads": 4, "conv_kernel": 7} | changes
     model = ConformerCTC(ConformerEncoder(**sizes), ConvDecoder(sizes["d_model"], CLASSES)).eval()
-    return untrained_but_alive(model)
-
-
-def untrained_but_alive(model):
     for name, tensor in model.state_dict().items():
         if name.endswith("running_var"):
             tensor.uniform_(0.5, 2.0)
@@ -28,7 +33,7 @@ def untrained_but_alive(model):
     return model
 
 
-def batch(*lengths: int, bands: int = 16):
+def batch(*lengths, bands=16):
     """Return features (B, bands, longest) that are 0 after each row's end, and the lengths."""
     torch.manual_seed(8)
     features = torch.randn(len(lengths), bands, max(lengths))
@@ -37,7 +42,7 @@ def batch(*lengths: int, bands: int = 16):
     return features, torch.tensor(lengths)
 
 
-def expected_tensors(layers: int, d: int, heads: int, kernel: int, channels: int, reduced: int, classes: int):
+def expected_tensors(layers, d, heads, kernel, channels, reduced, classes):
     """Return name -> shape, written down from NeMo's checkpoint of the large model (facts: 728 tensors)."""
     shapes = {
         "encoder.pre_encode.conv.0.weight": (channels, 1, 3, 3),
@@ -49,70 +54,62 @@ def expected_tensors(layers: int, d: int, heads: int, kernel: int, channels: int
         "decoder.decoder_layers.0.weight": (classes, d, 1),
         "decoder.decoder_layers.0.bias": (classes,),
     }
+    with_bias = {
+        "feed_forward1.linear1": (4 * d, d),
+        "feed_forward1.linear2": (d, 4 * d),
+        "feed_forward2.linear1": (4 * d, d),
+        "feed_forward2.linear2": (d, 4 * d),
+        **{f"self_attn.linear_{name}": (d, d) for name in ("q", "k", "v", "out")},
+        "conv.pointwise_conv1": (2 * d, d, 1),
+        "conv.depthwise_conv": (d, 1, kernel),
+        "conv.pointwise_conv2": (d, d, 1),
+        **{f"norm_{name}": (d,) for name in ("feed_forward1", "self_att", "conv", "feed_forward2", "out")},
+    }
+    alone = {
+        "self_attn.linear_pos.weight": (d, d),
+        "self_attn.pos_bias_u": (heads, d // heads),
+        "self_attn.pos_bias_v": (heads, d // heads),
+        **{f"conv.batch_norm.{name}": (d,) for name in ("weight", "bias", "running_mean", "running_var")},
+        "conv.batch_norm.num_batches_tracked": (),
+    }
     for layer in range(layers):
-        for norm in ("feed_forward1", "self_att", "conv", "feed_forward2", "out"):
-            for kind in ("weight", "bias"):
-                shapes[f"encoder.layers.{layer}.norm_{norm}.{kind}"] = (d,)
-        with_bias = {
-            "feed_forward1.linear1": (4 * d, d),
-            "feed_forward1.linear2": (d, 4 * d),
-            "feed_forward2.linear1": (4 * d, d),
-            "feed_forward2.linear2": (d, 4 * d),
-            "self_attn.linear_q": (d, d),
-            "self_attn.linear_k": (d, d),
-            "self_attn.linear_v": (d, d),
-            "self_attn.linear_out": (d, d),
-            "conv.pointwise_conv1": (2 * d, d, 1),
-            "conv.depthwise_conv": (d, 1, kernel),
-            "conv.pointwise_conv2": (d, d, 1),
-        }
         for name, shape in with_bias.items():
             shapes[f"encoder.layers.{layer}.{name}.weight"] = shape
             shapes[f"encoder.layers.{layer}.{name}.bias"] = shape[:1]
-        shapes[f"encoder.layers.{layer}.self_attn.linear_pos.weight"] = (d, d)
-        shapes[f"encoder.layers.{layer}.self_attn.pos_bias_u"] = (heads, d // heads)
-        shapes[f"encoder.layers.{layer}.self_attn.pos_bias_v"] = (heads, d // heads)
-        for name in ("weight", "bias", "running_mean", "running_var"):
-            shapes[f"encoder.layers.{layer}.conv.batch_norm.{name}"] = (d,)
-        shapes[f"encoder.layers.{layer}.conv.batch_norm.num_batches_tracked"] = ()
+        shapes |= {f"encoder.layers.{layer}.{name}": shape for name, shape in alone.items()}
     return shapes
 
 
-def shapes_of(model):
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+def test_tensors_are_nemos():
+    def shapes_of(model):
+        return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
 
-
-def test_tensors_of_the_large_model():
     with torch.device("meta"):
         model = ConformerCTC(ConformerEncoder.large(), ConvDecoder(512, 129))
     wanted = expected_tensors(18, d=512, heads=8, kernel=31, channels=512, reduced=10240, classes=129)
-    assert shapes_of(model) == wanted
-    assert len(wanted) == 728
+    assert shapes_of(model) == wanted and len(wanted) == 728
     assert sum(parameter.numel() for parameter in model.encoder.parameters()) == 121_435_136
-
-
-def test_tensors_of_a_small_model_with_odd_sizes():
     encoder = ConformerEncoder(13, n_layers=1, d_model=12, n_heads=3, conv_kernel=5, subsampling_channels=6)
     wanted = expected_tensors(1, d=12, heads=3, kernel=5, channels=6, reduced=6 * 4, classes=CLASSES)
     assert shapes_of(ConformerCTC(encoder, ConvDecoder(12, CLASSES))) == wanted
 
 
-@torch.no_grad()
 def assert_float32_is_accurate(model, features, lengths):
-    encoded, _ = model.encoder(features, lengths)
-    log_probs, _ = model(features, lengths)
-    model.double()
-    exact, _ = model.encoder(features.double(), lengths)
-    exact_log_probs, _ = model(features.double(), lengths)
+    with torch.no_grad():
+        encoded, _ = model.encoder(features, lengths)
+        log_probs, _ = model(features, lengths)
+        model.double()
+        exact, _ = model.encoder(features.double(), lengths)
+        exact_log_probs, _ = model(features.double(), lengths)
     assert encoded.dtype == torch.float32 and exact.dtype == torch.float64
     assert exact.abs().max() > 1  # something to be wrong about
     assert 0 < (encoded - exact).abs().max() <= 1e-5
     assert 0 < (log_probs - exact_log_probs).abs().max() <= 1e-5
 
 
-@pytest.mark.parametrize("masks_subsampling", [False, True])
-def test_float32_against_float64(masks_subsampling):
-    assert_float32_is_accurate(small(masks_subsampling=masks_subsampling), *batch(61, 40, 5))
+def test_float32_against_float64():
+    for masks_subsampling in (False, True):
+        assert_float32_is_accurate(small(masks_subsampling=masks_subsampling), *batch(61, 40, 5))
 
 
 @pytest.mark.slow
@@ -122,24 +119,24 @@ def test_float32_against_float64_large():
     assert_float32_is_accurate(model, *batch(300, bands=80))
 
 
-@pytest.mark.parametrize("frames", [1, 2, 5, 8])
-def test_rel_shift_is_a_choice_by_distance(frames):
-    scores = torch.arange(2 * 3 * frames * (2 * frames - 1)).view(2, 3, frames, 2 * frames - 1).double()
-    shifted = rel_shift(scores)
-    for i in range(frames):
-        for j in range(frames):
-            column = frames - 1 - (i - j)  # column 0 of the table is distance T − 1
-            assert torch.equal(shifted[:, :, i, j], scores[:, :, i, column])
+# -- attention ---------------------------------------------------------------------------------------------
 
 
-def test_positions_run_from_far_past_to_far_future():
-    table = sinusoids(4, 6)
+def test_distances_and_positions():
+    for frames in (1, 2, 5, 8):
+        scores = torch.arange(2 * 3 * frames * (2 * frames - 1)).view(2, 3, frames, 2 * frames - 1).double()
+        shifted = relative.rel_shift(scores)
+        for i in range(frames):
+            for j in range(frames):
+                column = frames - 1 - (i - j)  # column 0 of the table is distance T − 1
+                assert torch.equal(shifted[:, :, i, j], scores[:, :, i, column]), (frames, i, j)
+    table = relative.sinusoids(4, 6)
     assert table.shape == (1, 7, 6)
     for row, position in enumerate(range(3, -4, -1)):
         for k in range(3):
             angle = position / 10000 ** (2 * k / 6)
-            assert table[0, row, 2 * k].item() == pytest.approx(math.sin(angle), abs=1e-6)
-            assert table[0, row, 2 * k + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+            wanted = (math.sin(angle), math.cos(angle))
+            assert table[0, row, 2 * k : 2 * k + 2].tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_attention_is_its_formula():
@@ -147,7 +144,7 @@ def test_attention_is_its_formula():
     model = small().double()
     attention, frames, d_k = model.encoder.layers[0].self_attn, 5, 6
     x = torch.randn(1, frames, 24, dtype=torch.float64)
-    positions = sinusoids(frames, 24).double()
+    positions = relative.sinusoids(frames, 24).double()
     hidden = torch.zeros(1, frames, frames, dtype=torch.bool)
     q, k, v = (getattr(attention, f"linear_{name}")(x)[0].view(frames, 4, d_k) for name in "qkv")
     p = attention.linear_pos(positions)[0].view(2 * frames - 1, 4, d_k)
@@ -164,49 +161,24 @@ def test_attention_is_its_formula():
     torch.testing.assert_close(attention(x, positions, hidden)[0], wanted, rtol=0, atol=1e-12)
 
 
-def test_longer_than_the_table_of_positions():
-    """The table grows where it must, and what it says does not depend on how it came to be."""
+def test_the_table_of_positions_grows_where_it_must():
+    """200 s, the longest that is taken: 20,001 mel frames, T' = 5001, one more than NeMo's table has."""
     features, lengths = batch(61)
     with torch.no_grad():
-        grown, _ = small(pos_emb_max_len=4)(features, lengths)
-        ample, _ = small(pos_emb_max_len=99)(features, lengths)
+        grown, ample = (small(pos_emb_max_len=rows)(features, lengths)[0] for rows in (4, 99))
     assert torch.equal(grown, ample)
-
-
-@pytest.mark.parametrize(("frames", "table"), [(4999, 5000), (5000, 5000), (5001, 5001), (5004, 5004)])
-def test_the_table_grows_from_the_first_frame_that_it_lacks(frames, table):
-    """200 s, the longest that is taken: 20,001 mel frames, T' = 5001, one more than NeMo's table has."""
-    positions = RelativePositions(d_model=2)
-    given = positions.table
-    rows = positions(frames, like=torch.zeros(1))
-    assert rows.shape == (1, 2 * frames - 1, 2) and positions.table.size(1) == 2 * table - 1
-    assert (positions.table is given) == (table == 5000)
-    torch.testing.assert_close(rows, sinusoids(frames, 2), rtol=0, atol=1e-6)
-
-
-def test_a_table_that_was_half_is_not_rounded_twice():
-    positions = RelativePositions(d_model=8, max_len=6)
+    for frames, rows in ((4999, 5000), (5000, 5000), (5001, 5001), (5004, 5004)):
+        positions = relative.RelativePositions(d_model=2)
+        given = positions.table
+        shown = positions(frames, like=torch.zeros(1))
+        assert shown.shape == (1, 2 * frames - 1, 2) and positions.table.size(1) == 2 * rows - 1
+        assert (positions.table is given) == (rows == 5000)
+        torch.testing.assert_close(shown, relative.sinusoids(frames, 2), rtol=0, atol=1e-6)
+    positions, exact = relative.RelativePositions(d_model=8, max_len=6), relative.sinusoids(6, 8)[:, 3:8]
     half = positions(3, like=torch.zeros(1, dtype=torch.bfloat16))
-    assert half.dtype == torch.bfloat16 and torch.equal(half, sinusoids(6, 8)[:, 3:8].bfloat16())
-    assert torch.equal(positions(3, like=torch.zeros(1)), sinusoids(6, 8)[:, 3:8])
+    assert half.dtype == torch.bfloat16 and torch.equal(half, exact.bfloat16())
+    assert torch.equal(positions(3, like=torch.zeros(1)), exact)  # not rounded twice
     assert positions.table.size(1) == 11  # as long as it was
-
-
-@pytest.mark.parametrize("frames", range(1, 18))
-def test_subsampling_leaves_a_quarter(frames):
-    features, lengths = batch(frames)
-    encoded, encoded_lengths = small().encoder(features, lengths)
-    quarter = math.ceil(math.ceil(frames / 2) / 2)
-    assert encoded.shape == (1, 24, quarter)
-    assert encoded_lengths.tolist() == [quarter] and encoded_lengths.dtype == torch.int64
-
-
-def test_lengths_of_a_batch_and_log_probabilities():
-    features, lengths = batch(61, 40, 5, 1)
-    log_probs, encoded_lengths = small()(features, lengths.to(torch.int32))
-    assert encoded_lengths.tolist() == [16, 10, 2, 1]
-    assert log_probs.shape == (4, 16, CLASSES)
-    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(4, 16))
 
 
 def test_masks_hide_what_is_not_real():
@@ -214,101 +186,166 @@ def test_masks_hide_what_is_not_real():
     assert padding.tolist() == [[False] * 3, [False, True, True]]
     assert not hidden[0].any()
     assert hidden[1].tolist() == [[False, True, True], [True] * 3, [True] * 3]
-
-
-def test_masked_softmax_gives_hidden_frames_nothing():
     scores = torch.tensor([[1.0, 2.0, 50.0], [0.0, 0.0, 0.0]])
-    hidden = torch.tensor([[False, False, True], [True, True, True]])
-    weights = masked_softmax(scores, hidden)
+    weights = relative.masked_softmax(scores, torch.tensor([[False, False, True], [True, True, True]]))
     torch.testing.assert_close(weights[0, :2], torch.softmax(scores[0, :2], dim=0))
     assert weights[0, 2] == 0 and not weights[1].any()
-
-
-def test_a_hidden_frame_scores_as_in_nemo():
-    """−10000 before the softmax: a visible score as low as that shares the weight, which is then lost."""
-    weights = masked_softmax(torch.tensor([[5.0, -10_000.0]]), torch.tensor([[True, False]]))
+    # as in NeMo, −10000 before the softmax: a visible score as low as that shares the weight, which is lost
+    weights = relative.masked_softmax(torch.tensor([[5.0, -10_000.0]]), torch.tensor([[True, False]]))
     assert weights.tolist() == [[0.0, 0.5]]
 
 
-@torch.no_grad()
-def error_of_rows_in_a_batch(model, *lengths: int, rubbish: bool = False) -> float:
+# -- lengths and padding -----------------------------------------------------------------------------------
+
+
+def test_subsampling_leaves_a_quarter():
+    model = small()
+    for frames in range(1, 18):
+        encoded, encoded_lengths = model.encoder(*batch(frames))
+        quarter = math.ceil(math.ceil(frames / 2) / 2)
+        assert encoded.shape == (1, 24, quarter)
+        assert encoded_lengths.tolist() == [quarter] and encoded_lengths.dtype == torch.int64
+    features, lengths = batch(61, 40, 5, 1)
+    log_probs, encoded_lengths = model(features, lengths.to(torch.int32))
+    assert encoded_lengths.tolist() == [16, 10, 2, 1] and log_probs.shape == (4, 16, CLASSES)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(4, 16))
+
+
+def error_of_rows_in_a_batch(model, *lengths, rubbish=False):
     """Return the largest difference between rows computed alone and in one batch, real frames only."""
     features, wanted_lengths = batch(*lengths)
     if rubbish:
         for row, length in enumerate(lengths):
             features[row, :, length:] = 100.0
-    together, encoded_lengths = model.encoder(features, wanted_lengths)
     worst = 0.0
-    for row, length in enumerate(lengths):
-        alone, _ = model.encoder(features[row : row + 1, :, :length], torch.tensor([length]))
-        real = together[row : row + 1, :, : int(encoded_lengths[row])]
-        assert alone.shape == real.shape
-        worst = max(worst, (alone - real).abs().max().item())
+    with torch.no_grad():
+        together, encoded_lengths = model.encoder(features, wanted_lengths)
+        for row, length in enumerate(lengths):
+            alone, _ = model.encoder(features[row : row + 1, :, :length], torch.tensor([length]))
+            real = together[row : row + 1, :, : int(encoded_lengths[row])]
+            assert alone.shape == real.shape
+            worst = max(worst, (alone - real).abs().max().item())
     return worst
 
 
-def test_new_mode_a_row_does_not_see_its_neighbours():
-    model = small(masks_subsampling=True)
-    assert error_of_rows_in_a_batch(model, 61, 41, 38, 7, 1) <= 1e-5
-    assert error_of_rows_in_a_batch(model, 61, 41, 38, 7, 1, rubbish=True) <= 1e-5
-
-
-def test_old_mode_padding_leaks_even_when_it_is_zero():
-    assert error_of_rows_in_a_batch(small(), 61, 41, 38, 7, 1) > 1e-2
-    assert error_of_rows_in_a_batch(small(), 61, 61) <= 1e-5  # no padding, no leak
-
-
-def test_both_modes_agree_on_one_row():
+def test_padding_leaks_in_the_old_mode_only():
+    new, old = small(masks_subsampling=True), small()
+    assert error_of_rows_in_a_batch(new, 61, 41, 38, 7, 1) <= 1e-5
+    assert error_of_rows_in_a_batch(new, 61, 41, 38, 7, 1, rubbish=True) <= 1e-5
+    assert error_of_rows_in_a_batch(old, 61, 41, 38, 7, 1) > 1e-2
+    assert error_of_rows_in_a_batch(old, 61, 61) <= 1e-5  # no padding, no leak
     features, lengths = batch(61)
     with torch.no_grad():
-        assert torch.equal(small()(features, lengths)[0], small(masks_subsampling=True)(features, lengths)[0])
+        assert torch.equal(old(features, lengths)[0], new(features, lengths)[0])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
+# -- doors -------------------------------------------------------------------------------------------------
+
+
+def test_sizes_that_cannot_be():
+    for sizes, message in (
         ({"d_model": 20, "n_heads": 3}, "d_model is 20, which 3 heads cannot share"),
         ({"d_model": 21, "n_heads": 3}, "d_model is 21, but it must be even"),
         ({"conv_kernel": 30}, "conv_kernel is 30, but it must be odd"),
         ({"n_layers": 0}, "n_layers is 0, but it must be a whole number of at least 1"),
         ({"feat_in": 8.0}, r"feat_in is 8\.0, but it must be a whole number"),
         ({"subsampling_channels": True}, "subsampling_channels is True, but it must be a whole number"),
-    ],
-)
-def test_sizes_that_cannot_be(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        small(**sizes)
+    ):
+        with pytest.raises(ValueError, match=message):
+            small(**sizes)
+    with pytest.raises(ValueError, match="vectors of 24, the decoder wants 25"):
+        ConformerCTC(small().encoder, ConvDecoder(25, CLASSES))
 
 
-@pytest.mark.parametrize(
-    ("features", "lengths", "error", "message"),
-    [
+def test_batches_that_cannot_be():
+    model, two, one = small(), torch.zeros(2, 16, 9), torch.zeros(1, 16, 9)
+    none = torch.zeros(0, dtype=torch.int64)
+    for features, lengths, error, message in (
         (torch.zeros(2, 80, 9), [9, 9], ValueError, r"\(2, 80, 9\), but must be \(B, 16, T\)"),
         (torch.zeros(16, 9), [9], ValueError, r"shape \(16, 9\), but must be \(B, 16, T\)"),
         (torch.zeros(1, 16, 0), [0], ValueError, "holds no frame"),
-        (torch.zeros(0, 16, 4), [], ValueError, "holds no frame"),
-        (torch.zeros(1, 16, 9, dtype=torch.float64), [9], TypeError, r"float64, the weights torch\.float32"),
+        (torch.zeros(0, 16, 4), none, ValueError, "holds no frame"),
+        (one.double(), [9], TypeError, r"float64, the weights torch\.float32"),
         ("hello", [9], TypeError, "features are a str"),
-        (torch.zeros(2, 16, 9), [9], ValueError, r"lengths have shape \(1,\), features 2 rows"),
-        (torch.zeros(2, 16, 9), [9, 10], ValueError, r"lengths\[1\] is 10, but must be 1 to 9"),
-        (torch.zeros(2, 16, 9), [0, 9], ValueError, r"lengths\[0\] is 0, but must be 1 to 9"),
-        (torch.zeros(2, 16, 9), [-3, 9], ValueError, r"lengths\[0\] is -3"),
-        (torch.zeros(1, 16, 9), [9.0], TypeError, r"lengths are torch\.float32, but frames are counted"),
-        (torch.zeros(1, 16, 9, device="meta"), [9], ValueError, "features are on meta, the weights on cpu"),
-    ],
-)
-def test_batches_that_cannot_be(features, lengths, error, message):
-    lengths = torch.tensor(lengths) if lengths else torch.zeros(0, dtype=torch.int64)
-    with pytest.raises(error, match=message) as caught:
-        small()(features, lengths)
-    assert str(caught.value).count("\n") == 0
-
-
-def test_lengths_must_be_a_tensor():
+        (two, [9], ValueError, r"lengths have shape \(1,\), features 2 rows"),
+        (two, [9, 10], ValueError, r"lengths\[1\] is 10, but must be 1 to 9"),
+        (two, [0, 9], ValueError, r"lengths\[0\] is 0, but must be 1 to 9"),
+        (one, [9.0], TypeError, r"lengths are torch\.float32, but frames are counted"),
+        (one.to("meta"), [9], ValueError, "features are on meta, the weights on cpu"),
+    ):
+        with pytest.raises(error, match=message) as caught:
+            model(features, torch.as_tensor(lengths))
+        assert "\n" not in str(caught.value)
     with pytest.raises(TypeError, match="lengths are list, but frames are counted in whole numbers"):
-        small()(torch.zeros(1, 16, 9), [9])
+        model(one, [9])
 
 
-def test_encoder_and_decoder_must_fit():
-    with pytest.raises(ValueError, match="vectors of 24, the decoder wants 25"):
-        ConformerCTC(small().encoder, ConvDecoder(25, CLASSES))
+# -- the same arithmetic from torch's own modules ----------------------------------------------------------
+
+
+def stock_encoder():
+    """Return the large encoder of stock modules; the distance scores are one more product each head.
+
+    nn.MultiheadAttention has no relative positions, so it does less.
+    """
+    d = 512
+
+    def feed_forward():
+        return nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.SiLU(), nn.Linear(4 * d, d))
+
+    def convolution():
+        middle = nn.Conv1d(d, d, 31, padding=15, groups=d), nn.BatchNorm1d(d), nn.SiLU()
+        return nn.Sequential(nn.Conv1d(d, 2 * d, 1), nn.GLU(dim=1), *middle, nn.Conv1d(d, d, 1))
+
+    class Stock(nn.Module):
+        def __init__(self):
+            super().__init__()
+            relu = nn.ReLU()
+            self.conv = nn.Sequential(nn.Conv2d(1, d, 3, 2, 1), relu, nn.Conv2d(d, d, 3, 2, 1), relu)
+            self.out = nn.Linear(10240, d)
+            self.table = torch.randn(1, 2 * 251 - 1, d)  # of positions, for 251 frames
+            self.layers = nn.ModuleList(self.layer() for _ in range(18))
+
+        @staticmethod
+        def layer():
+            attention, positions = nn.MultiheadAttention(d, 8, batch_first=True), nn.Linear(d, d, bias=False)
+            parts = (feed_forward(), attention, convolution(), feed_forward(), positions)
+            return nn.ModuleList((*parts, *(nn.LayerNorm(d) for _ in range(3))))
+
+        def forward(self, features):
+            x = self.out(self.conv(features.transpose(1, 2).unsqueeze(1)).transpose(1, 2).flatten(2))
+            frames = x.size(1)
+            for first, attention, convolution, second, positions, a, b, c in self.layers:
+                x = x + 0.5 * first(x)
+                y = a(x)
+                p = positions(self.table).view(-1, 8, 64).permute(1, 2, 0)  # (h, d_k, 2T − 1)
+                by_distance = torch.bmm(y[0].view(-1, 8, 64).transpose(0, 1), p)[..., :frames] / 8
+                x = x + attention(y, y, y, attn_mask=by_distance, need_weights=False)[0]
+                x = x + convolution(b(x).transpose(1, 2)).transpose(1, 2)
+                x = c(x + 0.5 * second(x))
+            return x
+
+    return Stock().eval()
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_not_slower_than_stock_modules():
+    """Ratio of the medians of ten runs each, in turns, after two that warm up: 10 s of audio, 2 threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        ours, stock = ConformerEncoder.large().eval(), stock_encoder()
+        features, lengths = torch.randn(1, 80, 1001), torch.tensor([1001])
+        runs = {"ours": lambda: ours(features, lengths), "stock": lambda: stock(features)}
+        times = {name: [] for name in runs}
+        with torch.no_grad():
+            for _ in range(12):
+                for name, run in runs.items():
+                    start = time.perf_counter()
+                    run()
+                    times[name].append(time.perf_counter() - start)
+    finally:
+        torch.set_num_threads(before)
+    medians = {name: statistics.median(seconds[2:]) for name, seconds in times.items()}
+    assert medians["ours"] / medians["stock"] <= 1.05, medians

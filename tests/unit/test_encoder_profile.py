@@ -1,31 +1,36 @@
-"""The encoder's calls are the talk's calls, and every one of them is explained by a part of the model."""
+"""The encoder's calls are the talk's calls, every one of them from a part of the model, with its work."""
 
+import platform
+import subprocess
+import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
-import torch
 
-from course_lib.speech.conformer import ConformerEncoder
-from course_lib.speech.encoder_profile import (
-    calls_by_part,
-    calls_in_parts,
-    mel_features,
-    profile_encoder,
-    utterances,
-)
-from course_lib.speech.operator_work import CONVOLUTIONS
+from course_lib.speech import profiling
+from course_lib.speech.operator_work import CONVOLUTIONS, Arguments, CallWork, work
 from course_lib.speech.profiling import talk_profile
 
 ONE_OF_EACH = (100, 256, 257)  # frames: all pointwise convolutions slow, only the first conv2d, none
 
 
-def one_of_each():
-    return [mel_features(frames, seed=frames) for frames in ONE_OF_EACH]
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, p, tree
+    import torch
+
+    from course_lib.speech import encoder_profile as p
+    from course_lib.speech import forward_tree as tree
 
 
-def encoder(n_layers: int) -> ConformerEncoder:
+def encoder(n_layers=1, **sizes):
+    """Return an encoder of the large one's sizes: they decide mkldnn or slow."""
+    from course_lib.speech.conformer import ConformerEncoder
+
     torch.manual_seed(1)
-    return ConformerEncoder(n_layers=n_layers).eval()  # sizes of the large model: they decide mkldnn or slow
+    return ConformerEncoder(n_layers=n_layers, **sizes).eval()
 
 
 def totals(calls):
@@ -36,9 +41,121 @@ def totals(calls):
     return summed
 
 
+# -- torch's profiler as plain rows --------------------------------------------------------------------------
+
+
+def two_layers():
+    return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.SiLU(), torch.nn.Linear(64, 8)).eval()
+
+
+def test_rows_are_of_one_pass_most_self_time_first():
+    rows = profiling.profile(two_layers(), torch.randn(10, 32), runs=3)
+    assert [row.self_us for row in rows] == sorted((row.self_us for row in rows), reverse=True)
+    rows = {row.name: row for row in rows}
+    addmm, linear = rows["aten::addmm"], rows["aten::linear"]
+    assert addmm.calls == 2 and addmm.flops == 2 * 10 * 32 * 64 + 2 * 10 * 64 * 8
+    assert rows["aten::silu"].calls == 1 and rows["aten::silu"].flops == 0
+    assert 0 < addmm.self_us <= addmm.total_us <= linear.total_us
+    assert linear.self_us < linear.total_us / 2  # it only hands on to addmm
+
+
+def test_threads_are_given_back_and_the_heap_is_grown_before(monkeypatch):
+    order, before = [], torch.get_num_threads()
+    monkeypatch.setattr(profiling, "_grow_heap", lambda: order.append("heap"))
+    profiling.profile(lambda: order.append(torch.get_num_threads()), runs=1, threads=1)
+    assert order == ["heap", *[1] * (profiling.WARM_UPS + 1)] and torch.get_num_threads() == before
+    with pytest.raises(TypeError):
+        profiling.profile(two_layers(), "no tensor", threads=1)
+    assert torch.get_num_threads() == before
+
+
+def test_a_profile_is_silent_and_its_heap_has_pages():
+    """Twenty tensors of 8 MB, written and thrown away, would each wait for 2048 pages."""
+    program = (
+        "import resource, torch; from course_lib.speech.profiling import profile, steady\n"
+        "profile(torch.nn.Linear(4, 4), torch.ones(2, 4), runs=1)\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "with steady(1):\n"
+        "    torch.empty(1 << 21).fill_(1.0)\n"
+        "    before = faults()\n"
+        "    for _ in range(20): torch.empty(1 << 21).fill_(1.0)\n"
+        "    print(faults() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stderr == ""
+    assert int(done.stdout) < 100 or platform.libc_ver()[0] != "glibc"
+
+
+def test_the_talks_tables():
+    talk = talk_profile()
+    cpu, gpu = ({row.name: row for row in rows} for rows in (talk.cpu, talk.gpu))
+    assert cpu["aten::addmm"].calls == gpu["aten::addmm"].calls == 9280
+    assert cpu["aten::addmm"].self_us == 2_335_000
+    assert sum(row.calls for name, row in cpu.items() if "conv" in name) == 3340 + 244
+    on_gpu = gpu["aten::addmm"].self_us + gpu["aten::addmm"].device_us
+    assert cpu["aten::addmm"].self_us / on_gpu == pytest.approx(7.90, abs=0.005)
+    assert "not measured here" in talk.source
+
+
+# -- the work of single calls, by hand -----------------------------------------------------------------------
+
+
+def call(*arguments, values=()):
+    """Return the arguments of a call, each (shape, type)."""
+    shapes, types = zip(*arguments, strict=True)
+    return Arguments(shapes, types, values)
+
+
+NUMBER = ((), "Scalar")
+X, HIDDEN = ((2, 3, 4), "float"), ((2, 1, 4), "bool")
+BY_HAND = {  # operator: arguments, operations, bytes
+    "aten::silu": (call(X), 4 * 24, 4 * (24 + 24)),  # negate, exp, add, divide
+    "aten::glu": (call(X, NUMBER), 5 * 12, 4 * (24 + 12)),  # half of what comes in
+    "aten::_softmax": (call(X, NUMBER, NUMBER), 5 * 24, 4 * (24 + 24)),
+    "aten::native_layer_norm": (
+        call(X, NUMBER, ((4,), "float"), ((4,), "float"), NUMBER), 8 * 24, 4 * (24 + 4 + 4 + 24)
+    ),
+    "aten::native_batch_norm": (call(X, *[((3,), "float")] * 4), 2 * 24, 4 * (24 + 4 * 3 + 24)),
+    "aten::add": (call(X, ((4,), "float"), NUMBER), 24, 4 * (24 + 4 + 24)),
+    "aten::mul": (call(((3, 1), "double"), ((1, 5), "double")), 15, 8 * (3 + 5 + 15)),
+    "aten::div": (call(X, NUMBER), 24, 4 * (24 + 24)),
+    "aten::floor": (call(X), 24, 4 * (24 + 24)),
+    "aten::clamp_min": (call(X, NUMBER), 24, 4 * (24 + 24)),
+    "aten::bitwise_not": (call(HIDDEN), 0, 8 + 8),
+    "aten::logical_and": (call(HIDDEN, HIDDEN), 0, 8 + 8 + 8),
+    "aten::lt": (call(((5,), "long int"), ((5,), "long int")), 0, 8 * (5 + 5 + 5)),
+    "aten::masked_fill_": (call(X, HIDDEN, NUMBER), 0, 4 * 24 + 8 + 4 * 24),
+    "aten::copy_": (call(X, ((2, 3, 4), "c10::BFloat16"), NUMBER), 0, 4 * 24 + 2 * 24),
+    "aten::fill_": (call(X, NUMBER), 0, 4 * 24),
+    "aten::mm": (call(((2, 3), "float"), ((3, 5), "float")), 2 * 30, 4 * (6 + 15 + 10)),
+    "aten::bmm": (call(((7, 2, 3), "c10::Half"), ((7, 3, 5), "c10::Half")), 2 * 210, 2 * 7 * (6 + 15 + 10)),
+    "aten::addmm": (call(((5,), "float"), ((2, 3), "float"), ((3, 5), "float")), 60, 4 * (5 + 6 + 15 + 10)),
+    "aten::_slow_conv2d_forward": (  # 7 places, steps of 2: 3 results of 2 channels, from 3 with 5 taps
+        call(
+            ((1, 3, 7, 1), "float"), ((2, 3, 5, 1), "float"), ((2,), "float"), *[NUMBER] * 3,
+            values=[None, None, None, [2, 1], [1, 0], [1, 1]],
+        ),
+        2 * (2 * 3) * (3 * 5),  # (7 + 2 - 5) // 2 + 1 = 3 places
+        4 * (21 + 30 + 2 + 6),
+    ),
+    "aten::transpose": (call(X, NUMBER, NUMBER), 0, 0),
+}  # fmt: skip
+
+
+def test_work_by_hand():
+    for name, (arguments, flops, moved) in BY_HAND.items():
+        assert work(name, arguments) == CallWork(flops, moved), name
+    sizes = {"bool": 1, "signed char": 1, "c10::Half": 2, "c10::BFloat16": 2, "float": 4, "int": 4}
+    for kind, size in (sizes | {"double": 8, "long int": 8, "ScalarList": 0}).items():
+        assert work("aten::fill_", call(((3, 5), kind), NUMBER)) == CallWork(0, 15 * size), kind
+
+
+# -- the talk's experiment -----------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
 def test_64_utterances_give_the_calls_of_the_talk():
-    rows = profile_encoder(ConformerEncoder.large().eval(), utterances(64), threads=2)
+    rows = p.profile_encoder(encoder(18), p.utterances(64), threads=2)
     calls = {row.name: row.calls for row in rows}
     talk = {row.name: row.calls for row in talk_profile().cpu}
     assert talk["aten::copy_"] == 21876 and len(talk) == 9
@@ -46,59 +163,61 @@ def test_64_utterances_give_the_calls_of_the_talk():
 
 
 def test_the_talk_s_calls_follow_from_the_architecture():
-    wanted = totals(calls_by_part(18, forwards=64))
+    wanted = totals(p.calls_by_part(18, forwards=64))
     talk = {row.name: row.calls for row in talk_profile().cpu}
     slow = talk["aten::_slow_conv2d_forward"]
     assert wanted.pop("aten::convolution") == talk["aten::mkldnn_convolution"] + slow
     assert wanted.pop("aten::copy_") + slow == talk["aten::copy_"]
     for operator, calls in wanted.items():
         assert calls == talk[operator], operator
-    assert totals(calls_by_part(18))["aten::addmm"] == 145 == 18 * 8 + 1
-
-
-def test_slow_convolutions_of_the_mix():
-    """37 of an utterance of at most 160 frames, one of 161 to 256: 6 · 37 + 22 = 244."""
-    frames = [features.size(2) for features in utterances(64)]
-    slow = sum(37 if length <= 160 else length <= 256 for length in frames)
-    assert slow == 244 and len(frames) == 64
-    assert sum(length > 256 for length in frames) == 36
-    assert all(features.shape[:2] == (1, 80) for features in utterances(3))
-
-
-def test_utterances_are_the_same_every_time():
-    first, again, other = utterances(5), utterances(5), utterances(5, seed=8)
+    assert totals(p.calls_by_part(18))["aten::addmm"] == 145 == 18 * 8 + 1
+    frames = [features.size(2) for features in p.utterances(64)]
+    # 37 of an utterance of at most 160 frames, one of 161 to 256: 6 · 37 + 22
+    assert sum(37 if length <= 160 else length <= 256 for length in frames) == 244 == slow
+    assert len(frames) == 64 and sum(length > 256 for length in frames) == 36
+    first, again, other = p.utterances(5), p.utterances(5), p.utterances(5, seed=8)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert [x.size(2) for x in first] != [x.size(2) for x in other]
 
 
-def test_calls_of_a_class_each():
-    rows = {row.name: row for row in profile_encoder(encoder(2), one_of_each(), threads=2)}
-    wanted = totals(calls_by_part(2, forwards=3))
+def test_the_profile_counts_what_ran_and_adds_up_the_forwards():
+    before, model = torch.get_num_threads(), encoder(2)
+    features = [p.mel_features(frames, seed=frames) for frames in ONE_OF_EACH]
+    found = p.profile_encoder(model, features, threads=2)
+    assert torch.get_num_threads() == before
+    rows, wanted = {row.name: row for row in found}, totals(p.calls_by_part(2, forwards=3))
     slow = (2 * 2 + 1) + 1 + 0
     assert rows["aten::_slow_conv2d_forward"].calls == slow
     assert rows["aten::mkldnn_convolution"].calls == wanted.pop("aten::convolution") - slow
     assert rows["aten::copy_"].calls == wanted.pop("aten::copy_") + slow
     assert {name: rows[name].calls for name in wanted} == wanted
+    assert all(0 <= row.self_cpu_us <= row.total_cpu_us + 1 for row in found)
+    assert rows["aten::linear"].total_cpu_us > rows["aten::addmm"].total_cpu_us > 0
+    assert {row.kind for row in found} == {"operator"} and not any(row.self_device_us for row in found)
+    assert [row.self_cpu_us for row in found] == sorted((row.self_cpu_us for row in found), reverse=True)
+    with pytest.raises(ValueError, match=r"in training mode, but what is measured is inference: call \.eval"):
+        p.profile_encoder(model.train(), features[:1])
 
 
-@pytest.mark.parametrize("n_layers", [1, 3])
-def test_every_call_comes_from_the_part_that_is_said(n_layers):
-    wanted = calls_by_part(n_layers)
+def test_every_call_comes_from_the_part_that_is_said():
+    wanted, model = p.calls_by_part(2), encoder(2)
     operators = {operator for _, operator in wanted}
-    model = encoder(n_layers)
-    found = calls_in_parts(model, [mel_features(257, seed=1)], threads=2)
-    assert {key: calls for key, calls in found.items() if key[1] in operators} == wanted
+    counted = p.calls_in_parts(model, [p.mel_features(257, seed=1)], threads=2)
+    assert {key: calls for key, calls in counted.items() if key[1] in operators} == wanted
     assert not model.pre_encode._forward_hooks and not model.layers[0]._forward_pre_hooks
 
 
-def test_work_is_that_of_the_formulas():
+def test_work_is_that_of_the_formulas_and_of_torchs_counter():
+    from torch.profiler import ProfilerActivity, profile
+
     frames, quarter, d, layers = 257, 65, 512, 2
-    rows = {row.name: row for row in profile_encoder(encoder(layers), [mel_features(frames, seed=1)])}
+    model, features = encoder(layers), p.mel_features(257, seed=1)
+    rows = {row.name: row for row in p.profile_encoder(model, [features])}
     feed_forward, attention = 4 * d * 4 * d, 4 * d * d  # multiply-adds a frame and layer
     assert rows["aten::addmm"].flops == 2 * quarter * (layers * (feed_forward + attention) + 10240 * d)
     assert rows["aten::mm"].flops == 2 * layers * (2 * quarter - 1) * d * d
     assert rows["aten::bmm"].flops == 2 * layers * d * quarter * (quarter + 2 * quarter - 1 + quarter)
-    conv2d = 129 * 40 * d * 9 + quarter * 20 * d * d * 9
+    conv2d = (frames + 1) // 2 * 40 * d * 9 + quarter * 20 * d * d * 9
     conv1d = quarter * (d * 2 * d + d * 31 + d * d)
     assert sum(rows[name].flops for name in CONVOLUTIONS & set(rows)) == 2 * (conv2d + layers * conv1d)
     assert rows["aten::silu"].bytes == 2 * 4 * layers * quarter * (2 * 4 * d + d)
@@ -106,34 +225,101 @@ def test_work_is_that_of_the_formulas():
     assert rows["aten::mm"].bytes == weights + 2 * out
     assert rows["aten::mm"].intensity == rows["aten::mm"].flops / rows["aten::mm"].bytes
     assert rows["aten::linear"].intensity is None
-
-
-def test_work_of_products_is_what_torch_counts():
-    from torch.profiler import ProfilerActivity, profile
-
-    model, features = encoder(1), mel_features(180, seed=2)
     with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
-        model(features, torch.tensor([180]))
-    counted = {event.key: event.flops for event in recording.key_averages()}
-    rows = {row.name: row for row in profile_encoder(model, [features])}
+        model(features, torch.tensor([frames]))
+    by_torch = {event.key: event.flops for event in recording.key_averages()}
     for name in ("aten::addmm", "aten::mm", "aten::bmm"):
-        assert rows[name].flops == counted[name] > 0
+        assert rows[name].flops == by_torch[name] > 0, name
 
 
-def test_times_are_sums_of_the_forwards():
-    rows = profile_encoder(encoder(1), one_of_each())
-    by_name = {row.name: row for row in rows}
-    assert all(0 <= row.self_cpu_us <= row.total_cpu_us + 1 for row in rows)
-    assert by_name["aten::linear"].total_cpu_us > by_name["aten::addmm"].total_cpu_us > 0
-    assert by_name["aten::linear"].self_cpu_us < by_name["aten::addmm"].self_cpu_us
-    assert {row.kind for row in rows} == {"operator"} and not any(row.self_device_us for row in rows)
-    assert [row.self_cpu_us for row in rows] == sorted((row.self_cpu_us for row in rows), reverse=True)
+# -- one forward as a tree -----------------------------------------------------------------------------------
 
 
-def test_threads_are_given_back_and_training_is_refused():
-    before = torch.get_num_threads()
-    model = encoder(1)
-    profile_encoder(model, one_of_each()[:1], threads=before + 1)
-    assert torch.get_num_threads() == before
-    with pytest.raises(ValueError, match=r"in training mode, but what is measured is inference: call \.eval"):
-        profile_encoder(model.train(), one_of_each()[:1])
+def every(span):
+    yield span
+    for child in span.children:
+        yield from every(child)
+
+
+def test_every_call_and_all_time_is_in_the_tree_once():
+    model = encoder(3, d_model=32, n_heads=2, subsampling_channels=8)
+    whole = tree.forward_tree(model, p.mel_features(60, seed=1), runs=2, threads=1)
+    root = whole.root
+
+    def parts(span):
+        return [child.name for child in span.children if child.kind == "part"]
+
+    def calls(name):
+        return sum(span.calls for span in every(root) if span.name == name)
+
+    assert parts(root) == ["pre_encode", "pos_enc", "layers.0", "layers.1", "layers.2"]
+    norms = [f"norm_{name}" for name in ("feed_forward1", "self_att", "conv", "feed_forward2")]
+    inner = ["feed_forward1", "self_attn", "conv", "feed_forward2"]
+    pairs = [name for pair in zip(norms, inner, strict=True) for name in pair]
+    assert parts(root.find("layers.1")) == [*pairs, "norm_out"]
+    assert root.find("layers.0", "self_attn", "linear_q", "aten::addmm").kind == "operator"
+    assert root.find("pre_encode", "conv.2").kind == "part"
+    assert calls("aten::addmm") == 3 * 8 + 1 and calls("aten::bmm") == 3 * 3 and calls("aten::mm") == 3
+    assert calls("aten::linear") == 0  # it only hands on
+    assert root.find("layers.0", "conv", "pointwise_conv1", "handing on").calls > 0
+    for span in every(root):
+        assert span.own_us >= 0 and span.us == pytest.approx(span.own_us + sum(c.us for c in span.children))
+        assert span.kind == "part" or not span.children
+    assert root.us == pytest.approx(sum(span.own_us for span in every(root)))
+    with pytest.raises(KeyError, match=r"no 'conv9' in layers\.0, only norm_feed_forward1"):
+        root.find("layers.0", "conv9")
+
+    merged = whole.merged().root
+    assert parts(merged) == ["pre_encode", "pos_enc", "layers.*"] and merged.us == pytest.approx(root.us)
+    layers = merged.find("layers.*")
+    assert layers.calls == 3 and layers.find("self_attn", "aten::bmm").calls == 9
+    alone = [root.find(f"layers.{n}", "conv").us for n in range(3)]
+    assert layers.find("conv").us == pytest.approx(sum(alone))
+    assert merged.find("pre_encode", "conv.0") == root.find("pre_encode", "conv.0")
+    assert whole.what == "0.6 s of speech, 1 thread, medians of 2 forwards"
+
+
+def event(name, start, self_us, parent=None):
+    """Return what the profiler would give for one call."""
+    time_range = SimpleNamespace(start=start)
+    return SimpleNamespace(
+        name=name, count=1, self_cpu_time_total=self_us, cpu_parent=parent, time_range=time_range
+    )
+
+
+def test_own_times_are_medians_and_operators_stand_longest_first(monkeypatch):
+    def run(operator_us, own_us):
+        root = event("part: encoder", 0, own_us)
+        return [event("aten::mm", 1, operator_us, root), root, event("outside", 9, 1e6)]
+
+    times = {"aten::add": 5.0, "aten::view": 99.0, "aten::mm": 7.0, "aten::div": 5.0}
+    root = event("part: encoder", 0, 1.0)
+    ranked = [root, *(event(name, 1 + place, us, root) for place, (name, us) in enumerate(times.items()))]
+    features = p.mel_features(8, seed=1)
+    monkeypatch.setattr(tree, "recorded_forwards", lambda *_: iter([ranked]))
+    found = tree.forward_tree(torch.nn.Identity(), features, runs=1).root
+    assert [child.name for child in found.children] == ["aten::mm", "aten::add", "aten::div", "handing on"]
+    runs = [run(5.0, 1.0), run(500.0, 2.0), run(6.0, 90.0)]
+    monkeypatch.setattr(tree, "recorded_forwards", lambda *_: iter(runs))
+    found = tree.forward_tree(torch.nn.Identity(), features, runs=3).root
+    assert (found.own_us, found.find("aten::mm").us, found.us) == (2.0, 6.0, 8.0)
+
+
+def test_what_cannot_be_measured_leaves_no_labels_behind():
+    from course_lib.speech.profiling import labelled
+
+    model, features = encoder(d_model=32, n_heads=2, subsampling_channels=8), p.mel_features(60, 1)
+    for given, runs, sentence in (
+        (features, 0, "runs is 0"),
+        (features, True, "runs is True"),
+        (features[0], 1, r"shape \(80, 60\), but one utterance is \(1, bands, frames\)"),
+        (torch.cat([features] * 2), 1, r"shape \(2, 80, 60\)"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            tree.forward_tree(model, given, runs)
+    with pytest.raises(ValueError, match="in training mode"):
+        tree.forward_tree(model.train(), features, 1)
+    model.eval().layers[0].norm_out.forward = lambda x: 1 / 0
+    with pytest.raises(ZeroDivisionError), labelled([("layer", model.layers[0])]):
+        model(features, torch.tensor([60]))
+    assert not model.layers[0]._forward_hooks and not model.layers[0]._forward_pre_hooks

@@ -4,9 +4,17 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
-from course_lib.speech.features import LogMel, hz_from_mel, mel_filters, mel_from_hz
+WAYS = (False, True)  # zero_padded
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, LogMel, hz_from_mel, mel_filters, mel_from_hz
+    import torch
+
+    from course_lib.speech.features import LogMel, hz_from_mel, mel_filters, mel_from_hz
 
 
 def speech_like(samples, seed):
@@ -55,20 +63,14 @@ def slow_filters(features, rate, n_fft):
     return filters
 
 
-@pytest.mark.parametrize("shape", [(80, 16_000, 512), (64, 8_000, 256), (128, 16_000, 2048)])
-def test_filters_against_the_slow_formula(shape):
-    filters = mel_filters(*shape)
-    assert filters.dtype == torch.float32 and filters.shape == (shape[0], shape[2] // 2 + 1)
-    np.testing.assert_allclose(filters.numpy(), slow_filters(*shape), rtol=1e-5, atol=1e-9)
-
-
-def test_the_scales_landmarks():
+def test_the_scale_and_its_filters():
+    for shape in ((80, 16_000, 512), (64, 8_000, 256)):
+        filters = mel_filters(*shape)
+        assert filters.dtype == torch.float32 and filters.shape == (shape[0], shape[2] // 2 + 1)
+        np.testing.assert_allclose(filters.numpy(), slow_filters(*shape), rtol=1e-5, atol=1e-9)
     hz = torch.tensor([0.0, 200, 1000, 6400], dtype=torch.float64)
     assert mel_from_hz(hz).tolist() == pytest.approx([0, 3, 15, 42])
     assert hz_from_mel(mel_from_hz(hz)).tolist() == pytest.approx(hz.tolist())
-
-
-def test_filters_have_area_one():
     area = mel_filters(20, 16_000, 8192).sum(1) * 16_000 / 8192  # bins fine enough to integrate
     assert area.tolist() == pytest.approx([1] * 20, rel=1e-3)
 
@@ -90,97 +92,78 @@ def slow_features(x, zero_padded):
     return (logs - logs.mean(1, keepdims=True)) / (logs.std(1, ddof=1, keepdims=True) + 1e-5)
 
 
-@pytest.mark.parametrize("zero_padded", [False, True], ids=["mirrored", "zeros"])
-@pytest.mark.parametrize("samples", [400, 3200, 16_037])
-def test_against_the_slow_formula(samples, zero_padded):
-    x = speech_like(samples, 3)
-    features, frames = LogMel(zero_padded=zero_padded).double()(x[None])
-    wanted = slow_features(x.numpy(), zero_padded)
-    assert frames.tolist() == [wanted.shape[1]]
-    np.testing.assert_allclose(features[0].numpy(), wanted, atol=2e-5)  # the filters are float32
-
-
-@pytest.mark.parametrize("zero_padded", [False, True], ids=["mirrored", "zeros"])
-def test_float32_is_close_to_float64(zero_padded):
-    samples, lengths = batch_of([48_000, 160_000, 20_001])
-    front_end = LogMel(zero_padded=zero_padded)
-    single, _ = front_end(samples.float(), lengths)
-    double, _ = front_end.double()(samples.float(), lengths)
-    assert single.dtype == torch.float32 and double.dtype == torch.float64
-    assert (single - double).abs().max() <= 2e-5
-
-
-def test_buffers_as_in_a_checkpoint():
-    state = LogMel().state_dict()
+def test_against_the_slow_formula():
+    for zero_padded in WAYS:
+        for samples in (400, 3200, 16_037):
+            x = speech_like(samples, 3)
+            features, frames = LogMel(zero_padded=zero_padded).double()(x[None])
+            wanted = slow_features(x.numpy(), zero_padded)
+            assert frames.tolist() == [wanted.shape[1]]
+            np.testing.assert_allclose(features[0].numpy(), wanted, atol=2e-5)  # the filters are float32
+        front_end = LogMel(zero_padded=zero_padded)
+        samples, lengths = batch_of([48_000, 160_000, 20_001])
+        single, _ = front_end(samples.float(), lengths)
+        double, _ = front_end.double()(samples.float(), lengths)
+        assert single.dtype == torch.float32 and double.dtype == torch.float64
+        assert (single - double).abs().max() <= 2e-5, zero_padded
+    x = speech_like(16_000, 3)[None]
+    front_end = LogMel().double()
+    (features, frames), (mels, of_mels) = front_end(x), front_end.log_mels(x)  # before they are normalised
+    own = (mels - mels.mean(-1, keepdim=True)) / (mels.std(-1, keepdim=True) + 1e-5)
+    assert torch.equal(frames, of_mels) and (own - features).abs().max() < 1e-9
+    state = LogMel().state_dict()  # names as in a checkpoint
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     assert shapes == {"featurizer.window": (400,), "featurizer.fb": (1, 80, 257)}
     assert all(tensor.dtype == torch.float32 for tensor in state.values())
 
 
-# -- batches -----------------------------------------------------------------------------------------------
-
 LENGTHS = [16_000, 8_001, 12_345]  # none ends in a pause
 
 
-@pytest.mark.parametrize("zero_padded", [False, True], ids=["mirrored", "zeros"])
-def test_beyond_its_length_a_row_is_zero_and_not_looked_at(zero_padded):
-    front_end = LogMel(zero_padded=zero_padded).double()
-    features, frames = front_end(*batch_of(LENGTHS))
-    extra = 0 if zero_padded else 1
-    assert frames.tolist() == [100 + extra, 50 + extra, 77 + extra]
-    assert features.shape == (3, 80, 100 + extra)
-    for row, count in zip(features, frames, strict=True):
-        assert (row[:, count:] == 0).all() and (row[:, :count] != 0).any(0).all()
-        assert row[:, :count].mean(1).abs().max() < 1e-12
-        assert (row[:, :count].std(1) - 1).abs().max() < 1e-3
-    with_noise, _ = front_end(*batch_of(LENGTHS, beyond=float("nan")))
-    assert torch.equal(features, with_noise)
+def test_beyond_its_length_a_row_is_zero_and_not_looked_at():
+    for zero_padded in WAYS:
+        front_end = LogMel(zero_padded=zero_padded).double()
+        features, frames = front_end(*batch_of(LENGTHS))
+        extra = 0 if zero_padded else 1
+        assert frames.tolist() == [100 + extra, 50 + extra, 77 + extra]
+        assert features.shape == (3, 80, 100 + extra)
+        for row, count in zip(features, frames, strict=True):
+            assert (row[:, count:] == 0).all() and (row[:, :count] != 0).any(0).all()
+            assert row[:, :count].mean(1).abs().max() < 1e-12
+            assert (row[:, :count].std(1) - 1).abs().max() < 1e-3
+        assert torch.equal(features, front_end(*batch_of(LENGTHS, beyond=float("nan")))[0])
 
 
-def test_a_row_alone_equals_its_row_in_a_batch_in_the_new_way():
-    front_end = LogMel(zero_padded=True)
+def test_a_row_alone_and_in_a_batch():
+    """The same in the new way. In the old one the last frames see zeros where the row alone sees a mirror."""
     samples, lengths = batch_of(LENGTHS)
-    features, frames = front_end(samples.float(), lengths)
-    for row, (length, count) in enumerate(zip(LENGTHS, frames, strict=True)):
-        alone, _ = front_end(samples[row : row + 1, :length].float())
-        assert (alone[0] - features[row, :, :count]).abs().max() <= 1e-5
+    for zero_padded in WAYS:
+        front_end = LogMel(zero_padded=zero_padded).double()
+        features, frames = front_end(samples, lengths)
+        alone, _ = front_end(samples[1:2, : LENGTHS[1]])
+        differing = (alone[0] - features[1, :, : frames[1]]).abs().amax(0)
+        if zero_padded:
+            assert differing.max() <= 1e-5
+        else:
+            assert differing[-1] > 0.3 and differing[:-2].max() < 0.2 * differing[-1]
 
 
-def test_in_the_old_way_the_batch_leaks_into_the_last_frames():
-    """The last frames see zeros where the row alone sees itself mirrored; the mean shifts the rest."""
-    front_end = LogMel().double()
-    samples, lengths = batch_of(LENGTHS)
-    features, frames = front_end(samples, lengths)
-    alone, _ = front_end(samples[1:2, : LENGTHS[1]])
-    differing = (alone[0] - features[1, :, : frames[1]]).abs().amax(0)
-    assert differing[-1] > 0.3 and differing[:-2].max() < 0.2 * differing[-1]
-
-
-def test_silence_is_finite():
-    features, _ = LogMel()(torch.zeros(1, 1600))
-    assert (features == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("samples", "lengths", "says"),
-    [
+def test_what_is_no_batch_is_refused():
+    assert (LogMel()(torch.zeros(1, 1600))[0] == 0).all()  # silence is finite
+    for zero_padded in WAYS:
+        front_end = LogMel(zero_padded=zero_padded)
+        fewest = speech_like(front_end.fewest_samples, 0).float()[None]
+        assert front_end(fewest)[0].isfinite().all()
+    row = torch.zeros(1, 1600)
+    for samples, lengths, says in (
         (torch.zeros(1600), None, "must be floating-point numbers of"),
         (torch.zeros(1, 1600, dtype=torch.int16), None, "torch.int16"),
         (torch.zeros(2, 1600), torch.tensor([1600]), "one integer for each of the 2"),
-        (torch.zeros(1, 1600), torch.tensor([1600.0]), "torch.float32"),
-        (torch.zeros(1, 1600), torch.tensor([1601]), "1601, but the rows have 1600"),
+        (row, torch.tensor([1600.0]), "torch.float32"),
+        (row, torch.tensor([1601]), "1601, but the rows have 1600"),
         (torch.zeros(1, 256), None, "has 256 samples, but the front end wants 257 or more"),
-        (torch.zeros(1, 1600), torch.tensor([-1]), "has -1 samples"),
+        (row, torch.tensor([-1]), "has -1 samples"),
         (torch.zeros(0, 1600), None, "one integer"),
-    ],
-)
-def test_what_is_no_batch_is_refused(samples, lengths, says):
-    with pytest.raises(ValueError, match=says):
-        LogMel()(samples, lengths)
-
-
-@pytest.mark.parametrize("zero_padded", [False, True])
-def test_the_fewest_samples_it_names_are_enough(zero_padded):
-    front_end = LogMel(zero_padded=zero_padded)
-    features, _ = front_end(speech_like(front_end.fewest_samples, 0).float()[None])
-    assert features.isfinite().all()
+    ):
+        with pytest.raises(ValueError, match=says):
+            LogMel()(samples, lengths)

@@ -193,7 +193,7 @@ def test_blocks_that_reach_into_each_other_meet_at_the_end():
 
 
 def contiguous_groups(tile):
-    """Five tiles of rows, the last begun; the second belongs to nobody, the fourth to a group there is not."""
+    """Five tiles of rows, the last begun; the second is nobody's, the fourth of a group there is not."""
     M, N, K, groups = 560, 136, 208, 3
     a, b = numbers(M, K, seed=1), numbers(groups, N, K, seed=2)
     a_scales = m_major(powers(M, blocks(K), seed=3))

@@ -1,30 +1,23 @@
-"""`record --hopper` without a Hopper: what it compares is right, what is written can be read."""
+"""`record --hopper` without a Hopper: what it compares is right, what is written can be read and drawn."""
 
 import copy
 import itertools
 import json
 import math
 import weakref
+from argparse import ArgumentParser
 from dataclasses import replace
 
 import pytest
-import torch
 
-from course_lib.commands import record, record_hopper
-from course_lib.fp8 import control, jit, launch, on_hopper, recordings, search, searching, torch_products
-from course_lib.fp8.choose import H200
-from course_lib.fp8.plans import Problem
-from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
+from course_lib.fp8 import choice, jit, published, recordings
+from course_lib.fp8.choose import CLOCK_HZ, H100, H200, KNOWN, PRODUCTS_A_CYCLE, intensity, moved_bytes
 from course_lib.fp8.recordings import HopperRecording, HopperRow
-from course_lib.fp8.reference import product
 from course_lib.measure import hardware
-from course_lib.measure.gpu_state import Watch
+from course_lib.measure.gpu_state import STATES, RecordedGpu, Watch
 from course_lib.measure.gpu_timing import Taken
-from course_lib.measure.recorded_fields import MalformedRecording
-from course_lib.measure.recorded_gpu import Gpu
-from course_lib.measure.recordings import STATES
+from course_lib.measure.recording_files import MalformedRecording
 
-CPU = torch.device("cpu")
 #: No measurement: figures made up for these tests, of a device that does not exist.
 ROWS = (
     HopperRow("ladder", "v0_naive", "", 1, 128, 256, 512, 1e-3, 1e-5, 9, 1e-5, 1e-6),
@@ -38,7 +31,7 @@ RECORDING = HopperRecording(
     when="2020-02-03T04:05:06+00:00",
     commit="0123456789abcdef0123456789abcdef01234567",
     device="NVIDIA Test 9",
-    gpu=Gpu("999.1", "9.0", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), 700.0, None),
+    gpu=RecordedGpu("999.1", "9.0", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), 700.0, None),
     versions=dict.fromkeys(recordings.VERSIONS, "1.0"),
     method="Made up.",
     rows=ROWS,
@@ -46,62 +39,68 @@ RECORDING = HopperRecording(
 )
 
 
-def changed(**fields):
-    content = copy.deepcopy(json.loads(json.dumps(RECORDING.data())))
-    content.update(fields)
-    return content
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, control, launch, on_hopper, searching, torch_products, Problem, product, CPU
+    global record_hopper, RecordOrder
+    import torch
 
+    from course_lib.commands import record_hopper
+    from course_lib.commands.record_order import RecordOrder
+    from course_lib.fp8 import control, launch, on_hopper, searching, torch_products
+    from course_lib.fp8.plans import Problem
+    from course_lib.fp8.reference import product
 
-def changed_row(**fields):
-    content = changed()
-    content["rows"][0].update(fields)
-    return content
+    CPU = torch.device("cpu")
 
 
 # -- files -------------------------------------------------------------------------------------------------
 
 
-def test_the_folder_of_the_package_has_true_recordings_only():
+def test_what_is_written_can_be_read(tmp_path):
     assert (recordings.FOLDER / "README.md").is_file()
     assert all("Test" not in recordings.read(path).device for path in recordings.FOLDER.glob("*.json"))
-
-
-def test_what_is_written_can_be_read(tmp_path):
-    path = recordings.write(RECORDING, tmp_path / "new folder")
+    folder = tmp_path / "new folder"
+    path = recordings.write(RECORDING, folder)
     assert path.name == "hopper-nvidia-test-9-20200203040506.json"
-    assert recordings.read(path) == RECORDING == recordings.newest(tmp_path / "new folder")
+    assert recordings.read(path) == RECORDING == recordings.newest(folder)
     later = replace(RECORDING, when="2021-02-03T04:05:06+00:00")
-    recordings.write(later, tmp_path / "new folder")
-    assert recordings.newest(tmp_path / "new folder") == later
-    assert recordings.newest(tmp_path) is None
+    recordings.write(later, folder)
+    assert recordings.newest(folder) == later and recordings.newest(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_what_makes_no_sense_is_refused():
+    def changed(**fields):
+        return copy.deepcopy(json.loads(json.dumps(RECORDING.data()))) | fields
+
+    def changed_row(**fields):
+        content = changed()
+        content["rows"][0].update(fields)
+        return content
+
+    for content, words in (
         ([], "it does not say 'kind': 'hopper'"),
         (changed(kind="gpu"), "it does not say 'kind': 'hopper'"),
-        (changed(rows=[]), "it has no rows"),
+        (changed(rows=[]), "'rows' is []"),
         (changed(commit="abc"), "'commit' is 'abc'"),
         (changed(gpu=None), "'gpu' is None"),
-        (changed(versions={}), "'python' is missing"),
-        (changed(notes=[""]), "'notes' is empty"),
-        (changed_row(kind="sparse"), "in row 1, 'kind' is 'sparse', not one of ladder, dense"),
-        (changed_row(seconds=0), "in row 1, 'seconds'"),
-        (changed_row(diff=-1), "in row 1, 'diff'"),
-        (changed_row(K=1.5), "in row 1, 'K'"),
+        (changed(versions={}), "'versions' is {}, but it must be an object that names python"),
+        (changed(notes=[""]), "'notes[0]' is ''"),
+        (changed_row(kind="sparse"), "'rows[0].kind' is 'sparse'"),
+        (changed_row(seconds=0), "'rows[0].seconds' is 0"),
+        (changed_row(diff=-1), "'rows[0].diff' is -1"),
+        (changed_row(K=1.5), "'rows[0].K' is 1.5"),
         (
-            changed(rows=[RECORDING.data()["rows"][0]] * 2),
-            "'v0_naive' stands there twice for 1 x 128 x 256 x 512",
+            changed(rows=changed()["rows"][:1] * 2),
+            "'v0_naive (ladder 1 x 128 x 256 x 512)' stands there twice",
         ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(content, words):
-    with pytest.raises(MalformedRecording) as caught:
-        recordings.restore(content, "file.json")
-    message = str(caught.value)
-    assert message.startswith("file.json is no recording: ") and words in message
-    assert message.endswith("make it anew with `python -m course_lib record --hopper`.")
+    ):
+        with pytest.raises(MalformedRecording) as caught:
+            recordings.restore(content, "file.json")
+        message = str(caught.value)
+        assert message.startswith("file.json is no recording: ") and words in message
+        assert message.endswith("make it anew with `python -m course_lib record --hopper`.")
 
 
 def test_figures_follow_from_seconds_and_sizes():
@@ -109,24 +108,65 @@ def test_figures_follow_from_seconds_and_sizes():
     assert ours.tflops == pytest.approx(2 * 64 * 512 * 256 / 2e-6 / 1e12)
     assert ours.gbytes_per_s == pytest.approx((64 * 256 + 512 * 256 + 2 * 64 * 512) / 2e-6 / 1e9)
     assert bf16.gbytes_per_s == pytest.approx(2 * (64 * 256 + 512 * 256 + 64 * 512) / 4e-6 / 1e9)
-    assert ROWS[4].gbytes_per_s == pytest.approx((100 * 256 + 3 * 512 * 256 + 2 * 100 * 512) / 2e-6 / 1e9)
-    one = ROWS[5]  # beside three matrices it reads one
-    assert one.gbytes_per_s == pytest.approx((100 * 256 + 512 * 256 + 2 * 100 * 512) / 1e-6 / 1e9)
+    for row, matrices in ((ROWS[4], 3), (ROWS[5], 1)):  # beside three matrices the dense one reads one
+        moved = 100 * 256 + matrices * 512 * 256 + 2 * 100 * 512
+        assert row.gbytes_per_s == pytest.approx(moved / row.seconds / 1e9)
     assert RECORDING.share(ours) == pytest.approx(1.5) and RECORDING.share(ROWS[0]) is None
     assert RECORDING.share(ROWS[4]) == pytest.approx(0.5)  # groups beside the same work as one product
-
-
-def test_tables_name_their_origin():
     table = RECORDING.table("dense")
     assert "recorded on an NVIDIA Test 9 (driver 999.1) on 2020-02-03" in table.caption
-    assert [row[6:9] for row in table.rows] == [
-        ("1.500", "–", "–"),
-        ("1.000", "–", "–"),
-        ("0.750", "1755", "612"),
-    ]
+    shown = [("1.500", "–", "–"), ("1.000", "–", "–"), ("0.750", "1755", "612")]
+    assert [row[6:9] for row in table.rows] == shown
     assert [row.what for row in RECORDING.ladder()] == ["v0_naive"]
     with pytest.raises(ValueError, match="kind is 'sparse', but it must be one of"):
         RECORDING.of("sparse")
+
+
+# -- under the roofs of its GPU ------------------------------------------------------------------------------
+
+#: The same README gives GB/s beside its TFLOP/s: for M = 64, 128, 4096 in the order of published.DEEPGEMM.
+PUBLISHED_GBPS = (
+    *(1688, 2455, 2143, 2668, 2320, 2470),
+    *(1509, 2448, 2103, 2604, 2221, 2277),
+    *(527, 786, 1232, 343, 500, 697),
+)
+
+
+def test_the_published_figures_agree_with_each_other():
+    for one, gbps in zip(published.DEEPGEMM, PUBLISHED_GBPS, strict=True):
+        assert 1e3 * one.tflops / one.intensity == pytest.approx(gbps, rel=0.01), one
+    at_load = 2 * PRODUCTS_A_CYCLE * H100.sms * CLOCK_HZ
+    assert pytest.approx(at_load, rel=0.002) == published.PEAK_FLOPS * CLOCK_HZ / 1.83e9
+    assert moved_bytes(3, 8, 16) == 3 * 16 + 8 * 16 + 2 * 3 * 8
+    assert moved_bytes(3, 8, 16, matrices=2, size=2) == 2 * (3 * 16 + 2 * 8 * 16) + 2 * 3 * 8
+    assert intensity(64, 64, 64, matrices=2) == pytest.approx(2 * 64**3 / (5 * 64**2))
+
+
+def test_the_picture_says_whose_figures_it_shows():
+    from course_lib import views
+
+    alt = views.fp8_roofline().alt
+    reaches = "50–80 % of the memory roof for M = 64, 37–69 % of its roof for M = 4096"
+    assert f"DeepGEMM reaches {reaches}" in alt and "no kernel of this course has run" in alt
+    assert published.SOURCE in alt and published.CAVEAT in alt and "peak 1,979 TFLOP/s" in alt
+    assert alt.count(" TFLOP/s at ") == len(published.DEEPGEMM)
+
+    rungs = (replace(ROWS[0], what="v1_mma", seconds=1e-6), replace(ROWS[0], what="v1_wgmma", seconds=5e-7))
+    recording = replace(RECORDING, device="NVIDIA H200", rows=(*ROWS, *rungs))
+    alt = views.fp8_roofline(recording).alt
+    assert "Memory roof 4.80 TB/s" in alt and recording.origin in alt
+    assert "M = 64, 512 x 256: 8.39 TFLOP/s at 78.8 FLOP/byte" in alt  # 2 * 64 * 512 * 256 in 2 us
+    for name in ("the ladder, v0:", "the ladder, v1_mma:", "the ladder, v1_wgmma:"):
+        assert name in alt
+    assert not any(words in alt for words in ("torch", "DeepGEMM", "no kernel of this course"))
+    ladder = replace(RECORDING, device="NVIDIA H800", rows=ROWS[:1])
+    assert "of the memory roof for the ladder" in views.fp8_roofline(ladder).alt
+    with pytest.raises(ValueError, match="neither dense products nor a ladder"):
+        views.fp8_roofline(replace(ladder, rows=ROWS[4:]))
+    for device in ("NVIDIA H20", "NVIDIA GH200 480GB", "NVIDIA H100 PCIe"):
+        assert device not in KNOWN
+        with pytest.raises(ValueError, match=f"The roofs of {device} are not known: NVIDIA H100 80GB HBM3, "):
+            views.fp8_roofline(replace(RECORDING, device=device))
 
 
 # -- what is compared ----------------------------------------------------------------------------------------
@@ -142,33 +182,37 @@ def clock(starts):
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
     """The CPU as a Hopper: launches find their tensors by address, as the GPU would, if they still live."""
-
     seen, real = {}, Problem.of.__func__
 
     def remembered(cls, *tensors):
         seen.update({x.data_ptr(): weakref.ref(x) for x in tensors})
         return real(cls, *tensors)
 
-    def found(address):
+    def tensor_at(address):
         x = seen[address]()
         assert x is not None, "a plan's tensor did not live as long as the plan"
         return x
 
     def compute(plan, device, change=None):
         by_name = {one.name: one.address for one in plan.arguments if not isinstance(one, int)}
-        a, b, d = (found(by_name[name]) for name in "abd")
+        a, b, d = (tensor_at(by_name[name]) for name in "abd")
         if "a_scales" in by_name:
-            d.copy_(product(a, found(by_name["a_scales"]), b, found(by_name["b_scales"]), core=None))
+            scales = (tensor_at(by_name[name]) for name in ("a_scales", "b_scales"))
+            a_scales, b_scales = scales
+            d.copy_(product(a, a_scales, b, b_scales, core=None))
         else:
             d.copy_((a.float() @ b.float().T).bfloat16())
 
-    def dense(a, a_scales, b, b_scales, d, choice):
-        assert choice in search.candidates(len(a), len(b), a.shape[1], H200)
+    def dense(a, a_scales, b, b_scales, d, tile):
+        assert tile in choice.candidates(len(a), len(b), a.shape[1], H200)
         d.copy_(product(a, a_scales, b, b_scales, core=None))
 
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
     monkeypatch.setattr(record_hopper, "WATCHED_S", 0.0)
-    monkeypatch.setattr(search, "_known", {})
+    monkeypatch.setattr(record_hopper, "TRIED", 3)
+    monkeypatch.setattr(record_hopper, "ROOM", 256)
+    monkeypatch.setattr(choice, "_known", {})
+    monkeypatch.setattr(jit, "compiler", lambda: "NVRTC 13.0")
     monkeypatch.setattr(launch, "gpu", lambda device: H200)
     monkeypatch.setattr(launch, "finish", lambda device, limit_s: None)
     monkeypatch.setattr(launch, "launch", compute)
@@ -180,95 +224,93 @@ def pretend(monkeypatch, tmp_path):
 def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
     clocks = itertools.count(1000)  # at each look another one
     monkeypatch.setattr(hardware, "nvidia_smi", lambda fields: [str(next(clocks)), "3201", "[N/A]", "40"])
-    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, clock, Watch())
+    rows, notes = record_hopper.measure(RecordOrder(small=True), CPU, clock, Watch())
     told = {(row.kind, row.shape, row.sm_mhz) for row in rows}  # a clock for each shape, its own
-    assert len(told) == len({clock for *_, clock in told}) == len({(row.kind, row.shape) for row in rows})
-    assert {row.power_w for row in rows} == {None}
-    assert {row.kind for row in rows} == set(recordings.KINDS)
+    assert len(told) == len({mhz for *_, mhz in told}) == len({(row.kind, row.shape) for row in rows})
+    assert {row.power_w for row in rows} == {None} and {row.kind for row in rows} == set(recordings.KINDS)
     ladder = {row.what for row in rows if row.kind == "ladder"}
     assert ladder == {*record_hopper.SCALED, *record_hopper.UNSCALED, record_hopper.NO_YIELDS}
     dense = [row for row in rows if row.kind == "dense"]
-    assert len({row.shape for row in dense}) == 2
     refused = {note.partition(" cannot")[0] for note in notes}
     everything = {"ours", "torch bf16", "torch tensor-wise", "torch row-wise", "torch block-wise"}
+    assert len({row.shape for row in dense}) == 2 and all(row.kernel for row in dense if row.what == "ours")
     assert {row.what for row in dense} | refused == everything and "torch bf16" not in refused
-    assert all(row.kernel for row in dense if row.what == "ours")
     grouped = [row for row in rows if row.kind in ("contiguous", "masked")]
     assert [row.what for row in grouped] == ["ours", "ours, dense"] * 3
     assert [row.matrices for row in grouped] == [2, 1, 4, 1, 2, 1]  # the dense one reads one
     assert all(row.kernel.startswith(("v6_tuned ", "v8_swap_ab ", "v9_grouped ")) for row in grouped)
-    assert grouped[0].shape == (2, 512, 512, 256) and grouped[4].rows == int(
-        record_hopper.counts_of(2, 100, CPU).sum()
-    )
+    counts = record_hopper.counts_of(2, 100, CPU)
+    assert grouped[0].shape == (2, 512, 512, 256) and grouped[4].rows == int(counts.sum())
     assert all(0 < row.diff < 1e-5 and row.samples == 3 for row in rows)
     whole = replace(RECORDING, rows=tuple(rows), notes=tuple(notes))  # two groupings of the same rows, too
     assert recordings.restore(json.loads(json.dumps(whole.data()))) == whole
     assert all(whole.share(row) for row in grouped)
 
 
-@pytest.mark.parametrize(
-    ("failure", "left"),
-    [
-        (searching.Wrong("wrong"), ["ladder", "contiguous", "contiguous", "masked"]),
-        (jit.CannotBuild("spills"), ["ladder", "contiguous", "contiguous", "masked"]),
-        (RuntimeError("CUDA error"), ["ladder"]),
-        (launch.Hangs("may hang"), ["ladder"]),
-    ],
-)
-def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch, failure, left):
+def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch):
     """After a hang or an error of the GPU nothing more is begun, but what there is is kept."""
+    order, every = (
+        RecordOrder(small=True),
+        list(record_hopper.comparisons(RecordOrder(small=True), CPU, clock)),
+    )
+    quick = [one for one in every if one[0] in ("dense", "contiguous")][:3]
+    monkeypatch.setattr(record_hopper, "comparisons", lambda *_: iter(quick))
+    for failure, ends in (
+        (searching.WrongProduct("wrong"), False),
+        (jit.CannotBuild("spills"), False),
+        (RuntimeError("CUDA error"), True),
+        (launch.Hangs("may hang"), True),
+    ):
 
-    def broken(*given):
-        raise failure
+        def broken(failure=failure):
+            raise failure
 
-    monkeypatch.setattr(record_hopper, "dense_ways", broken)
-    rows, notes = record_hopper.measure(record_hopper.Order(small=True), CPU, clock, Watch())
-    kinds = [kind for kind, _ in itertools.groupby(rows, key=lambda row: (row.kind, row.shape))]
-    assert [kind for kind, _ in kinds] == left
-    assert notes[0] == f"Left out: dense 64 x 128 x 512: {failure}"
-    assert sum(note.startswith("Left out: dense") for note in notes) == (2 if len(left) > 1 else 1)
-    assert (notes[-1] == record_hopper.BROKEN) == (len(left) == 1)
+        kind, sizes, _ = quick[0]
+        quick[0] = (kind, sizes, broken)
+        rows, notes = record_hopper.measure(order, CPU, clock, Watch())
+        assert notes[0] == f"Left out: dense 64 x 128 x 512: {failure}"
+        assert (record_hopper.BROKEN in notes) == ends
+        shapes = {(row.kind, row.shape) for row in rows}
+        assert len(shapes) == (0 if ends else len(quick) - 1), failure
 
 
 def test_ours_gets_the_tile_that_the_search_found(pretend, monkeypatch):
     def upside_down(starts):
-        taken = clock(starts)
-        return {name: Taken([1 / one.median_s] * 3, [1.0]) for name, one in taken.items()}
+        return {name: Taken([1 / one.median_s] * 3, [1.0]) for name, one in clock(starts).items()}
 
     monkeypatch.setattr(torch_products, "all_of", lambda x, y: ({}, {}))
-    ways, _ = record_hopper.dense_ways((256, 512, 256), CPU, upside_down)
-    last = search.candidates(256, 512, 256, H200)[record_hopper.TRIED - 1]
-    assert search.best(256, 512, 256, H200) == last
-    assert ways["ours"].kernel.startswith(f"{last.kernel} {last.tile.BM}x{last.tile.BN}")
+    comparison = record_hopper.dense_ways((256, 512, 256), CPU, upside_down)
+    last = choice.candidates(256, 512, 256, H200)[record_hopper.TRIED - 1]
+    assert choice.best(256, 512, 256, H200) == last
+    assert comparison.ways["ours"].kernel.startswith(f"{last.kernel} {last.tile.BM}x{last.tile.BN}")
 
-
-@pytest.mark.parametrize("fault", [math.nan, 2.0])
-def test_a_wrong_kernel_is_not_timed(pretend, fault):
-    ways = record_hopper.contiguous_ways(2, 128, 256, 256, CPU, clock)
-    way = ways["ours"]
-    broken = replace(way, result=lambda: way.result() * fault)
-    with pytest.raises(
-        searching.Wrong, match=r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
-    ):
-        record_hopper.compared("contiguous", (2, 256, 256, 256), {"ours": broken}, clock, CPU, Watch())
-
-
-def test_a_wrong_tile_ends_the_search(pretend, monkeypatch):
     right, calls = on_hopper.dense, []
 
-    def third_is_wrong(a, a_scales, b, b_scales, d, choice):
-        calls.append(choice)
-        right(a, a_scales, b, b_scales, d, choice)
+    def third_is_wrong(a, a_scales, b, b_scales, d, tile):
+        calls.append(tile)
+        right(a, a_scales, b, b_scales, d, tile)
         if len(set(calls)) == 3:
             d[0, 0] = 1000
 
     monkeypatch.setattr(on_hopper, "dense", third_is_wrong)
-    with pytest.raises(searching.Wrong, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
+    with pytest.raises(searching.WrongProduct, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
         record_hopper.dense_ways((256, 512, 512), CPU, clock)
-    assert search._store().read() == {}
+    assert len(choice._store().read()) == 1  # what is wrong is never kept
 
 
-def test_the_yields_are_taken_out_of_one_rung_only(pretend, monkeypatch):
+def test_a_wrong_kernel_is_not_timed(pretend):
+    comparison = record_hopper.contiguous_ways(2, 128, 256, 256, CPU, clock)
+    way = comparison.ways["ours"]
+    for fault in (math.nan, 2.0):
+        broken = replace(way, result=lambda fault=fault: way.result() * fault)
+        says = r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
+        with pytest.raises(searching.WrongProduct, match=says):
+            record_hopper.compared(
+                "contiguous", replace(comparison, ways={"ours": broken}), clock, CPU, Watch()
+            )
+
+
+def test_the_ways_are_what_they_say(pretend, monkeypatch):
     changes, compute = {}, launch.launch
 
     def noted(plan, device, change=None):
@@ -276,24 +318,25 @@ def test_the_yields_are_taken_out_of_one_rung_only(pretend, monkeypatch):
         compute(plan, device, change)
 
     monkeypatch.setattr(launch, "launch", noted)
-    ways, _ = record_hopper.rungs((128, 128, 128), CPU)
-    for way in ways.values():
+    for way in record_hopper.rungs((128, 128, 128), CPU).ways.values():
         way.start()
-    assert changes.pop("v6_tuned") == [None, control.without_yields]
+    assert changes.pop("v6_tuned") == [None, control.without_yields]  # yields are taken out of one rung only
     assert all(change == [None] for change in changes.values())
 
+    from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
 
-def test_torch_adds_without_the_fast_accumulator(monkeypatch):
-    seen = {}
+    seen, x, y = {}, torch.randn(48, 512), torch.randn(32, 512)
     monkeypatch.setattr(torch, "_scaled_mm", lambda a, b, **options: seen.update(options))
-    torch_products.scaled(torch.randn(16, 512), torch.randn(16, 512), ROW_BLOCKS, SQUARES).start()
+    torch_products.scaled(x, y, ROW_BLOCKS, SQUARES).start()
     assert seen["use_fast_accum"] is False and seen["out_dtype"] == torch.bfloat16
-    assert seen["scale_a"].shape == (16, 4) and seen["scale_a"].stride(0) == 1
+    assert seen["scale_a"].shape == (48, 4) and seen["scale_a"].stride(0) == 1
     assert seen["scale_b"].shape == (4, 1)
+    plain = torch_products.bf16(x, y)
+    plain.start()
+    assert torch.allclose(plain.d.float(), x @ y.T, atol=0.6) and not torch.equal(plain.a, x)
+    assert torch.equal(plain.a, x.bfloat16().float())
 
-
-def test_shapes_are_those_of_deepgemms_first_release():
-    assert len(record_hopper.DENSE) == 18 and (4096, 7168, 16384) in record_hopper.DENSE
+    assert len(record_hopper.DENSE) == 18 and (4096, 7168, 16384) in record_hopper.DENSE  # DeepGEMM's
     assert (64, 2112, 7168) in record_hopper.DENSE and (4, 8192, 7168, 2048) in record_hopper.CONTIGUOUS
     assert record_hopper.MASKED[-1] == (4, 256, 7168, 2048)
     counts = record_hopper.counts_of(4, 256, CPU)
@@ -301,61 +344,44 @@ def test_shapes_are_those_of_deepgemms_first_release():
     assert 0.7 * 256 - 1 < counts.min() < counts.max() < 1.3 * 256
 
 
-def test_torchs_products_compute_what_they_say_they_multiply():
-    x, y = torch.randn(48, 256), torch.randn(32, 256)
-    one = torch_products.bf16(x, y)
-    one.start()
-    assert torch.allclose(one.d.float(), x @ y.T, atol=0.3) and not torch.equal(one.a, x)
-    assert torch.equal(one.a, x.bfloat16().float())
-
-
 # -- the command ---------------------------------------------------------------------------------------------
 
 
 def called(*options):
-    from argparse import ArgumentParser
+    from course_lib.commands import record
 
     parser = ArgumentParser()
     record.add_arguments(parser)
-    return record.run(parser.parse_args(["--commit", "0" * 40, *options]))
+    return record.run(parser.parse_args(["--commit", "0" * 40, "--hopper", *options]))
 
 
-def test_without_a_hopper_the_command_says_so(capsys):
-    assert called("--hopper") == 2
-    printed = capsys.readouterr().out
-    assert printed.startswith("record: ") and len(printed.splitlines()) == 1
+def test_the_command_refuses_in_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(launch, "missing_here", lambda: "There is no Hopper.")
+    for options, says in (
+        ((), "There is no Hopper."),
+        (("--gpu",), "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."),
+        (
+            ("--small",),
+            "a small recording is for trying out, not for the course: say with --folder where to.",
+        ),
+    ):
+        assert called(*options) == 2
+        assert capsys.readouterr().out == f"record: {says}\n"
 
 
-def test_one_thing_at_a_time(capsys):
-    assert called("--hopper", "--gpu") == 2
-    assert (
-        "one thing to record at a time: say --gpu, --code, --encoder or --hopper." in capsys.readouterr().out
-    )
-
-
-def test_a_small_recording_is_not_for_the_course(capsys):
-    assert called("--hopper", "--small") == 2
-    assert capsys.readouterr().out.startswith("record: a small recording is for trying out")
-
-
-def test_a_recording_is_written_and_shown(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(launch, "missing_here", lambda: None)
-    monkeypatch.setattr(record_hopper, "measured", lambda order: RECORDING)
-    assert called("--hopper", "--folder", str(tmp_path)) == 0
-    printed = capsys.readouterr().out
-    assert recordings.newest(tmp_path) == RECORDING
-    assert "v0_naive" in printed and RECORDING.notes[0] in printed and "Written to" in printed
-
-
-def test_after_a_hang_the_file_is_written_and_the_process_ends(monkeypatch, tmp_path, capsys):
-    notes = ("Left out: dense 1 x 8 x 16: it may hang.", record_hopper.BROKEN)
-    ended = []
+def test_a_recording_is_written_and_shown_also_after_a_hang(monkeypatch, tmp_path, capsys):
+    ended, made = [], RECORDING
     monkeypatch.setattr(launch, "missing_here", lambda: None)
     monkeypatch.setattr(launch, "give_up", ended.append)
-    monkeypatch.setattr(record_hopper, "measured", lambda order: replace(RECORDING, notes=notes))
-    assert called("--hopper", "--folder", str(tmp_path)) == 1
-    assert recordings.newest(tmp_path).notes == notes
-    assert ended == [f"record: {notes[0]}"]
-    monkeypatch.setattr(record_hopper, "measured", lambda order: replace(RECORDING, rows=(), notes=notes[:1]))
-    assert called("--hopper", "--folder", str(tmp_path / "other")) == 1
+    monkeypatch.setattr(record_hopper, "measured", lambda order: made)
+    assert called("--folder", str(tmp_path)) == 0
+    printed = capsys.readouterr().out
+    assert recordings.newest(tmp_path) == RECORDING and not ended
+    assert "v0_naive" in printed and RECORDING.notes[0] in printed and "Written to" in printed
+    notes = ("Left out: dense 1 x 8 x 16: it may hang.", record_hopper.BROKEN)
+    made = replace(RECORDING, notes=notes)
+    assert called("--folder", str(tmp_path)) == 1
+    assert recordings.newest(tmp_path).notes == notes and ended == [f"record: {notes[0]}"]
+    made = replace(RECORDING, rows=(), notes=notes[:1])
+    assert called("--folder", str(tmp_path / "other")) == 1
     assert recordings.newest(tmp_path / "other") is None and len(ended) == 1

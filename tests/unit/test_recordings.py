@@ -244,7 +244,9 @@ def test_a_wrong_product_is_not_recorded():
         "transposed": lambda A, B: (A @ B).t(),
     }
     for what, multiply in wrong.items():
-        with pytest.raises(record.Wrong, match="'cuda-a' is wrong at 256 x 256: it is off by") as caught:
+        with pytest.raises(
+            record.WrongResult, match="'cuda-a' is wrong at 256 x 256: it is off by"
+        ) as caught:
             record.measure([rung("cuda-a", multiply)], 256, counted, "cpu")
         assert "\n" not in str(caught.value), what
 
@@ -264,7 +266,7 @@ def test_the_whole_way_from_measuring_to_the_file(recordings, recording, monkeyp
     assert "see --folder" in capsys.readouterr().out
 
     for problem, code in (
-        (record.Wrong("'cuda-1d' is wrong."), 1),
+        (record.WrongResult("'cuda-1d' is wrong."), 1),
         (MemoryError("too little."), 2),
         (RungUnavailable("an old driver."), 2),
     ):

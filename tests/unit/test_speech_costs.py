@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import views
 from course_lib.speech.costs import (
     HOURS_A_YEAR,
     Choice,
@@ -15,7 +14,6 @@ from course_lib.speech.costs import (
     break_even_ratio,
     hours_that_pay,
 )
-from course_lib.views.cost_explorer import _round_percents
 
 CPU = Choice("CPU", 20, 0.1)
 GPU = Choice("GPU", 1000, 2.0, 0.1)
@@ -23,16 +21,23 @@ positive = st.floats(1e-3, 1e6)
 shares = st.floats(0.01, 1.0)
 
 
+@pytest.fixture
+def views():
+    from course_lib import views
+
+    return views
+
+
 def test_by_hand():
     assert CPU.per_1000_hours == pytest.approx(50 * 0.1)  # 1000 h of speech at 20 s/s: 50 h of the machine
     assert GPU.per_1000_hours == pytest.approx(1 * 2.0 / 0.1)  # 1 h of work, and nine idle ones beside it
     assert CPU.speech_hours_a_year == pytest.approx(20 * HOURS_A_YEAR)
-
-
-def test_a_bought_machine_costs_its_part_of_the_price_and_the_power():
     bought = Purchase(price=8766, years=1, watts=1000, price_per_kwh=0.5, idle_watts=200)
     assert bought.price_per_hour(1.0) == pytest.approx(1.0 + 0.5)
     assert bought.price_per_hour(0.25) == pytest.approx(1.0 + 0.5 * (0.25 + 0.75 * 0.2))
+    saved = 0.020 - 0.005  # an hour of speech
+    assert hours_that_pay(1e6, CPU, GPU) == hours_that_pay(1e6, GPU, CPU) == pytest.approx(1e6 / saved)
+    assert hours_that_pay(1e6, CPU, CPU) is None and hours_that_pay(0, CPU, GPU) == 0
 
 
 @given(positive, positive, shares, shares, positive)
@@ -41,66 +46,48 @@ def test_at_the_break_even_ratio_both_cost_the_same(cpu_speed, gpu_speed, cpu_sh
     gpu = Choice("GPU", gpu_speed, 1.0, gpu_share)
     dearest = Choice("GPU", gpu_speed, price * break_even_ratio(cpu, gpu), gpu_share)
     assert dearest.per_1000_hours == pytest.approx(cpu.per_1000_hours)
-    always = [Choice(one.name, one.audio_per_s, 1.0) for one in (cpu, gpu)]
-    assert break_even_ratio(*always) == pytest.approx(gpu_speed / cpu_speed)  # the ratio of throughputs
 
 
 def test_a_kept_machine_pays_from_some_hours_on():
     hours = break_even_hours(GPU, CPU)  # 2 an hour for a year, against 0.005 for an hour of speech
     assert hours == pytest.approx(2 * HOURS_A_YEAR / 0.005)
-    assert hours / (GPU.audio_per_s * HOURS_A_YEAR) == pytest.approx(0.4)
     assert break_even_hours(Choice("GPU", 1000, 6.0), CPU) is None  # it cannot encode as much
     assert break_even_hours(GPU, Choice("CPU", 20, 0)) is None
-
-
-@pytest.mark.parametrize("share", [0.01, 0.375, 1.0])
-def test_a_kept_machine_that_is_bought_pays_its_power_as_it_works(share):
-    """Idle 1.5 an hour, 1 more with work; its work of an hour costs 5 on CPUs: 1.5 + u = 5 u at u = 0.375."""
+    # idle 1.5 an hour, 1 more with work; its work of an hour costs 5 on CPUs: 1.5 + u = 5 u at u = 0.375
     bought = Purchase(price=HOURS_A_YEAR, years=1, watts=3000, price_per_kwh=0.5, idle_watts=1000)
-    kept = Choice("GPU", 1000, bought.price_per_hour(share), share, bought.price_per_hour(0))
-    assert bought.price_per_hour(0) == pytest.approx(1.5)
-    assert break_even_hours(kept, CPU) == pytest.approx(375 * HOURS_A_YEAR)
-    there = Choice("GPU", 1000, bought.price_per_hour(0.375), 0.375)
-    assert there.per_speech_hour == pytest.approx(CPU.per_speech_hour)
-    assert break_even_hours(kept, Choice("CPU", 20, 0.02)) is None  # 1 an hour: as much as its power
-    assert break_even_hours(kept, Choice("CPU", 20, 0.049)) is None  # at u = 1.5 / 1.45
-    assert break_even_hours(kept, Choice("CPU", 20, 0.051)) == pytest.approx(1.5 / 1.55 * 1000 * HOURS_A_YEAR)
-
-
-def test_hours_without_work_cost_no_more_than_all_hours():
-    assert (
-        Choice("GPU", 1, 0.3, 0.25, 0.4).price_per_hour == 0.3
-    )  # the power of its work is free, 3/4 are paid
+    for share in (0.01, 0.375, 1.0):
+        kept = Choice("GPU", 1000, bought.price_per_hour(share), share, bought.price_per_hour(0))
+        assert break_even_hours(kept, CPU) == pytest.approx(375 * HOURS_A_YEAR), share
+        assert break_even_hours(kept, Choice("CPU", 20, 0.02)) is None  # 1 an hour: as much as its power
+        assert break_even_hours(kept, Choice("CPU", 20, 0.049)) is None  # at u = 1.5 / 1.45
+        dearer = break_even_hours(kept, Choice("CPU", 20, 0.051))
+        assert dearer == pytest.approx(1.5 / 1.55 * 1000 * HOURS_A_YEAR), share
+    # hours without work cost no more than all hours
+    assert Choice("GPU", 1, 0.3, 0.25, 0.4).price_per_hour == 0.3
     with pytest.raises(
         ValueError, match=r"^idle_price_per_hour is 0\.5, but .* mean price_per_hour of 0\.3: "
     ):
         Choice("GPU", 1, 0.3, 0.25, 0.5)
 
 
-def test_a_bridge_is_paid_by_what_is_saved():
-    saved = 0.020 - 0.005  # an hour of speech
-    assert hours_that_pay(1e6, CPU, GPU) == hours_that_pay(1e6, GPU, CPU) == pytest.approx(1e6 / saved)
-    assert hours_that_pay(1e6, CPU, CPU) is None and hours_that_pay(0, CPU, GPU) == 0
-
-
-@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "3", None, True])
-def test_what_is_no_number_is_refused_in_a_sentence(value):
+def test_what_is_no_number_is_refused_in_a_sentence():
     purchase = {"price": 1, "years": 1, "watts": 1, "price_per_kwh": 1}
-    for make in (
-        lambda: Choice("CPU", value, 1),
-        lambda: Choice("CPU", 1, value),
-        lambda: Choice("CPU", 1, 1, value),
-        *([lambda: Choice("CPU", 1, 1, 1, value)] if value is not None else []),
-        *(lambda name=name: Purchase(**{**purchase, name: value}) for name in (*purchase, "idle_watts")),
-        lambda: Purchase(**purchase).price_per_hour(value),
-        lambda: hours_that_pay(value, CPU, GPU),
-    ):
-        with pytest.raises(ValueError, match=r"^[a-z_ ]+ is .*, but it must be a number .*\.$"):
-            make()
-
-
-def test_zero_is_a_price_and_no_throughput():
-    assert Choice("CPU", 1, 0).per_1000_hours == 0
+    for value in (-1, math.nan, math.inf, "3", None, True):
+        for make in (
+            lambda value=value: Choice("CPU", value, 1),
+            lambda value=value: Choice("CPU", 1, value),
+            lambda value=value: Choice("CPU", 1, 1, value),
+            *([lambda value=value: Choice("CPU", 1, 1, 1, value)] if value is not None else []),
+            *(
+                lambda name=name, value=value: Purchase(**{**purchase, name: value})
+                for name in (*purchase, "idle_watts")
+            ),
+            lambda value=value: Purchase(**purchase).price_per_hour(value),
+            lambda value=value: hours_that_pay(value, CPU, GPU),
+        ):
+            with pytest.raises(ValueError, match=r"^[a-z_ ]+ is .*, but it must be a number .*\.$"):
+                make()
+    assert Choice("CPU", 1, 0).per_1000_hours == 0  # zero is a price and no throughput
     for change in ({"audio_per_s": 0}, {"utilisation": 0}, {"utilisation": 1.5}):
         with pytest.raises(ValueError, match=next(iter(change))):
             Choice(**{"name": "CPU", "audio_per_s": 1, "price_per_hour": 1, **change})
@@ -113,18 +100,23 @@ def test_zero_is_a_price_and_no_throughput():
 PRICES = {"cpu_price": 0.1, "gpu_price": 2.0, "bridge_price": 1e6, "currency": "EUR", "gpu_utilisation": 0.1}
 
 
-def test_the_title_is_the_finding():
-    view = views.costs(20, 1000, **PRICES, cpu_origin="measured here", gpu_origin="recorded on a Test")
-    still = view.static()
+def test_the_title_is_the_finding(views):
+    still = views.costs(
+        20, 1000, **PRICES, cpu_origin="measured here", gpu_origin="recorded on a Test"
+    ).static()
     assert "1000 hours of speech: 5.00 EUR on the CPU, 4.0x that on the GPU" in still.text
     assert "may cost 5.0x that of the CPU" in still.text and "here it costs 20.0x" in still.text
     assert "has paid for it after 66,700,000 hours of speech" in still.text
     assert "measured here" in still.body and "recorded on a Test" in still.body and "png" in still.body
     busy = views.costs(20, 1000, **{**PRICES, "gpu_utilisation": 1.0}).static()
     assert "2.00 EUR on the GPU, 2.5x that on the CPU" in busy.text
+    same = views.costs(20, 20, cpu_price=1, gpu_price=1, bridge_price=5, currency="EUR").static().text
+    assert "cost 50.0 EUR on either" in same and "no bridge is ever paid" in same
+    free = views.costs(20, 20, cpu_price=0, gpu_price=1, bridge_price=5, currency="EUR").static().text
+    assert "cost nothing on the CPU" in free and "never cheaper" in free
 
 
-def test_the_fields_change_the_picture():
+def test_the_fields_change_the_picture(views):
     view = views.costs(20, 1000, **PRICES)
     before = view.picture.value
     view.gpu.utilisation.value = 100
@@ -134,72 +126,47 @@ def test_the_fields_change_the_picture():
     assert "0.500 EUR on the CPU" in view.picture.value
     view.bridge.value = 3e6
     assert "3,000,000 EUR" in view.picture.value and "Keyboard" in view.status.value
-
-
-@pytest.mark.parametrize(("share", "said"), [(0.002, "0.2%"), (5e-4, "0.05%"), (0.07, "7%"), (1.0, "100%")])
-def test_a_machine_that_hardly_has_work_is_the_same_in_fields_and_still(share, said):
-    view = views.costs(20, 1000, **{**PRICES, "gpu_utilisation": share})
-    assert view.choices()[1].utilisation == pytest.approx(share)
-    assert format(view.gpu.utilisation.value, view.gpu.utilisation.readout_format) + "%" == said
-    assert view.gpu.utilisation.min == pytest.approx(min(1, 100 * share))
-    still = view.static()
-    assert f">{said}</td>" in still.body and f">{said}</td>" in view.picture.value
-    assert f"{said} of the hours with work: " in still.text
-
-
-def test_round_percents_reach_down_to_the_least_share():
-    assert _round_percents(0.01) == [1, 2, 5, 10, 20, 50, 100]
-    assert _round_percents(0.002) == pytest.approx([0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
-
-
-@pytest.mark.parametrize("value", [-1.0, math.nan])
-def test_a_field_that_makes_no_sense_is_said_and_the_picture_stays(value):
-    view = views.costs(20, 1000, **PRICES)
     before = view.picture.value
-    view.cpu.numbers["price_per_hour"].value = value
-    assert "CPU: price_per_hour is" in view.status.value and view.picture.value == before
+    for value in (-1.0, math.nan):  # what makes no sense is said, and the picture stays
+        view.cpu.numbers["price_per_hour"].value = value
+        assert "CPU: price_per_hour is" in view.status.value and view.picture.value == before
     view.cpu.numbers["price_per_hour"].value = 0.2
     assert "Keyboard" in view.status.value and view.picture.value != before
 
 
-def test_a_bought_machine_has_fields_of_its_own():
+def test_a_machine_that_hardly_has_work_is_the_same_in_fields_and_still(views):
+    for share, said in ((0.002, "0.2%"), (5e-4, "0.05%"), (0.07, "7%"), (1.0, "100%")):
+        view = views.costs(20, 1000, **{**PRICES, "gpu_utilisation": share})
+        field = view.gpu.utilisation
+        assert view.choices()[1].utilisation == pytest.approx(share)
+        assert format(field.value, field.readout_format) + "%" == said
+        assert field.min == pytest.approx(min(1, 100 * share))
+        still = view.static()
+        assert f">{said}</td>" in still.body and f">{said}</td>" in view.picture.value
+        assert f"{said} of the hours with work: " in still.text
+
+
+def test_a_bought_machine_has_fields_of_its_own(views):
     bought = Purchase(30_000, 4, 700, 0.3)
     view = views.costs(20, 1000, **{**PRICES, "gpu_price": bought})
     assert list(view.gpu.numbers) == ["price", "years", "watts", "price_per_kwh", "idle_watts"]
     view.gpu.numbers["years"].value = 8
-    assert view.choices()[1].price_per_hour == pytest.approx(
-        Purchase(30_000, 8, 700, 0.3).price_per_hour(0.1)
-    )
-
-
-def test_the_break_even_of_a_bought_machine_is_said_at_any_utilisation():
+    longer = Purchase(30_000, 8, 700, 0.3).price_per_hour(0.1)
+    assert view.choices()[1].price_per_hour == pytest.approx(longer)
     bought = Purchase(price=HOURS_A_YEAR, years=1, watts=3000, price_per_kwh=0.5, idle_watts=1000)
     for share in (0.05, 0.9):
         still = views.costs(20, 1000, **{**PRICES, "gpu_price": bought, "gpu_utilisation": share}).static()
         assert "as soon as it has work in 38 % of its hours" in still.text
 
 
-def test_equal_and_free_machines():
-    same = views.costs(20, 20, cpu_price=1, gpu_price=1, bridge_price=5, currency="EUR").static().text
-    assert "cost 50.0 EUR on either" in same and "no bridge is ever paid" in same
-    free = views.costs(20, 20, cpu_price=0, gpu_price=1, bridge_price=5, currency="EUR").static().text
-    assert "cost nothing on the CPU" in free and "never cheaper" in free
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_arguments_that_make_no_sense_are_refused(views):
+    for change, words in (
         ({"currency": " "}, "currency is ' '"),
         ({"bridge_price": -1}, "bridge_price is -1"),
         ({"cpu_price": "cheap"}, "CPU: price_per_hour is 'cheap'"),
         ({"gpu_utilisation": 0}, "GPU: utilisation is 0"),
-    ],
-)
-def test_arguments_that_make_no_sense_are_refused(change, words):
-    with pytest.raises(ValueError, match=words):
-        views.costs(20, 1000, **{**PRICES, **change})
-
-
-def test_prices_must_be_given():
+    ):
+        with pytest.raises(ValueError, match=words):
+            views.costs(20, 1000, **{**PRICES, **change})
     with pytest.raises(TypeError, match="cpu_price"):
         views.costs(20, 1000)

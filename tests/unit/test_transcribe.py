@@ -7,37 +7,19 @@ import wave
 
 import numpy as np
 import pytest
-import torch
 
 from course_lib import __main__ as command_line
-from course_lib.speech.decoding import greedy
-from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
-
-# -- decoding ----------------------------------------------------------------------------------------------
 
 
-def certain(*rows, classes=4):
-    """Log-probabilities (B, T, classes) whose best path is `rows`."""
-    return torch.nn.functional.one_hot(torch.tensor(rows), classes).float().log_softmax(-1)
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Torch is imported when the first test runs, not when tests are collected."""
+    global torch, nemo_files, decoding, load_nemo
+    import nemo_files
+    import torch
 
-
-@pytest.mark.parametrize(
-    ("path", "tokens"),
-    [
-        ([0, 0, 1, 2], [0, 1, 2]),
-        ([0, 3, 0, 0], [0, 0]),  # a blank between makes it two
-        ([3, 3, 3, 3], []),
-        ([3, 1, 1, 3], [1]),
-        ([2, 2, 2, 2], [2]),
-    ],
-)
-def test_repeats_count_once_and_blanks_are_dropped(path, tokens):
-    assert greedy(certain(path), torch.tensor([4])) == [tokens]
-
-
-def test_every_row_ends_at_its_length():
-    log_probs = certain([0, 1, 2, 1], [0, 1, 2, 1], [0, 1, 2, 1])
-    assert greedy(log_probs, torch.tensor([4, 2, 0])) == [[0, 1, 2, 1], [0, 1], []]
+    from course_lib.speech import decoding
+    from course_lib.speech.nemo import load_nemo
 
 
 def slow_greedy(path, blank):
@@ -48,42 +30,44 @@ def slow_greedy(path, blank):
     return text
 
 
-def test_random_paths_against_the_slow_formula():
+def test_repeats_count_once_and_blanks_are_dropped():
+    def heard(path, length):
+        certain = torch.nn.functional.one_hot(torch.tensor([path]), 4).float().log_softmax(-1)
+        return decoding.greedy(certain, torch.tensor([length]))
+
+    for path, tokens in (
+        ([0, 0, 1, 2], [0, 1, 2]),
+        ([0, 3, 0, 0], [0, 0]),  # a blank between makes it two
+        ([3, 3, 3, 3], []),
+        ([3, 1, 1, 3], [1]),
+        ([2, 2, 2, 2], [2]),
+    ):
+        assert heard(path, 4) == [tokens], path
+    assert [heard([0, 1, 2, 1], length) for length in (4, 2, 0)] == [[[0, 1, 2, 1]], [[0, 1]], [[]]]
     generator = torch.Generator().manual_seed(1)
     for _ in range(50):
         path = torch.randint(4, (12,), generator=generator).tolist()
-        assert greedy(certain(path), torch.tensor([12])) == [slow_greedy(path, 3)]
+        assert heard(path, 12) == [slow_greedy(path, 3)], path
 
 
-# -- text --------------------------------------------------------------------------------------------------
+def test_pieces_become_text():
+    from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
 
-PIECES = ["<unk>", "▁", "да", "▁не", "т", "<0xD0>", "<0xB4>", "</s>"]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "text"),
-    [
+    pieces = Tokenizer(["<unk>", "▁", "да", "▁не", "т", "<0xD0>", "<0xB4>", "</s>"])
+    for tokens, text in (
         ([1, 2, 3, 4], "да нет"),
         ([3, 4, 1, 2], "нет да"),
         ([], ""),
         ([2, 0, 2], "да ⁇ да"),
         ([1, 5, 6, 7], "д"),  # two bytes are one letter, the end of the sentence is none
         ([2, 5], "да\ufffd"),
-    ],
-)
-def test_pieces_become_text(tokens, text):
-    assert Tokenizer(PIECES).text(tokens) == text
-
-
-def test_lists_of_pieces():
+    ):
+        assert pieces.text(tokens) == text
     assert pieces_of_vocab("<unk>\t0\n▁\t-1.5\n▁не\t-2\nт\t-3\n") == ["<unk>", "▁", "▁не", "т"]
     assert pieces_of_word_list("▁\r\nне\r\n##т\r\n") == ["<unk>", "▁", "▁не", "т"]
     assert pieces_of_word_list("##\u2028\n") == ["<unk>", "\u2028"]
-
-
-def test_control_characters_of_a_vocabulary_do_not_reach_the_terminal():
-    pieces = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
-    assert Tokenizer(pieces).text(range(7)) == "a[2Jbcdé\u200d"
+    unseen = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
+    assert Tokenizer(unseen).text(range(7)) == "a[2Jbcdé\u200d"  # nothing acts on a terminal
 
 
 # -- the command -------------------------------------------------------------------------------------------
@@ -100,8 +84,6 @@ def recorded(path, seconds=1.5, rate=22_050):
 
 @pytest.fixture
 def model_path(tmp_path):
-    import nemo_files
-
     path = tmp_path / "model.nemo"
     path.write_bytes(nemo_files.nemo(nemo_files.model(seed=1).state_dict()))
     return path
@@ -123,7 +105,6 @@ def transcribed(capsys):
 
 def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
     from course_lib.speech import audio
-    from course_lib.speech.nemo import load_nemo
 
     path = recorded(tmp_path / "noise.wav")
     model = load_nemo(model_path)
@@ -134,74 +115,55 @@ def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
     tokens = slow_greedy(log_probs[0, : lengths[0]].argmax(-1).tolist(), log_probs.shape[-1] - 1)
     wanted = model.tokenizer.text(tokens)
     assert len(tokens) > 1 and wanted.strip()
-
     command = [sys.executable, "-m", "course_lib", "transcribe", path, "--model", model_path]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, wanted + "\n", "")
 
 
-def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, capsys):
-    from course_lib.speech import decoding, nemo
+def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, transcribed):
+    from course_lib.speech import nemo
 
     asked = []
     monkeypatch.setattr(nemo, "load_nemo", lambda path, padding: asked.append((path.name, padding)))
     monkeypatch.setattr(decoding, "transcribe", lambda model, samples, rate: "да")
     path = recorded(tmp_path / "noise.wav")
     for options in ([], ["--padding", "old"], ["--padding", "new"]):
-        assert command_line.main(["transcribe", str(path), "--model", "a.nemo", *options]) == 0
+        assert transcribed(path, "--model", "a.nemo", *options) == (0, "да\n", "")
     assert asked == [("a.nemo", "old"), ("a.nemo", "old"), ("a.nemo", "new")]
-    assert capsys.readouterr().out == "да\n" * 3
 
 
 def test_the_commands_errors_are_sentences(tmp_path, model_path, transcribed):
     path = recorded(tmp_path / "noise.wav")
     short = recorded(tmp_path / "short.wav", seconds=0.01)
-    cases = {
-        (tmp_path / "none.wav", model_path): "none.wav cannot be read",
-        (path, tmp_path / "none.nemo"): "none.nemo cannot be read",
-        (path, path): "is no tar archive",
-        (short, model_path): "A row has 160 samples, but the front end wants 257 or more",
-    }
-    for (recording, model), says in cases.items():
-        code, out, err = transcribed(recording, "--model", model)
-        assert code == 2 and out == ""
-        assert err.startswith("transcribe: ") and says in err
-        assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("spared", ["preprocessor.", "none"])
-@pytest.mark.parametrize("value", [1e38, -1e38])
-def test_weights_that_overflow_are_no_text(tmp_path, transcribed, value, spared):
-    import nemo_files
-
-    state = nemo_files.model().state_dict()
-    huge = {n: torch.full_like(t, value) if t.is_floating_point() else t for n, t in state.items()}
-    huge |= {name: tensor for name, tensor in state.items() if name.startswith(spared)}
-    path = tmp_path / "huge.nemo"
-    path.write_bytes(nemo_files.nemo(huge))
-    code, out, err = transcribed(recorded(tmp_path / "noise.wav"), "--model", path)
-    assert code == 2 and out == ""
-    assert err == (
-        "transcribe: The model gives NaN or infinity for this recording, so its weights are damaged: "
-        "fetch it again.\n"
-    )
-
-
-@pytest.mark.parametrize("value", [float("nan"), 3e38])
-def test_samples_that_overflow_are_no_text(model_path, value):
-    from course_lib.speech.decoding import transcribe
-    from course_lib.speech.nemo import load_nemo
-
-    samples = np.full(8000, value, np.float32) * np.resize([1, -1], 8000).astype(np.float32)
-    with pytest.raises(
-        ValueError, match=r"samples that are NaN or beyond 1e\+10, but full scale is 1: record"
+    for recording, model, says in (
+        (tmp_path / "none.wav", model_path, "none.wav cannot be read"),
+        (path, tmp_path / "none.nemo", "none.nemo cannot be read"),
+        (path, path, "is no tar archive"),
+        (short, model_path, "A row has 160 samples, but the front end wants 257 or more"),
     ):
-        transcribe(load_nemo(model_path), samples, 16_000)
+        code, out, err = transcribed(recording, "--model", model)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("transcribe: ") and says in err
+    state = nemo_files.model().state_dict()
+    for value in (1e38, -1e38):  # weights that overflow are no text
+        for spared in ("preprocessor.", "none"):
+            huge = {n: torch.full_like(t, value) if t.is_floating_point() else t for n, t in state.items()}
+            huge |= {name: tensor for name, tensor in state.items() if name.startswith(spared)}
+            model_path.write_bytes(nemo_files.nemo(huge))
+            says = "The model gives NaN or infinity for this recording, so its weights are damaged: fetch"
+            assert transcribed(path, "--model", model_path) == (2, "", f"transcribe: {says} it again.\n"), (
+                value,
+                spared,
+            )
 
 
-def test_too_long_a_recording_is_refused_before_it_takes_memory(model_path):
-    from course_lib.speech.decoding import transcribe
-    from course_lib.speech.nemo import load_nemo
-
+def test_samples_that_cannot_be_used_are_no_text(model_path):
+    model = load_nemo(model_path)
+    for value in (float("nan"), 3e38):
+        samples = np.full(8000, value, np.float32) * np.resize([1, -1], 8000).astype(np.float32)
+        with pytest.raises(
+            ValueError, match=r"samples that are NaN or beyond 1e\+10, but full scale is 1: rec"
+        ):
+            decoding.transcribe(model, samples, 16_000)
     with pytest.raises(ValueError, match="is 300 s long, but at most 200 s fit"):
-        transcribe(load_nemo(model_path), np.zeros(300 * 8000, np.float32), 8000)
+        decoding.transcribe(model, np.zeros(300 * 8000, np.float32), 8000)

@@ -1,92 +1,92 @@
 """The model of the talk's two ratios: its work is the encoder's, its constants are not what it predicts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
 
-from course_lib import views
 from course_lib.measure.gpu_published import PUBLISHED
 from course_lib.speech import two_whys
-from course_lib.speech.encoder_profile import LENGTH_CLASSES, mel_features, profile_encoder, utterances
 from course_lib.speech.profiling import talk_profile
 from course_lib.speech.two_whys import CannotBe, Product, Times
 
 TALK = talk_profile()
 GPU = PUBLISHED["RTX A6000"]  # of the talk's generation, with 128 FMAs a cycle in each SM
-LENGTHS = [features.size(2) for features in utterances(64)]
-CONVOLUTIONS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward"}
 
 
-@pytest.mark.parametrize("frames", [301, 97])
-def test_the_products_are_the_encoders(frames: int) -> None:
-    pytest.importorskip("torch")
+@pytest.fixture(scope="module")
+def lengths():
+    from course_lib.speech.encoder_profile import utterances
+
+    return [features.size(2) for features in utterances(64)]
+
+
+def test_the_products_are_the_encoders(lengths):
     from course_lib.speech.conformer import ConformerEncoder
+    from course_lib.speech.encoder_profile import mel_features, profile_encoder
 
     encoder = ConformerEncoder(n_layers=1).eval()
-    rows = {row.name: row for row in profile_encoder(encoder, [mel_features(frames, seed=1)])}
-    for family, names in {"addmm": {"aten::addmm"}, "mm": {"aten::mm"}, "convolution": CONVOLUTIONS}.items():
-        mine = [one for one in two_whys.products(frames, layers=1) if one.family == family]
-        theirs = [rows[name] for name in names if name in rows]
-        assert sum(one.calls for one in mine) == sum(row.calls for row in theirs)
-        assert sum(one.flops for one in mine) == sum(row.flops for row in theirs)
-        moved = sum(row.bytes for row in theirs)  # with the biases
-        assert sum(one.bytes for one in mine) == pytest.approx(moved, rel=0.02)
-
-
-def test_a_batch_has_more_rows_but_the_same_positions() -> None:
-    for one, three in zip(two_whys.products(301), two_whys.products(301, batch=3), strict=True):
-        assert one.calls == three.calls
-        assert three.flops == (one.flops if one.family == "mm" else 3 * one.flops)
-
-
-def test_slow_convolutions_are_those_that_torch_calls_slow() -> None:
-    slow = [one.calls for length in LENGTHS for one in two_whys.products(length) if one.slow]
+    operators = {"addmm": {"aten::addmm"}, "mm": {"aten::mm"}}
+    operators["convolution"] = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward"}
+    for frames in (301, 97):
+        rows = {row.name: row for row in profile_encoder(encoder, [mel_features(frames, seed=1)])}
+        for family, names in operators.items():
+            mine = [product for product in two_whys.products(frames, layers=1) if product.family == family]
+            theirs = [rows[name] for name in names if name in rows]
+            assert sum(product.calls for product in mine) == sum(row.calls for row in theirs), family
+            assert sum(product.flops for product in mine) == sum(row.flops for row in theirs), family
+            moved = sum(row.bytes for row in theirs)  # with the biases
+            assert sum(product.bytes for product in mine) == pytest.approx(moved, rel=0.02), family
+    for single, triple in zip(two_whys.products(301), two_whys.products(301, batch=3), strict=True):
+        assert single.calls == triple.calls  # a batch has more rows but the same positions
+        assert triple.flops == (single.flops if single.family == "mm" else 3 * single.flops)
+    slow = [product.calls for length in lengths for product in two_whys.products(length) if product.slow]
     assert sum(slow) == 244
+    assert not any(product.slow for frames in (60, 200) for product in two_whys.products(frames, batch=2))
+    for bad in (0, -3, 2.5, True, "300"):
+        with pytest.raises(ValueError, match=r"mel_frames is .* whole number of at least 1"):
+            two_whys.products(bad)
 
 
-@pytest.mark.parametrize("frames", [60, 200])
-def test_slow_convolutions_are_those_of_a_single_utterance(frames: int) -> None:
-    assert any(one.slow for one in two_whys.products(frames))
-    assert not any(one.slow for one in two_whys.products(frames, batch=2))
-
-
-def test_a_kernel_takes_as_long_as_its_tiles_or_its_bytes() -> None:
+def test_a_kernel_takes_as_long_as_its_tiles_or_its_bytes():
     """SMs that do a tile of 32 x 64 and a sum over 10 in 1 s: 40,960 FLOP; 3 tiles on 2 SMs take 2 s."""
     known = two_whys.Constants(
-        cpu_flops_per_s=1,
-        call_s=9,
-        start_s=0.5,
-        sm_flops_per_s=40_960,
-        sms=2,
-        bytes_per_s=1e9,
-        peak_flops=1,
+        cpu_flops_per_s=1, call_s=9, start_s=0.5, sm_flops_per_s=40_960, sms=2, bytes_per_s=1e9, peak_flops=1
     )
     product = Product("mm", "three tiles", calls=7, M=64, K=10, N=96)
     moved = 4 * (64 * 10 + 10 * 96 + 64 * 96)
     assert known.device_s(product) == pytest.approx(7 * (0.5 + 2))
     slow_memory = dataclasses.replace(known, bytes_per_s=moved / 3)
     assert slow_memory.device_s(product) == pytest.approx(7 * (0.5 + 3))
+    times = Times(cpu_s=12.0, host_s=1.0, device_s=3.0)
+    assert (times.ratio, times.device_ratio) == (3.0, 4.0)
 
 
-def test_both_ratios_are_missed_by_as_much_as_the_chapter_says() -> None:
-    addmm, convolution = two_whys.predict(TALK, LENGTHS, GPU)
+def test_both_ratios_are_missed_by_as_much_as_the_chapter_says(lengths):
+    from course_lib import views
+    from course_lib.speech.encoder_profile import LENGTH_CLASSES
+
+    addmm, convolution = two_whys.predict(TALK, lengths, GPU)
     assert (addmm.calls, convolution.calls) == (9280, 2432)
     assert round(addmm.talk.ratio, 2) == 7.90 and round(convolution.talk.ratio, 2) == 11.46
     assert addmm.miss == pytest.approx(-0.23, abs=0.01)
     assert convolution.miss == pytest.approx(0.20, abs=0.01)
     assert addmm.at_peak > addmm.predicted.device_ratio > addmm.predicted.ratio
+    alt = views.two_whys((addmm, convolution)).alt
+    assert "the talk 7.90x and 11.5x" in alt and "addmm: 75.2x at the GPU's peak" in alt
+    with pytest.raises(ValueError, match="nothing to draw"):
+        views.two_whys([])
+    for end in (
+        0,
+        1,
+    ):  # the talk does not say how long its utterances were; the calls leave room within classes
+        extreme = [one[end] for one in LENGTH_CLASSES for _ in range(one[2])]
+        assert all(abs(why.miss) < 1 / 3 for why in two_whys.predict(TALK, extreme, GPU))
+    for once, twice in zip((addmm, convolution), two_whys.predict(TALK, lengths * 2, GPU), strict=True):
+        assert once.calls == twice.calls  # a sample of the lengths says the same for 64 forwards
+        assert dataclasses.astuple(once.predicted) == pytest.approx(dataclasses.astuple(twice.predicted))
 
 
-@pytest.mark.parametrize("end", [0, 1])
-def test_the_lengths_hardly_matter(end: int) -> None:
-    """The talk does not say how long its utterances were; the calls leave room within three classes."""
-    lengths = [one[end] for one in LENGTH_CLASSES for _ in range(one[2])]
-    assert all(abs(why.miss) < 1 / 3 for why in two_whys.predict(TALK, lengths, GPU))
-
-
-def test_what_is_predicted_is_not_looked_at() -> None:
+def test_what_is_predicted_is_not_looked_at(lengths):
     hidden = {"aten::addmm", "aten::mkldnn_convolution", "aten::cudnn_convolution"}
 
     def doubled(rows):
@@ -98,47 +98,18 @@ def test_what_is_predicted_is_not_looked_at() -> None:
         )
 
     other = dataclasses.replace(TALK, cpu=doubled(TALK.cpu), gpu=doubled(TALK.gpu))
-    before, after = (two_whys.predict(talk, LENGTHS, GPU) for talk in (TALK, other))
+    before, after = (two_whys.predict(talk, lengths, GPU) for talk in (TALK, other))
     assert [why.predicted for why in before] == [why.predicted for why in after]
     assert after[0].talk.cpu_s == 2 * before[0].talk.cpu_s
-
-
-def test_a_sample_of_the_lengths_says_the_same_for_64_forwards() -> None:
-    whole, doubled = (two_whys.predict(TALK, LENGTHS * times, GPU) for times in (1, 2))
-    for one, other in zip(whole, doubled, strict=True):
-        assert one.calls == other.calls
-        assert dataclasses.astuple(one.predicted) == pytest.approx(dataclasses.astuple(other.predicted))
-
-
-def test_a_gpu_that_cannot_have_been_it() -> None:
     with pytest.raises(CannotBe, match=r"SM of the A100 11\.6 us at its peak, but .* took 10\.9 us"):
-        two_whys.predict(TALK, LENGTHS, PUBLISHED["A100"])
+        two_whys.predict(TALK, lengths, PUBLISHED["A100"])
 
 
-def test_batches_fill_the_gpu() -> None:
-    known = two_whys.constants(TALK, LENGTHS, GPU)
+def test_batches_fill_the_gpu(lengths):
+    known = two_whys.constants(TALK, lengths, GPU)
     for family in ("addmm", "convolution"):
         shares = [two_whys.share_of_peak(family, 293, batch, known) for batch in (1, 4, 16, 64)]
         assert shares == sorted(shares)
         assert shares[-1] < known.sm_flops_per_s * known.sms / known.peak_flops  # what cuBLAS reaches
     with pytest.raises(ValueError, match="family is 'bmm'"):
         two_whys.share_of_peak("bmm", 293, 1, known)
-
-
-@pytest.mark.parametrize("bad", [0, -3, 2.5, True, "300"])
-def test_no_work_for_what_is_no_length(bad: object) -> None:
-    with pytest.raises(ValueError, match=r"mel_frames is .* whole number from 1 on"):
-        two_whys.products(bad)
-
-
-def test_the_figure_says_both() -> None:
-    picture = views.two_whys(two_whys.predict(TALK, LENGTHS, GPU))
-    assert "the talk 7.90x and 11.5x" in picture.alt
-    assert "addmm: 75.2x at the GPU's peak" in picture.alt
-    with pytest.raises(ValueError, match="nothing to draw"):
-        views.two_whys([])
-
-
-def test_ratios_of_times() -> None:
-    times = Times(cpu_s=12.0, host_s=1.0, device_s=3.0)
-    assert (times.ratio, times.device_ratio) == (3.0, 4.0)
