@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tools.looped import looped
 
 from course_lib.simulators import traces
 from course_lib.simulators.cache import Level, simulate
@@ -124,8 +125,8 @@ def counted(request, program, tmp_path_factory):
     return levels, {shape: cachegrind(program(*shape), folder, levels) for shape in SHAPES}
 
 
-@pytest.mark.parametrize("nest", NESTS)
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"N={shape[0]}+{shape[1]}")
+@looped("nest", NESTS)
+@looped("shape", SHAPES)
 def test_misses_agree_with_cachegrind_within_two_percent(counted, shape, nest):
     levels, by_shape = counted
     found = by_shape[shape]
@@ -146,7 +147,7 @@ def test_the_nests_differ_by_more_than_the_agreement(counted):
     assert max(first) > 20 * min(first)
 
 
-@pytest.mark.parametrize("nest", NESTS)
+@looped("nest", NESTS)
 def test_lackey_sees_the_addresses_of_the_trace_one_by_one(program, nest, addresses_seen):
     places, seen = addresses_seen
     trace = trace_of(nest, SMALL, 1, places, SMALL_BLOCK)

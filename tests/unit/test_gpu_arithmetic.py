@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numba import cuda, float32, float64, int32, njit, uint8, uint32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import trace
 
@@ -164,7 +165,7 @@ def kernel_of(function):
 @pytest.mark.parametrize(
     "pairs", [PAIRS[:3], pytest.param(PAIRS[3:], marks=pytest.mark.slow)], ids=["some types", "others"]
 )
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@looped("function", FUNCTIONS)
 def test_the_same_text_compiled_by_numba_gives_the_same_numbers(function, pairs):
     random = np.random.default_rng(1)
     kernel, compiled = kernel_of(function), njit(error_model="numpy")(function)

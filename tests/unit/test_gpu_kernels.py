@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tools.looped import looped
 
 pytest.importorskip("greenlet")
 
@@ -42,13 +43,13 @@ def assert_right(C, exact):
     assert np.abs(C - exact).max() < 1e-5 * max(1.0, np.abs(exact).max())
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 35, 33), (33, 7, 5)])
-@pytest.mark.parametrize("name", SQUARE)
+@looped("shape", [(1, 1, 1), (3, 35, 33), (33, 7, 5)])
+@looped("name", SQUARE)
 def test_square_blocks_of_threads(name, shape):
     assert_right(*multiplied(SQUARE[name], 32, 32, (32, 32), shape))
 
 
-@pytest.mark.parametrize(("name", "tile"), CASES)
+@looped("name, tile", CASES)
 def test_every_tile_on_a_shape_that_it_does_not_divide(name, tile):
     kernels = [BY_TILE[name].kernel(tile)]
     if name in ("vectorised", "warptiled"):  # multiples of four for 16-byte loads, anything without them
@@ -57,7 +58,7 @@ def test_every_tile_on_a_shape_that_it_does_not_divide(name, tile):
         assert_right(*multiplied(kernel, tile.BM, tile.BN, (tile.threads, 1), (35, K, N)))
 
 
-@pytest.mark.parametrize("name", BY_TILE)
+@looped("name", BY_TILE)
 def test_several_blocks_and_a_long_k(name):
     tile = BY_TILE[name].TILES[-1]
     shape = (tile.BM + 3, 2 * tile.BK + 4, tile.BN + 8)
@@ -65,7 +66,7 @@ def test_several_blocks_and_a_long_k(name):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("name", BY_TILE)
+@looped("name", BY_TILE)
 def test_nan_and_inf_beyond_the_edge_are_not_touched(name):
     """A zero that fills a tile up must not meet an infinity of the other operand."""
     tile = BY_TILE[name].TILES[-1]
@@ -77,8 +78,8 @@ def test_nan_and_inf_beyond_the_edge_are_not_touched(name):
     assert C[0, 0] == 5 and np.isposinf(C[1, 0]) and np.isnan(C[0, 2]) and np.isnan(C[1, 2])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "words"),
+@looped(
+    "sizes, words",
     [
         ({"BM": 64, "BN": 64, "BK": 8, "TM": 48, "TN": 1}, "does not divide evenly"),
         ({"BM": 128, "BN": 128, "BK": 1, "TM": 8, "TN": 8}, "does not divide evenly"),

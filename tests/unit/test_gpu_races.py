@@ -5,7 +5,7 @@ import itertools
 import random
 
 import numpy as np
-import pytest
+from tools.looped import looped
 
 from course_lib.simulators.gpu import trace
 
@@ -104,7 +104,7 @@ def meetings(kind, active):
     return groups
 
 
-@pytest.mark.parametrize("seed", [*range(30), 42, 134, 205, 454])  # the last four were once wrong
+@looped("seed", [*range(30), 42, 134, 205, 454])  # the last four were once wrong
 def test_races_of_a_random_kernel(seed, tmp_path):
     dice = random.Random(seed)
     steps = list(random_steps(dice))

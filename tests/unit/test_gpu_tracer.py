@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba import cuda, float32, float64, int32
 from pace import slowness
+from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
 
@@ -33,8 +34,8 @@ def read_with_stride(x, out, stride, start):
     out[i] = x[start + i * stride]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "stride", "start", "sectors"),
+@looped(
+    "dtype, stride, start, sectors",
     [
         (np.float32, 1, 0, 4),  # 32 x 4 B in pieces of 32 B
         (np.float32, 1, 1, 5),  # the same, across one more edge
@@ -93,9 +94,7 @@ def shared_with_stride(out, stride):
     out[i] = s[i * stride]
 
 
-@pytest.mark.parametrize(
-    ("stride", "wavefronts"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (8, 8), (16, 16), (31, 1), (32, 32)]
-)
+@looped("stride, wavefronts", [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (8, 8), (16, 16), (31, 1), (32, 32)])
 def test_wavefronts_are_the_bank_conflicts_of_a_stride(stride, wavefronts):
     out = np.zeros(32, np.float32)
     seen = trace(shared_with_stride, 1, 32, out, stride)
@@ -185,8 +184,8 @@ def product(kernel, M, K, N, **options):
     return seen, C, A.astype(np.float64) @ B
 
 
-@pytest.mark.parametrize("kernel", [naive, tiled], ids=["naive", "tiled"])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (32, 32, 32), (33, 65, 31), (64, 100, 97), (3, 200, 5)])
+@looped("kernel", [naive, tiled])
+@looped("shape", [(1, 1, 1), (32, 32, 32), (33, 65, 31), (64, 100, 97), (3, 200, 5)])
 def test_matmul_of_any_shape(kernel, shape):
     seen, C, expected = product(kernel, *shape)
     np.testing.assert_allclose(C, expected, rtol=1e-5)
@@ -568,7 +567,7 @@ def tiled_without_second_barrier(A, B, C):
     C[i, j] = total
 
 
-@pytest.mark.parametrize("kernel", [tiled_without_first_barrier, tiled_without_second_barrier])
+@looped("kernel", [tiled_without_first_barrier, tiled_without_second_barrier])
 def test_a_missing_barrier_is_found_though_the_result_is_right(kernel):
     seen, C, expected = product(kernel, 64, 64, 64)
     np.testing.assert_allclose(C, expected, rtol=1e-5)
@@ -785,8 +784,8 @@ def with_too_much_local_memory(x):
     a[0] = x[0]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "count", "words"),
+@looped(
+    "kernel, count, words",
     [
         (with_too_much_shared_memory, 1, "with b a block declares 49,408 bytes of shared memory"),
         (with_too_much_local_memory, 1, "a has 524,292 bytes"),
@@ -843,7 +842,7 @@ def test_bad_launches_are_refused_in_a_sentence():
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("kernel", [naive, tiled], ids=["naive", "tiled"])
+@looped("kernel", [naive, tiled])
 def test_a_hundred_million_accesses_a_second(kernel):
     product(kernel, 64, 64, 64)
     seconds, accesses = [], 0

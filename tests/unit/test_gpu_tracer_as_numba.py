@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numba import cuda, float32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
 
@@ -56,8 +57,8 @@ def shape_of_a_numpy_integer(x):
     s[0] = x[0]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "part", "arguments"),
+@looped(
+    "kernel, part, arguments",
     [
         (shape_of_the_block, "cuda.blockDim.x", ()),
         (shape_of_an_argument, "len(x)", ()),
@@ -121,8 +122,8 @@ def numpy_floor(x):
     x[0] = np.floor(x[0])
 
 
-@pytest.mark.parametrize(
-    ("kernel", "instead"),
+@looped(
+    "kernel, instead",
     [(numpy_exp, "math.exp()"), (numpy_abs, "abs()"), (numpy_power, "**"), (numpy_floor, "math.floor()")],
 )
 def test_functions_of_numpy_that_numba_does_not_compile_are_refused(kernel, instead):
@@ -174,7 +175,7 @@ def test_a_loop_over_a_tuple_of_numbers_turns_once_for_each():
     assert out.tolist() == [31 + 3300, 28, 28 + 3300]
 
 
-@pytest.mark.parametrize("kernel", [over_two_types, over_an_array])
+@looped("kernel", [over_two_types, over_an_array])
 def test_a_loop_over_something_else_is_refused(kernel):
     with pytest.raises(NotTraceable, match="a for loop"):
         trace(kernel, 1, 1, np.zeros(3))

@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 import pytest
 from numba import cuda, float32, uint8, uint32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
 
@@ -159,7 +160,7 @@ def last_threads_read(x, out):
         out[i] = x[backwards + 1023]  # for thread 0 this would be x[1023]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@looped("dtype", [np.float32, np.complex128])
 def test_threads_that_take_no_part_read_nothing(dtype):
     x, out = np.arange(32).astype(dtype), np.zeros(1024, dtype)
     assert kinds(trace(last_threads_read, 1, 1024, x, out)) == []
@@ -419,7 +420,7 @@ def stores_a_type(x):
     x[0] = float32  # fails
 
 
-@pytest.mark.parametrize("kernel", [adds_to_an_array, uses_nothing, slices_too_often, stores_a_type])
+@looped("kernel", [adds_to_an_array, uses_nothing, slices_too_often, stores_a_type])
 def test_what_makes_no_sense_is_one_sentence_with_its_line(kernel):
     with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced|is stored as an element") as caught:
         trace(kernel, 1, 32, np.zeros(64))
@@ -494,7 +495,7 @@ def reads_for_long(out, turns):
     out[i] = total + s[63 - i]  # races
 
 
-@pytest.mark.parametrize("turns", [1, 510, 511, 512, 600, 1100])
+@looped("turns", [1, 510, 511, 512, 600, 1100])
 def test_a_race_is_found_however_many_accesses_lie_between(turns):
     (hazard,) = trace(reads_for_long, 1, 64, np.zeros(64), turns).hazards
     assert (hazard.kind, hazard.line, hazard.times) == ("race", line_of(reads_for_long, "races"), 64)
@@ -528,7 +529,7 @@ def of_one_number(x, number, out):
     out[i, 9], out[i, 10], out[i, 11] = abs(x[i]), abs(x[0]), abs(number)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int8, np.int32, np.int64])
+@looped("dtype", [np.uint8, np.uint16, np.uint32, np.int8, np.int32, np.int64])
 def test_a_number_that_all_threads_share_is_computed_with_like_one_of_each(dtype):
     x, out = np.full(32, 5, dtype), np.zeros((32, 12))
     trace(of_one_number, 1, 32, x, dtype(5), out)
@@ -542,13 +543,13 @@ def adds_atomically(x):
     cuda.atomic.add(x, 0, 1)
 
 
-@pytest.mark.parametrize("dtype", [np.complex64, np.bool_, np.float16])
+@looped("dtype", [np.complex64, np.bool_, np.float16])
 def test_atomics_on_what_has_none_are_refused(dtype):
     with pytest.raises(NotTraceable, match="does not work on numbers of type"):
         trace(adds_atomically, 1, 32, np.zeros(1, dtype))
 
 
-@pytest.mark.parametrize(
+@looped(
     "alias",
     [
         "Z = Y",

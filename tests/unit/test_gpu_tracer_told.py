@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numba import cuda, float32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
 
@@ -142,8 +143,8 @@ def two_numbers_at_once(A, out):
         out[i] = A[i, i]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "words"),
+@looped(
+    "kernel, words",
     [
         (a_row_as_a_number, "a row of an array is used like a number here: give an index for each"),
         (two_numbers_at_once, "test them one by one, with `and` and `or`"),

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.looped import looped
 
 from course_lib.fp8.choose import estimate
 from course_lib.fp8.pipelines import ROLES_OF, SCALED, pipeline_of
@@ -149,8 +150,8 @@ def test_more_stages_and_more_roles_are_never_slower(pipeline):
 # -- refused -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
+@looped(
+    "wrong, sentence",
     [
         ({"stages": 0}, "stages is 0"),
         ({"stages": True}, "stages is True"),
@@ -179,7 +180,7 @@ def test_the_numbers_of_a_rung_by_hand():
     assert first.copy_cycles == (64 + 128) * 128 / 64 and first.promotion_cycles == 0
 
 
-@pytest.mark.parametrize("kernel", ROLES_OF)
+@looped("kernel", ROLES_OF)
 def test_the_stages_are_those_that_the_kernel_is_started_with(kernel):
     problem = Problem(*[2**20] * 5, rows=256, N=256, K=1024, padded_rows=256)
     for tile in (Tile(64, 64), Tile(128, 128), Tile(128, 64)):
