@@ -1,21 +1,12 @@
 """Kernels that are written to break the GPU tracer: each was once run wrong, counted wrong or not refused."""
 
-import importlib.util
-import inspect
-
 import numpy as np
 import pytest
 from numba import cuda, float32, uint8, uint32
 from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
-
-
-def line_of(kernel, marker):
-    """Return the line of a kernel's text that ends with a comment."""
-    lines, first = inspect.getsourcelines(kernel.py_func)
-    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
-    return found
+from gpu_kernels.small import kernel, line_of
 
 
 def kinds(seen):
@@ -396,37 +387,6 @@ def test_printing_is_left_out():
     assert (x == np.arange(32)).all()
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def adds_to_an_array(x):
-    x[0] = x + 1  # fails
-
-
-@cuda.jit
-def uses_nothing(x):
-    x[1] = nothing(x) + 1  # fails
-
-
-@cuda.jit
-def slices_too_often(x):
-    y = x[0:2, 0:2]  # fails
-    x[0] = y[0]
-
-
-@cuda.jit
-def stores_a_type(x):
-    x[0] = float32  # fails
-
-
-@looped("kernel", [adds_to_an_array, uses_nothing, slices_too_often, stores_a_type])
-def test_what_makes_no_sense_is_one_sentence_with_its_line(kernel):
-    with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced|is stored as an element") as caught:
-        trace(kernel, 1, 32, np.zeros(64))
-    assert (caught.value.file, caught.value.line) == (__file__, line_of(kernel, "fails"))
-
-
 # -- syncwarp ------------------------------------------------------------------------------------------------
 
 
@@ -538,17 +498,6 @@ def test_a_number_that_all_threads_share_is_computed_with_like_one_of_each(dtype
     assert out[0, 6] == -4
 
 
-@cuda.jit
-def adds_atomically(x):
-    cuda.atomic.add(x, 0, 1)
-
-
-@looped("dtype", [np.complex64, np.bool_, np.float16])
-def test_atomics_on_what_has_none_are_refused(dtype):
-    with pytest.raises(NotTraceable, match="does not work on numbers of type"):
-        trace(adds_atomically, 1, 32, np.zeros(1, dtype))
-
-
 @looped(
     "alias",
     [
@@ -561,16 +510,9 @@ def test_atomics_on_what_has_none_are_refused(dtype):
         "Z = same(True and Y)",
     ],
 )
-def test_an_array_by_another_name_is_watched_too(alias, tmp_path):
-    file = tmp_path / "aliased.py"
-    file.write_text(
-        "from numba import cuda\n\n@cuda.jit(device=True)\ndef same(A):\n    return A\n\n"
-        f"@cuda.jit\ndef kernel(X, Y, n):\n    i = cuda.grid(1)\n    {alias}\n"
-        "    Z[i] = X[i]\n    X[i] = Z[n - 1 - i]\n"
-    )
-    spec = importlib.util.spec_from_file_location("aliased", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_an_array_by_another_name_is_watched_too(alias):
+    same = kernel("A", "return A", device=True)
+    made = kernel("X, Y, n", f"{alias}\nZ[i] = X[i]\nX[i] = Z[n - 1 - i]  # races", same=same)
     X, Y = (np.zeros(64, np.float32) for _ in range(2))
-    found = trace(module.kernel, 1, 64, X, Y, 64, progress=False).hazards
-    assert {(one.kind, one.line) for one in found} == {("race", 12)}
+    found = trace(made, 1, 64, X, Y, 64, progress=False).hazards
+    assert {(one.kind, one.line) for one in found} == {("race", line_of(made, "races"))}
