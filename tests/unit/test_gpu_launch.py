@@ -17,7 +17,14 @@ from course_lib.measure import cuda_software, cuda_stream, gpu_timing, machine
 from course_lib.measure.hardware import Gpu
 from course_lib.measure.store import Store
 
-torch = pytest.importorskip("torch")
+torch = None  # comes with the first test
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_torch():
+    global torch
+    torch = pytest.importorskip("torch")
+
 
 GPU = Gpu("NVIDIA H200", 2**37, "580.159.03", "9.0")
 

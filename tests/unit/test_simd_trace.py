@@ -6,7 +6,6 @@ import inspect
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.looped import looped
 
 from course_lib.circles import simd
 from course_lib.simulators import traces
@@ -123,7 +122,7 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
 
 
-@looped("shape", [(0, 3, 3), (3, 0, 3), (3, 3, 0)])
+@pytest.mark.parametrize("shape", [(0, 3, 3), (3, 0, 3), (3, 3, 0)])
 def test_an_empty_product_makes_no_access(shape):
     trace = traces.simd(*shape, **tiles_of(4, 4, 1))
     assert len(trace) == 0 and trace.addresses.size == 0
@@ -136,7 +135,7 @@ def test_the_tile_of_this_machine():
     assert str(simd.KC) in trace.name
 
 
-@looped("name, value", [("MR", 0), ("NR", 2.5), ("KC", True), ("block_bytes", -1)])
+@pytest.mark.parametrize(("name", "value"), [("MR", 0), ("NR", 2.5), ("KC", True), ("block_bytes", -1)])
 def test_wrong_sizes_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} is {value}"):
         traces.simd(2, 2, 2, **{**tiles_of(4, 4, 1), name: value})

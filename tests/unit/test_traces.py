@@ -11,8 +11,10 @@ from tools.looped import looped
 
 from course_lib.simulators import traces
 from course_lib.simulators.cache import Level, simulate
-from course_lib.simulators.emit import AXES
 from course_lib.simulators.placement import Matrix, place, place_of
+
+#: Which loop moves a matrix down its rows and which along its columns.
+AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
 
 
 def at(matrix, row, column):

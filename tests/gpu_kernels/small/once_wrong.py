@@ -218,9 +218,9 @@ def writes_one_each(out):
 
 
 def test_local_memory_that_a_thread_has_not_written_is_reported():
-    for kernel, thread, times in ((writes_some, 3, 37), (writes_one_each, 1, 10)):
-        (hazard,) = trace(kernel, 1, 40, np.zeros(40)).hazards
-        assert (hazard.kind, hazard.line) == ("uninitialised", line_of(kernel, "read"))
+    for made, thread, times in ((writes_some, 3, 37), (writes_one_each, 1, 10)):
+        (hazard,) = trace(made, 1, 40, np.zeros(40)).hazards
+        assert (hazard.kind, hazard.line) == ("uninitialised", line_of(made, "read"))
         assert (hazard.threads, hazard.times) == (((thread, 0, 0),), times)
 
 
@@ -435,13 +435,13 @@ def meet_one_by_one(out):
 
 
 def test_a_syncwarp_orders_those_who_come_and_nobody_else():
-    for kernel in (half_meets, halves_meet):
-        found = trace(kernel, 1, 32, np.zeros(32)).hazards
-        assert {(hazard.kind, hazard.line) for hazard in found} == {("race", line_of(kernel, "races"))}
+    for made in (half_meets, halves_meet):
+        found = trace(made, 1, 32, np.zeros(32)).hazards
+        assert {(hazard.kind, hazard.line) for hazard in found} == {("race", line_of(made, "races"))}
         one, other = found[0].threads
         assert (one[0] < 16) != (other[0] < 16)
-    for kernel in (halves_meet_within, meet_one_by_one):
-        assert kinds(trace(kernel, 3, 32, np.zeros(32), blocks=1)) == []
+    for made in (halves_meet_within, meet_one_by_one):
+        assert kinds(trace(made, 3, 32, np.zeros(32), blocks=1)) == []
 
 
 @cuda.jit
