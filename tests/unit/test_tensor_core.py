@@ -21,7 +21,7 @@ from course_lib.simulators.tensor_core import (
 )
 
 CORES = (HOPPER, HOPPER_FP16, ADA, BLACKWELL)
-every_core = pytest.mark.parametrize("core", CORES, ids=lambda core: core.name)
+every_core = looped("core", CORES)
 
 
 def exponent_of(x, smallest):

@@ -8,7 +8,7 @@ from numba import cuda, float32, float64, int32
 from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
-from gpu_kernels.small import line_of
+from gpu_kernels.small import kernel, line_of
 
 TILE = 32
 
@@ -119,9 +119,9 @@ def shared_float64(out):
 
 def test_a_transpose_has_32_way_conflicts_and_padding_removes_them():
     A = np.arange(1024, dtype=np.float32).reshape(32, 32)
-    for kernel, wavefronts in ((transpose, 32), (transpose_padded, 1)):
+    for transposes, wavefronts in ((transpose, 32), (transpose_padded, 1)):
         B = np.zeros_like(A)
-        seen = trace(kernel, 1, (32, 32), A, B)
+        seen = trace(transposes, 1, (32, 32), A, B)
         assert (B == A.T).all() and not seen.hazards
         assert seen.row("s").wavefronts_per_request == wavefronts
         assert seen.row("s", "store").wavefronts_per_request == 1
@@ -444,13 +444,8 @@ def histogram(data, counts):
         cuda.atomic.add(counts, t, s[t])
 
 
-@cuda.jit
-def queue_numbers(counter, out):
-    i = cuda.grid(1)
-    out[i] = cuda.atomic.add(counter, 0, 1)
-
-
 def test_atomics_are_counted_and_race_with_nobody():
+    queue_numbers = kernel("counter, out", "out[i] = cuda.atomic.add(counter, 0, 1)")
     data = np.random.default_rng(4).integers(0, 64, 3000).astype(np.int32)
     counts = np.zeros(64, np.int32)
     seen = trace(histogram, 3, 128, data, counts)
@@ -612,26 +607,6 @@ def test_shared_memory_that_nobody_wrote():
 
 
 @cuda.jit
-def all_blocks_write(x, out):
-    i = cuda.threadIdx.x
-    out[i] = x[i] + cuda.blockIdx.x
-
-
-@cuda.jit
-def flag(x, found):
-    i = cuda.grid(1)
-    if x[i] > 0:
-        found[0] = 1
-
-
-@cuda.jit
-def accumulate_in_place(x):
-    i = cuda.grid(1)
-    if i > 0:
-        x[i] += x[i - 1]
-
-
-@cuda.jit
 def within_a_warp(x, out):
     s = cuda.shared.array(32, float32)
     i = cuda.threadIdx.x
@@ -649,6 +624,9 @@ def within_a_warp_in_order(x, out):
 
 
 def test_races_in_global_memory_and_within_a_warp():
+    all_blocks_write = kernel("x, out", "i = cuda.threadIdx.x\nout[i] = x[i] + cuda.blockIdx.x")
+    flag = kernel("x, found", "if x[i] > 0:\n    found[0] = 1")
+    accumulate_in_place = kernel("x", "if i > 0:\n    x[i] += x[i - 1]")
     x, out = np.ones(128, np.float32), np.zeros(128, np.float32)
     (hazard,) = trace(all_blocks_write, 2, 64, x, out).hazards
     assert hazard.kind == "race" and hazard.block != hazard.other_block
@@ -674,13 +652,8 @@ def test_arguments_that_share_memory_race_too():
     assert {hazard.kind for hazard in trace(shift, 2, 64, x[:128], x[2:]).hazards} == {"race"}
 
 
-@cuda.jit
-def reaches_out(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i + 1]
-
-
 def test_out_of_bounds_is_reported_and_harms_nothing():
+    reaches_out = kernel("x, out", "out[i] = x[i + 1]")
     memory = np.arange(200, dtype=np.float32)
     x, out = memory[:100], np.zeros(110, np.float32)
     seen = trace(reaches_out, 1, 128, x, out[:100])

@@ -27,14 +27,9 @@ def adding(number):
 add_one, add_ten = adding(1), adding(10)
 
 
-@cuda.jit
-def add_both(out):
-    i = cuda.grid(1)
-    out[i, 0] = add_one(i)
-    out[i, 1] = add_ten(i)
-
-
 def test_functions_made_by_one_factory_keep_their_own_numbers():
+    body = "out[i, 0] = add_one(i)\nout[i, 1] = add_ten(i)"
+    add_both = kernel("out", body, add_one=add_one, add_ten=add_ten)
     out = np.zeros((40, 2))
     trace(add_both, 2, 20, out)
     assert (out == np.arange(40)[:, None] + [1, 10]).all()
@@ -273,13 +268,8 @@ def test_arrays_of_one_name_in_two_memories_are_counted_apart():
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def moves(a, b):
-    i = cuda.grid(1)
-    b[i + 20] = a[i]
-
-
 def test_arrays_over_one_buffer_overlap():
+    moves = kernel("a, b", "b[i + 20] = a[i]")
     buffer = bytearray(800)
     a, b = np.frombuffer(buffer, count=40), np.frombuffer(buffer)
     a[:] = np.arange(40)
@@ -289,30 +279,17 @@ def test_arrays_over_one_buffer_overlap():
     assert kinds(trace(moves, 1, 32, b[60:], b)) == []
 
 
-@cuda.jit
-def shifts(arrays):
-    i = cuda.grid(1)
-    arrays[0][i + 1] = arrays[0][i]
-
-
-@cuda.jit
-def shifts_within(arrays):
-    i = cuda.grid(1)
-    arrays[0][0][i + 1] = arrays[0][0][i]
-
-
 def test_arrays_in_tuples_race():
+    shifts = kernel("arrays", "arrays[0][i + 1] = arrays[0][i]")
+    shifts_within = kernel("arrays", "arrays[0][0][i + 1] = arrays[0][0][i]")
     x = np.zeros(64, np.float32)
     assert kinds(trace(shifts, 1, 32, (x, x.view(np.uint8)))) == ["race"]
     assert kinds(trace(shifts_within, 1, 32, ((x,),))) == ["race"]
 
 
-@cuda.jit
-def nothing(x):
-    pass
-
-
 def test_arrays_without_elements_and_of_what_is_no_number():
+    nothing = kernel("x", "pass")
+    reads_first = kernel("x, out", "out[cuda.grid(1)] = x[0] if x.ndim == 1 else x[0, 0]")
     for empty in (np.empty(0), np.empty((3, 0)), np.zeros(8)[5:5]):
         assert kinds(trace(reads_first, 1, 32, empty, np.zeros(32))) == ["out-of-bounds"]
     for strange in (np.array(["a"]), np.zeros(3, "M8[s]"), np.zeros(3, "i4,i4")):
@@ -320,25 +297,12 @@ def test_arrays_without_elements_and_of_what_is_no_number():
             trace(nothing, 1, 1, strange)
 
 
-@cuda.jit
-def reads_first(x, out):
-    out[cuda.grid(1)] = x[0] if x.ndim == 1 else x[0, 0]
-
-
 # -- races ---------------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def all_store(out):
-    out[0] = cuda.grid(1) * 1j
-
-
-@cuda.jit
-def all_store_the_same(out):
-    out[0] = 3 + 1j
-
-
 def test_complex_numbers_that_differ_race():
+    all_store = kernel("out", "out[0] = cuda.grid(1) * 1j")
+    all_store_the_same = kernel("out", "out[0] = 3 + 1j")
     assert kinds(trace(all_store, 2, 32, np.zeros(1, complex))) == ["race"]
     seen = trace(all_store_the_same, 2, 32, np.zeros(1, complex))
     assert kinds(seen) == [] and len(seen.remarks) == 1
@@ -347,26 +311,16 @@ def test_complex_numbers_that_differ_race():
 # -- counts --------------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def complex_arithmetic(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i] * x[i] + x[i]
-
-
 def test_flops_of_complex_numbers():
+    complex_arithmetic = kernel("x, out", "out[i] = x[i] * x[i] + x[i]")
     x = np.full(32, 1 + 2j)
     out = np.zeros_like(x)
     assert trace(complex_arithmetic, 1, 32, x, out).flops == 32 * (6 + 2)
     assert (out == x * x + x).all()
 
 
-@cuda.jit
-def with_short_integers(x, a, out):
-    i = cuda.grid(1)
-    out[i] = x[i] + a[i]
-
-
 def test_a_float32_with_a_short_integer_stays_one():
+    with_short_integers = kernel("x, a, out", "out[i] = x[i] + a[i]")
     x = np.full(32, 0.1, np.float32)
     for dtype, kept in ((np.uint8, True), (np.int16, True), (np.bool_, True), (np.int32, False)):
         out, a = np.zeros(32), np.ones(32, dtype)
@@ -374,14 +328,8 @@ def test_a_float32_with_a_short_integer_stays_one():
         assert (out[0] == np.float32(0.1) + np.float32(1)) == kept, dtype
 
 
-@cuda.jit
-def prints(x):
-    i = cuda.grid(1)
-    print("thread", i)
-    x[i] = i
-
-
 def test_printing_is_left_out():
+    prints = kernel("x", 'print("thread", i)\nx[i] = i')
     x = np.zeros(32)
     assert trace(prints, 1, 32, x).accesses == 32
     assert (x == np.arange(32)).all()

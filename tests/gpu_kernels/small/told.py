@@ -6,7 +6,7 @@ import numpy as np
 from numba import cuda, float32
 
 from course_lib.simulators.gpu import trace
-from gpu_kernels.small import line_of
+from gpu_kernels.small import kernel, line_of
 
 
 @cuda.jit
@@ -45,20 +45,9 @@ def test_a_line_further_down_alone_makes_no_later_turn():
     assert hazard.other_line == hazard.line + 1 and "later turn" not in hazard.what
 
 
-@cuda.jit
-def wraps(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i - 1] + x[-1]
-
-
-@cuda.jit
-def wraps_nowhere(x, out):
-    i = cuda.grid(1)
-    if i > 0:
-        out[i] = x[i - 1]
-
-
 def test_a_negative_index_is_worth_a_look():
+    wraps = kernel("x, out", "out[i] = x[i - 1] + x[-1]")
+    wraps_nowhere = kernel("x, out", "if i > 0:\n    out[i] = x[i - 1]")
     x, out = np.arange(32.0), np.zeros(32)
     seen = trace(wraps, 1, 32, x, out)
     (remark,) = seen.remarks
