@@ -117,7 +117,7 @@ def plainly(events, cores, line_bytes, word_bytes):
 
 
 @given(events_of_three, st.sampled_from([(64, 8), (32, 4), (16, 16), (64, 1)]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(events, sizes):
     line_bytes, word_bytes = sizes
     wanted = plainly(events, 3, line_bytes, word_bytes)

@@ -622,6 +622,7 @@ HOSTILE = {
     "range": "def work():\n    for i in range(10 ** 18):\n        s[0] = i",
     "sorted": "def work():\n    x = sorted(range(10 ** 9))\n    s[0] = 1",
     "recursion": "def work():\n    work()",
+    "deep calls": "def f(n):\n    return " + "-" * 35 + "f(n)\n\ndef work():\n    s[0] = f(1)",
     "brackets": "def work():\n    x = " + "(" * 5000 + "1" + ")" * 5000,
     "minuses": "def work():\n    x = " + "-" * 20000 + "1",
     "sums": "def work():\n    x = " + "+".join(["1"] * 15000),

@@ -101,7 +101,7 @@ class Running:
             self.stack, self.values = frames[-1].stack, frames[-1].values
 
     def _tick(self, line: int, parts: int = 1) -> None:
-        """Note that parts of a line run; raises Wrong if nothing visible has happened for too long."""
+        """Note that parts of a line run; raises CannotDo if nothing visible has happened for too long."""
         self._local += parts
         if self._local <= MOST_LOCAL:
             self.line = line
@@ -443,7 +443,7 @@ class ThreadStates:
         ] = {}  # threads that stand in a state, not gone on yet
 
     def start(self, name: str, arguments: tuple) -> int:
-        """Return the state of a new thread at its first visible step; raises Wrong for too few arguments."""
+        """Return the state of a new thread at its first visible step."""
         running = Running(self.scope)
         return self._go_on(
             running, running.call(self.scope.functions[name], arguments), None, (name, arguments)
@@ -482,6 +482,8 @@ class ThreadStates:
             pending = ("end", None, end.value, running.line)
         except CannotDo as problem:
             pending = ("error", None, str(problem), running.line)
+        except RecursionError:  # each part of the text that is open takes some of Python's stack
+            pending = ("error", None, "calls functions too deep within expressions", running.line)
         except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
             pending = ("error", None, f"stops with {type(problem).__name__}: {problem}", running.line)
         is_over = pending[0] in ("end", "error")
