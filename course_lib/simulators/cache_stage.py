@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from course_lib.simulators import lru
+from course_lib.simulators.cache_level import Level
 from course_lib.simulators.lru import count_owners
-
-if TYPE_CHECKING:
-    from course_lib.simulators.cache import Level
 
 __all__ = ["Stage", "count_owners", "new_stage"]
 
