@@ -20,7 +20,6 @@ from course_lib.grading.sandbox.outside import Sandboxed
 from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code
-from course_lib.simulators.gpu import trace
 
 SAFE = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
 HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
@@ -28,6 +27,8 @@ HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
 
 def plain(text: str = TURNED.replace("    cuda.syncthreads()\n", "")) -> dict:
     """Return what the tracer counts of a kernel with hazards, as it is shipped."""
+    from course_lib.simulators.gpu import trace
+
     A = np.arange(64, dtype=np.float32).reshape(8, 8)
     return plain_counts(trace(load(text, "turned"), 1, (32, 32), A, np.zeros_like(A)))
 
