@@ -51,7 +51,7 @@ class CollectWithoutLinks(ExchangeCollect):
         shutil.copytree(src, dest, symlinks=True, ignore=ignored)
 
 
-class ReleasedNotebook(NotebookExporter):
+class ReleasedNotebookExporter(NotebookExporter):
     """Reads the released notebook in place of the submission: nbgrader trips over many a broken one."""
 
     class_folder = Unicode("", help=FOLDER).tag(config=True)
@@ -116,7 +116,7 @@ def _as_released(cell: Any, points: dict[str, float], is_answer: bool) -> dict[s
     return made
 
 
-class JudgeOutside(NbGraderPreprocessor):
+class JudgeSubmission(NbGraderPreprocessor):
     """Judges what was handed in in a sandbox and makes the graded notebook from the released one."""
 
     root = Unicode(str(COURSE), help="The folder that holds solutions/.").tag(config=True)

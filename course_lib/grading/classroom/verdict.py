@@ -38,7 +38,7 @@ from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_start
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault
 from course_lib.grading.task import Code, Task
 
@@ -275,7 +275,7 @@ def _judge(
 ) -> tuple[Report, float, list[str]]:
     """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
     code = Code(f"{CLOSED}\n{found.text}", entry)
-    with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
+    with SandboxedRunner(code, sandbox, (0, *found.lines)) as runner:
         report = judge(task, runner, code.text, seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
     return report, runner.process_seconds, [*runner.incidents, *missing]

@@ -16,7 +16,7 @@ from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts
 from course_lib.grading.program import CLOSED
 from course_lib.grading.sandbox import outside, tracer, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code
@@ -83,7 +83,7 @@ def test_what_is_no_count_is_refused():
             pytest.fail(name)
 
 
-class Lying(Sandboxed):
+class Lying(SandboxedRunner):
     """A runner to whose process somebody else answers."""
 
     def __init__(self, code: Code, reply: dict) -> None:
@@ -169,7 +169,7 @@ def test_the_second_process_compiles_nothing(monkeypatch):
     code = Code(f"{CLOSED}\n{TURNED}", TURN.entry)
     made = []
     for _ in range(2):
-        with Sandboxed(code, SAFE) as runner:
+        with SandboxedRunner(code, SAFE) as runner:
             assert judge(TURN, runner, code.text, 9).passed
         made.append(runner.process_seconds)
     assert any(name.endswith(".nbc") for name in kept)
@@ -187,7 +187,7 @@ def test_the_time_for_it_is_given_back(monkeypatch):
 
     monkeypatch.setattr(outside, "make_ready", slowly)
     code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
-    with Sandboxed(code, SAFE) as runner:
+    with SandboxedRunner(code, SAFE) as runner:
         end = runner._deadline
         judge(SCALE, runner, code.text, 9)
         assert runner._deadline >= end + 1.5
