@@ -13,7 +13,6 @@ from course_lib.grading.classroom import run, verdict
 from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 
-
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 STUDENTS = 200
 
