@@ -144,9 +144,11 @@ class JudgeSubmission(NbGraderPreprocessor):
     def _job(self, assignment: Assignment, student: str) -> SubmissionJob:
         """Return the job for what was handed in, as the intake sees it: links lead nowhere."""
         name, folder = assignment.name, Path(self.class_folder)
-        found = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
-        data, problems = found[0].read() if found else (None, (f"There is no submission of {student}.",))
-        shown = found[0].name if found else ""
+        handed_in = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
+        data, problems = (
+            handed_in[0].read() if handed_in else (None, (f"There is no submission of {student}.",))
+        )
+        shown = handed_in[0].name if handed_in else ""
         sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
         return SubmissionJob(
             name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox
