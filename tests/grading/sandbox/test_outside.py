@@ -82,7 +82,11 @@ def test_an_endless_loop_and_waiting_are_ended():
         start = time.perf_counter()
         where, limit = (SAFE, 2) if kind == "compiled" else (HASTY, 1)  # to compile takes a part of it
         fault = run(text, where=where).fault
-        assert fault.kind == "TimeLimit" and f"did not finish in {limit} s" in fault.message, kind
+        limits = (
+            f"did not finish in {limit} s",
+            f"did not finish in {3 * limit} s",
+        )  # CPU; wall, if it is busy
+        assert fault.kind == "TimeLimit" and any(words in fault.message for words in limits), kind
         assert time.perf_counter() - start < 15, kind
     sleeps = "import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n"
     fault = run(sleeps, where=HASTY).fault
