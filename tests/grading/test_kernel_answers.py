@@ -19,7 +19,7 @@ from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sandbox import tracer
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
 from course_lib.simulators.gpu import trace
@@ -34,7 +34,7 @@ def boxed(task, text, sandbox=SAFE):
     """Return the report on a text that runs in the sandbox, as the grader of a class has it."""
     code = Code(f"{CLOSED}\n{text}", task.entry)
     lines = (0, *range(1, text.count("\n") + 2))
-    with Sandboxed(code, sandbox, lines) as runner:
+    with SandboxedRunner(code, sandbox, lines) as runner:
         return judge(task, runner, code.text, PUBLIC_SEED)
 
 
