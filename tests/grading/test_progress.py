@@ -347,10 +347,10 @@ def test_a_part_of_the_points_fills_a_part_of_the_piece():
     from course_lib.views.tasks_done import Row, _piece
 
     task = registry.task("01.faster")
-    known = record.Record(*2 * (record.Result("partly", 1.0, 3.0, DAYS[0]),), tries=1)
+    known = record.Record(*2 * (record.CheckResult("partly", 1.0, 3.0, DAYS[0]),), tries=1)
     parts = [ElementTree.fromstring(part) for part in _piece(Row(task, known), 0.0, 302.0)]
     assert float(parts[1].get("width")) == pytest.approx(100.0)
-    better = replace(known, best=record.Result("right", 3.0, 3.0, DAYS[0]))
+    better = replace(known, best=record.CheckResult("right", 3.0, 3.0, DAYS[0]))
     assert len(list(_piece(Row(task, better), 0.0, 302.0))) == 2
 
 
