@@ -116,14 +116,11 @@ def test_hints_are_counted_once_each_and_across_sessions(monkeypatch):
     assert record.records()[0]["01.dot"].hints == 3
 
 
-def test_the_earlier_of_equal_results_stays_the_best():
+def test_the_earlier_of_equal_results_stays_the_best_and_a_result_of_other_points_gives_way():
     save(**{"01.dot": entry(result("right", 1.0))})
     check("01.dot", answer(RIGHT))
     known = record.records()[0]["01.dot"]
     assert known.best.when == DAYS[0] and known.latest.when > DAYS[0]
-
-
-def test_a_result_of_other_points_gives_way():
     save(**{"01.dot": entry(result("right", 5.0, max_points=5.0))})
     check("01.dot", answer(FAULTY))
     assert record.records()[0]["01.dot"].best.max_points == 1.0
