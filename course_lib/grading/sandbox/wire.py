@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.tape import Line
+from course_lib.grading.tape import TapeLine
 
 #: Bytes of a frame: its tree (a byte of JSON can become a hundred in memory) and its arrays.
 MOST_TREE, MOST_MEMORY = 4 * 2**20, 64 * 2**20
@@ -79,7 +79,7 @@ def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
         return ["complex", value.real, value.imag]
     if value is ...:
         return ["..."]
-    if isinstance(value, Line):
+    if isinstance(value, TapeLine):
         return ["line", value.number]
     if isinstance(value, dict):
         return ["dict", {str(name): _tree(one, memory, strides, depth + 1) for name, one in value.items()}]
@@ -244,7 +244,7 @@ _READERS: dict[str, Callable] = {
     "int": lambda memory, digits: int(digits[:100_000], 16),
     "complex": lambda memory, real, imag: complex(real, imag),
     "...": lambda memory: ...,
-    "line": lambda memory, number: Line(_size(number)),
+    "line": lambda memory, number: TapeLine(_size(number)),
     "list of floats": _read_floats,
     "tuple of floats": lambda memory, place: tuple(_read_floats(memory, place)),
     "scalar": _read_scalar,
