@@ -24,13 +24,13 @@ c.CourseDirectory.db_url = f"sqlite:///{(CLASS / 'gradebook.db').as_posix()}"
 # once, with equal grades.
 PLUGIN = "course_lib.grading.classroom.plugin"
 c.ExchangeFactory.collect = f"{PLUGIN}.CollectWithoutLinks"
-c.Autograde.exporter_class = f"{PLUGIN}.ReleasedNotebook"
+c.Autograde.exporter_class = f"{PLUGIN}.ReleasedNotebookExporter"
 c.Autograde.autograde_preprocessors = [
-    f"{PLUGIN}.JudgeOutside",
+    f"{PLUGIN}.JudgeSubmission",
     f"{PLUGIN}.SaveVerdict",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
-c.ReleasedNotebook.class_folder = str(CLASS)
-c.JudgeOutside.class_folder = str(CLASS)
-c.JudgeOutside.root = str(HERE)
+c.ReleasedNotebookExporter.class_folder = str(CLASS)
+c.JudgeSubmission.class_folder = str(CLASS)
+c.JudgeSubmission.root = str(HERE)

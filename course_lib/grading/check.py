@@ -39,7 +39,7 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
     return report
 
 
-def total(chapter: str) -> Note:
+def total(chapter: str) -> TextCard:
     """Return the sum of the points of a chapter's tasks: of the latest check of each in this session.
 
     What was passed in earlier sessions does not count here; `views.progress(chapter)` shows it.
@@ -53,7 +53,7 @@ def total(chapter: str) -> Note:
         "Counted is the latest check of each task since this kernel was started. "
         f'`views.progress("{chapter}")` shows earlier ones too (`from course_lib import views`).'
     )
-    return Note(f"{points:g} of {sum(task.points for task in tasks):g} points", f"{rest}\n{counted}")
+    return TextCard(f"{points:g} of {sum(task.points for task in tasks):g} points", f"{rest}\n{counted}")
 
 
 def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:
@@ -76,7 +76,7 @@ def _text(answer: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Note:
+class TextCard:
     """A short text for the learner that shows itself as a card."""
 
     head: str
@@ -92,7 +92,7 @@ class Note:
         return card(GREY, f"<strong>{html.escape(self.head)}</strong><br>{body}")
 
 
-def hint(id: str) -> Note:
+def hint(id: str) -> TextCard:
     """Return the next hint of a task: a question, then the idea, then nearly the line."""
     task = registry.task(id)
     number = min(_hints_given.get(task.id, 0), len(HINTS) - 1)
@@ -100,7 +100,7 @@ def hint(id: str) -> Note:
     record.remember_hint(task.id, number + 1)
     last = number == len(HINTS) - 1
     more = "That was the last hint." if last else f'Call `hint("{task.id}")` again for {HINTS[number + 1]}.'
-    return Note(
+    return TextCard(
         f"Hint {number + 1} of {len(HINTS)} for {task.id}, {HINTS[number]}", f"{task.hints[number]}\n{more}"
     )
 

@@ -51,7 +51,7 @@ class Mismatch:
         return cls(**{**plain, "says": tuple(plain["says"]), "rows": rows, "errors": errors})
 
 
-class Comparison(Protocol):
+class ResultComparison(Protocol):
     """Decides whether a result is right."""
 
     def compare(self, got: Any, want: Any, args: tuple) -> Mismatch | None:

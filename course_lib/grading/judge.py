@@ -70,17 +70,17 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     code = Code(source, entry or task.entry)
     if is_stub(code.text, code.entry):
         return not_started(task)
-    said = (rule.judge(code.text, code.entry) for rule in task.rules)
-    broken = list(dict.fromkeys(filter(None, said)))
+    sentences = (rule.judge(code.text, code.entry) for rule in task.rules)
+    broken = list(dict.fromkeys(filter(None, sentences)))
     if broken:
         return wrong(task, broken)
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
-        found = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
-        return found or make_report(task, task.points, RIGHT, [OTHER_INPUTS])
-    found = _report_on_cases(task, runner, code, cases) or _report_on_counts(task, runner, cases, seed)
-    if found:
-        return found
+        report = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
+        return report or make_report(task, task.points, RIGHT, [OTHER_INPUTS])
+    report = _report_on_cases(task, runner, code, cases) or _report_on_counts(task, runner, cases, seed)
+    if report:
+        return report
     if not task.speed:
         return make_report(task, task.points, RIGHT, [OTHER_INPUTS])
     timed = Case(
@@ -106,26 +106,26 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
-        found = _report_on_guarded_run(task, runner, other, case, code) if other and case.guard else None
-        if found:
-            return found
+        report = _report_on_guarded_run(task, runner, other, case, code) if other and case.guard else None
+        if report:
+            return report
         outcome = runner.call(clone(case.args))
         printed += outcome.printed
-        found = _report_on_outcome(task, case, outcome)
-        if found:
-            found = _blamed_on_stubs(found, code, outcome.fault)
-            return replace(found, notes=(*found.notes, *_printed(printed)))
+        report = _report_on_outcome(task, case, outcome)
+        if report:
+            report = _blamed_on_stubs(report, code, outcome.fault)
+            return replace(report, notes=(*report.notes, *_printed(printed)))
     return None
 
 
-def _blamed_on_stubs(found: Report, code: Code, fault: Fault | None) -> Report:
+def _blamed_on_stubs(report: Report, code: Code, fault: Fault | None) -> Report:
     """Say which of the answer's helpers is not started, if that is what stopped it."""
     if fault is None or fault.kind != "NotImplementedError":
-        return found
+        return report
     helpers = [name for name in functions(code.text) if name != code.entry and is_stub(code.text, name)]
     if not helpers:
-        return found
-    return replace(found, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *found.lines))
+        return report
+    return replace(report, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *report.lines))
 
 
 def _report_on_guarded_run(
@@ -133,16 +133,16 @@ def _report_on_guarded_run(
 ) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = other.call(clone(case.args))
-    told = _guard_lines(case, outcome)
-    if told == [OUTSIDE] and "jit" not in code.text:
+    brought_to_light = _guard_lines(case, outcome)
+    if brought_to_light == [OUTSIDE] and "jit" not in code.text:
         return None  # Python checks its indices by itself: the plain run tells more
-    if told == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
+    if brought_to_light == [NEVER_WRITTEN] and _same_nans(outcome.value, runner.call(clone(case.args)).value):
         return None  # the answer writes NaN itself
-    found = _report_on_outcome(task, case, outcome) if told else None
-    if found is None:
+    report = _report_on_outcome(task, case, outcome) if brought_to_light else None
+    if report is None:
         return None
-    lines = (*told, *_built_wrong(task, case, outcome.fault), *_details(found))
-    return replace(found, lines=lines, notes=(*found.notes, GUARD_NOTE))
+    lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *_details(report))
+    return replace(report, lines=lines, notes=(*report.notes, GUARD_NOTE))
 
 
 def _same_nans(guarded: Any, plain: Any) -> bool:
@@ -163,16 +163,16 @@ def _has_nan(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
-def _details(found: Report) -> tuple[str, ...]:
+def _details(report: Report) -> tuple[str, ...]:
     """Return a guarded report's own lines; those about an exception point into the rewritten text."""
-    return found.lines if found.mismatch else ()
+    return report.lines if report.mismatch else ()
 
 
 def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
     """Say what a guarded run brought to light that a plain run hides; empty for everything else."""
     if outcome.fault and "IndexError" in outcome.fault.kinds:
         return [OUTSIDE]
-    finite = all(np.isfinite(one).all() for one in case.args if isinstance(one, np.ndarray))
+    finite = all(np.isfinite(array).all() for array in case.args if isinstance(array, np.ndarray))
     if finite and _has_nan(outcome.value):
         return [NEVER_WRITTEN]
     return []
@@ -185,8 +185,8 @@ def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | Non
     if outcome.value is ...:
         return not_started(task)
     if case.expect != "value":
-        said = f"It returned {describe(outcome.value)}, but it must raise {case.expect.__name__}."
-        return wrong(task, [said], input_note(task, case))
+        sentence = f"It returned {describe(outcome.value)}, but it must raise {case.expect.__name__}."
+        return wrong(task, [sentence], input_note(task, case))
     if case.must_not_change:
         changed = [
             n
@@ -197,13 +197,13 @@ def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | Non
             return wrong(task, [_changed(changed[0])], input_note(task, case))
     with np.errstate(all="ignore"):
         want = task.reference(*clone(case.args))
-        found = _compare(task, case, outcome.value, want)
-    if found:
-        return _report_on_mismatch(task, case, outcome, want, found)
+        mismatch = _compare(task, case, outcome.value, want)
+    if mismatch:
+        return _report_on_mismatch(task, case, outcome, want, mismatch)
     if outcome.owner is not None:
         place = argument_name(outcome.owner)
-        said = f"Your function returned memory of its own input, {place}: make a new result."
-        return wrong(task, [said], input_note(task, case))
+        sentence = f"Your function returned memory of its own input, {place}: make a new result."
+        return wrong(task, [sentence], input_note(task, case))
     return None
 
 
@@ -219,8 +219,8 @@ def _report_on_exception(task: Task, case: Case, fault: Fault) -> Report | None:
     if case.expect != "value":
         if case.expect.__name__ in fault.kinds:
             return None
-        said = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
-        return wrong(task, [said], input_note(task, case))
+        sentence = f"It raised {fault.sentence()} It must raise {case.expect.__name__}."
+        return wrong(task, [sentence], input_note(task, case))
     lines = [fault.sentence(), *_built_wrong(task, case, fault)]
     return wrong(task, lines, input_note(task, case))
 
@@ -241,12 +241,12 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
     ][:1]
 
 
-def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, found: Mismatch) -> Report:
+def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, mismatch: Mismatch) -> Report:
     got = outcome.value
-    told = patterns.recognise(got, want, case.args, task.lookalikes, formed=not found.form)
+    recognised = patterns.recognise(got, want, case.args, task.lookalikes, formed=not mismatch.form)
     printed = got is None and outcome.printed
     only = ["Printing is not returning: write `return …`."] if printed else []
-    return wrong(task, [*told, *found.says, *only], input_note(task, case), found)
+    return wrong(task, [*recognised, *mismatch.says, *only], input_note(task, case), mismatch)
 
 
 def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) -> Report | None:
@@ -257,11 +257,13 @@ def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) 
             continue
         counted = runner.count(clone(case.args))
         if counted.fault:
-            said = f"On numbers that count their operations your function failed: {counted.fault.sentence()}"
+            sentence = (
+                f"On numbers that count their operations your function failed: {counted.fault.sentence()}"
+            )
         else:
-            said = _miscount(task, case, counted, rng)
-        if said:
-            return wrong(task, ["The values are right.", said], input_note(task, case))
+            sentence = _miscount(task, case, counted, rng)
+        if sentence:
+            return wrong(task, ["The values are right.", sentence], input_note(task, case))
     return None
 
 
@@ -278,9 +280,9 @@ def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator
         return (
             "What your function does on numbers that count cannot be followed: is the result a list of them?"
         )
-    said = task.counts.judge(case.args, done.multiplications, done.additions)
-    if said or not _compare(task, replace(case, args=args), got, want):
-        return said
+    sentence = task.counts.judge(case.args, done.multiplications, done.additions)
+    if sentence or not _compare(task, replace(case, args=args), got, want):
+        return sentence
     return "The operations it does on this input do not give the right result for other numbers."
 
 
@@ -293,9 +295,9 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
         return make_report(task, base, PARTLY if base else WRONG, said)
     if timing.last:
         last = Case(timing.last[0], "the last timed call", must_not_change=False)
-        found = _report_on_outcome(task, last, Outcome(timing.last[1]))
-        if found:
-            return replace(found, lines=(KEPT, *found.lines))
+        report = _report_on_outcome(task, last, Outcome(timing.last[1]))
+        if report:
+            return replace(report, lines=(KEPT, *report.lines))
     points = base + rule.points * rule.share(timing.high)  # noise counts in the learner's favour
     goal = rule.next_threshold(timing.high)
     lines = [_speed_line(timing)]

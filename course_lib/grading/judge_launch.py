@@ -15,6 +15,7 @@ import numpy as np
 
 from course_lib.grading.fault import Fault
 from course_lib.grading.launch import (
+    AccessRow,
     BarrierRow,
     CountLimit,
     GlobalRow,
@@ -22,7 +23,6 @@ from course_lib.grading.launch import (
     LaunchCounts,
     Row,
     Shape,
-    SharedRow,
     ShuffleRow,
 )
 from course_lib.grading.program import read_program
@@ -158,24 +158,18 @@ def _limit_lines(limit: CountLimit, counts: LaunchCounts, args: tuple) -> list[s
     return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]
 
 
-def _cost(row: Row) -> float:
-    if isinstance(row, GlobalRow):
-        return row.sectors
-    if isinstance(row, SharedRow):
-        return row.wavefronts
-    return getattr(row, "warps", 0)
+def _cost(row: Row) -> int:
+    return row.cost if isinstance(row, AccessRow) else getattr(row, "warps", 0)
 
 
 def _row(row: Row) -> str:
     """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
-    if isinstance(row, GlobalRow | SharedRow):
+    if isinstance(row, AccessRow):
         unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
-        cost = row.sectors if isinstance(row, GlobalRow) else row.wavefronts
-        named = row.yours or row.array
         return (
-            f"{place}{row.kind} of {named}, {_number(row.requests, 'request')}, {_number(cost, unit)} "
-            f"({row.each:.3g} each)"
+            f"{place}{row.kind} of {row.yours or row.array}, {_number(row.requests, 'request')}, "
+            f"{_number(row.cost, unit)} ({row.each:.3g} each)"
         )
     if isinstance(row, ShuffleRow):
         return f"{place}{_number(row.warps, 'shuffle')}"

@@ -67,18 +67,18 @@ class NoCounts(ValueError):
 
 
 @dataclass(frozen=True)
-class GlobalRow:
-    """The accesses of one line to one array in global memory.
+class AccessRow:
+    """The accesses of one line to one array.
 
-    A request is one instruction of a warp, `sectors` are the 32-byte pieces that all requests touched,
-    `accesses` those of single threads. `array` is the task's name of the argument, `yours` the learner's.
+    A request is one instruction of a warp, `cost` is what all requests took of the memory, `accesses` are
+    those of single threads. `array` is the task's name of the argument, `yours` the learner's.
     """
 
     array: str
     line: int
     kind: str
     requests: int
-    sectors: int
+    cost: int
     accesses: int
     bytes: int
     yours: str = ""
@@ -86,28 +86,34 @@ class GlobalRow:
 
     @property
     def each(self) -> float:
-        """Sectors for each request: 4 is best for 4-byte elements, 32 is worst."""
-        return self.sectors / self.requests if self.requests else 0.0
+        """The cost of each request."""
+        return self.cost / self.requests if self.requests else 0.0
 
 
 @dataclass(frozen=True)
-class SharedRow:
-    """The accesses of one line to one array in shared memory; 1 wavefront for a request has no conflict."""
+class GlobalRow(AccessRow):
+    """In global memory; the cost is in sectors, the 32-byte pieces that a request touches.
 
-    array: str
-    line: int
-    kind: str
-    requests: int
-    wavefronts: int
-    accesses: int
-    bytes: int
-    yours: str = ""
-    code: str = ""
+    4 for each request are best for 4-byte elements, 32 are worst.
+    """
 
     @property
-    def each(self) -> float:
-        """Wavefronts for each request: 1 without bank conflicts (2 for 8-byte elements)."""
-        return self.wavefronts / self.requests if self.requests else 0.0
+    def sectors(self) -> int:
+        """What all requests touched."""
+        return self.cost
+
+
+@dataclass(frozen=True)
+class SharedRow(AccessRow):
+    """In shared memory; the cost is in wavefronts.
+
+    1 for each request is free of bank conflicts (2 for 8-byte elements).
+    """
+
+    @property
+    def wavefronts(self) -> int:
+        """What all requests took."""
+        return self.cost
 
 
 @dataclass(frozen=True)

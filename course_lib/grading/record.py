@@ -24,7 +24,7 @@ STATES = (WRONG, PARTLY, RIGHT)
 
 
 @dataclass(frozen=True)
-class Result:
+class CheckResult:
     """What one check gave. `when` is ISO 8601 with its time zone."""
 
     state: str
@@ -52,8 +52,8 @@ class Result:
 class Record:
     """All that is known of one task: results (None: never checked), answers tried, hints read."""
 
-    best: Result | None = None
-    latest: Result | None = None
+    best: CheckResult | None = None
+    latest: CheckResult | None = None
     tries: int = 0
     hints: int = 0
     answer: str = ""  # the fingerprint of the latest answer
@@ -72,7 +72,7 @@ def remember_check(report: Report, answer: str) -> None:
     if not report.started:
         return
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    result = Result(report.state, float(report.points), float(report.max_points), now)
+    result = CheckResult(report.state, float(report.points), float(report.max_points), now)
     print_of_it = hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
     def add(old: Record) -> Record:
@@ -99,7 +99,7 @@ def problems() -> tuple[str, ...]:
     return tuple(_problems)
 
 
-def _better(old: Result | None, new: Result) -> Result:
+def _better(old: CheckResult | None, new: CheckResult) -> CheckResult:
     """Return the result with more points, the earlier of equal ones; another total does not compare."""
     comparable = old is not None and old.max_points == new.max_points
     return old if comparable and old.points >= new.points else new
@@ -117,7 +117,7 @@ def _restore(saved: Any) -> Record | None:
     try:
         known = {field.name: saved[field.name] for field in fields(Record)}
         for name in ("best", "latest"):
-            known[name] = Result(**known[name]) if known[name] is not None else None
+            known[name] = CheckResult(**known[name]) if known[name] is not None else None
         return Record(**known)
     except (TypeError, KeyError, ValueError):
         return None

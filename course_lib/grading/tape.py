@@ -62,7 +62,7 @@ class Tape:
 
 
 @dataclass(frozen=True)
-class Line:
+class TapeLine:
     """The place of a result's number on the tape."""
 
     number: int
@@ -175,9 +175,9 @@ def taped(value: Any, tape: Tape) -> Any:
 
 
 def lines_of(value: Any) -> Any:
-    """Return a result with every Operand in it replaced by its Line; object arrays become nested lists."""
+    """Return a result with a TapeLine for every Operand in it; object arrays become nested lists."""
     if isinstance(value, Operand):
-        return Line(value.line)
+        return TapeLine(value.line)
     if isinstance(value, np.ndarray) and value.dtype == object:
         return lines_of(value.tolist())
     if isinstance(value, list | tuple):
@@ -265,7 +265,7 @@ def _check(tape: Tape) -> None:
 
 
 def _filled(result: Any, values: list[float]) -> Any:
-    if isinstance(result, Line):
+    if isinstance(result, TapeLine):
         if not 0 <= result.number < len(values):
             raise BadTape(f"there is no line {result.number}")
         return values[result.number]

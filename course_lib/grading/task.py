@@ -19,7 +19,7 @@ from course_lib.grading.sources import Code
 if TYPE_CHECKING:
     import numpy as np
 
-    from course_lib.grading.compare import Comparison
+    from course_lib.grading.compare import ResultComparison
     from course_lib.grading.launch import Launch
     from course_lib.grading.rules import CountingRule, Rule
 
@@ -134,7 +134,7 @@ class Task:
     entry: str
     cases: Callable[[np.random.Generator], Iterable[Case]]
     reference: Callable
-    comparison: Comparison
+    comparison: ResultComparison
     hints: tuple[str, str, str]
     mutants: tuple[Mutant, ...]
     rules: tuple[Rule, ...] = ()

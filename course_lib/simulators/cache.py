@@ -24,86 +24,19 @@ to physical addresses, replacement that only approximates LRU. The difference to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_lib.arguments import whole
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
-from course_lib.simulators import lru
+from course_lib.simulators.cache_level import Level, levels_of
 
 if TYPE_CHECKING:
-    from course_lib.measure.hardware import CacheLevel
     from course_lib.simulators.traces import AddressTrace
-
-
-# -- levels: made by hand or taken from this machine ---------------------------------------------------------
-
-
-ASSUMED_WAYS = 8
-
-
-@dataclass(frozen=True)
-class Level:
-    """One level of cache: its size in bytes, the ways of a set (None: fully associative), bytes in a line.
-
-    The line must be a power of two, the size a whole number of sets; the number of sets may be any.
-    """
-
-    size_bytes: int
-    ways: int | None = None
-    line_bytes: int = 64
-    name: str | None = None  # None: "L1", "L2", … by position
-    is_assumed: bool = False  # the ways are not known of this machine: a table says so
-
-    def __post_init__(self) -> None:
-        for what in ("size_bytes", "line_bytes"):
-            whole(what, getattr(self, what))
-        if self.line_bytes & (self.line_bytes - 1):
-            raise ValueError(f"line_bytes is {self.line_bytes}, but a cache line is a power of two: take 64.")
-        if self.ways is not None:
-            whole("ways", self.ways)
-        if self.size_bytes % (self.set_ways * self.line_bytes) or self.size_bytes < self.line_bytes:
-            raise ValueError(
-                f"size_bytes is {self.size_bytes}, but it must be a multiple of a set, which is "
-                f"{self.ways or 1} ways x {self.line_bytes} bytes: change the size or the ways."
-            )
-
-    @property
-    def lines(self) -> int:
-        """How many lines the level holds."""
-        return self.size_bytes // self.line_bytes
-
-    @property
-    def set_ways(self) -> int:
-        """The ways as a number: all lines if fully associative."""
-        return max(self.lines, 1) if self.ways is None else self.ways
-
-    @property
-    def sets(self) -> int:
-        """How many sets the lines are divided into."""
-        return self.lines // self.set_ways
-
-
-def levels_of(caches: Iterable[CacheLevel]) -> list[Level]:
-    """Return the levels of a machine, nearest first: `levels_of(machine.caches())`.
-
-    Where the system does not tell the ways, or tells ways that do not divide the size, 8 are assumed, and
-    `Level.is_assumed` and the notes under a result's table say so.
-    """
-    return [_level_of(cache) for cache in caches]
-
-
-def _level_of(cache: CacheLevel) -> Level:
-    lines = cache.size_bytes // cache.line_bytes
-    known = bool(cache.ways) and lines % cache.ways == 0
-    ways = cache.ways if known else min(ASSUMED_WAYS, lines)
-    size = lines // ways * ways * cache.line_bytes
-    return Level(size, ways, cache.line_bytes, f"L{cache.level}", is_assumed=not known)
 
 
 # -- what a run counted --------------------------------------------------------------------------------------
@@ -209,88 +142,12 @@ class CacheCounts:
         return self.table()._repr_html_()
 
 
-# -- what a level remembers while a program runs -------------------------------------------------------------
-
-
-def new_stage(level: Level, arrays: int, room: int) -> Stage:
-    """Return an empty level that tells `arrays` arrays apart and hands on at most `room` requests at once."""
-    return (LongSets if level.set_ways > lru.MOST_SHORT else ShortSets)(level, arrays, room)
-
-
-class Stage:
-    """What one level remembers: its lines, its counts, and room for what it asks of the next level."""
-
-    def __init__(self, level: Level, arrays: int, room: int) -> None:
-        self.level = level
-        self.shift = np.uint64(level.line_bytes.bit_length() - 1)
-        self.tally = np.zeros(3, np.int64)
-        self.missed = np.zeros(arrays + 1, np.int64)  # the last for what belongs to no array
-        self._addresses = np.empty(room, np.uint64)
-        self._kinds = np.empty(room, np.uint8)
-
-    def _ways(self) -> tuple[np.uint64, np.uint64, np.uint64]:
-        return self.shift, np.uint64(self.level.sets), np.uint64(self.level.set_ways)
-
-    def _line(self, entry: np.uint64) -> tuple[int, bool]:
-        return (int(entry >> lru.ONE) - 1) << int(self.shift), bool(entry & lru.ONE)
-
-
-class ShortSets(Stage):
-    """A level whose sets are kept in the order of use."""
-
-    def __init__(self, level: Level, arrays: int, room: int) -> None:
-        super().__init__(level, arrays, room)
-        self.tags = np.zeros(level.lines, np.uint64)
-
-    def send(self, addresses, kinds, starts, sizes):
-        out = self._addresses, self._kinds
-        sent = lru.short_sets(
-            addresses, kinds, *self._ways(), self.tags, starts, sizes, self.tally, self.missed, *out
-        )
-        return out[0][:sent], out[1][:sent]
-
-    def contents(self):
-        sets = self.tags.reshape(self.level.sets, self.level.set_ways)
-        return [[self._line(entry) for entry in entries if entry] for entries in sets]
-
-
-class LongSets(Stage):
-    """A level with many ways: a hash table and a linked list for each set."""
-
-    def __init__(self, level: Level, arrays: int, room: int) -> None:
-        super().__init__(level, arrays, room)
-        bits = max(level.lines.bit_length(), 1) + 1
-        self.entries = np.zeros(level.lines, np.uint64)
-        self.lists = np.full((3, level.lines), lru.NONE, np.int64)
-        self.ends = np.full((3, level.sets), lru.NONE, np.int64)
-        self.ends[2] = 0
-        self.buckets = np.full(1 << bits, lru.NONE, np.int64)
-        self.hash_shift = np.uint64(64 - bits)
-
-    def send(self, addresses, kinds, starts, sizes):
-        out = self._addresses, self._kinds
-        shift, sets, _ = self._ways()
-        state = self.entries, self.lists, self.ends, self.buckets, self.hash_shift
-        counts = starts, sizes, self.tally, self.missed
-        sent = lru.long_sets(addresses, kinds, shift, sets, self.level.set_ways, *state, *counts, *out)
-        return out[0][:sent], out[1][:sent]
-
-    def contents(self):
-        return [self._in_order(int(slot)) for slot in self.ends[0]]
-
-    def _in_order(self, slot: int) -> list[tuple[int, bool]]:
-        found = []
-        while slot != lru.NONE:
-            found.append(self._line(self.entries[slot]))
-            slot = int(self.lists[0, slot])
-        return found
-
-
 # -- the simulation ------------------------------------------------------------------------------------------
 
 
 __all__ = ["ArrayMisses", "Cache", "CacheCounts", "Level", "levels_of", "simulate"]
 
+ACCESSES, MISSES, WRITE_BACKS = range(3)  # places in what a level counts, as in `lru`
 BLOCK = 1 << 16  # requests that go through all levels before the next ones: they stay in the real cache
 SMALLEST_SAFE_LINE = 4  # bytes; with shorter lines an address above 2^62 would not fit into an entry
 
@@ -328,6 +185,9 @@ class Cache:
     """Caches that keep their contents from one `run` to the next: for traces too long to store."""
 
     def __init__(self, levels: Sequence[Level], arrays: Mapping[str, tuple[int, int]] | None = None) -> None:
+        from course_lib.simulators.cache_stage import count_owners, new_stage  # with it comes Numba
+
+        self._count_owners = count_owners
         self.levels = _checked_levels(levels)
         self._names, self._starts, self._sizes = _checked_arrays(arrays or {})
         self._touched = np.zeros(len(self._names), np.int64)
@@ -344,7 +204,7 @@ class Cache:
         for start in range(0, len(addresses), BLOCK):
             requests = addresses[start : start + BLOCK]
             what = self._reads_only[: len(requests)] if kinds is None else kinds[start : start + BLOCK]
-            lru.count_owners(requests, self._starts, self._sizes, self._touched)
+            self._count_owners(requests, self._starts, self._sizes, self._touched)
             for stage in self._stages:
                 requests, what = stage.send(requests, what, self._starts, self._sizes)
 
@@ -353,9 +213,9 @@ class Cache:
         stages = self._stages
         return CacheCounts(
             levels=self.levels,
-            accesses=tuple(int(stage.tally[lru.ACCESSES]) for stage in stages),
-            misses=tuple(int(stage.tally[lru.MISSES]) for stage in stages),
-            write_backs=tuple(int(stage.tally[lru.WRITE_BACKS]) for stage in stages),
+            accesses=tuple(int(stage.tally[ACCESSES]) for stage in stages),
+            misses=tuple(int(stage.tally[MISSES]) for stage in stages),
+            write_backs=tuple(int(stage.tally[WRITE_BACKS]) for stage in stages),
             by_array={
                 name: ArrayMisses(int(self._touched[n]), tuple(int(stage.missed[n]) for stage in stages))
                 for n, name in enumerate(self._names)

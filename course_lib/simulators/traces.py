@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from course_lib.arguments import is_whole, refusal, whole
-from course_lib.simulators import emit, emit_packed, emit_panels
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -126,6 +126,8 @@ def blocked(
     sides = _checked_block(block, M, K, N)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
+    from course_lib.simulators import emit  # with it comes Numba
+
     nest = emit.Nest.of((M, K, N), sides, block_order, order, where, register)
     name = f"blocked {' x '.join(map(str, sides))}, {_shape(M, K, N)}"
     return AddressTrace(name, where, 2 * M * K * N, nest.accesses(), lambda: nest.chunks(CHUNK))
@@ -152,6 +154,8 @@ def packed(
     store each number of the tile of C. Also here an access is one number, whatever the width of a vector.
     The buffers, "packed A" and "packed B" among the trace's arrays, start at pages of their own behind C.
     """
+    from course_lib.simulators import emit_packed
+
     tiles = emit_packed.Tiles(MC, KC, NC, MR, NR)
     _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
@@ -190,6 +194,8 @@ def simd(
     depth on. A tile at the edge is computed in the array "spare". Prefetches are not in the trace.
     Raises ValueError for matrices whose rows have gaps between their numbers: the rung copies those first.
     """
+    from course_lib.simulators import emit_panels
+
     tiles = emit_panels.Panels(MR, NR, KC, block_bytes)
     _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
@@ -214,7 +220,7 @@ def _buffer(where: Mapping[str, Matrix], rows: int, columns: int, align: int) ->
     return Matrix(-(-free // align) * align, (rows, columns), columns * item, item)
 
 
-def _check_sizes(tiles: emit_packed.Tiles | emit_panels.Panels) -> None:
+def _check_sizes(tiles: Any) -> None:
     for what, value in vars(tiles).items():
         whole(what, value)
 

@@ -34,7 +34,7 @@ from course_lib.views.paper import (
 )
 
 if TYPE_CHECKING:
-    from course_lib.grading.record import Record, Result
+    from course_lib.grading.record import CheckResult, Record
     from course_lib.grading.task import Task
 
 PASSED, PARTLY, WRONG, AGAIN, OPEN = "passed", "partly", "not right yet", "check again", "open"
@@ -63,7 +63,7 @@ class TaskRow:
     record: Record | None
 
     @property
-    def best(self) -> Result | None:
+    def best(self) -> CheckResult | None:
         """The best result, if there is one."""
         return self.record.best if self.record else None
 
@@ -212,7 +212,7 @@ def _asides(gone: list[str], unreadable: int) -> Iterator[str]:
         yield f"{what} of the record cannot be read and counts as nothing."
 
 
-def _day(result: Result) -> str:
+def _day(result: CheckResult) -> str:
     day = result.day
     return f"{day.day} {day:%B %Y}"
 

@@ -3,6 +3,8 @@
 A new bypass is a row here; `test_rules.py` says which rules must find it, or must leave it alone.
 """
 
+import re
+
 HEAD = "import numpy as np\nfrom numba import njit\n@njit\ndef f(A, B): return A\n"
 
 
@@ -11,11 +13,29 @@ def with_options(options: str) -> str:
     return HEAD.replace("@njit", f"@njit({options})")
 
 
+def each_of(texts: str, before: str) -> dict[str, str]:
+    """Return the texts, which ";;" parts from each other, each below `before`; what it does is its name."""
+    return {text: before + text for text in re.split(r"\s*;;\s*", texts.strip())}
+
+
+#: Ways out of compiled loops, in a line below them.
+_BELOW_LOOPS = """
+    np.lib.npyio.os.fork() ;; np.f2py.compile('x') ;; np.linalg.norm(1) ;; np.fft.fft(1) ;;
+    np.convolve(1) ;; np.memmap('/proc/self/mem') ;; np.fromfile('/x') ;; np.zeros(3).tofile('/x') ;;
+    np.save('/x', 3) ;; np.load('/x', allow_pickle=True) ;; np.asarray(type('X', (), {'a': 1})()) ;;
+    np.random.seed(3) ;; np.testing._private ;; np.seterrcall(f) ;; np.set_printoptions(formatter=f) ;;
+    np.from_dlpack(f) ;; np.frombuffer(f) ;; np.lib.stride_tricks.as_strided(f) ;; np.polymul(1,2) ;;
+    np.polyval(1,2) ;; np.interp(1,2,3) ;; np.cov(1,2,3) ;; np.corrcoef(1,2,3) ;; np.emath ;;
+    np.char.multiply ;; np.ma.dot ;; np.matrix([1])*np.matrix([1]) ;; np.asmatrix(1) ;; np.mat(1) ;;
+    np.histogram(1,weights=2) ;; np.bincount(1,weights=2) ;; np.trapezoid(1,2) ;; np.cross(1,2) ;;
+    np.nditer(1) ;; np.piecewise(1) ;; np.apply_along_axis(1) ;; np.subtract.at(1,2,3) ;;
+    np.subtract.outer(1,2) ;; np.divide.reduce(1) ;; np.logaddexp(1,2)
+"""
+
 #: Ways out of compiled loops.
 OUT_OF_LOOPS = {
+    **each_of(_BELOW_LOOPS, HEAD),
     "ctypeslib": HEAD + "x = np.ctypeslib\nf(x)",
-    "lib os": HEAD + "np.lib.npyio.os.fork()",
-    "f2py": HEAD + "np.f2py.compile('x')",
     "from numpy import f2py": "from numpy import f2py\n" + HEAD,
     "sub": "import numpy.f2py\n" + HEAD,
     "external": "from numba import types\n" + HEAD + "g = types.ExternalFunction('system', 1)",
@@ -34,16 +54,7 @@ OUT_OF_LOOPS = {
         "def f(A, B): return A\nf = njit(f)"
     ),
     "pipeline": with_options("pipeline_class=f"),
-    "linalg": HEAD + "np.linalg.norm(1)",
-    "fft": HEAD + "np.fft.fft(1)",
-    "convolve": HEAD + "np.convolve(1)",
-    "memmap": HEAD + "np.memmap('/proc/self/mem')",
-    "fromfile": HEAD + "np.fromfile('/x')",
-    "tofile": HEAD + "np.zeros(3).tofile('/x')",
-    "save": HEAD + "np.save('/x', 3)",
-    "loads": HEAD + "np.load('/x', allow_pickle=True)",
     "array interface": HEAD + "class X:\n    __array_interface__ = {}\nnp.asarray(X())",
-    "array interface by type": HEAD + "np.asarray(type('X', (), {'a': 1})())",
     "launder": HEAD + "class X:\n    os = 1\nnp.lib.npyio.os",
     "launder2": HEAD + "def g(): pass\ng.ctypeslib = 1\nnp.ctypeslib",
     "ufunc by loop": (
@@ -58,35 +69,6 @@ OUT_OF_LOOPS = {
         "import numpy as np\nfrom numba import njit\ndef fill(t): t.append(np.dot)\nt = []\nfill(t)\n"
         "@njit\ndef f(A, B): return t[0](A, B)"
     ),
-    "random": HEAD + "np.random.seed(3)",
-    "testing": HEAD + "np.testing._private",
-    "seterrcall": HEAD + "np.seterrcall(f)",
-    "set_printoptions": HEAD + "np.set_printoptions(formatter=f)",
-    "dlpack": HEAD + "np.from_dlpack(f)",
-    "frombuffer": HEAD + "np.frombuffer(f)",
-    "as_strided": HEAD + "np.lib.stride_tricks.as_strided(f)",
-    "polymul": HEAD + "np.polymul(1,2)",
-    "polyval": HEAD + "np.polyval(1,2)",
-    "interp": HEAD + "np.interp(1,2,3)",
-    "cov": HEAD + "np.cov(1,2,3)",
-    "corrcoef": HEAD + "np.corrcoef(1,2,3)",
-    "vander": HEAD + "np.emath",
-    "char": HEAD + "np.char.multiply",
-    "ma": HEAD + "np.ma.dot",
-    "matrix": HEAD + "np.matrix([1])*np.matrix([1])",
-    "bmat": HEAD + "np.asmatrix(1)",
-    "mat": HEAD + "np.mat(1)",
-    "histogram": HEAD + "np.histogram(1,weights=2)",
-    "bincount": HEAD + "np.bincount(1,weights=2)",
-    "digitize": HEAD + "np.trapezoid(1,2)",
-    "gradient": HEAD + "np.cross(1,2)",
-    "nditer": HEAD + "np.nditer(1)",
-    "piecewise": HEAD + "np.piecewise(1)",
-    "apply": HEAD + "np.apply_along_axis(1)",
-    "ufunc at": HEAD + "np.subtract.at(1,2,3)",
-    "ufunc outer": HEAD + "np.subtract.outer(1,2)",
-    "ufunc reduce": HEAD + "np.divide.reduce(1)",
-    "bitwise_count": HEAD + "np.logaddexp(1,2)",
     "objmode": "from numba import objmode\n" + HEAD,
     "cuda": "from numba import cuda\n" + HEAD,
     "jitclass": "from numba.experimental import jitclass\n" + HEAD,
@@ -94,12 +76,22 @@ OUT_OF_LOOPS = {
     "parallel ok but": "from numba.np.ufunc import parallel\n" + HEAD,
 }
 
+#: Ways out of plain Python: what f returns.
+_RETURNED = """
+    next(map(getattr, [f], ['__glo' + 'bals__'.lower()])) ;; [getattr][0](A, 'tod'[::-1]) ;;
+    print.__self__.getattr(A, 'x'.upper()) ;; (x for x in A).gi_code.replace(co_names=()) ;;
+    type('x', (), {}) ;; type(*A) ;; map(type, A, B, A) ;; __loader__.load_module('sys') ;;
+    __build_class__ ;; f.__builtins__ ;; A.__class__ ;; A.__reduce_ex__(2) ;;
+    open('/proc/self/mem', 'r+b') ;; input() ;; breakpoint() ;; license._Printer__filenames ;; help() ;;
+    setattr(f, 'x', 1) ;; ｅｖａｌ('1') ;; f.__ｇlobals__ ;; type(A).mro() ;; A[0].tape.codes.clear() ;;
+    getattr(*[A, 'x']) ;; (g := getattr)(A, 'x'.upper()) ;; f.__type_params__ ;; object.__new__(A) ;;
+    memoryview(b'').obj.__class__ ;; __name__.__class__ ;; __file__ ;; __spec__
+"""
+
 #: Ways out of plain Python, without any import.
 OUT_OF_PYTHON = {
-    "map getattr": "def f(A, B): return next(map(getattr, [f], ['__glo' + 'bals__'.lower()]))",
+    **each_of(_RETURNED, "def f(A, B): return "),
     "getattr as argument": "def g(h): return h(A, 'x'.upper())\ndef f(A, B): return g(getattr)",
-    "getattr in list": "def f(A, B): return [getattr][0](A, 'tod'[::-1])",
-    "print self": "def f(A, B): return print.__self__.getattr(A, 'x'.upper())",
     "locals": "def f(A, B): return A\nlocals()['x' + 'y']",
     "match args": (
         "class M(type):\n    def __instancecheck__(s, o): return True\nclass C(metaclass=M):\n"
@@ -111,30 +103,11 @@ OUT_OF_PYTHON = {
     ),
     "match positional": "C = 3\ndef f(A, B):\n    match f:\n        case C(g): return g",
     "match rebound": "int = 3\ndef f(A, B):\n    match f:\n        case int(g): return g",
-    "gi_code": "def f(A, B): return (x for x in A).gi_code.replace(co_names=())",
-    "type three": "def f(A, B): return type('x', (), {})",
-    "type starred": "def f(A, B): return type(*A)",
-    "type in map": "def f(A, B): return map(type, A, B, A)",
     "class type": "class M(type): pass\ndef f(A, B): return M('x', (), {})",
-    "loader": "def f(A, B): return __loader__.load_module('sys')",
-    "build class": "def f(A, B): return __build_class__",
-    "builtins attr": "def f(A, B): return f.__builtins__",
-    "class": "def f(A, B): return A.__class__",
-    "reduce": "def f(A, B): return A.__reduce_ex__(2)",
-    "open": "def f(A, B): return open('/proc/self/mem', 'r+b')",
-    "input": "def f(A, B): return input()",
-    "breakpoint": "def f(A, B): return breakpoint()",
-    "license": "def f(A, B): return license._Printer__filenames",
-    "help": "def f(A, B): return help()",
-    "setattr": "def f(A, B): return setattr(f, 'x', 1)",
-    "fullwidth eval": "def f(A, B): return ｅｖａｌ('1')",
-    "fullwidth attr": "def f(A, B): return f.__ｇlobals__",
-    "mro": "def f(A, B): return type(A).mro()",
     "init subclass": (
         "class C:\n    def __init_subclass__(cls): pass\nclass D(C): pass\ndef f(A, B): return D()"
     ),
     "class getattr": "class C:\n    def __getattr__(self, n): return n\ndef f(A, B): return C().x",
-    "tape": "def f(A, B): return A[0].tape.codes.clear()",
     "operand class": "def f(A, B):\n    type(A[0]).__mul__ = lambda a, b: a\n    return A",
     "cell": "def f(A, B):\n    return (lambda: A).__closure__[0].cell_contents",
     "with exit": (
@@ -142,10 +115,8 @@ OUT_OF_PYTHON = {
         "def f(A, B): return C()"
     ),
     "coroutine": "async def g(): pass\ndef f(A, B): return g().cr_frame",
-    "star getattr": "def f(A, B): return getattr(*[A, 'x'])",
     "aliased": "g = getattr\ndef f(A, B): return g(A, 'x'.upper())",
     "default": "def f(A, B, g=getattr): return g(A, 'x'.upper())",
-    "walrus": "def f(A, B): return (g := getattr)(A, 'x'.upper())",
     "for": "def f(A, B):\n    for g in [getattr]: return g(A, 'x'.upper())",
     "decorator": "@getattr\ndef f(A, B): return A",
     "conditional": "g = abs if 0 else getattr\ndef f(A, B): return g(A, 'x'.upper())",
@@ -155,19 +126,13 @@ OUT_OF_PYTHON = {
     "global": "def s():\n    global g\n    g = getattr\ns()\ndef f(A, B): return g(A, 'x'.upper())",
     "annotations": "def f(A: eval('1'), B): return A",
     "del": "def f(A, B):\n    del f.__globals__\n    return A",
-    "nonlocal types": "def f(A, B): return f.__type_params__",
     "kwdefaults": "def f(A, B): f.__kwdefaults__ = {}",
     "code": "def f(A, B): f.__code__ = 1",
     "super": "class C:\n    def go(self): return super().__getattribute__('x')\ndef f(A, B): return C().go()",
     "exec in class": "class C:\n    exec('1')\ndef f(A, B): return C()",
     "try star": "def f(A, B):\n    try: pass\n    except* Exception as e: e.__traceback__",
     "vars alias": "v = vars\ndef f(A, B): return v(f)",
-    "object new": "def f(A, B): return object.__new__(A)",
-    "memoryview cast": "def f(A, B): return memoryview(b'').obj.__class__",
-    "id": "def f(A, B): return __name__.__class__",
     "exc obj": "def f(A, B):\n    try: A.foo\n    except AttributeError as e: return e.obj",
-    "dunder file": "def f(A, B): return __file__",
-    "dunder spec": "def f(A, B): return __spec__",
     "shadowed elsewhere": "def unused(eval): return 0\ndef f(A, B): return eval('1')",
     "shadowed at the top": "if 0: eval = 1\ndef f(A, B): return eval('1')",
     "shadowed in a class": "class C:\n    x = eval\n    eval = 1\ndef f(A, B): return C.x('1')",
@@ -253,10 +218,21 @@ KEPT = {
     "a helper": "def g(A, D={}):\n    D[0] = A\n    return D\ndef f(A, B): return g(A)\n",
 }
 
+#: Products of a library: what f returns.
+_PRODUCTS_RETURNED = """
+    np.dot(A, B) ;; A.dot(B) ;; getattr(np, 'dot')(A, B) ;; getattr(np, 'd' + 'ot')(A, B) ;;
+    getattr(np, f'd{"ot"}')(A, B) ;; getattr(np, 'tod'[::-1])(A, B) ;; np.__dict__['dot'](A, B) ;;
+    vars(np)['dot'](A, B) ;; A.__matmul__(B) ;; B.__rmatmul__(A) ;; np.ndarray.__matmul__(A, B) ;;
+    np.einsum('ik,kj', A, B) ;; np.tensordot(A, B, 1) ;; np.inner(A, B.T) ;;
+    [[np.vdot(r, c) for c in B.T] for r in A] ;; np.vecdot(A[:, None], B.T) ;;
+    (A[:, :, None] * B).sum(axis=1) ;; np.add.reduce(A[:, :, None] * B, axis=1) ;;
+    [[sum(np.multiply(r, c)) for c in B.T] for r in A] ;; (m := np.dot)(A, B) ;;
+    eval('A' + chr(64) + 'B') ;; __import__('numpy') ;; globals()['n' + 'p'](A, B)
+"""
+
 #: Ways to let a library multiply.
 PRODUCTS_IN_DISGUISE = {
-    "call": "import numpy as np\ndef f(A, B): return np.dot(A, B)",
-    "method": "def f(A, B): return A.dot(B)",
+    **each_of(_PRODUCTS_RETURNED, "import numpy as np\ndef f(A, B): return "),
     "alias": "import numpy as np\nd = np.dot\ndef f(A, B): return d(A, B)",
     "alias of an alias": "import numpy as np\nd = np.dot\ne = d\ndef f(A, B): return e(A, B)",
     "alias of the module": "import numpy as np\nn = np\ndef f(A, B): return n.dot(A, B)",
@@ -264,27 +240,10 @@ PRODUCTS_IN_DISGUISE = {
     "import inside": "def f(A, B):\n    from numpy import dot as d\n    return d(A, B)",
     "submodule": "from numpy.linalg import multi_dot as m\ndef f(A, B): return m([A, B])",
     "star": "from numpy import *\ndef f(A, B): return dot(A, B)",
-    "getattr": "import numpy as np\ndef f(A, B): return getattr(np, 'dot')(A, B)",
-    "getattr, glued": "import numpy as np\ndef f(A, B): return getattr(np, 'd' + 'ot')(A, B)",
-    "getattr, f-string": "import numpy as np\ndef f(A, B): return getattr(np, f'd{\"ot\"}')(A, B)",
-    "getattr, computed": "import numpy as np\ndef f(A, B): return getattr(np, 'tod'[::-1])(A, B)",
     "getattr, alias": "import numpy as np\ng = getattr\ndef f(A, B): return g(np, 'dot')(A, B)",
     "getattr, renamed": "import numpy as np\ng = getattr\nh = g\ndef f(A): return h(np, 'tod'[::-1])(A)",
-    "dunder dict": "import numpy as np\ndef f(A, B): return np.__dict__['dot'](A, B)",
-    "vars": "import numpy as np\ndef f(A, B): return vars(np)['dot'](A, B)",
     "operator": "import operator\ndef f(A, B): return operator.matmul(A, B)",
     "operator, imported": "from operator import matmul as m\ndef f(A, B): return m(A, B)",
-    "dunder": "def f(A, B): return A.__matmul__(B)",
-    "dunder, right": "def f(A, B): return B.__rmatmul__(A)",
-    "dunder, by class": "import numpy as np\ndef f(A, B): return np.ndarray.__matmul__(A, B)",
-    "einsum": "import numpy as np\ndef f(A, B): return np.einsum('ik,kj', A, B)",
-    "tensordot": "import numpy as np\ndef f(A, B): return np.tensordot(A, B, 1)",
-    "inner": "import numpy as np\ndef f(A, B): return np.inner(A, B.T)",
-    "vdot": "import numpy as np\ndef f(A, B): return [[np.vdot(r, c) for c in B.T] for r in A]",
-    "vecdot": "import numpy as np\ndef f(A, B): return np.vecdot(A[:, None], B.T)",
-    "sum": "import numpy as np\ndef f(A, B): return (A[:, :, None] * B).sum(axis=1)",
-    "add.reduce": "import numpy as np\ndef f(A, B): return np.add.reduce(A[:, :, None] * B, axis=1)",
-    "multiply": "import numpy as np\ndef f(A, B): return [[sum(np.multiply(r, c)) for c in B.T] for r in A]",
     "helper": "import numpy as np\ndef g(A, B): return np.dot(A, B)\ndef f(A, B): return g(A, B)",
     "helper of a helper": (
         "def h(A, B): return A.dot(B)\ndef g(A, B): return h(A, B)\ndef f(A, B): return g(A, B)"
@@ -306,16 +265,12 @@ PRODUCTS_IN_DISGUISE = {
         "import numpy as np\ndef f(A, B): return 0\ntry:\n    f = np.dot\nexcept E: pass"
     ),
     "class": "class M:\n    def go(self, A, B): return A.dot(B)\ndef f(A, B): return M().go(A, B)",
-    "walrus": "import numpy as np\ndef f(A, B): return (m := np.dot)(A, B)",
     "tuple assignment": "import numpy as np\na, m = 1, np.dot\ndef f(A, B): return m(A, B)",
-    "eval": "def f(A, B): return eval('A' + chr(64) + 'B')",
     "exec": "def f(A, B):\n    exec('C = A' + chr(64) + 'B')\n    return C",
     "eval, alias": "e = eval\ndef f(A, B): return e('A' + chr(64) + 'B')",
     "importlib": "import importlib\ndef f(A, B): return importlib.import_module('numpy')",
-    "dunder import": "def f(A, B): return __import__('numpy')",
     "ctypes": "import ctypes\ndef f(A, B): return ctypes.CDLL('blas').dgemm(A, B)",
     "methodcaller": "from operator import methodcaller\ndef f(A, B): return methodcaller('do' 't', B)(A)",
-    "globals": "def f(A, B): return globals()['n' + 'p'](A, B)",
     "object mode": "from numba import njit, objmode\n@njit\ndef f(A, B):\n    with objmode(): pass",
     "scipy": "from scipy.linalg.blas import dgemm\ndef f(A, B): return dgemm(1.0, A, B)",
     "torch": "import torch\ndef f(A, B): return torch.mm(A, B)",

@@ -98,10 +98,8 @@ def test_nan_and_inf_are_told_apart_from_wrong_numbers(want, place, odd):
 
 
 def test_inf_of_the_wrong_sign_is_wrong():
-    assert wrong_entries(np.array([np.inf, -np.inf]), np.array([np.inf, np.inf]), 1.0).tolist() == [
-        False,
-        True,
-    ]
+    wrong = wrong_entries(np.array([np.inf, -np.inf]), np.array([np.inf, np.inf]), 1.0)
+    assert wrong.tolist() == [False, True]
 
 
 @given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=5), st.floats(0.5, 100))

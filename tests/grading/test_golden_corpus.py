@@ -1,15 +1,18 @@
 """Known answers get the grades they always got: see tests/golden/corpus.py. `make proof` asks all of them."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+sys.path.append(str(Path(__file__).resolve().parent / "attacks"))
 
 import corpus
 
+MEGABYTES = re.compile(r"used \d+ MB")  # measured when the answer was stopped
 EACH = 25  # in every run: each so-many-th answer
 SLOW_ANSWER = "the baseline itself"  # right, and judged as if it were measured to be as slow as the baseline
 
@@ -135,4 +138,5 @@ def graded_anew(folder: Path, seed: str) -> dict[str, dict]:
 
 def _alike(now: list, then: list) -> bool:
     measured = {"right", "partly"}
+    now, then = ([*grade[:2], MEGABYTES.sub("used … MB", grade[2]), grade[3]] for grade in (now, then))
     return now == then or ({now[1], then[1]} <= measured and now[3] == then[3])

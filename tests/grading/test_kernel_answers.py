@@ -19,10 +19,9 @@ from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sandbox import tracer
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
-from course_lib.simulators.gpu import trace
 
 pytestmark = pytest.mark.usefixtures("tracer_ready")
 LIMITS = AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
@@ -34,7 +33,7 @@ def boxed(task, text, sandbox=SAFE):
     """Return the report on a text that runs in the sandbox, as the grader of a class has it."""
     code = Code(f"{CLOSED}\n{text}", task.entry)
     lines = (0, *range(1, text.count("\n") + 2))
-    with Sandboxed(code, sandbox, lines) as runner:
+    with SandboxedRunner(code, sandbox, lines) as runner:
         return judge(task, runner, code.text, PUBLIC_SEED)
 
 
@@ -66,6 +65,8 @@ def test_right_and_typical_wrong_kernels_get_the_same_report_in_both_places():
 
 
 def test_a_missing_barrier_is_a_fault_though_the_result_is_right():
+    from course_lib.simulators.gpu import trace
+
     text = TURNED.replace("    cuda.syncthreads()\n", "")
     A, out = np.ones((40, 33), np.float32), np.zeros((33, 40), np.float32)
     A[:] = np.arange(40 * 33).reshape(A.shape)

@@ -116,14 +116,11 @@ def test_hints_are_counted_once_each_and_across_sessions(monkeypatch):
     assert record.records()[0]["01.dot"].hints == 3
 
 
-def test_the_earlier_of_equal_results_stays_the_best():
+def test_the_earlier_of_equal_results_stays_the_best_and_a_result_of_other_points_gives_way():
     save(**{"01.dot": entry(result("right", 1.0))})
     check("01.dot", answer(RIGHT))
     known = record.records()[0]["01.dot"]
     assert known.best.when == DAYS[0] and known.latest.when > DAYS[0]
-
-
-def test_a_result_of_other_points_gives_way():
     save(**{"01.dot": entry(result("right", 5.0, max_points=5.0))})
     check("01.dot", answer(FAULTY))
     assert record.records()[0]["01.dot"].best.max_points == 1.0
@@ -347,10 +344,10 @@ def test_a_part_of_the_points_fills_a_part_of_the_piece():
     from course_lib.views.tasks_done import TaskRow, _piece
 
     task = registry.task("01.faster")
-    known = record.Record(*2 * (record.Result("partly", 1.0, 3.0, DAYS[0]),), tries=1)
+    known = record.Record(*2 * (record.CheckResult("partly", 1.0, 3.0, DAYS[0]),), tries=1)
     parts = [ElementTree.fromstring(part) for part in _piece(TaskRow(task, known), 0.0, 302.0)]
     assert float(parts[1].get("width")) == pytest.approx(100.0)
-    better = replace(known, best=record.Result("right", 3.0, 3.0, DAYS[0]))
+    better = replace(known, best=record.CheckResult("right", 3.0, 3.0, DAYS[0]))
     assert len(list(_piece(TaskRow(task, better), 0.0, 302.0))) == 2
 
 

@@ -205,8 +205,6 @@ def test_a_cloned_array_has_the_values_and_strides_of_its_own():
         assert unchanged(view, copied), view
         assert copied.strides == view.strides or view.size == 0, view
         assert not np.shares_memory(copied, view), view
-        copied[...] = 7
-        assert not (view == 7).any() or view.size == 0 or 7 in np.arange(24), view
 
 
 def test_the_gaps_of_a_cloned_view_are_nan():

@@ -9,7 +9,7 @@ from course_lib.grading import registry, tape
 from course_lib.grading.judge import judge
 from course_lib.grading.runner import Counted, InProcess
 from course_lib.grading.sources import load
-from course_lib.grading.tape import BadTape, Count, Line, Operand, Tape, count, lines_of, replay, taped
+from course_lib.grading.tape import BadTape, Count, Operand, Tape, TapeLine, count, lines_of, replay, taped
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=8), st.lists(st.floats(-10, 10), min_size=8))
@@ -66,12 +66,12 @@ def test_what_is_no_straight_line_program_is_refused():
         Tape([tape.INPUT], [5], [0]),  # no such input
     ):
         with pytest.raises(BadTape):
-            replay(written, Line(0), ([1.0, 2.0],))
+            replay(written, TapeLine(0), ([1.0, 2.0],))
 
 
 def test_a_line_that_does_not_exist_is_refused():
     with pytest.raises(BadTape):
-        replay(Tape([tape.INPUT], [0], [0]), [Line(1)], ([1.0],))
+        replay(Tape([tape.INPUT], [0], [0]), [TapeLine(1)], ([1.0],))
 
 
 class Forger(InProcess):
@@ -83,7 +83,7 @@ class Forger(InProcess):
         written = taped(args, Tape())
         value = sum(a.value * b.value for a, b in zip(*written, strict=True))
         forged.constants = [*honest.tape.constants, value]
-        return Counted(forged, Line(forged.write(tape.CONSTANT, len(forged.constants) - 1)))
+        return Counted(forged, TapeLine(forged.write(tape.CONSTANT, len(forged.constants) - 1)))
 
 
 def test_a_forged_tape_with_the_right_result_is_refused():

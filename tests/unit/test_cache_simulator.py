@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pace import slowness
+from tools.looped import looped
 
 from course_lib.measure import machine
 from course_lib.measure.hardware import CacheLevel
@@ -244,8 +245,8 @@ def test_this_machine_has_levels_one_can_simulate():
 # -- what is refused ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@looped(
+    "arguments, sentence",
     [
         ((1000, 2, 64), "must be a multiple of a set"),
         ((32, None, 64), "must be a multiple of a set"),
@@ -266,8 +267,8 @@ GOOD = [Level(1024, 2)]
 HERE = np.arange(4, dtype=np.uint64)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "sentence"),
+@looped(
+    "call, kind, sentence",
     [
         (lambda: simulate(HERE, []), TypeError, "must be a list of Level"),
         (lambda: simulate(HERE, [1024]), TypeError, "must be a list of Level"),
@@ -299,7 +300,7 @@ THREE = [Level(48 << 10, 12), Level(2 << 20, 16), Level(32 << 20, 16)]
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("order", ["ikj", "jki"])
+@looped("order", ["ikj", "jki"])
 def test_fifty_million_accesses_a_second(order):
     trace = traces.loops(order, 8, 512, 512)
     simulate(traces.loops(order, 2, 2, 2), THREE)

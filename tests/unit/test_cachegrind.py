@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tools.looped import looped
 
+from course_lib.measure import programs
 from course_lib.simulators import traces
 from course_lib.simulators.cache import Level, simulate
 from course_lib.simulators.placement import Matrix
@@ -33,10 +34,7 @@ SHAPES = ((64, 0), (64, 1), (96, 0), (97, 0))
 
 FLAGS = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fno-tree-vectorize", "-ffp-contract=off"]
 
-missing = [tool for tool in ("gcc", "valgrind") if shutil.which(tool) is None]
-pytestmark = pytest.mark.skipif(
-    bool(missing), reason=f"{' and '.join(missing)} not installed: the independent count cannot be made"
-)
+pytestmark = pytest.mark.needs("valgrind", "c compiler")
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,9 @@ def program(tmp_path_factory):
     def build(n: int, pad: int, block: int = BLOCK) -> Path:
         binary = folder / f"nests_{n}_{pad}_{block}"
         sizes = [f"-DN={n}", f"-DPAD={pad}", f"-DBLOCK={block}"]
-        done = subprocess.run(["gcc", *FLAGS, *sizes, SOURCE, "-o", binary], capture_output=True, text=True)
+        done = subprocess.run(
+            [programs.c_compiler(), *FLAGS, *sizes, SOURCE, "-o", binary], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         return binary
 
@@ -117,46 +117,45 @@ def trace_of(nest: str, n: int, pad: int, places: dict[str, int], block: int = B
     return trace
 
 
-@pytest.fixture(scope="module", params=list(GEOMETRIES))
-def counted(request, program, tmp_path_factory):
-    levels = GEOMETRIES[request.param]
-    folder = tmp_path_factory.mktemp("cachegrind")
-    return levels, {shape: cachegrind(program(*shape), folder, levels) for shape in SHAPES}
+def test_misses_agree_with_cachegrind_within_two_percent(program, tmp_path):
+    agree(program, tmp_path, next(iter(GEOMETRIES.values())), SHAPES[::3])
 
 
-@pytest.mark.parametrize("nest", NESTS)
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"N={shape[0]}+{shape[1]}")
-def test_misses_agree_with_cachegrind_within_two_percent(counted, shape, nest):
-    levels, by_shape = counted
-    found = by_shape[shape]
-    if nest not in found.misses:
-        assert nest == "packed" and shape[0] % BLOCK, "the C program ran another set of nests"
-        return
-    trace = trace_of(nest, *shape, found.places)
-    ours = simulate(trace, levels)
-    assert found.accesses[nest] == pytest.approx(len(trace), rel=0.02)  # else it is not the same program
-    for level in range(2):
-        assert ours.misses[level] == pytest.approx(found.misses[nest][level], rel=0.02)
+@pytest.mark.slow
+@looped("geometry, levels", GEOMETRIES.items())
+def test_misses_agree_in_every_geometry_and_shape(geometry, levels, program, tmp_path):
+    agree(program, tmp_path, levels, SHAPES)
 
 
-def test_the_nests_differ_by_more_than_the_agreement(counted):
-    """Otherwise agreement would prove little: the counts of the nests must spread widely."""
-    _, by_shape = counted
-    first = [misses for misses, _ in by_shape[64, 0].misses.values()]
-    assert max(first) > 20 * min(first)
+def agree(program, folder, levels, shapes):
+    """Compare our misses with cachegrind's in each nest."""
+    for shape in shapes:
+        count = cachegrind(program(*shape), folder, levels)
+        first = [misses for misses, _ in count.misses.values()]
+        if shape == (64, 0):  # agreement would prove little if the nests did not spread widely
+            assert max(first) > 20 * min(first), shape
+        for nest in NESTS:
+            if nest not in count.misses:
+                assert nest == "packed" and shape[0] % BLOCK, "the C program ran another set of nests"
+                continue
+            trace = trace_of(nest, *shape, count.places)
+            ours = simulate(trace, levels)
+            case = (shape, nest)
+            assert count.accesses[nest] == pytest.approx(len(trace), rel=0.02), case  # the same program
+            for level in range(2):
+                assert ours.misses[level] == pytest.approx(count.misses[nest][level], rel=0.02), case
 
 
-@pytest.mark.parametrize("nest", NESTS)
-def test_lackey_sees_the_addresses_of_the_trace_one_by_one(program, nest, addresses_seen):
-    places, seen = addresses_seen
-    trace = trace_of(nest, SMALL, 1, places, SMALL_BLOCK)
-    wanted = list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True))
-    length = len(wanted)
-    starts = [at for at in range(len(seen) - length + 1) if seen[at] == wanted[0]]
-    assert any(seen[at : at + length] == wanted for at in starts)
+def test_lackey_sees_the_addresses_of_the_trace_one_by_one(program):
+    places, seen = addresses_seen(program)
+    for nest in NESTS:
+        trace = trace_of(nest, SMALL, 1, places, SMALL_BLOCK)
+        wanted = list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True))
+        length = len(wanted)
+        starts = [at for at in range(len(seen) - length + 1) if seen[at] == wanted[0]]
+        assert any(seen[at : at + length] == wanted for at in starts), nest
 
 
-@pytest.fixture(scope="module")
 def addresses_seen(program):
     """Return every access to the matrices and buffers that the program makes for a small N, in order."""
     done = valgrind("--tool=lackey", "--basic-counts=no", "--trace-mem=yes", program(SMALL, 1, SMALL_BLOCK))

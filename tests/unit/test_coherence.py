@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.looped import looped
 
 from course_lib.simulators import coherence
 from course_lib.simulators.coherence import COUNTS, access, counters, history, interleave, simulate
@@ -36,7 +37,7 @@ PROTOCOL = {
 events_of_three = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 255), st.booleans()), max_size=80)
 
 
-@pytest.mark.parametrize("case", PROTOCOL, ids=lambda case: f"{case[0]}{case[1]}{'RW'[case[2]]}")
+@looped("case", PROTOCOL)
 def test_the_table_cell_by_cell(case):
     own, other, write = case
     wanted = PROTOCOL[case]
@@ -116,7 +117,7 @@ def plainly(events, cores, line_bytes, word_bytes):
 
 
 @given(events_of_three, st.sampled_from([(64, 8), (32, 4), (16, 16), (64, 1)]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(events, sizes):
     line_bytes, word_bytes = sizes
     wanted = plainly(events, 3, line_bytes, word_bytes)
@@ -130,14 +131,14 @@ def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(ev
 
 
 class TestCounters:
-    @pytest.mark.parametrize("threads", [2, 3, 8])
+    @looped("threads", [2, 3, 8])
     def test_private_counters_in_one_line_share_falsely(self, threads):
         result = simulate(counters(threads, 100, 8))
         assert result.false_sharing_misses == threads * 100 - threads
         assert result.true_sharing_misses == 0 and result.cold_misses == threads
         assert result.ownership_moves == threads * 100 - 1  # the line goes round with every increment
 
-    @pytest.mark.parametrize("stride", [64, 128])
+    @looped("stride", [64, 128])
     def test_padding_leaves_the_first_miss_only(self, stride):
         result = simulate(counters(4, 100, stride))
         assert result.misses == result.cold_misses == 4
@@ -197,8 +198,8 @@ def test_the_table_adds_up():
         result.speed  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@looped(
+    "arguments, sentence",
     [
         (([(0, 1)],), "core, byte address, is a write"),
         ((["x"],), "core, byte address, is a write"),
@@ -219,7 +220,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(arguments, sentence):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("arguments", [(0, 1, 8), (1, -1, 8), (1, 1, -8), (True, 1, 8)])
+@looped("arguments", [(0, 1, 8), (1, -1, 8), (1, 1, -8), (True, 1, 8)])
 def test_counters_refuse_nonsense(arguments):
     with pytest.raises(ValueError, match="must be a whole number"):
         counters(*arguments)

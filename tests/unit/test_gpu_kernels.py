@@ -1,92 +1,89 @@
 """The kernels of circle 6 multiply rightly: their Python source, run on the CPU thread by thread."""
 
+import importlib
+
 import numpy as np
 import pytest
 
-pytest.importorskip("greenlet")
+pytestmark = pytest.mark.needs("greenlet")
 
-from plain_kernels import run
-
-from course_lib.circles import (
-    cuda_1d,
-    cuda_2d,
-    cuda_coalesced,
-    cuda_naive,
-    cuda_tiled,
-    cuda_vectorised,
-    cuda_warptiled,
-)
-from course_lib.circles.cuda_tuning import Tile
-
-SQUARE = {"naive": cuda_naive.naive, "coalesced": cuda_coalesced.coalesced, "tiled": cuda_tiled.tiled}
-BY_TILE = {"1d": cuda_1d, "2d": cuda_2d, "vectorised": cuda_vectorised, "warptiled": cuda_warptiled}
-CASES = [
-    pytest.param(name, tile, id=f"{name}-{tile}", marks=[pytest.mark.slow] if number else [])
-    for name in BY_TILE
-    for number, tile in enumerate(BY_TILE[name].TILES)
-]
+SQUARE = ("naive", "coalesced", "tiled")
+BY_TILE = ("1d", "2d", "vectorised", "warptiled")
+WITH_WIDE_LOADS = ("vectorised", "warptiled")  # 16 bytes at a time where K and N are multiples of four
 
 
-def multiplied(kernel, rows, columns, block, shape, seed=0):
-    """Return the kernel's C, its frame, and what both should be."""
+def rung(name):
+    return importlib.import_module(f"course_lib.circles.cuda_{name}")
+
+
+def multiply(kernel, rows, columns, block, A, B):
+    """Return the kernel's C."""
+    from plain_kernels import run
+
+    C = np.full((len(A), B.shape[1]), np.nan, np.float32)
+    run(kernel, (-(-B.shape[1] // columns), -(-len(A) // rows)), block, A, B, C)
+    return C
+
+
+def assert_right(kernel, rows, columns, block, shape, case):
     M, K, N = shape
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     A, B = (random.standard_normal(size).astype(np.float32) for size in ((M, K), (K, N)))
-    C = np.full((M, N), np.nan, np.float32)
-    run(kernel, (-(-N // columns), -(-M // rows)), block, A, B, C)
-    return C, A.astype(np.float64) @ B.astype(np.float64)
+    C, exact = multiply(kernel, rows, columns, block, A, B), A.astype(np.float64) @ B.astype(np.float64)
+    assert np.abs(C - exact).max() < 1e-5 * max(1.0, np.abs(exact).max()), case
 
 
-def assert_right(C, exact):
-    assert C.shape == exact.shape
-    assert np.abs(C - exact).max() < 1e-5 * max(1.0, np.abs(exact).max())
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 35, 33), (33, 7, 5)])
-@pytest.mark.parametrize("name", SQUARE)
-def test_square_blocks_of_threads(name, shape):
-    assert_right(*multiplied(SQUARE[name], 32, 32, (32, 32), shape))
-
-
-@pytest.mark.parametrize(("name", "tile"), CASES)
-def test_every_tile_on_a_shape_that_it_does_not_divide(name, tile):
-    kernels = [BY_TILE[name].kernel(tile)]
-    if name in ("vectorised", "warptiled"):  # multiples of four for 16-byte loads, anything without them
-        kernels.append(BY_TILE[name].kernel(tile, wide=False))
+def assert_tile_is_right(name, tile):
+    """Multiply in a shape that the tile does not divide."""
+    kernels = [rung(name).kernel(tile)]
+    if name in WITH_WIDE_LOADS:
+        kernels.append(rung(name).kernel(tile, wide=False))
     for kernel, K, N in zip(kernels, (20, 19), (44, 41), strict=False):
-        assert_right(*multiplied(kernel, tile.BM, tile.BN, (tile.threads, 1), (35, K, N)))
+        assert_right(kernel, tile.BM, tile.BN, (tile.threads, 1), (35, K, N), (name, tile, K))
 
 
-@pytest.mark.parametrize("name", BY_TILE)
-def test_several_blocks_and_a_long_k(name):
-    tile = BY_TILE[name].TILES[-1]
-    shape = (tile.BM + 3, 2 * tile.BK + 4, tile.BN + 8)
-    assert_right(*multiplied(BY_TILE[name].kernel(tile), tile.BM, tile.BN, (tile.threads, 1), shape))
+def test_square_blocks_of_threads():
+    for name in SQUARE:
+        for shape in ((1, 1, 1), (3, 35, 33), (33, 7, 5)):
+            assert_right(getattr(rung(name), name), 32, 32, (32, 32), shape, (name, shape))
+
+
+def test_the_first_tile_and_several_blocks_and_a_long_k():
+    for name in BY_TILE:
+        assert_tile_is_right(name, rung(name).TILES[0])
+        tile = rung(name).TILES[-1]
+        shape = (tile.BM + 3, 2 * tile.BK + 4, tile.BN + 8)
+        assert_right(rung(name).kernel(tile), tile.BM, tile.BN, (tile.threads, 1), shape, (name, shape))
+
+
+@pytest.mark.slow
+def test_every_other_tile():
+    for name in BY_TILE:
+        for tile in rung(name).TILES[1:]:
+            assert_tile_is_right(name, tile)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("name", BY_TILE)
-def test_nan_and_inf_beyond_the_edge_are_not_touched(name):
+def test_nan_and_inf_beyond_the_edge_are_not_touched():
     """A zero that fills a tile up must not meet an infinity of the other operand."""
-    tile = BY_TILE[name].TILES[-1]
-    A, B = np.ones((2, 5), np.float32), np.ones((5, 3), np.float32)
-    A[1, 4], B[4, 2] = np.inf, np.nan
-    C = np.zeros((2, 3), np.float32)
-    wide = {"wide": False} if name in ("vectorised", "warptiled") else {}
-    run(BY_TILE[name].kernel(tile, **wide), (1, 1), (tile.threads, 1), A, B, C)
-    assert C[0, 0] == 5 and np.isposinf(C[1, 0]) and np.isnan(C[0, 2]) and np.isnan(C[1, 2])
+    for name in BY_TILE:
+        tile = rung(name).TILES[-1]
+        A, B = np.ones((2, 5), np.float32), np.ones((5, 3), np.float32)
+        A[1, 4], B[4, 2] = np.inf, np.nan
+        kernel = rung(name).kernel(tile, **({"wide": False} if name in WITH_WIDE_LOADS else {}))
+        C = multiply(kernel, tile.BM, tile.BN, (tile.threads, 1), A, B)
+        assert C[0, 0] == 5 and np.isposinf(C[1, 0]) and np.isnan(C[0, 2]) and np.isnan(C[1, 2]), name
 
 
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
+def test_a_tile_that_no_block_can_compute_is_refused():
+    from course_lib.circles.cuda_tuning import Tile
+
+    for sizes, words in (
         ({"BM": 64, "BN": 64, "BK": 8, "TM": 48, "TN": 1}, "does not divide evenly"),
         ({"BM": 128, "BN": 128, "BK": 1, "TM": 8, "TN": 8}, "does not divide evenly"),
         ({"BM": 64, "BN": 64, "BK": 64}, "has 4096 threads"),
         ({"BM": 4, "BN": 4, "BK": 4}, "has 16 threads"),
-    ],
-)
-def test_a_tile_that_no_block_can_compute_is_refused(sizes, words):
-    with pytest.raises(ValueError, match=words) as caught:
-        Tile(**sizes)
-    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ValueError, match=words) as caught:
+            Tile(**sizes)
+        assert str(caught.value).endswith(".") and "\n" not in str(caught.value), sizes

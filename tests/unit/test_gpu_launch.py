@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tools.looped import looped
 
 from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_torch, cuda_tuning
@@ -16,7 +17,14 @@ from course_lib.measure import cuda_software, cuda_stream, gpu_timing, machine
 from course_lib.measure.hardware import Gpu
 from course_lib.measure.store import Store
 
-torch = pytest.importorskip("torch")
+torch = None  # comes with the first test
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_torch():
+    global torch
+    torch = pytest.importorskip("torch")
+
 
 GPU = Gpu("NVIDIA H200", 2**37, "580.159.03", "9.0")
 
@@ -163,7 +171,7 @@ def test_tensors_are_used_where_they_are(on_cpu):
     assert seen[:2] == [A.data_ptr(), B.data_ptr()]
 
 
-@pytest.mark.parametrize("shape", [(0, 4, 2), (3, 0, 2), (3, 4, 0)])
+@looped("shape", [(0, 4, 2), (3, 0, 2), (3, 4, 0)])
 def test_an_empty_product_starts_nothing(on_cpu, shape):
     M, K, N = shape
     C = cuda_launch.product(None, torch.ones(M, K), torch.ones(K, N))
@@ -232,8 +240,8 @@ class OfNumba(Exception):
         return "[701] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
 
 
-@pytest.mark.parametrize(
-    ("problem", "wanted", "words"),
+@looped(
+    "problem, wanted, words",
     [
         (OfNumba(), cuda_launch.DoesNotFit, "A block of tiled does not fit .*LAUNCH_OUT_OF_RESOURCES"),
         (
@@ -251,7 +259,7 @@ def test_an_error_of_the_driver_is_a_sentence_whoever_called_it(failing, problem
     assert is_a_sentence(str(caught.value)) and caught.value.__cause__ is problem
 
 
-@pytest.mark.parametrize("problem", [OfCudaCore("CUDA_ERROR_ILLEGAL_ADDRESS: ..."), KeyError("other")])
+@looped("problem", [OfCudaCore("CUDA_ERROR_ILLEGAL_ADDRESS: ..."), KeyError("other")])
 def test_any_other_error_stays_what_it_is(failing, problem):
     with pytest.raises(type(problem)) as caught:
         failing(problem)
@@ -287,7 +295,7 @@ def matmul_settings():
     return (*older, cublas.fp32_precision, mkldnn.fp32_precision)
 
 
-@pytest.mark.parametrize(
+@looped(
     "choose",
     [
         lambda: None,
@@ -296,7 +304,6 @@ def matmul_settings():
         lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
         lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
     ],
-    ids=["nothing", "high", "medium", "allow_tf32", "fp32_precision"],
 )
 def test_the_baseline_multiplies_in_float32_whatever_was_chosen(choose, monkeypatch):
     seen = []
@@ -366,7 +373,7 @@ def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
     assert len(tuner) == 3
 
 
-@pytest.mark.parametrize(
+@looped(
     "saved",
     [
         None,

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.looped import looped
 
 from course_lib.simulators.gpu.occupancy import LIMITS, RESOURCES, UNITS, Occupancy, limits_of, occupancy
 
@@ -89,7 +90,7 @@ kernels = st.builds(
 )
 
 
-@pytest.mark.parametrize("cc", PUBLISHED_LIMITS)
+@looped("cc", PUBLISHED_LIMITS)
 def test_the_limits_are_the_published_ones(cc):
     limits = limits_of(cc)
     found = (limits.blocks, limits.warps, limits.threads)
@@ -97,7 +98,7 @@ def test_the_limits_are_the_published_ones(cc):
     assert (*found, *shared) == PUBLISHED_LIMITS[cc]
 
 
-@pytest.mark.parametrize("example", PUBLISHED_EXAMPLES)
+@looped("example", PUBLISHED_EXAMPLES)
 def test_published_examples(example):
     cc, block, registers, shared_bytes, blocks, share = example
     result = occupancy(None, block, cc, registers=registers, shared_bytes=shared_bytes)
@@ -113,7 +114,7 @@ def test_the_steps_of_a_published_calculation():
     assert (result.warps_per_sm, result.limits.warps) == (32, 48)
 
 
-@pytest.mark.parametrize("row", CALCULATOR, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}-{row[3]}")
+@looped("row", CALCULATOR)
 def test_the_occupancy_calculator_agrees(row):
     cc, threads, registers, shared_bytes, blocks, limits, block_registers, block_bytes = row
     result = occupancy(None, threads, cc, registers=registers, shared_bytes=shared_bytes)
@@ -265,8 +266,8 @@ def test_a_device_function_has_no_registers_to_tell():
         occupancy(Compiled(40, 0, device=True), 256, (8, 0))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@looped(
+    "arguments, said",
     [
         ({"block": 1025}, "block is 1025, but"),
         ({"block": (64, 32)}, "makes 2048 threads, but a block has 1024 at most"),

@@ -1,936 +1,110 @@
-"""The GPU tracer counts what a profiler would, runs kernels right, and finds what no kernel may do."""
+"""The GPU tracer on small kernels (tests/gpu_kernels/small), and how quick it is.
 
-import math
+The kernels stand in modules of their own: their decorators need Numba, which is imported when a test runs.
+"""
+
+import importlib
+import inspect
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-import numpy as np
 import pytest
-from numba import cuda, float32, float64, int32
 from pace import slowness
 
-from course_lib.simulators.gpu import NotTraceable, trace
+pytest.register_assert_rewrite("gpu_kernels.small")
+TESTS = Path(__file__).parents[1]
 
-TILE = 32
 
+def module(name):
+    return importlib.import_module(f"gpu_kernels.small.{name}")
 
-def line_of(kernel, marker):
-    """Return the line of a kernel's text that ends with a comment."""
-    import inspect
 
-    lines, first = inspect.getsourcelines(kernel.py_func)
-    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
-    return found
+def check(name, **fixtures):
+    """Run every check of a module; a failure's traceback names the one."""
+    from gpu_kernels.small import checks_of
 
+    tests = checks_of(module(name))
+    for test in tests:
+        wanted = inspect.signature(test).parameters
+        test(**{fixture: fixtures[fixture] for fixture in wanted})
 
-# -- global memory: sectors for each request -----------------------------------------------------------------
 
+def test_counts_control_flow_and_hazards():
+    check("counts")
 
-@cuda.jit
-def read_with_stride(x, out, stride, start):
-    i = cuda.grid(1)
-    out[i] = x[start + i * stride]
 
+def test_what_was_once_run_wrong_counted_wrong_or_not_refused():
+    check("once_wrong")
 
-@pytest.mark.parametrize(
-    ("dtype", "stride", "start", "sectors"),
-    [
-        (np.float32, 1, 0, 4),  # 32 x 4 B in pieces of 32 B
-        (np.float32, 1, 1, 5),  # the same, across one more edge
-        (np.float32, 2, 0, 8),
-        (np.float32, 8, 0, 32),  # every lane in a sector of its own
-        (np.float32, 1000, 0, 32),
-        (np.float32, 0, 3, 1),  # all lanes want one number
-        (np.float64, 1, 0, 8),
-        (np.float16, 1, 0, 2),
-        (np.uint8, 1, 0, 1),
-        (np.complex128, 1, 0, 16),
-    ],
-)
-def test_sectors_for_a_request(dtype, stride, start, sectors):
-    x, out = np.arange(32_100).astype(dtype), np.zeros(32, dtype)
-    seen = trace(read_with_stride, 1, 32, x, out, stride, start).row("x")
-    assert (seen.requests, seen.sectors, seen.accesses) == (1, sectors, 32)
-    assert seen.sectors_per_request == sectors
-    assert (out == x[start + np.arange(32) * stride]).all()
 
+def test_what_numba_compiles_is_taken_and_nothing_else():
+    check("refused")
 
-@cuda.jit
-def copy_columns(A, B):
-    i = cuda.threadIdx.x
-    for j in range(A.shape[1]):
-        B[i, j] = A[i, j]
 
+def test_how_findings_are_told(capsys):
+    check("told", capsys=capsys)
 
-def test_a_column_of_a_wide_matrix_takes_a_sector_for_each_lane():
-    A = np.random.default_rng(0).random((32, 64)).astype(np.float32)
-    B = np.zeros_like(A)
-    seen = trace(copy_columns, 1, 32, A, B)
-    assert seen.row("A").sectors_per_request == seen.row("B", "store").sectors_per_request == 32
-    assert (A == B).all()
-    seen = trace(copy_columns, 1, 32, np.asfortranarray(A), B)  # there a column is contiguous
-    assert seen.row("A").sectors_per_request == 4
 
+def test_lanes_of_a_warp_that_ask_each_other():
+    check("warps")
 
-def test_a_view_is_counted_where_it_lies():
-    x = np.zeros(100, np.float32)
-    assert trace(read_with_stride, 1, 32, x[1:], np.zeros(32, np.float32), 1, 0).row("x").sectors == 5
-    assert trace(read_with_stride, 1, 32, x[8:], np.zeros(32, np.float32), 1, 0).row("x").sectors == 4
-    assert trace(read_with_stride, 1, 16, x[::-2], np.zeros(16, np.float32), 1, 0).row("x").sectors == 5
 
+def test_races_are_those_that_happened_before_allows():
+    check("races")
 
-# -- shared memory: wavefronts for each request --------------------------------------------------------------
 
+def test_lanes_compute_with_numbas_types():
+    check("arithmetic")
 
-@cuda.jit
-def shared_with_stride(out, stride):
-    s = cuda.shared.array(1024, float32)
-    i = cuda.threadIdx.x
-    for k in range(i, 1024, 32):
-        s[k] = k
-    cuda.syncthreads()
-    out[i] = s[i * stride]
 
-
-@pytest.mark.parametrize(
-    ("stride", "wavefronts"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (8, 8), (16, 16), (31, 1), (32, 32)]
-)
-def test_wavefronts_are_the_bank_conflicts_of_a_stride(stride, wavefronts):
-    out = np.zeros(32, np.float32)
-    seen = trace(shared_with_stride, 1, 32, out, stride)
-    assert seen.row("s").wavefronts_per_request == wavefronts
-    assert (out == np.arange(32) * stride).all()
-
-
-@cuda.jit
-def transpose(A, B):
-    s = cuda.shared.array((32, 32), float32)
-    i, j = cuda.threadIdx.y, cuda.threadIdx.x
-    s[i, j] = A[i, j]
-    cuda.syncthreads()
-    B[i, j] = s[j, i]
-
-
-@cuda.jit
-def transpose_padded(A, B):
-    s = cuda.shared.array((32, 33), float32)
-    i, j = cuda.threadIdx.y, cuda.threadIdx.x
-    s[i, j] = A[i, j]
-    cuda.syncthreads()
-    B[i, j] = s[j, i]
-
-
-@cuda.jit
-def shared_float64(out):
-    s = cuda.shared.array(32, float64)
-    i = cuda.threadIdx.x
-    s[i] = i
-    cuda.syncthreads()
-    out[i] = s[i]
-
-
-def test_a_transpose_has_32_way_conflicts_and_padding_removes_them():
-    A = np.arange(1024, dtype=np.float32).reshape(32, 32)
-    for kernel, wavefronts in ((transpose, 32), (transpose_padded, 1)):
-        B = np.zeros_like(A)
-        seen = trace(kernel, 1, (32, 32), A, B)
-        assert (B == A.T).all() and not seen.hazards
-        assert seen.row("s").wavefronts_per_request == wavefronts
-        assert seen.row("s", "store").wavefronts_per_request == 1
-
-
-def test_eight_bytes_go_by_half_warps():
-    out = np.zeros(32)
-    assert trace(shared_float64, 1, 32, out).row("s").wavefronts == 2
-    assert (out == np.arange(32)).all()
-
-
-# -- matmul --------------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def naive(A, B, C):
-    j, i = cuda.grid(2)
-    if i < C.shape[0] and j < C.shape[1]:
-        total = float32(0)
-        for k in range(A.shape[1]):
-            total += A[i, k] * B[k, j]
-        C[i, j] = total
-
-
-@cuda.jit
-def tiled(A, B, C):
-    a = cuda.shared.array((TILE, TILE), float32)
-    b = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    j, i = cuda.grid(2)
-    total = float32(0)
-    for first in range(0, A.shape[1], TILE):
-        a[y, x] = A[i, first + x] if i < A.shape[0] and first + x < A.shape[1] else float32(0)
-        b[y, x] = B[first + y, j] if first + y < B.shape[0] and j < B.shape[1] else float32(0)
-        cuda.syncthreads()
-        for k in range(TILE):
-            total += a[y, k] * b[k, x]
-        cuda.syncthreads()
-    if i < C.shape[0] and j < C.shape[1]:
-        C[i, j] = total
-
-
-def product(kernel, M, K, N, **options):
-    random = np.random.default_rng(3)
-    A, B = random.random((M, K)).astype(np.float32), random.random((K, N)).astype(np.float32)
-    C = np.full((M, N), np.nan, np.float32)
-    seen = trace(kernel, (-(-N // TILE), -(-M // TILE)), (TILE, TILE), A, B, C, **options)
-    return seen, C, A.astype(np.float64) @ B
-
-
-@pytest.mark.parametrize("kernel", [naive, tiled], ids=["naive", "tiled"])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (32, 32, 32), (33, 65, 31), (64, 100, 97), (3, 200, 5)])
-def test_matmul_of_any_shape(kernel, shape):
-    seen, C, expected = product(kernel, *shape)
-    np.testing.assert_allclose(C, expected, rtol=1e-5)
-    assert seen.hazards == [] and seen.remarks == []
-
-
-@cuda.jit
-def unequal(x, turns, out):
-    warp = cuda.grid(1) // 32
-    for n in range(turns[warp]):
-        out[cuda.grid(1)] += x[n]  # three requests
-
-
-def test_the_busiest_warp_is_that_with_most_requests_wherever_it_is():
-    warps = 2000  # more lanes than are run at a time
-    for busiest in (0, 777, warps - 1):
-        turns = np.ones(warps, np.int64)
-        turns[busiest] = 5
-        seen = trace(unequal, warps // 8, 256, np.ones(5), turns, np.zeros(32 * warps))
-        assert seen.busiest_warp == 3 * 5 + 1 and seen.requests == 4 * warps + 3 * 4
-        assert seen.imbalance == pytest.approx(16 / (4 + 12 / warps))
-        assert "the busiest warp makes 16 requests to memory, a warp on average 4.01;" in str(seen.report())
-    even = trace(unequal, warps // 8, 256, np.ones(5), np.ones(warps, np.int64), np.zeros(32 * warps))
-    assert even.imbalance == 1 and "busiest" not in str(even.report())
-
-
-def test_what_matmul_moves():
-    seen, _, _ = product(naive, 64, 64, 64)
-    assert seen.row("A").sectors_per_request == 1  # a warp is a row of C: all lanes read one element of A
-    assert seen.row("B").sectors_per_request == 4
-    assert seen.flops == 2 * 64**3
-    assert seen.row("A").requests == 64 * 64 * 64 // 32
-    tiles, _, _ = product(tiled, 64, 64, 64)
-    assert tiles.flops == 2 * 64**3
-    assert tiles.row("A").requests * TILE == seen.row("A").requests
-    assert {row.wavefronts_per_request for row in tiles.shared_accesses} == {1}
-    assert tiles.intensity > 6 * seen.intensity
-    assert tiles.shared_bytes == 2 * 4 * TILE * TILE
-    assert sum(tiles.barriers.values()) == 2 * 2 * 4 * 32  # 2 barriers, 2 tiles, 4 blocks of 32 warps
-
-
-def test_some_blocks_stand_for_all():
-    every, _, expected = product(tiled, 128, 64, 128)
-    some, C, _ = product(tiled, 128, 64, 128, blocks=4)
-    one, D, _ = product(tiled, 128, 64, 128, blocks=[(1, 2)])
-    assert (every.launch.blocks_run, some.launch.blocks_run, one.launch.blocks_run) == (16, 4, 1)
-    assert some.row("A").sectors * 4 == every.row("A").sectors
-    assert one.row("A").sectors * 16 == every.row("A").sectors
-    assert np.isfinite(C).sum() == 4 * 1024
-    np.testing.assert_allclose(D[64:96, 32:64], expected[64:96, 32:64], rtol=1e-5)
-    assert np.isfinite(D).sum() == 1024
-    assert "4 of 16 blocks" in repr(some)
-
-
-# -- control flow --------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def collatz(n, steps):
-    i = cuda.grid(1)
-    if i >= n.size:
-        return
-    v = n[i]
-    count = 0
-    while v != 1:
-        if v % 2 == 0:  # noqa: SIM108  # parts
-            v = v // 2
-        else:
-            v = 3 * v + 1
-        count += 1
-        if count == 100:
-            break
-    steps[i] = count
-
-
-def collatz_steps(v):
-    count = 0
-    while v != 1 and count < 100:
-        v = v // 2 if v % 2 == 0 else 3 * v + 1
-        count += 1
-    return count
-
-
-def test_lanes_part_and_meet_again():
-    n, steps = np.arange(1, 301), np.zeros(300, np.int32)
-    seen = trace(collatz, 3, 128, n, steps)
-    assert steps.tolist() == [collatz_steps(int(v)) for v in n]
-    (parting,) = [row for row in seen.divergence if row.line == line_of(collatz, "parts")]
-    assert 0 < parting.divided <= parting.warps
-    assert 0 < parting.active < 32
-
-
-@cuda.jit
-def jumps(out):
-    i = cuda.grid(1)
-    total = 0
-    for k in range(i % 7, 40, 1 + i % 3):
-        if k % 5 == 4:
-            continue
-        for l in range(k):
-            if l > 6:
-                break
-            if l * k > 150:
-                out[i] = -total
-                return
-            total += l
-        if total > 200 and not (i % 2 == 0 or k < 20):
-            break
-    out[i] = total if 3 < total < 180 else -1
-
-
-def jumped(i):
-    total = 0
-    for k in range(i % 7, 40, 1 + i % 3):
-        if k % 5 == 4:
-            continue
-        for l in range(k):
-            if l > 6:
-                break
-            if l * k > 150:
-                return -total
-            total += l
-        if total > 200 and not (i % 2 == 0 or k < 20):
-            break
-    return total if 3 < total < 180 else -1
-
-
-def test_break_continue_and_return_in_nested_loops():
-    out = np.zeros(96, np.int64)
-    trace(jumps, 3, 32, out)
-    assert out.tolist() == [jumped(i) for i in range(96)]
-
-
-@cuda.jit(device=True)
-def first_above(x, limit, start=1):
-    for k in range(start, x.size):
-        if x[k] > limit:
-            return k
-    return -1
-
-
-@cuda.jit
-def search(x, limits, out):
-    i = cuda.grid(1)
-    if i < limits.size:
-        out[i, 0] = first_above(x, limits[i])
-        out[i, 1] = first_above(limit=limits[i], x=x, start=i)
-
-
-def test_device_functions_return_early_and_take_arguments_by_name():
-    random = np.random.default_rng(5)
-    x, limits, out = random.random(50), random.random(40), np.zeros((40, 2), np.int32)
-    seen = trace(search, 2, 32, x, limits, out)
-    for i, limit in enumerate(limits):
-        for place, start in ((0, 1), (1, i)):
-            above = [k for k in range(start, 50) if x[k] > limit]
-            assert out[i, place] == (above[0] if above else -1)
-    assert seen.hazards == []
-
-
-@cuda.jit
-def guarded(x, out):
-    i = cuda.grid(1)
-    if i < x.size and x[i] > 0:  # the second half only where the first holds
-        out[i] = math.log(x[i])
-    elif i < x.size or x[i] > 5:
-        out[i] = 0 if x[i] == 0 else -1
-
-
-def test_and_or_evaluate_only_what_is_needed():
-    x, out = np.array([1, 0, -1, 3], np.float32), np.zeros(4)
-    seen = trace(guarded, 1, 32, x, out)
-    (hazard,) = seen.hazards  # lanes from 4 on go to the elif, where `or` makes them read x[i]
-    assert (hazard.kind, hazard.array, hazard.threads, hazard.times) == (
-        "out-of-bounds",
-        "x",
-        ((4, 0, 0),),
-        28,
-    )
-    np.testing.assert_allclose(out, [0, 0, -1, np.log(3)], rtol=1e-6)
-
-
-@cuda.jit
-def own_arrays(out):
-    i = cuda.grid(1)
-    a = cuda.local.array((3, 4), float32)
-    for r in range(3):
-        for c in range(4):
-            a[r, c] = 10 * r + c + i
-    a[i % 3, i % 4] = -1  # lanes name different elements
-    total = 0.0
-    for r in range(3):
-        for c in range(4):
-            total += a[r, c]
-    out[i] = total
-
-
-def test_local_arrays():
-    out = np.zeros(40)
-    seen = trace(own_arrays, 2, 20, out)
-    expected = []
-    for i in range(40):
-        a = np.array([[10 * r + c + i for c in range(4)] for r in range(3)])
-        a[i % 3, i % 4] = -1
-        expected.append(a.sum())
-    assert out.tolist() == expected
-    assert seen.hazards == []
-
-
-@cuda.jit
-def three_dimensions(out):
-    x, y, z = cuda.grid(3)
-    if x < out.shape[2] and y < out.shape[1] and z < out.shape[0]:
-        plane = out[z, :, :]
-        plane[y][x] = 100 * z + 10 * y + x + cuda.gridDim.z
-
-
-def test_grids_of_three_dimensions_and_rows_of_arrays():
-    out = np.zeros((5, 4, 7), np.int32)
-    trace(three_dimensions, (2, 2, 3), (4, 3, 2), out)
-    z, y, x = np.indices(out.shape)
-    assert (out == 100 * z + 10 * y + x + 3).all()
-
-
-@cuda.jit
-def warp_functions(x, out):
-    i = cuda.grid(1)
-    v = x[i]
-    total = v
-    for step in (16, 8):
-        total += cuda.shfl_xor_sync(0xFFFFFFFF, total, step)
-    out[i] = total
-
-
-@cuda.jit
-def warp_sum(x, sums, masks):
-    i = cuda.grid(1)
-    v = x[i]
-    step = 16
-    while step > 0:
-        v += cuda.shfl_down_sync(0xFFFFFFFF, v, step)
-        step //= 2
-    vote = cuda.ballot_sync(0xFFFFFFFF, x[i] > 0)
-    if cuda.laneid == 0:
-        sums[i // 32] = v
-        masks[i // 32] = cuda.popc(vote)
-
-
-def test_warps_exchange_and_vote():
-    x = np.random.default_rng(2).standard_normal(128)
-    sums, masks = np.zeros(4), np.zeros(4, np.int64)
-    trace(warp_sum, 2, 64, x, sums, masks)
-    np.testing.assert_allclose(sums, x.reshape(4, 32).sum(axis=1))
-    assert masks.tolist() == (x.reshape(4, 32) > 0).sum(axis=1).tolist()
-
-
-@cuda.jit
-def histogram(data, counts):
-    s = cuda.shared.array(64, int32)
-    t = cuda.threadIdx.x
-    if t < 64:
-        s[t] = 0
-    cuda.syncthreads()
-    for k in range(cuda.grid(1), data.size, cuda.gridsize(1)):
-        cuda.atomic.add(s, data[k], 1)
-    cuda.syncthreads()
-    if t < 64:
-        cuda.atomic.add(counts, t, s[t])
-
-
-@cuda.jit
-def queue_numbers(counter, out):
-    i = cuda.grid(1)
-    out[i] = cuda.atomic.add(counter, 0, 1)
-
-
-def test_atomics_are_counted_and_race_with_nobody():
-    data = np.random.default_rng(4).integers(0, 64, 3000).astype(np.int32)
-    counts = np.zeros(64, np.int32)
-    seen = trace(histogram, 3, 128, data, counts)
-    assert (counts == np.bincount(data, minlength=64)).all()
-    assert seen.hazards == []
-    counter, out = np.zeros(1, np.int32), np.zeros(64, np.int32)
-    seen = trace(queue_numbers, 2, 32, counter, out)
-    assert sorted(out) == list(range(64)) and counter[0] == 64
-    assert sum(seen.atomic_rounds.values()) == 64  # two warps, each 32 lanes on one address
-
-
-@cuda.jit
-def dynamic(x, out):
-    s = cuda.shared.array(0, float32)
-    numbers = cuda.shared.array(0, int32)
-    i = cuda.threadIdx.x
-    s[i] = x[i]
-    cuda.syncthreads()
-    out[i] = numbers[cuda.blockDim.x - 1 - i]
-
-
-def test_dynamic_shared_memory_is_one_memory_under_all_its_names():
-    x, out = np.arange(40, dtype=np.float32), np.zeros(40, np.int32)
-    seen = trace(dynamic, 1, 40, x, out, shared_bytes=160)
-    assert (out.view(np.float32) == x[::-1]).all()
-    assert seen.hazards == []
-    with pytest.raises(NotTraceable, match="shared_bytes"):
-        trace(dynamic, 1, 40, x, out)
-
-
-@cuda.jit
-def like_its_argument(x, out):
-    s = cuda.shared.array(32, x.dtype)
-    i = cuda.threadIdx.x
-    s[i] = twice(x[i])
-    cuda.syncthreads()
-    out[i] = s[31 - i]
-
-
-twice = cuda.jit(device=True)(lambda a: 2 * a)
-
-
-def two_sums(x, i):
-    return x[i] + 1, x[i] + 2
-
-
-two_sums.runs_as_written = True
-
-
-@cuda.jit
-def with_a_stand_in(x, out):
-    i = cuda.threadIdx.x
-    a, b = two_sums(x, i)
-    out[i] = a * b
-
-
-def test_a_plain_function_with_a_stand_in_on_the_gpu_runs_as_it_is_written():
-    x, out = np.arange(32.0), np.zeros(32)
-    trace(with_a_stand_in, 1, 32, x, out)
-    assert (out == (x + 1) * (x + 2)).all()
-
-
-def test_lambdas_and_the_type_of_an_argument():
-    for dtype in (np.float32, np.int16):
-        x, out = np.arange(32).astype(dtype), np.zeros(32)
-        assert trace(like_its_argument, 1, 32, x, out).row("s").bytes == 32 * np.dtype(dtype).itemsize
-        assert (out == 2 * x[::-1]).all()
-
-
-# -- hazards -------------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def tiled_without_first_barrier(A, B, C):
-    a = cuda.shared.array((TILE, TILE), float32)
-    b = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    j, i = cuda.grid(2)
-    total = float32(0)
-    for first in range(0, A.shape[1], TILE):
-        a[y, x] = A[i, first + x]
-        b[y, x] = B[first + y, j]
-        for k in range(TILE):
-            total += a[y, k] * b[k, x]  # races
-        cuda.syncthreads()
-    C[i, j] = total
-
-
-@cuda.jit
-def tiled_without_second_barrier(A, B, C):
-    a = cuda.shared.array((TILE, TILE), float32)
-    b = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    j, i = cuda.grid(2)
-    total = float32(0)
-    for first in range(0, A.shape[1], TILE):
-        a[y, x] = A[i, first + x]  # races
-        b[y, x] = B[first + y, j]
-        cuda.syncthreads()
-        for k in range(TILE):
-            total += a[y, k] * b[k, x]
-    C[i, j] = total
-
-
-@pytest.mark.parametrize("kernel", [tiled_without_first_barrier, tiled_without_second_barrier])
-def test_a_missing_barrier_is_found_though_the_result_is_right(kernel):
-    seen, C, expected = product(kernel, 64, 64, 64)
-    np.testing.assert_allclose(C, expected, rtol=1e-5)
-    assert {hazard.kind for hazard in seen.hazards} == {"race"}
-    assert line_of(kernel, "races") in {hazard.line for hazard in seen.hazards}
-    one, other = seen.hazards[0].threads
-    assert one != other
-
-
-@cuda.jit
-def barrier_in_a_branch(x, out):
-    s = cuda.shared.array(64, float32)
-    i = cuda.threadIdx.x
-    s[i] = x[i]
-    if i < 32:
-        cuda.syncthreads()  # diverges
-    out[i] = s[i]
-
-
-@cuda.jit
-def barrier_after_a_return(x, out):
-    s = cuda.shared.array(64, float32)
-    i = cuda.grid(1)
-    if i >= x.size:
-        return
-    s[cuda.threadIdx.x] = x[i]
-    cuda.syncthreads()  # all that still run come here
-    out[i] = s[cuda.threadIdx.x]
-
-
-def test_a_barrier_that_some_do_not_reach():
-    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
-    (hazard,) = trace(barrier_in_a_branch, 2, 64, x, out).hazards
-    assert (hazard.kind, hazard.line) == ("divergent-barrier", line_of(barrier_in_a_branch, "diverges"))
-    assert (hazard.block, hazard.threads) == ((0, 0, 0), ((0, 0, 0), (32, 0, 0)))
-    assert trace(barrier_after_a_return, 2, 64, x[:70], out).hazards == []
-
-
-@cuda.jit
-def neighbours(x, out):
-    s = cuda.shared.array(66, float32)
-    i = cuda.threadIdx.x
-    s[i + 1] = x[i]
-    cuda.syncthreads()
-    out[i] = s[i] + s[i + 1] + s[i + 2]
-
-
-def test_shared_memory_that_nobody_wrote():
-    seen = trace(neighbours, 3, 64, np.ones(64, np.float32), np.zeros(64, np.float32))
-    found = [hazard for hazard in seen.hazards if hazard.kind == "uninitialised"]
-    assert len(found) == 1 and found[0].array == "s"
-    assert found[0].times == 6  # both ends, in three blocks
-    assert found[0].threads == ((0, 0, 0),)
-
-
-@cuda.jit
-def all_blocks_write(x, out):
-    i = cuda.threadIdx.x
-    out[i] = x[i] + cuda.blockIdx.x
-
-
-@cuda.jit
-def flag(x, found):
-    i = cuda.grid(1)
-    if x[i] > 0:
-        found[0] = 1
-
-
-@cuda.jit
-def accumulate_in_place(x):
-    i = cuda.grid(1)
-    if i > 0:
-        x[i] += x[i - 1]
-
-
-@cuda.jit
-def within_a_warp(x, out):
-    s = cuda.shared.array(32, float32)
-    i = cuda.threadIdx.x
-    s[i] = x[i]
-    out[i] = s[31 - i]
-
-
-@cuda.jit
-def within_a_warp_in_order(x, out):
-    s = cuda.shared.array(32, float32)
-    i = cuda.threadIdx.x
-    s[i] = x[i]
-    cuda.syncwarp()
-    out[i] = s[31 - i]
-
-
-def test_races_in_global_memory_and_within_a_warp():
-    x, out = np.ones(128, np.float32), np.zeros(128, np.float32)
-    (hazard,) = trace(all_blocks_write, 2, 64, x, out).hazards
-    assert hazard.kind == "race" and hazard.block != hazard.other_block
-    assert trace(all_blocks_write, 1, 64, x, out).hazards == []
-    seen = trace(flag, 2, 64, x, out)  # all write the same: no hazard, but said
-    assert seen.hazards == [] and len(seen.remarks) == 1
-    assert {hazard.kind for hazard in trace(accumulate_in_place, 2, 64, x).hazards} == {"race"}
-    (hazard,) = trace(within_a_warp, 1, 32, x, out).hazards
-    assert hazard.kind == "race" and "syncwarp" in hazard.what
-    assert trace(within_a_warp_in_order, 1, 32, x, out).hazards == []
-    assert trace(all_blocks_write, 2, 64, x, out, races=False).hazards == []
-
-
-def test_arguments_that_share_memory_race_too():
-    x = np.arange(130, dtype=np.float32)
-
-    @cuda.jit
-    def shift(a, b):
-        i = cuda.grid(1)
-        b[i] = a[i]
-
-    assert trace(shift, 2, 64, x[:128].copy(), x[2:]).hazards == []
-    assert {hazard.kind for hazard in trace(shift, 2, 64, x[:128], x[2:]).hazards} == {"race"}
-
-
-@cuda.jit
-def reaches_out(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i + 1]
-
-
-def test_out_of_bounds_is_reported_and_harms_nothing():
-    memory = np.arange(200, dtype=np.float32)
-    x, out = memory[:100], np.zeros(110, np.float32)
-    seen = trace(reaches_out, 1, 128, x, out[:100])
-    found = {hazard.array: (hazard.kind, hazard.times) for hazard in seen.hazards}
-    assert found == {"x": ("out-of-bounds", 29), "out": ("out-of-bounds", 28)}
-    assert (out[:99] == np.arange(1, 100)).all() and (out[99:] == 0).all()
-    assert "x[100] is outside of x (100)" in str(next(h for h in seen.hazards if h.array == "x"))
-
-
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def with_a_list(x):
-    i = cuda.grid(1)
-    x[i] = [1, 2, 3][i]
-
-
-@cuda.jit
-def with_try(x):
-    try:  # noqa: SIM105
-        x[0] = 1
-    except ValueError:
-        pass
-
-
-@cuda.jit
-def with_a_slice(x):
-    x[1:3] = 0
-
-
-@cuda.jit
-def with_a_float_index(x):
-    x[cuda.grid(1) / 2] = 0
-
-
-@cuda.jit
-def with_numpy(x):
-    x[0] = np.sum(x)
-
-
-def plain(x):
-    return x
-
-
-@cuda.jit
-def with_a_plain_function(x):
-    x[0] = plain(x[0])
-
-
-@cuda.jit
-def with_an_unknown_type(x):
-    s = cuda.shared.array(32, x)
-    x[0] = s[0]
-
-
-@cuda.jit
-def with_a_function_as_value(x):
-    f = cuda.atomic.add
-    f(x, 0, 1)
-
-
-@cuda.jit
-def with_two_arrays(x, y):
-    i = cuda.grid(1)
-    z = x
-    if i > 3:
-        z = y
-    z[i] = 1
-
-
-@cuda.jit
-def with_nothing_assigned(x):
-    if x[0] > 5:
-        y = 1
-    x[0] = y
-
-
-@cuda.jit
-def with_too_much_shared_memory(x):
-    a = cuda.shared.array((64, 96), float32)
-    b = cuda.shared.array((64, 97), float32)
-    a[0, 0] = b[0, 0] = x[0]
-
-
-@cuda.jit
-def with_too_much_local_memory(x):
-    a = cuda.local.array(2**17 + 1, float32)
-    a[0] = x[0]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "count", "words"),
-    [
-        (with_too_much_shared_memory, 1, "with b a block declares 49,408 bytes of shared memory"),
-        (with_too_much_local_memory, 1, "a has 524,292 bytes"),
-        (with_a_list, 1, "a list is not supported"),
-        (with_try, 1, "try is not supported"),
-        (with_a_slice, 1, "a slice is assigned to"),
-        (with_a_float_index, 1, "must be an integer"),
-        (with_numpy, 1, r"sum\(\) is not supported"),
-        (with_a_plain_function, 1, "plain is a plain Python function"),
-        (with_an_unknown_type, 1, "must be a number type"),
-        (with_a_function_as_value, 1, "handed on as a value"),
-        (with_two_arrays, 2, "names different arrays in different threads"),
-        (with_nothing_assigned, 1, "y is used before anything is assigned"),
-    ],
-)
-def test_what_cannot_be_traced_is_refused_with_its_place(kernel, count, words):
-    with pytest.raises(NotTraceable, match=words) as caught:
-        trace(kernel, 1, 32, *(np.zeros(64, np.float32) for _ in range(count)))
-    assert caught.value.file == __file__
-    import inspect
-
-    lines, first = inspect.getsourcelines(kernel.py_func)
-    assert first < caught.value.line < first + len(lines)
-
-
-def test_bad_launches_are_refused_in_a_sentence():
-    x = np.zeros(64, np.float32)
-    for dimensions in (
-        (0, 32),
-        (1, 1025),
-        (1, (32, 33)),
-        (1, 0),
-        (1, (1, 1, 65)),
-        (1.5, 32),
-        (1, (1, 1, 1, 1)),
-    ):
-        with pytest.raises(ValueError, match=r"griddim|blockdim"):
-            trace(copy_columns, *dimensions, x, x)
-    with pytest.raises(TypeError, match="takes 2 arguments"):
-        trace(copy_columns, 1, 32, x)
-    with pytest.raises(TypeError, match="A is a str"):
-        trace(copy_columns, 1, 32, "x", x)
-    with pytest.raises(NotTraceable, match="needs a kernel"):
-        trace("kernel", 1, 32, x)
-    for blocks in (0, [], [5], [(0, 3)]):
-        with pytest.raises(ValueError, match="block"):
-            trace(copy_columns, 2, 32, x, x, blocks=blocks)
-    x.flags.writeable = False
-    with pytest.raises(NotTraceable, match="read-only"):
-        trace(accumulate_in_place, 1, 32, x)
+@pytest.mark.slow
+def test_lanes_compute_with_numbas_types_whatever_is_mixed():
+    arithmetic = module("arithmetic")
+    arithmetic.compare(arithmetic.PAIRS[3:])
 
 
 # -- speed ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("kernel", [naive, tiled], ids=["naive", "tiled"])
-def test_a_hundred_million_accesses_a_second(kernel):
-    product(kernel, 64, 64, 64)
-    seconds, accesses = [], 0
-    for _ in range(3):
-        start = time.perf_counter()
-        seen, _, _ = product(kernel, 256, 256, 256)
-        seconds.append(time.perf_counter() - start)
-        accesses = seen.accesses
-    assert accesses / min(seconds) > 100e6
+def test_a_hundred_million_accesses_a_second():
+    counts = module("counts")
+    for kernel in (counts.naive, counts.tiled):
+        counts.product(kernel, 64, 64, 64)
+        seconds, accesses = [], 0
+        for _ in range(3):
+            start = time.perf_counter()
+            seen, _, _ = counts.product(kernel, 256, 256, 256)
+            seconds.append(time.perf_counter() - start)
+            accesses = seen.accesses
+        assert accesses / min(seconds) > 100e6, kernel.py_func.__name__
 
 
 @pytest.mark.timing
 def test_traced_tiled_matmul_is_quick():
-    product(tiled, 32, 32, 32)
+    counts = module("counts")
+    counts.product(counts.tiled, 32, 32, 32)
     for size, limit in ((128, 0.1), (512, 2.5)):
         start = time.perf_counter()
-        product(tiled, size, size, size)
+        counts.product(counts.tiled, size, size, size)
         taken = time.perf_counter() - start
-        assert taken < limit * slowness()
+        assert taken < limit * slowness(), size
 
 
 @pytest.mark.timing
 def test_the_first_launch_ever_is_quick(tmp_path):
     """With nothing compiled yet, in a process of its own; what Numba's import takes is not counted."""
     program = (
-        "import sys, time; sys.path.append('tests'); from tests.unit.test_gpu_tracer import product, tiled;"
+        "import sys, time; from gpu_kernels.small.counts import product, tiled;"
         "start = time.perf_counter();"
         "product(tiled, 64, 64, 64); print(time.perf_counter() - start)"
     )
-    import os
-
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(TESTS)}
     before = slowness()
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert float(run.stdout) < 5 * max(before, slowness())
-
-
-# -- steps and report ----------------------------------------------------------------------------------------
-
-
-def test_the_steps_of_one_warp_are_kept():
-    A = np.arange(4096, dtype=np.float32).reshape(64, 64)
-    C = np.zeros_like(A)
-    seen = trace(tiled, (2, 2), (32, 32), A, A, C, record=((1, 0), 3))
-    load, store, *_ = seen.steps
-    assert (load.array, load.kind, load.space, load.cost) == ("A", "load", "global", 4)
-    assert load.places == tuple(3 * 64 + x for x in range(32))  # row 3 of the first tile of A
-    assert (store.array, store.kind, store.places) == ("a", "store", tuple(3 * 32 + x for x in range(32)))
-    last = seen.steps[-1]
-    assert (last.array, last.places) == ("C", tuple(3 * 64 + 32 + x for x in range(32)))  # block (1, 0)
-    assert [step.kind for step in seen.steps].count("barrier") == 4
-    assert len(seen.steps) == 2 * (4 + 2 + 64) + 1 and not seen.steps_cut
-    partly = trace(read_with_stride, 2, 40, np.zeros(80, np.float32), C[0, :80], 1, 0, record=(1, 1))
-    assert partly.steps[0].places == (*range(72, 80), *[None] * 24)
-    assert trace(transpose, 1, (32, 32), A, C, record=(0, 5)).steps[2].kind == "barrier"
-    for record in ((4, 0), ((0, 0), 32), 5, ((0, 0), -1)):
-        with pytest.raises(ValueError, match=r"record|blocks"):
-            trace(tiled, (2, 2), (32, 32), A, A, C, record=record)
-    with pytest.raises(ValueError, match="not among the blocks"):
-        trace(tiled, (2, 2), (32, 32), A, A, C, record=(3, 0), blocks=[0])
-
-
-def test_a_refusal_is_said_from_the_door_and_names_the_line():
-    @cuda.jit
-    def sliced(A):
-        A[1:3] = 0
-
-    with pytest.raises(NotTraceable) as caught:
-        trace(sliced, 1, 32, np.zeros(32, np.float32))
-    assert len(caught.traceback) == 2 and caught.value.__suppress_context__
-    assert str(caught.value).startswith(f"{__file__}:{caught.value.line}: ")
-    assert str(NotTraceable("No.", "/tmp/ipykernel_7/8.py", 3)) == "line 3: No."
-
-
-def test_the_report_says_what_each_line_costs_and_what_is_wrong():
-    A = np.arange(1024, dtype=np.float32).reshape(32, 32)
-    report = trace(transpose, 1, (32, 32), A, np.zeros_like(A)).report()
-    text, page = str(report), report._repr_html_()
-    for said in (text, page):
-        assert "s load: 32 wavefronts for each of 32 requests (bank conflicts)" in said
-        assert "A load: 4 sectors for each of 32 requests" in said
-        assert "No hazards." in said
-    seen, _, _ = product(tiled_without_first_barrier, 32, 32, 32)
-    text, page = str(seen.report()), seen.report()._repr_html_()
-    line = line_of(tiled_without_first_barrier, "races")
-    assert f"line {line}, block (0, 0, 0): thread" in text and "no barrier is between them" in text
-    assert "&lt;" not in text and "<b" in page and "hazard</b> race" in page
-    assert str(trace(copy_columns, 1, 32, A, A.copy()).report()).count("together they would be 4") == 2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.looped import looped
 
 from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
 from course_lib.simulators.interleavings import (
@@ -238,12 +239,12 @@ def work(more):
         shared = {"s": [0], "lock": Lock()}
         return explore([("work", more) for more in threads], shared, expect, source=self.LOST, **limits)
 
-    @pytest.mark.parametrize("truth", [bool, np.bool_])
+    @looped("truth", [bool, np.bool_])
     def test_numpys_truth_values_count_as_pythons_do(self, truth):
         assert self.lost((1, 1), lambda final: truth(final["s"][0] == 2)).kind == "wrong result"
         assert self.lost((1, 1), lambda final: truth(final["s"][0] > 0)).ok
 
-    @pytest.mark.parametrize("said", [None, 0, 1, "", " ", np.array([False]), np.int64(1), [True]])
+    @looped("said", [None, 0, 1, "", " ", np.array([False]), np.int64(1), [True]])
     def test_what_is_neither_true_nor_false_nor_a_sentence_is_refused(self, said):
         with pytest.raises(NotJudged, match=r"expect returned .* must return True \(right\)") as caught:
             self.lost((1, 1), lambda final: said)
@@ -254,7 +255,7 @@ def work(more):
         with pytest.raises(NotJudged):
             UnderAllSchedules((once,)).judge("def answer():\n    return 1", "answer")
 
-    @pytest.mark.parametrize("count", [2, 4, 5, 6])
+    @looped("count", [2, 4, 5, 6])
     def test_orders_of_whole_threads_are_what_is_right_for_any_number_of_threads(self, count):
         verdict = self.lost((1,) * count)
         assert verdict.kind == "wrong result"
@@ -421,8 +422,8 @@ def consume():
 
 
 class TestLockErrors:
-    @pytest.mark.parametrize(
-        ("body", "sentence"),
+    @looped(
+        "body, sentence",
         [
             ("lock.release()", "releases lock in line 2, which nobody holds"),
             ("lock.acquire()", "ends and still holds lock"),
@@ -441,7 +442,7 @@ class TestLockErrors:
         )
         assert verdict.finding("lock error")
 
-    @pytest.mark.parametrize(
+    @looped(
         "body",
         [
             "with lock:\n        return",
@@ -481,7 +482,7 @@ class TestReplay:
         again = run_schedule([add_twice, add_twice, add], schedule=verdict.witness.schedule)
         assert again.shared == verdict.witness.shared
 
-    @pytest.mark.parametrize("schedule", [[2], [-1], ["0"], [True]])
+    @looped("schedule", [[2], [-1], ["0"], [True]])
     def test_unknown_threads_are_refused(self, schedule):
         with pytest.raises(ValueError, match="threads are 0 to 1"):
             run_schedule([add, add], schedule=schedule)
@@ -508,7 +509,7 @@ def final_of(body, shared=None, arguments=()):
     return replay.shared, {name: space[name] for name in replay.shared}
 
 
-@pytest.mark.parametrize(
+@looped(
     "body",
     [
         "s[0] = 7 // 2 + 2 ** 5 % 3 - -1",
@@ -580,8 +581,8 @@ def work():
     assert verdict.ok and verdict.outcomes == ({"total": [4], "n": 4},)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
+@looped(
+    "body, words",
     [
         ("import os", "import os"),
         ("open('x')", "a call of open"),
@@ -621,6 +622,7 @@ HOSTILE = {
     "range": "def work():\n    for i in range(10 ** 18):\n        s[0] = i",
     "sorted": "def work():\n    x = sorted(range(10 ** 9))\n    s[0] = 1",
     "recursion": "def work():\n    work()",
+    "deep calls": "def f(n):\n    return " + "-" * 35 + "f(n)\n\ndef work():\n    s[0] = f(1)",
     "brackets": "def work():\n    x = " + "(" * 5000 + "1" + ")" * 5000,
     "minuses": "def work():\n    x = " + "-" * 20000 + "1",
     "sums": "def work():\n    x = " + "+".join(["1"] * 15000),
@@ -631,7 +633,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@looped("name", HOSTILE)
 def test_hostile_texts_end_soon_and_in_a_sentence(name):
     start = time.process_time()
     try:
@@ -646,8 +648,8 @@ def test_hostile_texts_end_soon_and_in_a_sentence(name):
     assert said.endswith(".") and len(said) < 400
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
+@looped(
+    "body, sentence",
     [
         ("s[0] = 2 ** 64 * 2", "a number beyond 2**64"),
         ("s[0] = 2 ** 65", "power that is too large"),
@@ -695,8 +697,8 @@ class TestLimits:
         assert min(outcome["s"][0] for outcome in two.outcomes) == 2  # the textbook's surprise
         assert time.process_time() - start < 2
 
-    @pytest.mark.parametrize(
-        ("arguments", "sentence"),
+    @looped(
+        "arguments, sentence",
         [
             ({"threads": []}, "1 to 6"),
             ({"threads": [add] * 7}, "7 threads"),

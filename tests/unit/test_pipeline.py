@@ -1,15 +1,13 @@
 """The timeline of a block: totals worked out by hand, bounds, and what more stages or other roles do."""
 
+import importlib
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.looped import looped
 
-from course_lib.fp8.choose import estimate
-from course_lib.fp8.pipelines import ROLES_OF, SCALED, pipeline_of
-from course_lib.fp8.plans import Problem, plan_for
-from course_lib.fp8.tiles import TILES, Tile
 from course_lib.simulators.pipeline import ROLES, WARPGROUPS, Pipeline, timeline
 
 pipelines = st.builds(
@@ -91,6 +89,10 @@ def test_a_store_that_is_still_on_its_way_holds_up_the_next():
 
 def test_the_model_of_the_chooser_and_the_timeline_agree_in_the_steady_state():
     """What 40 more blocks of K cost is what `choose` says a block of K costs."""
+    from course_lib.fp8.choose import estimate
+    from course_lib.fp8.pipelines import pipeline_of
+    from course_lib.fp8.tiles import Tile
+
     for tile in (Tile(128, 128), Tile(64, 128), Tile(128, 192), Tile(256, 64), Tile(64, 32)):
         short, long = (timeline(pipeline_of("v5_persistent", tile, K)).cycles for K in (40 * 128, 80 * 128))
         few = (tile.BM, tile.BN)
@@ -149,8 +151,8 @@ def test_more_stages_and_more_roles_are_never_slower(pipeline):
 # -- refused -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
+@looped(
+    "wrong, sentence",
     [
         ({"stages": 0}, "stages is 0"),
         ({"stages": True}, "stages is True"),
@@ -170,6 +172,9 @@ def test_numbers_that_make_no_sense_are_refused(wrong, sentence):
 
 
 def test_the_numbers_of_a_rung_by_hand():
+    from course_lib.fp8.pipelines import pipeline_of
+    from course_lib.fp8.tiles import Tile
+
     found = pipeline_of("v5_persistent", Tile(128, 128, cluster=2), K=1000, tiles=3)
     assert found.copy_cycles == ((64 + 128) * 128 + 512) / 64 and found.math_cycles == 512
     assert (found.promotion_cycles, found.epilogue_cycles) == (128, 512)
@@ -179,8 +184,12 @@ def test_the_numbers_of_a_rung_by_hand():
     assert first.copy_cycles == (64 + 128) * 128 / 64 and first.promotion_cycles == 0
 
 
-@pytest.mark.parametrize("kernel", ROLES_OF)
+@looped("kernel", lambda: importlib.import_module("course_lib.fp8.pipelines").ROLES_OF)
 def test_the_stages_are_those_that_the_kernel_is_started_with(kernel):
+    from course_lib.fp8.pipelines import SCALED, pipeline_of
+    from course_lib.fp8.plans import Problem, plan_for
+    from course_lib.fp8.tiles import Tile
+
     problem = Problem(*[2**20] * 5, rows=256, N=256, K=1024, padded_rows=256)
     for tile in (Tile(64, 64), Tile(128, 128), Tile(128, 64)):
         if kernel != "v1_wgmma":
@@ -189,11 +198,16 @@ def test_the_stages_are_those_that_the_kernel_is_started_with(kernel):
 
 
 def test_every_tile_of_the_table_has_a_timeline():
+    from course_lib.fp8.pipelines import pipeline_of
+    from course_lib.fp8.tiles import TILES
+
     shares = [timeline(pipeline_of("v6_tuned", tile, 2048)).share("tensor core") for tile in TILES]
     assert min(shares) > 0.01 and max(shares) < 1
 
 
 def test_other_kernels_are_refused():
+    from course_lib.fp8.pipelines import pipeline_of
+
     with pytest.raises(ValueError, match="kernel is 'v0_naive', but a timeline is known of v1_wgmma"):
         pipeline_of("v0_naive")
     with pytest.raises(ValueError, match="K is 0"):

@@ -3,15 +3,16 @@
 from itertools import pairwise
 
 import pytest
+from tools.looped import looped
 
 from course_lib.simulators.ring import ProtocolBroken, Ring, _Barrier, run, trace
 
 SEEDS = range(60)
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
-@pytest.mark.parametrize("blocks", [1, 2, 4])
-@pytest.mark.parametrize("tiles", [(1,), (5,), (4, 4), (3, 0, 2, 7)], ids=str)
+@looped("stages", [1, 2, 3, 4])
+@looped("blocks", [1, 2, 4])
+@looped("tiles", [(1,), (5,), (4, 4), (3, 0, 2, 7)])
 def test_it_ends_with_everything_right(stages, blocks, tiles):
     ring = Ring(stages, blocks, tiles)
     assert {run(ring, seed).problem for seed in SEEDS[:20]} == {None}
@@ -74,9 +75,7 @@ def test_numbers_that_make_no_sense_are_refused():
 # -- step by step ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "leaves_out", [{}, {"flips": False}, {"remote_reports": False}, {"meets_at_the_end": False}], ids=str
-)
+@looped("leaves_out", [{}, {"flips": False}, {"remote_reports": False}, {"meets_at_the_end": False}])
 def test_a_trace_is_the_run_with_a_moment_for_every_step(leaves_out):
     ring = Ring(stages=2, blocks=2, tiles=(3, 2), **leaves_out)
     for seed in SEEDS[:10]:

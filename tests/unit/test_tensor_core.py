@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tools.looped import looped
 
 from course_lib.fp8 import errors
 from course_lib.fp8.formats import E4M3
@@ -20,7 +21,7 @@ from course_lib.simulators.tensor_core import (
 )
 
 CORES = (HOPPER, HOPPER_FP16, ADA, BLACKWELL)
-every_core = pytest.mark.parametrize("core", CORES, ids=lambda core: core.name)
+every_core = looped("core", CORES)
 
 
 def exponent_of(x, smallest):
@@ -69,7 +70,7 @@ def any_codes(shape, seed):
 
 
 @every_core
-@pytest.mark.parametrize("seed", range(3))
+@looped("seed", range(3))
 def test_one_instruction_equals_exact_arithmetic(core, seed):
     rng = np.random.default_rng(seed)
     a, b = any_codes((9, 32), seed), any_codes((7, 32), seed + 100)
@@ -96,7 +97,7 @@ def test_promotion_starts_anew_and_adds_in_float32():
 
 
 @every_core
-@pytest.mark.parametrize("seed", range(3))
+@looped("seed", range(3))
 def test_a_step_taken_apart_has_the_result_of_the_step(core, seed):
     rng = np.random.default_rng(seed)
     count = (core.terms, 5, 1)[seed]
@@ -120,7 +121,7 @@ def test_a_step_taken_apart_has_the_result_of_the_step(core, seed):
 
 
 @every_core
-@pytest.mark.parametrize("power", [-50, -60, -120, -126, -140])
+@looped("power", [-50, -60, -120, -126, -140])
 def test_zeros_times_large_numbers_take_nothing_from_a_tiny_old_sum(core, power):
     a, b = np.full((1, 32), 448.0), np.zeros((1, 32))
     c = np.float32(2.0**power * 1.7654321)
@@ -135,8 +136,8 @@ def test_a_step_of_nothing_is_nothing():
     assert [term.exponent for term in step.terms] == [None, None, None]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@looped(
+    "arguments, said",
     [
         (([1.0, 2.0], [1.0]), "a and b have 2 and 1 numbers, but both must have the same number"),
         (([1.0] * 33, [1.0] * 33), "1 to 32"),
@@ -163,7 +164,7 @@ def test_ada_adds_sixteen_at_once_so_what_comes_before_a_large_product_survives_
     assert gemm_e4m3(A, A, promote_every=16, core=ADA).item() == 448 * 448 + 64
 
 
-@pytest.mark.parametrize(("core", "cleared"), [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_FP16, 0)])
+@looped("core, cleared", [(HOPPER, 10), (ADA, 10), (BLACKWELL, 0), (HOPPER_FP16, 0)])
 def test_adding_nothing_clears_the_low_bits_of_the_old_sum(core, cleared):
     """So was Hopper's accumulator found (Zhang et al. 2024, SageAttention2): c without its last ten bits."""
     c = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * 1e3
@@ -172,7 +173,7 @@ def test_adding_nothing_clears_the_low_bits_of_the_old_sum(core, cleared):
     assert np.array_equal(accumulate_e4m3(nothing, nothing, c, core), wanted)
 
 
-@pytest.mark.parametrize(("core", "bits"), [(HOPPER, 13), (ADA, 13), (BLACKWELL, 23), (HOPPER_FP16, 23)])
+@looped("core, bits", [(HOPPER, 13), (ADA, 13), (BLACKWELL, 23), (HOPPER_FP16, 23)])
 def test_one_small_term_vanishes_beside_a_large_one(core, bits):
     """1 + 2^-n for growing n: the last n that still counts is the width below the leading one."""
 
@@ -211,8 +212,8 @@ def worst_share(got, reference):
     return (np.abs(got - reference) / np.abs(reference))[counted].max()
 
 
-@pytest.mark.parametrize(
-    ("kind", "K", "every", "diff", "worst"),
+@looped(
+    "kind, K, every, diff, worst",
     [
         (NORMAL, 512, None, 5.6e-8, 0.006),
         (NORMAL, 4096, None, 8.8e-7, 0.017),
@@ -277,7 +278,7 @@ def test_what_no_tensor_core_can_be_given_is_refused():
         gemm_e4m3(ones, ones, promote_every=48)
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 32), (3, 0, 32), (2, 3, 0), (1, 1, 1)])
+@looped("shape", [(0, 3, 32), (3, 0, 32), (2, 3, 0), (1, 1, 1)])
 def test_small_and_empty(shape):
     M, N, K = shape
     assert np.array_equal(gemm_e4m3(np.ones((M, K)), np.ones((N, K))), np.full((M, N), K, np.float32))

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.looped import looped
 
 from course_lib.simulators import traces
 from course_lib.simulators.cache import Level, simulate
-from course_lib.simulators.emit import AXES
 from course_lib.simulators.placement import Matrix, place, place_of
+
+#: Which loop moves a matrix down its rows and which along its columns.
+AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
 
 
 def at(matrix, row, column):
@@ -71,8 +74,8 @@ def test_blocked_makes_the_accesses_of_six_plain_loops(shape, blocks, outer, inn
     assert len(trace) == len(wanted) and trace.flops == 2 * np.prod(shape)
 
 
-@pytest.mark.parametrize("order", traces.ORDERS)
-@pytest.mark.parametrize("in_registers", [True, False])
+@looped("order", traces.ORDERS)
+@looped("in_registers", [True, False])
 def test_loops_are_blocked_with_one_block(order, in_registers):
     shape = (5, 6, 7)
     trace = traces.loops(order, *shape, in_registers=in_registers)
@@ -89,7 +92,7 @@ def test_pieces_do_not_lose_or_repeat_anything(monkeypatch):
     assert pairs_of(trace) == wanted
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+@looped("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
 def test_an_empty_product_touches_nothing(shape):
     for trace in (traces.loops("ikj", *shape), traces.blocked(*shape, 2)):
         assert len(trace) == 0 and trace.addresses.size == 0 and trace.writes.dtype == bool
@@ -194,8 +197,8 @@ def test_a_power_of_two_as_row_length_makes_conflicts():
 # -- what is refused ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
+@looped(
+    "call, sentence",
     [
         (lambda: traces.loops("iij", 2, 2, 2), "order is 'iij'"),
         (lambda: traces.blocked(2, 2, 2, 1, block_order="xyz"), "block_order is 'xyz'"),

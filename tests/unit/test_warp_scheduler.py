@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pace import slowness
+from tools.looped import looped
 
 from course_lib.simulators.gpu import warp_scheduler as module
 from course_lib.simulators.gpu.littles_law import pass_cycles
@@ -219,8 +220,8 @@ def test_warming_up_leaves_out_the_beginning():
 # -- Little's law ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loads", [1, 2, 4, 8])
-@pytest.mark.parametrize("arithmetic", [0, 3])
+@looped("loads", [1, 2, 4, 8])
+@looped("arithmetic", [0, 3])
 def test_the_latency_of_a_pass_in_closed_form(loads, arithmetic):
     """n loads, n uses, then a chain: the first use comes a latency after the first load, the rest follow."""
     program = independent_loads(loads, arithmetic)
@@ -292,7 +293,7 @@ def test_below_the_knee_twice_the_warps_is_twice_the_throughput():
         assert occupancy_curve(CHAIN, range(1, 5), policy=policy).simulated == (0.25, 0.5, 0.75, 1.0)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@looped("policy", POLICIES)
 def test_above_the_knee_the_scheduler_or_the_memory_is_the_limit(policy):
     issue = occupancy_curve(CHAIN, policy=policy)
     assert issue.knee == 4
@@ -318,7 +319,7 @@ def test_instruction_level_parallelism_moves_the_knee():
         assert more > 1.7 * fewer
 
 
-@pytest.mark.parametrize("interval", [1, 7, 40])
+@looped("interval", [1, 7, 40])
 def test_littles_law_holds_inside_the_simulation(interval):
     """Requests in flight = requests per cycle x latency, each counted on its own."""
     run = {"latencies": SHORT, "memory_interval": interval}
@@ -403,8 +404,8 @@ def test_the_tables():
         assert "<table" in shown._repr_html_() and str(shown) == repr(shown)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@looped(
+    "text, said",
     [
         ("", "has 0 instructions, but 1 to 256 are possible"),
         ("use;" * 257, "has 257 instructions"),
@@ -424,8 +425,8 @@ def test_a_stream_that_cannot_be_read_gets_one_sentence(text, said):
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@looped(
+    "arguments, said",
     [
         ({"warps": 0}, "warps is 0, but it must be a whole number from 1 to 64"),
         ({"warps": 65}, "warps is 65, but"),

@@ -27,12 +27,16 @@ DEVICES = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"} | {
 }
 _NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add .txt or .json
 _REPEAT = re.compile(r"(?:-(\d{1,4})| ?\((\d{1,4})\))$")
+#: What a platform makes of a name: Moodle of a folder or file, Canvas of a file (the first that fits).
 _MOODLE = re.compile(r"(?P<who>.+)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?", re.S)
-_CANVAS = re.compile(r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.S)
-_CANVAS_HTML = re.compile(r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<file>(?:text|link)\.html)", re.S)
-_CANVAS_ANONYMOUS = re.compile(
-    r"anon_(?P<who>[A-Za-z0-9]{5})(?P<late>_LATE)?_(?P<upload>\d+)_(?P<file>.+)", re.S
-)
+_CANVAS = [
+    re.compile(pattern, re.S)
+    for pattern in (
+        r"(?P<who>anon_[A-Za-z0-9]{5})(?P<late>_LATE)?_(?P<upload>\d+)_(?P<file>.+)",
+        r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<upload>\d+)_(?P<file>.+)",
+        r"(?P<who>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<file>(?P<typed>text|link)\.html)",
+    )
+]
 
 
 @dataclass(frozen=True)
@@ -50,28 +54,22 @@ class Owner:
 
 def owner_of(name: str, is_folder: bool) -> Owner:
     """Return the owner that the name of a file or folder tells."""
-    if found := _MOODLE.fullmatch(name):
-        typed = found["kind"] != "file"
-        return Owner("moodle", found["who"], found["number"], found["file"] or "", typed=typed)
-    if is_folder:
-        return Owner("", name)
-    if found := _CANVAS_ANONYMOUS.fullmatch(name):
-        return Owner("canvas", f"anon_{found['who']}", "", found["file"], _int(found["upload"]), _late(found))
-    if found := _CANVAS.fullmatch(name):
+    if match := _MOODLE.fullmatch(name):
+        typed = match["kind"] != "file"
+        return Owner("moodle", match["who"], match["number"], match["file"] or "", typed=typed)
+    matches = (pattern.fullmatch(name) for pattern in _CANVAS if not is_folder)
+    if match := next(filter(None, matches), None):
+        part = match.groupdict(default="")
         return Owner(
-            "canvas", found["who"], found["number"], found["file"], _int(found["upload"]), _late(found)
+            "canvas",
+            part["who"],
+            part.get("number", ""),
+            part["file"],
+            upload=int(part.get("upload", "0")[:40]),  # Python refuses numbers of thousands of digits
+            late=bool(part["late"]),
+            typed="typed" in part,
         )
-    if found := _CANVAS_HTML.fullmatch(name):
-        return Owner("canvas", found["who"], found["number"], found["file"], 0, _late(found), True)
-    return Owner("", stem(name), file=name)
-
-
-def _int(digits: str) -> int:
-    return int(digits[:40])  # Python refuses numbers of thousands of digits
-
-
-def _late(found: re.Match) -> bool:
-    return found["late"] is not None
+    return Owner("", name if is_folder else stem(name), file="" if is_folder else name)
 
 
 def is_notebook(name: str) -> bool:

@@ -51,7 +51,7 @@ class CollectWithoutLinks(ExchangeCollect):
         shutil.copytree(src, dest, symlinks=True, ignore=ignored)
 
 
-class ReleasedNotebook(NotebookExporter):
+class ReleasedNotebookExporter(NotebookExporter):
     """Reads the released notebook in place of the submission: nbgrader trips over many a broken one."""
 
     class_folder = Unicode("", help=FOLDER).tag(config=True)
@@ -116,7 +116,7 @@ def _as_released(cell: Any, points: dict[str, float], is_answer: bool) -> dict[s
     return made
 
 
-class JudgeOutside(NbGraderPreprocessor):
+class JudgeSubmission(NbGraderPreprocessor):
     """Judges what was handed in in a sandbox and makes the graded notebook from the released one."""
 
     root = Unicode(str(COURSE), help="The folder that holds solutions/.").tag(config=True)
@@ -144,9 +144,11 @@ class JudgeOutside(NbGraderPreprocessor):
     def _job(self, assignment: Assignment, student: str) -> SubmissionJob:
         """Return the job for what was handed in, as the intake sees it: links lead nowhere."""
         name, folder = assignment.name, Path(self.class_folder)
-        found = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
-        data, problems = found[0].read() if found else (None, (f"There is no submission of {student}.",))
-        shown = found[0].name if found else ""
+        handed_in = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
+        data, problems = (
+            handed_in[0].read() if handed_in else (None, (f"There is no submission of {student}.",))
+        )
+        shown = handed_in[0].name if handed_in else ""
         sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
         return SubmissionJob(
             name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox

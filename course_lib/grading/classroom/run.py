@@ -229,8 +229,8 @@ class _Run:
         if had <= has:
             return verdict
         name = before["received"]["name"]
-        said = f"Another file, {name}, was graded before with {had:g} points; this one counts."
-        return received({**verdict, "reading": [*verdict["reading"], said]}, job)
+        sentence = f"Another file, {name}, was graded before with {had:g} points; this one counts."
+        return received({**verdict, "reading": [*verdict["reading"], sentence]}, job)
 
 
 def _person(name: str) -> str:
@@ -247,9 +247,9 @@ def _with_own_id(one: intake.Received, people: dict[str, str], ids: dict[str, st
     other = people.get(one.student)
     if not person or not other:
         return one
-    told = f"Somebody else of this name was graded before ({other}; this is {person})."
+    sentence = f"Somebody else of this name was graded before ({other}; this is {person})."
     number = person.rpartition("_")[2]
-    return replace(one, student=f"{one.student}_{number}", problems=(*one.problems, told))
+    return replace(one, student=f"{one.student}_{number}", problems=(*one.problems, sentence))
 
 
 def cores() -> int:

@@ -38,7 +38,7 @@ from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_start
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault
 from course_lib.grading.task import Code, Task
 
@@ -136,7 +136,7 @@ def judged(job: SubmissionJob) -> Verdict:
     """Return the verdict on a submission."""
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
     tasks = [_task(item, read.cells, job) for item in job.items]
-    found = {
+    verdict = {
         "format": FORMAT,
         "assignment": job.assignment,
         "student": job.student,
@@ -145,7 +145,7 @@ def judged(job: SubmissionJob) -> Verdict:
         "reading": [*read.problems, *_nothing_fits(tasks, read.cells, job)],
         "tasks": tasks,
     }
-    return received(found, job)
+    return received(verdict, job)
 
 
 def received(verdict: Verdict, job: SubmissionJob) -> Verdict:
@@ -182,10 +182,9 @@ def unjudged(job: SubmissionJob, why: str) -> Verdict:
 
     It has no valid key: the next run tries again.
     """
-    without = replace(job, data=None)
-    found = judged(without)
-    kept = {**found, "key": UNJUDGED, "basis": UNJUDGED, "reading": [why, *found["reading"]]}
-    return received(kept, job)
+    verdict = judged(replace(job, data=None))
+    unkeyed = {**verdict, "key": UNJUDGED, "basis": UNJUDGED, "reading": [why, *verdict["reading"]]}
+    return received(unkeyed, job)
 
 
 def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> dict[str, Any]:
@@ -199,42 +198,42 @@ def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> d
         raise
     except Exception as problem:
         report = refused(item.task, "This answer could not be judged; a person will look at it.")
-        said = f"Judging it failed ({type(problem).__name__}: {problem})."
-        found = _found(item.task, report, report, time.perf_counter())
-        return {**found, "manual": _bounded([said])}
+        why = f"Judging it failed ({type(problem).__name__}: {problem})."
+        judged_task = _of_every_task(item.task, report, report, time.perf_counter())
+        return {**judged_task, "manual": _bounded([why])}
 
 
 def _judged_task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> dict[str, Any]:
     start = time.perf_counter()
     task = item.task
-    found = slices.answer_slice(cells, item.entry)
+    answer = slices.answer_slice(cells, item.entry)
     process_s, manual = 0.0, []
     if not cells:
         report = feedback = not_started(task, UNREADABLE)
-    elif found.problem:
-        report = feedback = refused(task, found.problem)
-        if not found.problem.startswith(("SyntaxError", "IndentationError", "TabError")):
-            manual.append(found.problem)
-    elif not found.text:
+    elif answer.problem:
+        report = feedback = refused(task, answer.problem)
+        if not answer.problem.startswith(("SyntaxError", "IndentationError", "TabError")):
+            manual.append(answer.problem)
+    elif not answer.text:
         report = feedback = _not_started(task, item.entry)
         manual += _made_at_run_time(cells, item.entry)
     else:
-        report, process_s, manual = _judge(task, item.entry, found, job.seed, job.sandbox)
+        report, process_s, manual = _judge(task, item.entry, answer, job.seed, job.sandbox)
         if report.state == NOT_STARTED:
             report = _not_started(task, item.entry)
-        feedback, more_s, doubts = _for_the_student(task, item.entry, found, report, job.sandbox)
+        feedback, more_s, doubts = _for_the_student(task, item.entry, answer, report, job.sandbox)
         process_s, manual = process_s + more_s, [*manual, *doubts]
-        report = _for_the_teacher(report)
+        report = _with_line(report, OTHER_INPUTS, SECRET)
     return {
-        **_found(task, report, feedback, start),
+        **_of_every_task(task, report, feedback, start),
         "manual": _bounded(manual),
-        "answer": (found.text or found.cell)[:LONGEST_ANSWER],
-        "lines": [*found.lines[:LONGEST_ANSWER]],
+        "answer": (answer.text or answer.cell)[:LONGEST_ANSWER],
+        "lines": [*answer.lines[:LONGEST_ANSWER]],
         "seconds": {"kernel": round(process_s, 4), "wall": round(time.perf_counter() - start, 4)},
     }
 
 
-def _found(task: Task, report: Report, feedback: Report, start: float) -> dict[str, Any]:
+def _of_every_task(task: Task, report: Report, feedback: Report, start: float) -> dict[str, Any]:
     """Return what every verdict has of a task."""
     return {
         "id": task.id,
@@ -252,9 +251,9 @@ def _found(task: Task, report: Report, feedback: Report, start: float) -> dict[s
     }
 
 
-def _for_the_teacher(report: Report) -> Report:
-    lines = tuple(SECRET if line == OTHER_INPUTS else line for line in report.lines)
-    return replace(report, lines=lines)
+def _with_line(report: Report, old: str, new: str) -> Report:
+    """Return the report with another line in the place of one."""
+    return replace(report, lines=tuple(new if line == old else line for line in report.lines))
 
 
 def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]:
@@ -271,24 +270,23 @@ def _not_started(task: Task, entry: str) -> Report:
 
 
 def _judge(
-    task: Task, entry: str, found: slices.Slice, seed: int, sandbox: Sandbox
+    task: Task, entry: str, answer: slices.Slice, seed: int, sandbox: Sandbox
 ) -> tuple[Report, float, list[str]]:
     """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
-    code = Code(f"{CLOSED}\n{found.text}", entry)
-    with Sandboxed(code, sandbox, (0, *found.lines)) as runner:
+    code = Code(f"{CLOSED}\n{answer.text}", entry)
+    with SandboxedRunner(code, sandbox, (0, *answer.lines)) as runner:
         report = judge(task, runner, code.text, seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
     return report, runner.process_seconds, [*runner.incidents, *missing]
 
 
 def _for_the_student(
-    task: Task, entry: str, found: slices.Slice, report: Report, sandbox: Sandbox
+    task: Task, entry: str, answer: slices.Slice, report: Report, sandbox: Sandbox
 ) -> tuple[Report, float, list[str]]:
     """Return a report that gives no secret input away: the fault on the public inputs, if it shows there."""
     if report.state != WRONG or report.points:
-        lines = tuple(GRADED if line == OTHER_INPUTS else line for line in report.lines)
-        return replace(report, lines=lines), 0.0, []
-    public, process_s, _ = _judge(replace(task, speed=None), entry, found, PUBLIC_SEED, sandbox)
+        return _with_line(report, OTHER_INPUTS, GRADED), 0.0, []
+    public, process_s, _ = _judge(replace(task, speed=None), entry, answer, PUBLIC_SEED, sandbox)
     if public.state != RIGHT:
         return replace(public, points=report.points, max_points=report.max_points), process_s, []
     doubt = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
@@ -297,7 +295,7 @@ def _for_the_student(
 
 def _redacted(task: Task, report: Report) -> Report:
     """Keep of a report only words that are the same for all inputs."""
-    fixed = {*FIXED_WORDS, *(one.says for one in task.lookalikes)}
+    fixed = {*FIXED_WORDS, *(lookalike.says for lookalike in task.lookalikes)}
     kept = [line for line in report.lines if line in fixed]
     raised = _builtin_exception(report)
     if raised:
@@ -318,5 +316,6 @@ def _why(task: Task, report: Report) -> str:
         return ""
     if report.state == PARTLY:
         return "Right, but not fast enough for all points."
-    told = next((line for line in report.lines if any(line == one.says for one in task.lookalikes)), None)
-    return told or re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", report.lines[0])[:200]
+    known = {lookalike.says for lookalike in task.lookalikes}
+    named = next((line for line in report.lines if line in known), None)
+    return named or re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", report.lines[0])[:200]

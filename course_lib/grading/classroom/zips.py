@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 STORED, DEFLATED = 0, 8
-CHUNK = 1 << 16
 MAX_COMMENT = 65_535
 #: Bytes of table of contents that are read of a whole class's zip, and of a zip inside it.
 MAX_TABLE, MAX_INNER_TABLE = 128_000_000, 2_000_000
@@ -76,46 +75,29 @@ def read_member(file: BinaryIO, member: Member, limit: int) -> bytes:
     too_large = Unreadable(f"is larger than {limit // 1_000_000} MB when unpacked")
     if member.packed > limit + limit // 100 + 1000:  # packing never makes a file much larger
         raise too_large
-    content = bytearray()
-    for piece in _unpacked(file, member):
-        content += piece
-        if len(content) > limit:
-            raise too_large
+    packed = _packed(file, member)
+    content = packed if member.method == STORED else _unpacked(packed, limit + 1)
+    if len(content) > limit:
+        raise too_large
     if zlib.crc32(content) != member.crc:
         raise Unreadable("is damaged inside its zip (the checksum is wrong)")
-    return bytes(content)
+    return content
 
 
-def _unpacked(file: BinaryIO, member: Member) -> Iterator[bytes]:
-    """Yield a member's content in pieces, none much larger than CHUNK."""
-    unpack = zlib.decompressobj(-zlib.MAX_WBITS) if member.method == DEFLATED else None
-    for packed in _packed(file, member):
-        if unpack is None:
-            yield packed
-            continue
-        while packed and not unpack.eof:
-            try:
-                yield unpack.decompress(packed, CHUNK)
-            except zlib.error as problem:
-                raise Unreadable("is damaged inside its zip (it cannot be unpacked)") from problem
-            packed = unpack.unconsumed_tail
-        if unpack.eof:
-            return
-    if unpack is not None:
-        yield from _rest(unpack)
+def _unpacked(packed: bytes, most: int) -> bytes:
+    """Return the first `most` bytes of what is packed; a bomb is never unpacked any further."""
+    unpack = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        content = unpack.decompress(packed, most)
+    except zlib.error as problem:
+        raise Unreadable("is damaged inside its zip (it cannot be unpacked)") from problem
+    if len(content) < most and not unpack.eof:
+        raise Unreadable("is damaged inside its zip (it ends too early)")
+    return content
 
 
-def _rest(unpack: zlib._Decompress) -> Iterator[bytes]:
-    """Yield what the unpacker still holds back once its input is used up."""
-    while not unpack.eof:
-        piece = unpack.decompress(b"", CHUNK)
-        if not piece and not unpack.eof:
-            raise Unreadable("is damaged inside its zip (it ends too early)")
-        yield piece
-
-
-def _packed(file: BinaryIO, member: Member) -> Iterator[bytes]:
-    """Yield a member's compressed bytes."""
+def _packed(file: BinaryIO, member: Member) -> bytes:
+    """Return a member's compressed bytes."""
     if not 0 <= member.offset < 1 << 62:
         raise Unreadable("is damaged inside its zip (its place is impossible)")
     file.seek(member.offset)
@@ -124,13 +106,10 @@ def _packed(file: BinaryIO, member: Member) -> Iterator[bytes]:
         raise Unreadable("is damaged inside its zip (it is not where the zip says)")
     *_, name_length, extra_length = _LOCAL.unpack(head)
     file.seek(name_length + extra_length, 1)
-    left = member.packed
-    while left > 0:
-        piece = file.read(min(left, CHUNK))
-        if not piece:
-            raise Unreadable("is damaged inside its zip (it ends too early)")
-        left -= len(piece)
-        yield piece
+    packed = file.read(member.packed)
+    if len(packed) < member.packed:
+        raise Unreadable("is damaged inside its zip (it ends too early)")
+    return packed
 
 
 def _table(file: BinaryIO) -> tuple[int, int, int]:

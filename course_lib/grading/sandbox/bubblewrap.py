@@ -115,7 +115,7 @@ class Sandbox:
         for name, value in self.environment().items():
             words += ["--setenv", name, value]
         words += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
-        tree = _Tree()
+        tree = _ShownFolders()
         shown = [*_system(), *((home, home) for home in _python_homes())]
         for source, path in shown:
             tree.show(source, path)
@@ -141,7 +141,7 @@ class Sandbox:
         return [*course, *(path.resolve() for path in self.private)]
 
 
-class _Tree:
+class _ShownFolders:
     """Bubblewrap's words for folders that are shown read-only, and for empty ones in the place of others."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from course_lib.grading.launch import NoCounts, Shape, counts_of
 from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
 from course_lib.grading.sandbox.bubblewrap import Sandbox
-from course_lib.grading.sandbox.process import GraderFault, Process, Stopped, start
+from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, start
 from course_lib.grading.sandbox.stopwatch import race
 from course_lib.grading.sandbox.tracer import make_ready
 from course_lib.grading.tape import Tape
@@ -29,7 +29,7 @@ RETAKES, NEARLY, RETAKE_S = 2, 0.85, 20.0
 TOLD_BEFORE = 0.9  # of the time of a call: then the tracer stops by itself and says in which line it was
 
 
-class Sandboxed:
+class SandboxedRunner:
     """Runs one answer to one task in a process of its own; a `Runner`. Use it as a context, or call `close`.
 
     `lines` gives for each line of the code its line in the learner's cell. `incidents` are sentences for the
@@ -41,7 +41,7 @@ class Sandboxed:
         self._sandbox = sandbox
         self._lines = lines
         self._random = random.Random(seed)
-        self._process: Process | None = None
+        self._process: AnswerProcess | None = None
         self._loaded = 0
         self._traces = False
         self._starts = 0
@@ -55,10 +55,10 @@ class Sandboxed:
         """Call the answer."""
         return self._call(0, args)
 
-    def guarded(self, code: Code) -> _Variant:
+    def guarded(self, code: Code) -> _GuardedRunner:
         """Return a runner for other source text of the same answer, in the same process."""
         self._codes.append(code)
-        return _Variant(self, len(self._codes) - 1)
+        return _GuardedRunner(self, len(self._codes) - 1)
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands and return what they wrote down."""
@@ -129,7 +129,7 @@ class Sandboxed:
         """How long the processes of this answer have lived; complete once it is closed."""
         return self._closed_seconds
 
-    def __enter__(self) -> Sandboxed:
+    def __enter__(self) -> SandboxedRunner:
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -180,13 +180,13 @@ class Sandboxed:
             self._load(self._process, self._codes[self._loaded])
             self._loaded += 1
 
-    def _make_ready(self, process: Process) -> None:
+    def _make_ready(self, process: AnswerProcess) -> None:
         """Have the tracer made ready; the time for it is not the answer's."""
         began = time.perf_counter()
         make_ready(process, apart=not self._sandbox.unsafe)
         self._deadline += time.perf_counter() - began
 
-    def _load(self, process: Process, code: Code) -> None:
+    def _load(self, process: AnswerProcess, code: Code) -> None:
         request = {"do": "load", "text": code.text, "entry": code.entry}
         reply = process.ask(request, self._limits.call_s, self._limit_s())
         fault = self._fault(reply.get("fault"), plain=code is self._codes[0])
@@ -238,10 +238,10 @@ class _NotLoaded(Stopped):
         self.fault = fault
 
 
-class _Variant:
+class _GuardedRunner:
     """Another text of the same answer, in the same process."""
 
-    def __init__(self, runner: Sandboxed, which: int) -> None:
+    def __init__(self, runner: SandboxedRunner, which: int) -> None:
         self._runner = runner
         self._which = which
 

@@ -36,20 +36,20 @@ class GraderFault(RuntimeError):
     """Something failed that no answer has a part in: nobody may lose points by it."""
 
 
-def start(sandbox: Sandbox) -> Process:
+def start(sandbox: Sandbox) -> AnswerProcess:
     """Return a new process; GraderFault if none starts, though it is tried several times."""
     for wait_s in STARTS_WAIT_S:
         try:
-            return Process(sandbox)
+            return AnswerProcess(sandbox)
         except (GraderFault, OSError):  # no memory, no processes left: that passes
             time.sleep(wait_s)
     try:
-        return Process(sandbox)
+        return AnswerProcess(sandbox)
     except OSError as problem:
         raise GraderFault(f"a process for an answer did not start: {problem}") from None
 
 
-class Process:
+class AnswerProcess:
     """A Python process in a sandbox that answers requests; use it as a context, or call `kill`."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -80,7 +80,7 @@ class Process:
         """Send a request and return the reply; Stopped if there is none within these seconds."""
         if self._outer.poll() is not None:
             raise Stopped("Stopped", "the process that ran it has ended")
-        watch = _Watch(self, cpu_s, wall_s)
+        watch = _LimitWatch(self, cpu_s, wall_s)
         token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
         data = wire.frame({**request, "token": token}, keep_strides=True)
         sender = threading.Thread(target=self._send, args=(data,))
@@ -151,7 +151,7 @@ class Process:
                 stream.close()
         self.seconds = self.seconds or time.perf_counter() - self._started
 
-    def __enter__(self) -> Process:
+    def __enter__(self) -> AnswerProcess:
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -183,10 +183,10 @@ class Process:
             self._replies.put((kind, why), timeout=60)
 
 
-class _Watch:
+class _LimitWatch:
     """Waits for a reply, and looks from time to time whether a limit is passed."""
 
-    def __init__(self, process: Process, cpu_s: float, wall_s: float) -> None:
+    def __init__(self, process: AnswerProcess, cpu_s: float, wall_s: float) -> None:
         self._process = process
         self._cpu_s, self._wall_s = cpu_s, wall_s
         self._start = time.perf_counter()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.runner import Timing, change, clone, other_places, unchanged
-from course_lib.grading.sandbox.process import Process, Stopped
+from course_lib.grading.sandbox.process import AnswerProcess, Stopped
 from course_lib.measure.uncertainty import ratio_interval
 
 SAMPLE_S = 20e-3  # of one exchange; shorter ones would measure the shipping
@@ -33,10 +33,10 @@ STASHED = "it changed its own input between timed calls: every call must do all 
 
 
 @dataclass
-class _Runner:
+class _TimedProcess:
     """One of the two: its process, its arguments as they are by now, and its samples."""
 
-    process: Process
+    process: AnswerProcess
     args: tuple
     limit_s: Callable[[], float]
     calls: int = 1
@@ -86,8 +86,8 @@ class _Runner:
 
 
 def race(
-    mine: Process,
-    base: Process,
+    mine: AnswerProcess,
+    base: AnswerProcess,
     args: tuple,
     budget_s: float,
     rng: random.Random,
@@ -98,7 +98,7 @@ def race(
     The timing's `last` are arguments and value of an exchange: of those chosen at random the one that is
     furthest from what the baseline gives.
     """
-    yours, baseline = (_Runner(process, clone(args), limit_s) for process in (mine, base))
+    yours, baseline = (_TimedProcess(process, clone(args), limit_s) for process in (mine, base))
     for one in (baseline, yours):
         one.start()
     shipping = median(baseline.run([]) for _ in range(SHIPPING_ROUNDS))
@@ -114,7 +114,7 @@ def race(
     return Timing(speedup, low, high, float(np.median(times)), float(np.median(reference)), last=shown)
 
 
-def _choose_calls(one: _Runner, shipping: float, rng: random.Random) -> None:
+def _choose_calls(one: _TimedProcess, shipping: float, rng: random.Random) -> None:
     """Choose so many calls an exchange that it lasts long enough.
 
     Found by more and more calls together: of one that leaves its work out now and then, a call alone may take
@@ -131,7 +131,7 @@ def _choose_calls(one: _Runner, shipping: float, rng: random.Random) -> None:
 
 
 def _take_rounds(
-    yours: _Runner, baseline: _Runner, shipping: float, budget_s: float, rng: random.Random
+    yours: _TimedProcess, baseline: _TimedProcess, shipping: float, budget_s: float, rng: random.Random
 ) -> list[tuple[tuple, Any]]:
     """Take samples in turns; return arguments and values of some exchanges of yours, chosen at random."""
     end = time.perf_counter() + budget_s
@@ -161,6 +161,6 @@ def _distance(value: Any, wanted: Any) -> float:
     return math.inf if math.isnan(largest) else largest
 
 
-def _certain(yours: _Runner, baseline: _Runner) -> bool:
+def _certain(yours: _TimedProcess, baseline: _TimedProcess) -> bool:
     low, high = ratio_interval(np.array(baseline.samples), np.array(yours.samples))
     return (high - low) / (high + low) < TARGET

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.sandbox.process import GraderFault, Process, Stopped
+from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped
 
 Files = dict[str, np.ndarray]  # name within Numba's folder -> bytes
 
@@ -21,7 +21,7 @@ MOST_BYTES = 16 * 2**20
 SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
 
 
-def make_ready(process: Process, apart: bool = True) -> None:
+def make_ready(process: AnswerProcess, apart: bool = True) -> None:
     """Have the tracer made ready; that takes no time of an answer's, and what goes wrong is not its fault.
 
     Processes that are not apart (no sandbox) share Numba's folder: nothing is handed on.

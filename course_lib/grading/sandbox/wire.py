@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.tape import Line
+from course_lib.grading.tape import TapeLine
 
 #: Bytes of a frame: its tree (a byte of JSON can become a hundred in memory) and its arrays.
 MOST_TREE, MOST_MEMORY = 4 * 2**20, 64 * 2**20
@@ -79,7 +79,7 @@ def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
         return ["complex", value.real, value.imag]
     if value is ...:
         return ["..."]
-    if isinstance(value, Line):
+    if isinstance(value, TapeLine):
         return ["line", value.number]
     if isinstance(value, dict):
         return ["dict", {str(name): _tree(one, memory, strides, depth + 1) for name, one in value.items()}]
@@ -141,7 +141,7 @@ def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
     tree_size, memory_size = _LENGTHS.unpack(_exactly(read, _LENGTHS.size))
     if tree_size > MOST_TREE or memory_size > MOST_MEMORY:
         raise WireError(f"a frame of {(tree_size + memory_size) / 2**20:.0f} MB is too large")
-    text, memory = _exactly(read, tree_size), _Rest(_exactly(read, memory_size))
+    text, memory = _exactly(read, tree_size), _UntakenMemory(_exactly(read, memory_size))
     try:
         return _value(json.loads(text), memory, 0, trusted)
     except WireError:
@@ -151,7 +151,7 @@ def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
 
 
 @dataclass
-class _Rest:
+class _UntakenMemory:
     """The memory of a frame that no array has taken yet: each byte can be taken once, in order."""
 
     memory: bytes
@@ -176,7 +176,7 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return b"".join(parts)
 
 
-def _value(tree: Any, memory: _Rest, depth: int, trusted: bool) -> Any:
+def _value(tree: Any, memory: _UntakenMemory, depth: int, trusted: bool) -> Any:
     if depth > DEEPEST + 1:
         raise WireError("a frame is nested too deep")
     if tree is None or isinstance(tree, bool | str | int | float):
@@ -194,24 +194,26 @@ def _value(tree: Any, memory: _Rest, depth: int, trusted: bool) -> Any:
     return _READERS[kind](memory, *rest)
 
 
-def _read_floats(memory: _Rest, place: list[int]) -> list[float]:
+def _read_floats(memory: _UntakenMemory, place: list[int]) -> list[float]:
     part = memory.take(place)
     if len(part) > MOST_LISTED:
         raise WireError("a frame has a list that is too long")
     return np.frombuffer(part, dtype=np.float64).tolist()
 
 
-def _read_scalar(memory: _Rest, dtype: str, place: list[int]) -> Any:
+def _read_scalar(memory: _UntakenMemory, dtype: str, place: list[int]) -> Any:
     return np.frombuffer(memory.take(place), dtype=_dtype(dtype), count=1)[0]
 
 
-def _read_array(memory: _Rest, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
+def _read_array(memory: _UntakenMemory, dtype: str, shape: list[int], place: list[int]) -> np.ndarray:
     part = memory.take(place)
     array = np.frombuffer(part, dtype=_dtype(dtype)) if part else np.empty(0, _dtype(dtype))
     return array.reshape([_size(n) for n in shape]).copy()
 
 
-def _read_strided(memory: _Rest, dtype: str, shape: list, strides: list, offset: int, place: list) -> Any:
+def _read_strided(
+    memory: _UntakenMemory, dtype: str, shape: list, strides: list, offset: int, place: list
+) -> Any:
     """Read what the judge has shipped; NumPy checks that every element lies within the memory."""
     if 0 in shape:
         return np.empty([_size(n) for n in shape], _dtype(dtype))
@@ -219,7 +221,7 @@ def _read_strided(memory: _Rest, dtype: str, shape: list, strides: list, offset:
     return np.ndarray(shape, _dtype(dtype), block, offset, strides)
 
 
-def _read_foreign(memory: _Rest, name: str) -> Foreign:
+def _read_foreign(memory: _UntakenMemory, name: str) -> Foreign:
     """Return an object of a class with this name, and nothing of what the name stood for."""
     plain = "".join(one for one in str(name)[:60] if one.isalnum() or one in "_. ") or "unknown"
     return type(plain, (Foreign,), {})()
@@ -242,7 +244,7 @@ _READERS: dict[str, Callable] = {
     "int": lambda memory, digits: int(digits[:100_000], 16),
     "complex": lambda memory, real, imag: complex(real, imag),
     "...": lambda memory: ...,
-    "line": lambda memory, number: Line(_size(number)),
+    "line": lambda memory, number: TapeLine(_size(number)),
     "list of floats": _read_floats,
     "tuple of floats": lambda memory, place: tuple(_read_floats(memory, place)),
     "scalar": _read_scalar,

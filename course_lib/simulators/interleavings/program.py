@@ -10,7 +10,6 @@ from types import FunctionType
 from typing import Any
 
 from course_lib.simulators.interleavings.language import Function, NotUnderstood, parse, understand
-from course_lib.simulators.interleavings.running import ThreadStates
 from course_lib.simulators.interleavings.shared import (
     Heap,
     Lock,
@@ -21,6 +20,7 @@ from course_lib.simulators.interleavings.shared import (
     released,
     taken,
 )
+from course_lib.simulators.interleavings.thread_states import ThreadStates
 
 MOST_THREADS = 6
 Thread = Callable | str | tuple

@@ -11,8 +11,8 @@ from typing import Any
 
 from course_lib.simulators.interleavings.program import ThreadProgram
 from course_lib.simulators.interleavings.replay import waiting, wants
-from course_lib.simulators.interleavings.running import TooMany
 from course_lib.simulators.interleavings.shared import Heap, holder_of
+from course_lib.simulators.interleavings.thread_states import TooMany
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,12 @@ def attacked(classes, request) -> Class:
     return classes(request.param)
 
 
+@pytest.fixture(scope="module")
+def peaceful(tmp_path_factory, classes) -> Class:
+    """The honest students alone, with the same seed."""
+    return graded(tmp_path_factory.mktemp("peaceful"), HONEST)
+
+
 def points(verdict: dict) -> dict[str, float]:
     return {task["id"]: task["points"] for task in verdict["tasks"]}
 

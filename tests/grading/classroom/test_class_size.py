@@ -1,4 +1,4 @@
-"""What a class costs: little more than its answers' processes, the same for each student, in flat memory."""
+"""What a class costs: little more than its answers' processes, in flat memory."""
 
 import os
 import time
@@ -13,6 +13,9 @@ from course_lib.grading.classroom import run, verdict
 from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
+STUDENTS = 200
+
 
 class Watch:
     """Notes time and memory of the grader and its workers, answers not counted, as verdicts come in."""
@@ -20,57 +23,42 @@ class Watch:
     def __init__(self) -> None:
         self.memory_mb: list[float] = []
         self.start = time.perf_counter()
-        self.first = self.last = 0.0
+        self.last = 0.0
 
     def __call__(self, done: int, total: int) -> None:
         self.last = time.perf_counter() - self.start
-        self.first = self.first or self.last
         own = psutil.Process()
         grader = [own, *(one for one in own.children() if "python" in one.name())]
         self.memory_mb.append(sum(one.memory_info().rss for one in grader) / 2**20)
 
 
 @pytest.fixture(scope="module")
-def sizes(tmp_path_factory):
-    """Classes of 20 and of 200: size -> (what was done, what was noted)."""
+def graded(tmp_path_factory):
+    """A class of STUDENTS: (what was done, what was noted)."""
     course = make_course(tmp_path_factory.mktemp("course"))
-    found = {}
-    for students in (20, 200):
-        place = tmp_path_factory.mktemp(f"class-of-{students}")
-        submissions = make_class(course, place / "submissions", students)
-        watch = Watch()
-        done = grade(GradingOrder(submissions, place / "class", course), watch)
-        assert done.judged == students
-        found[students] = done, watch
-    return found
+    place = tmp_path_factory.mktemp("class")
+    submissions = make_class(course, place / "submissions", STUDENTS)
+    watch = Watch()
+    done = grade(GradingOrder(submissions, place / "class", course), watch)
+    assert done.judged == STUDENTS
+    return done, watch
 
 
-@pytest.mark.slow
 @pytest.mark.timing
-def test_a_class_costs_little_more_than_its_answers(sizes):
-    done, _ = sizes[200]
+def test_a_class_costs_little_more_than_its_answers(graded):
+    done, _ = graded
     ideal = done.process_s / run.cores()
-    print(f"200 students: {done.seconds:.1f} s, answers alone {ideal:.1f} s, {done.seconds / ideal:.2f}x")
+    print(f"{STUDENTS} students: {done.seconds:.1f} s, answers alone {ideal:.1f} s")
     assert done.seconds <= 1.25 * ideal
 
 
-@pytest.mark.slow
-@pytest.mark.timing
-def test_each_student_costs_the_same_in_a_large_class(sizes):
-    each = {n: (watch.last - watch.first) / (n - 1) for n, (_, watch) in sizes.items()}
-    print(f"seconds a student: {each[20]:.3f} in a class of 20, {each[200]:.3f} in one of 200")
-    assert each[200] <= 1.15 * each[20]
-
-
-@pytest.mark.slow
-def test_memory_is_flat(sizes):
-    _, watch = sizes[200]
+def test_memory_is_flat(graded):
+    _, watch = graded
     early, late = median(watch.memory_mb[20:50]), median(watch.memory_mb[-30:])
     print(f"memory of grader and workers: {early:.0f} MB after 20 students, {late:.0f} MB after 170")
     assert late <= early + 30
 
 
-@pytest.mark.slow
 @pytest.mark.timing
 def test_the_sandbox_costs_less_than_a_tenth(tmp_path_factory):
     """One submission, judged in turns with and without a sandbox."""
@@ -93,7 +81,6 @@ def test_the_sandbox_costs_less_than_a_tenth(tmp_path_factory):
     assert cost < 0.10
 
 
-@pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two workers need two cores")
 def test_two_workers_of_a_cluster_are_nearly_twice_as_fast_as_one(tmp_path_factory):

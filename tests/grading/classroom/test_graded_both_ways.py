@@ -1,6 +1,6 @@
 """What check() says in a notebook and what grading says of it are the same, in every honest style.
 
-The cells run in order in one namespace, as a kernel runs them, and check() looks at the live function;
+The cells run in order in one namespace, as Jupyter runs them, and check() looks at the live function;
 grading reads the same cells and judges the slice in the sandbox.
 
 In notebooks_both_ways.txt each begins with `=== style | chapter | tasks that both refuse | tasks that only
@@ -70,7 +70,7 @@ def items() -> dict[str, Untimed]:
 
 
 def run(texts: list[str], folder: Path) -> dict:
-    """Run the cells as a kernel does; return their namespace."""
+    """Run the cells as Jupyter does; return their namespace."""
     space = {"__name__": "__main__", "__builtins__": builtins, "get_ipython": Quiet, "display": str}
     remembering = Compile()
     for number, text in enumerate(texts):

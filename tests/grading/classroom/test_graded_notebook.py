@@ -5,13 +5,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import bs4
-import nbformat
-import nbgrader.server_extensions.formgrader as form_grader
 import pytest
-from nbconvert.exporters import HTMLExporter
 from short_course import make_course
-from traitlets.config import Config
 
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.submission import Cell, read
@@ -61,12 +56,22 @@ def handed_in(release: dict, texts: tuple[str, ...]) -> tuple[Cell, ...]:
     return read(json.dumps(submitted).encode()).cells
 
 
-def jupyter_page(made: dict) -> bs4.BeautifulSoup:
+def jupyter_page(made: dict):
+    import bs4
+    import nbformat
+    from nbconvert.exporters import HTMLExporter
+
     body, _ = HTMLExporter().from_notebook_node(nbformat.reads(json.dumps(made), as_version=4))
     return bs4.BeautifulSoup(body, "html.parser")
 
 
-def form_grader_page(made: dict) -> bs4.BeautifulSoup:
+def form_grader_page(made: dict):
+    import bs4
+    import nbformat
+    import nbgrader.server_extensions.formgrader as form_grader
+    from nbconvert.exporters import HTMLExporter
+    from traitlets.config import Config
+
     config = Config()
     config.HTMLExporter.template_name = "formgrade"
     config.HTMLExporter.extra_template_basedirs = [str(Path(form_grader.__file__).parent / "templates")]
@@ -80,7 +85,7 @@ def form_grader_page(made: dict) -> bs4.BeautifulSoup:
 PAGES = (jupyter_page, form_grader_page)
 
 
-def alive(page: bs4.BeautifulSoup) -> Counter:
+def alive(page) -> Counter:
     """Return what a page does by itself: tags that load or run something, handlers, addresses."""
     found = Counter(tag.name for tag in page.find_all(ALIVE))
     for tag in page.find_all(True):
@@ -89,7 +94,7 @@ def alive(page: bs4.BeautifulSoup) -> Counter:
     return found
 
 
-def where_formulas_are_looked_for(page: bs4.BeautifulSoup) -> str:
+def where_formulas_are_looked_for(page) -> str:
     """Return the text in which MathJax would look: not in code, nor where a class forbids it."""
     page = copy.copy(page)
     for tag in page.find_all(["pre", "code", "script", "style", "textarea"]):
@@ -154,6 +159,8 @@ def test_a_report_with_hostile_words_is_not_alive(release):
 
 
 def test_a_notebook_begins_as_it_was_handed_out_or_says_at_the_top_that_it_is_none(release):
+    import nbformat
+
     given = [cell["id"] for cell in release["cells"]]
     for data in (b"", b"{", b'{"cells": [', b'{"cells": []}', b"\xff\xfe"):
         made = notebook.graded(release, read(data).cells, no_verdict(), {})

@@ -340,12 +340,12 @@ def test_nbgraders_own_feedback_and_csv_have_the_same_grades(both_ways):
 
 def test_a_released_notebook_of_an_older_form_is_not_used(both_ways):
     """The grade book's own cells take its place."""
-    from course_lib.grading.classroom.plugin import ReleasedNotebook
+    from course_lib.grading.classroom.plugin import ReleasedNotebookExporter
 
     course, *_ = both_ways
     released = course / "grading" / "release" / NAME / f"{NAME}.ipynb"
     about = {"notebook": NAME, "assignment": NAME, "db_url": f"sqlite:///{course}/grading/gradebook.db"}
-    exporter = ReleasedNotebook(class_folder=str(course / "grading"))
+    exporter = ReleasedNotebookExporter(class_folder=str(course / "grading"))
     whole = released.read_text()
     older = json.loads(whole)
     marks(point_cells(older)[0])["grade_id"] = "older"

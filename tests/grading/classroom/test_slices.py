@@ -1,12 +1,13 @@
 """A slice does what the whole notebook does, holds nothing else, and no text makes the slicer fall."""
 
+import ast
 import time
 from codeop import Compile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from grading_tools import ASSIGNMENTS, solution_path
-from honest_notebooks import honest_notebooks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,21 @@ def test_the_slice_of_every_solution_passes():
 
 
 # --- honest styles ------------------------------------------------------------------------------------------
+
+
+def honest_notebooks() -> dict[str, tuple[tuple[str, ...], object, str]]:
+    """Return for each notebook of the file the cells, an argument for f, and what the slice leaves out.
+
+    Each begins with `=== what it shows | the argument | what is left out`; `---` stands between two cells.
+    """
+    notebooks = {}
+    text = Path(__file__).with_name("honest_notebooks.txt").read_text(encoding="utf-8")
+    for part in f"\n{text}".split("\n=== ")[1:]:
+        head, _, cells = part.partition("\n")
+        name, argument, left_out = (word.strip() for word in head.split("|"))
+        notebooks[name] = (tuple(cells.strip("\n").split("\n---\n")), ast.literal_eval(argument), left_out)
+    return notebooks
+
 
 HONEST = honest_notebooks()
 

@@ -16,11 +16,10 @@ from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts
 from course_lib.grading.program import CLOSED
 from course_lib.grading.sandbox import outside, tracer, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
+from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code
-from course_lib.simulators.gpu import trace
 
 SAFE = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
 HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
@@ -28,6 +27,8 @@ HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
 
 def plain(text: str = TURNED.replace("    cuda.syncthreads()\n", "")) -> dict:
     """Return what the tracer counts of a kernel with hazards, as it is shipped."""
+    from course_lib.simulators.gpu import trace
+
     A = np.arange(64, dtype=np.float32).reshape(8, 8)
     return plain_counts(trace(load(text, "turned"), 1, (32, 32), A, np.zeros_like(A)))
 
@@ -82,7 +83,7 @@ def test_what_is_no_count_is_refused():
             pytest.fail(name)
 
 
-class Lying(Sandboxed):
+class Lying(SandboxedRunner):
     """A runner to whose process somebody else answers."""
 
     def __init__(self, code: Code, reply: dict) -> None:
@@ -168,7 +169,7 @@ def test_the_second_process_compiles_nothing(monkeypatch):
     code = Code(f"{CLOSED}\n{TURNED}", TURN.entry)
     made = []
     for _ in range(2):
-        with Sandboxed(code, SAFE) as runner:
+        with SandboxedRunner(code, SAFE) as runner:
             assert judge(TURN, runner, code.text, 9).passed
         made.append(runner.process_seconds)
     assert any(name.endswith(".nbc") for name in kept)
@@ -186,7 +187,7 @@ def test_the_time_for_it_is_given_back(monkeypatch):
 
     monkeypatch.setattr(outside, "make_ready", slowly)
     code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
-    with Sandboxed(code, SAFE) as runner:
+    with SandboxedRunner(code, SAFE) as runner:
         end = runner._deadline
         judge(SCALE, runner, code.text, 9)
         assert runner._deadline >= end + 1.5

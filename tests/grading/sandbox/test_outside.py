@@ -13,8 +13,8 @@ from course_lib.grading import registry
 from course_lib.grading.runner import Timing
 from course_lib.grading.sandbox import bubblewrap, outside, process
 from course_lib.grading.sandbox.bubblewrap import Sandbox
-from course_lib.grading.sandbox.outside import Sandboxed
-from course_lib.grading.sandbox.process import GraderFault, Process, Stopped
+from course_lib.grading.sandbox.outside import SandboxedRunner
+from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped
 from course_lib.grading.task import Code, source
 
 LIMITS = bubblewrap.AnswerLimits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.needs("bubblewrap")
 
 
 def run(text: str, *args, where: Sandbox = SAFE):
-    with Sandboxed(Code(source(text), "f"), where) as runner:
+    with SandboxedRunner(Code(source(text), "f"), where) as runner:
         return runner.call(args)
 
 
@@ -55,7 +55,7 @@ def test_values_and_arguments_come_back_and_what_is_printed_goes_nowhere(capfd):
 
 def test_a_fault_names_the_line_of_the_cell():
     text = "x = 1\ndef f(a):\n    return a[9]\n"
-    with Sandboxed(Code(text, "f"), SAFE, lines=(1, 41, 42)) as runner:
+    with SandboxedRunner(Code(text, "f"), SAFE, lines=(1, 41, 42)) as runner:
         fault = runner.call(([1],)).fault
     assert (fault.kind, fault.line, fault.code) == ("IndexError", 42, "return a[9]")
 
@@ -82,7 +82,11 @@ def test_an_endless_loop_and_waiting_are_ended():
         start = time.perf_counter()
         where, limit = (SAFE, 2) if kind == "compiled" else (HASTY, 1)  # to compile takes a part of it
         fault = run(text, where=where).fault
-        assert fault.kind == "TimeLimit" and f"did not finish in {limit} s" in fault.message, kind
+        limits = (
+            f"did not finish in {limit} s",
+            f"did not finish in {3 * limit} s",
+        )  # CPU; wall, if it is busy
+        assert fault.kind == "TimeLimit" and any(words in fault.message for words in limits), kind
         assert time.perf_counter() - start < 15, kind
     sleeps = "import time, signal\ndef f():\n    signal.setitimer(0, 0)\n    time.sleep(100)\n"
     fault = run(sleeps, where=HASTY).fault
@@ -127,7 +131,7 @@ def test_threads_are_limited_and_end_with_the_answer():
                 pass
             return started
     """
-    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+    with SandboxedRunner(Code(source(text), "f"), SAFE) as runner:
         assert 1 <= runner.call(()).value < LIMITS.processes
         family = runner._process.family()
         assert family
@@ -190,7 +194,7 @@ def test_an_answer_that_ends_its_process_or_ships_too_much_is_a_fault():
 
 def test_after_a_stopped_call_the_next_one_starts_anew():
     text = "import os\ndef f(n):\n    return n if n else os._exit(1)\n"
-    with Sandboxed(Code(text, "f"), SAFE) as runner:
+    with SandboxedRunner(Code(text, "f"), SAFE) as runner:
         assert runner.call((0,)).fault.kind == "Stopped"
         assert runner.call((3,)).value == 3
         assert runner.incidents
@@ -218,7 +222,7 @@ def test_forged_replies_do_no_harm():
                         pass
                 os._exit(0)
         """
-        with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+        with SandboxedRunner(Code(source(text), "f"), SAFE) as runner:
             outcome = runner.call(())
         assert outcome.fault is not None and runner.incidents, what
 
@@ -258,7 +262,7 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
 def test_nothing_can_be_written():
     library = str(bubblewrap.LIBRARY)
     text = "def f(folder):\n    open(folder + '/x', 'w')\n"
-    with Sandboxed(Code(text, "f"), SAFE) as runner:
+    with SandboxedRunner(Code(text, "f"), SAFE) as runner:
         for folder in ("/", "/dev", "/usr", library, f"{library}/grading/tasks", "/etc", "/proc"):
             assert "OSError" in runner.call((folder,)).fault.kinds, folder
 
@@ -290,7 +294,7 @@ def indexed(name: str) -> str:
 def timed(text: str):
     task = registry.task("01.faster")
     args = task.speed.make_inputs(np.random.default_rng(1))
-    with Sandboxed(Code(source(text), "f"), SAFE) as runner:
+    with SandboxedRunner(Code(source(text), "f"), SAFE) as runner:
         return runner.time(task.speed, args)
 
 
@@ -378,12 +382,12 @@ def test_an_answer_close_to_more_points_is_timed_again_and_loses_nothing(monkeyp
     for tries, high in RETAKES:
         given = [one if isinstance(one, Exception) else Timing(one, one, one, 1.0, 1.0) for one in tries]
         monkeypatch.setattr(outside, "race", Retaken(*given))
-        with Sandboxed(Code(indexed("f"), "f"), SAFE) as runner:
+        with SandboxedRunner(Code(indexed("f"), "f"), SAFE) as runner:
             assert runner.time(task.speed, args).high == high, tries
 
 
 def test_a_process_that_is_asked_after_its_end_says_so():
-    with Process(SAFE) as process:
+    with AnswerProcess(SAFE) as process:
         process.kill()
         with pytest.raises(Stopped):
             process.ask({"do": "prepare", "args": ()}, 1, 1)

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from course_lib.grading.runner import clone, unchanged
 from course_lib.grading.sandbox import wire
-from course_lib.grading.tape import Line
+from course_lib.grading.tape import TapeLine
 
 PLAIN = st.recursive(
     st.none()
@@ -23,7 +23,7 @@ PLAIN = st.recursive(
     | st.complex_numbers(allow_nan=False)
     | st.text()
     | st.just(...)
-    | st.builds(Line, st.integers(0, 10**6)),
+    | st.builds(TapeLine, st.integers(0, 10**6)),
     lambda one: st.lists(one) | st.lists(one).map(tuple) | st.dictionaries(st.text(), one),
     max_leaves=30,
 )

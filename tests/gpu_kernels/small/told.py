@@ -1,20 +1,12 @@
 """How the tracer tells what it found: races in their order, remarks, counts in words."""
 
-import inspect
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from numba import cuda, float32
 
-from course_lib.simulators.gpu import NotTraceable, trace
-
-
-def line_of(kernel, marker):
-    """Return the line of a kernel's text that ends with a comment."""
-    lines, first = inspect.getsourcelines(kernel.py_func)
-    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
-    return found
+from course_lib.simulators.gpu import trace
+from gpu_kernels.small import kernel, line_of
 
 
 @cuda.jit
@@ -53,20 +45,9 @@ def test_a_line_further_down_alone_makes_no_later_turn():
     assert hazard.other_line == hazard.line + 1 and "later turn" not in hazard.what
 
 
-@cuda.jit
-def wraps(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i - 1] + x[-1]
-
-
-@cuda.jit
-def wraps_nowhere(x, out):
-    i = cuda.grid(1)
-    if i > 0:
-        out[i] = x[i - 1]
-
-
 def test_a_negative_index_is_worth_a_look():
+    wraps = kernel("x, out", "out[i] = x[i - 1] + x[-1]")
+    wraps_nowhere = kernel("x, out", "if i > 0:\n    out[i] = x[i - 1]")
     x, out = np.arange(32.0), np.zeros(32)
     seen = trace(wraps, 1, 32, x, out)
     (remark,) = seen.remarks
@@ -127,32 +108,6 @@ def test_a_hazard_says_how_often_it_was_seen():
     (hazard,) = trace(no_second_barrier, 1, 64, np.zeros(64, np.float32)).hazards
     assert hazard.times > 1 and str(hazard).endswith(f" ({hazard.times} times in all).")
     assert "times" not in str(replace(hazard, times=1))
-
-
-@cuda.jit
-def a_row_as_a_number(A, out):
-    i = cuda.grid(1)
-    out[i] = 2 * A[i]
-
-
-@cuda.jit
-def two_numbers_at_once(A, out):
-    i = cuda.grid(1)
-    if (i, i) < A.shape:
-        out[i] = A[i, i]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        (a_row_as_a_number, "a row of an array is used like a number here: give an index for each"),
-        (two_numbers_at_once, "test them one by one, with `and` and `or`"),
-    ],
-)
-def test_what_lockstep_cannot_do_is_said_without_its_own_words(kernel, words):
-    with pytest.raises(NotTraceable) as refusal:
-        trace(kernel, 1, 4, np.ones((4, 4)), np.zeros(4))
-    assert words in refusal.value.sentence and "Part" not in refusal.value.sentence
 
 
 @cuda.jit

@@ -1,8 +1,8 @@
 """Lanes of a warp that ask each other: who is waited for in vain is a hazard, a value of nobody a remark."""
 
 import numpy as np
-import pytest
 from numba import cuda, float32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import trace
 from course_lib.simulators.gpu.warps import UNDEFINED
@@ -55,7 +55,7 @@ def hazards(kernel, *args, threads: int = 64) -> list:
     return found
 
 
-@pytest.mark.parametrize("mask", [EVERY, -1])
+@looped("mask", [EVERY, -1])
 def test_whole_warps_may_ask(mask):
     assert hazards(asks, mask, 0, 64, 16) == []
     assert hazards(asks, mask, 32, 64, 1) == []  # the other warp does not ask anybody
@@ -67,7 +67,7 @@ def test_a_part_of_a_warp_may_ask_with_its_own_mask():
     assert hazards(asks, 0xFFFF0000, 16, 32, 8) == []
 
 
-@pytest.mark.parametrize(("mask", "lane"), [(EVERY - 1, 0), (0x7FFFFFFF, 31), (EVERY + 1, 0), (1, 1)])
+@looped("mask, lane", [(EVERY - 1, 0), (0x7FFFFFFF, 31), (EVERY + 1, 0), (1, 1)])
 def test_a_mask_that_leaves_out_a_lane_that_comes_is_a_hazard(mask, lane):
     first = hazards(asks, mask, 0, 64, 1)[0]
     assert first.threads[0] == (lane, 0, 0)

@@ -1,13 +1,14 @@
 """The tracer's races are those that happened-before, followed thread by thread, allows: on random kernels."""
 
-import importlib.util
 import itertools
 import random
 
 import numpy as np
-import pytest
+from numba import int32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import trace
+from gpu_kernels.small import kernel
 
 INDICES = (
     "i % 5",
@@ -29,18 +30,12 @@ STATEMENTS = {
     "warp": "cuda.syncwarp()",
     "part": "cuda.syncwarp(0xFF if i % 32 < 8 else 0xFFFFFF00)",
 }
-KERNEL = """
-from numba import cuda, int32
-
-@cuda.jit
-def kernel(g, out, n):
-    s = cuda.shared.array(80, int32)
-    b, i, v = cuda.blockIdx.x, cuda.threadIdx.x, 0
-    for k in range(i, 80, cuda.blockDim.x):
-        s[k] = 0
-    cuda.syncthreads()
-{body}
-    out[i + b * cuda.blockDim.x] = v
+BEGINNING = """
+s = cuda.shared.array(80, int32)
+b, i, v = cuda.blockIdx.x, cuda.threadIdx.x, 0
+for k in range(i, 80, cuda.blockDim.x):
+    s[k] = 0
+cuda.syncthreads()
 """
 
 
@@ -53,17 +48,13 @@ def random_steps(dice):
         yield kind, dice.choice(INDICES), guard, dice.choice("gss")
 
 
-def kernel_of(steps, folder):
+def kernel_of(steps):
     body = [
-        f"    if {guard}:\n        " + STATEMENTS[kind].format(array=array, index=index, number=number)
+        f"if {guard}:\n    " + STATEMENTS[kind].format(array=array, index=index, number=number)
         for number, (kind, index, guard, array) in enumerate(steps)
     ]
-    file = folder / "random_kernel.py"
-    file.write_text(KERNEL.format(body="\n".join(body)))
-    spec = importlib.util.spec_from_file_location("random_kernel", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    end = "out[i + b * cuda.blockDim.x] = v"
+    return kernel("g, out, n", "\n".join([BEGINNING, *body, end]), int32=int32)
 
 
 def racing_arrays(steps, blocks, threads):
@@ -104,13 +95,13 @@ def meetings(kind, active):
     return groups
 
 
-@pytest.mark.parametrize("seed", [*range(30), 42, 134, 205, 454])  # the last four were once wrong
-def test_races_of_a_random_kernel(seed, tmp_path):
+@looped("seed", [*range(30), 42, 134, 205, 454])  # the last four were once wrong
+def test_races_of_a_random_kernel(seed):
     dice = random.Random(seed)
     steps = list(random_steps(dice))
     blocks, threads = dice.choice([(1, 64), (2, 40), (1, 33), (2, 64)])
     arguments = np.zeros(100, np.int32), np.zeros(blocks * threads), threads
-    seen = trace(kernel_of(steps, tmp_path), blocks, threads, *arguments)
+    seen = trace(kernel_of(steps), blocks, threads, *arguments)
     found = [*seen.hazards, *seen.remarks]
     assert {hazard.kind for hazard in found} <= {"race"}
     assert {hazard.array for hazard in found} == racing_arrays(steps, blocks, threads), steps

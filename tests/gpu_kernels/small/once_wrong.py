@@ -1,20 +1,12 @@
 """Kernels that are written to break the GPU tracer: each was once run wrong, counted wrong or not refused."""
 
-import importlib.util
-import inspect
-
 import numpy as np
 import pytest
 from numba import cuda, float32, uint8, uint32
+from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
-
-
-def line_of(kernel, marker):
-    """Return the line of a kernel's text that ends with a comment."""
-    lines, first = inspect.getsourcelines(kernel.py_func)
-    (found,) = [first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {marker}")]
-    return found
+from gpu_kernels.small import kernel, line_of
 
 
 def kinds(seen):
@@ -35,14 +27,9 @@ def adding(number):
 add_one, add_ten = adding(1), adding(10)
 
 
-@cuda.jit
-def add_both(out):
-    i = cuda.grid(1)
-    out[i, 0] = add_one(i)
-    out[i, 1] = add_ten(i)
-
-
 def test_functions_made_by_one_factory_keep_their_own_numbers():
+    body = "out[i, 0] = add_one(i)\nout[i, 1] = add_ten(i)"
+    add_both = kernel("out", body, add_one=add_one, add_ten=add_ten)
     out = np.zeros((40, 2))
     trace(add_both, 2, 20, out)
     assert (out == np.arange(40)[:, None] + [1, 10]).all()
@@ -159,7 +146,7 @@ def last_threads_read(x, out):
         out[i] = x[backwards + 1023]  # for thread 0 this would be x[1023]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@looped("dtype", [np.float32, np.complex128])
 def test_threads_that_take_no_part_read_nothing(dtype):
     x, out = np.arange(32).astype(dtype), np.zeros(1024, dtype)
     assert kinds(trace(last_threads_read, 1, 1024, x, out)) == []
@@ -226,9 +213,9 @@ def writes_one_each(out):
 
 
 def test_local_memory_that_a_thread_has_not_written_is_reported():
-    for kernel, thread, times in ((writes_some, 3, 37), (writes_one_each, 1, 10)):
-        (hazard,) = trace(kernel, 1, 40, np.zeros(40)).hazards
-        assert (hazard.kind, hazard.line) == ("uninitialised", line_of(kernel, "read"))
+    for made, thread, times in ((writes_some, 3, 37), (writes_one_each, 1, 10)):
+        (hazard,) = trace(made, 1, 40, np.zeros(40)).hazards
+        assert (hazard.kind, hazard.line) == ("uninitialised", line_of(made, "read"))
         assert (hazard.threads, hazard.times) == (((thread, 0, 0),), times)
 
 
@@ -281,13 +268,8 @@ def test_arrays_of_one_name_in_two_memories_are_counted_apart():
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def moves(a, b):
-    i = cuda.grid(1)
-    b[i + 20] = a[i]
-
-
 def test_arrays_over_one_buffer_overlap():
+    moves = kernel("a, b", "b[i + 20] = a[i]")
     buffer = bytearray(800)
     a, b = np.frombuffer(buffer, count=40), np.frombuffer(buffer)
     a[:] = np.arange(40)
@@ -297,30 +279,17 @@ def test_arrays_over_one_buffer_overlap():
     assert kinds(trace(moves, 1, 32, b[60:], b)) == []
 
 
-@cuda.jit
-def shifts(arrays):
-    i = cuda.grid(1)
-    arrays[0][i + 1] = arrays[0][i]
-
-
-@cuda.jit
-def shifts_within(arrays):
-    i = cuda.grid(1)
-    arrays[0][0][i + 1] = arrays[0][0][i]
-
-
 def test_arrays_in_tuples_race():
+    shifts = kernel("arrays", "arrays[0][i + 1] = arrays[0][i]")
+    shifts_within = kernel("arrays", "arrays[0][0][i + 1] = arrays[0][0][i]")
     x = np.zeros(64, np.float32)
     assert kinds(trace(shifts, 1, 32, (x, x.view(np.uint8)))) == ["race"]
     assert kinds(trace(shifts_within, 1, 32, ((x,),))) == ["race"]
 
 
-@cuda.jit
-def nothing(x):
-    pass
-
-
 def test_arrays_without_elements_and_of_what_is_no_number():
+    nothing = kernel("x", "pass")
+    reads_first = kernel("x, out", "out[cuda.grid(1)] = x[0] if x.ndim == 1 else x[0, 0]")
     for empty in (np.empty(0), np.empty((3, 0)), np.zeros(8)[5:5]):
         assert kinds(trace(reads_first, 1, 32, empty, np.zeros(32))) == ["out-of-bounds"]
     for strange in (np.array(["a"]), np.zeros(3, "M8[s]"), np.zeros(3, "i4,i4")):
@@ -328,25 +297,12 @@ def test_arrays_without_elements_and_of_what_is_no_number():
             trace(nothing, 1, 1, strange)
 
 
-@cuda.jit
-def reads_first(x, out):
-    out[cuda.grid(1)] = x[0] if x.ndim == 1 else x[0, 0]
-
-
 # -- races ---------------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def all_store(out):
-    out[0] = cuda.grid(1) * 1j
-
-
-@cuda.jit
-def all_store_the_same(out):
-    out[0] = 3 + 1j
-
-
 def test_complex_numbers_that_differ_race():
+    all_store = kernel("out", "out[0] = cuda.grid(1) * 1j")
+    all_store_the_same = kernel("out", "out[0] = 3 + 1j")
     assert kinds(trace(all_store, 2, 32, np.zeros(1, complex))) == ["race"]
     seen = trace(all_store_the_same, 2, 32, np.zeros(1, complex))
     assert kinds(seen) == [] and len(seen.remarks) == 1
@@ -355,26 +311,16 @@ def test_complex_numbers_that_differ_race():
 # -- counts --------------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def complex_arithmetic(x, out):
-    i = cuda.grid(1)
-    out[i] = x[i] * x[i] + x[i]
-
-
 def test_flops_of_complex_numbers():
+    complex_arithmetic = kernel("x, out", "out[i] = x[i] * x[i] + x[i]")
     x = np.full(32, 1 + 2j)
     out = np.zeros_like(x)
     assert trace(complex_arithmetic, 1, 32, x, out).flops == 32 * (6 + 2)
     assert (out == x * x + x).all()
 
 
-@cuda.jit
-def with_short_integers(x, a, out):
-    i = cuda.grid(1)
-    out[i] = x[i] + a[i]
-
-
 def test_a_float32_with_a_short_integer_stays_one():
+    with_short_integers = kernel("x, a, out", "out[i] = x[i] + a[i]")
     x = np.full(32, 0.1, np.float32)
     for dtype, kept in ((np.uint8, True), (np.int16, True), (np.bool_, True), (np.int32, False)):
         out, a = np.zeros(32), np.ones(32, dtype)
@@ -382,48 +328,11 @@ def test_a_float32_with_a_short_integer_stays_one():
         assert (out[0] == np.float32(0.1) + np.float32(1)) == kept, dtype
 
 
-@cuda.jit
-def prints(x):
-    i = cuda.grid(1)
-    print("thread", i)
-    x[i] = i
-
-
 def test_printing_is_left_out():
+    prints = kernel("x", 'print("thread", i)\nx[i] = i')
     x = np.zeros(32)
     assert trace(prints, 1, 32, x).accesses == 32
     assert (x == np.arange(32)).all()
-
-
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def adds_to_an_array(x):
-    x[0] = x + 1  # fails
-
-
-@cuda.jit
-def uses_nothing(x):
-    x[1] = nothing(x) + 1  # fails
-
-
-@cuda.jit
-def slices_too_often(x):
-    y = x[0:2, 0:2]  # fails
-    x[0] = y[0]
-
-
-@cuda.jit
-def stores_a_type(x):
-    x[0] = float32  # fails
-
-
-@pytest.mark.parametrize("kernel", [adds_to_an_array, uses_nothing, slices_too_often, stores_a_type])
-def test_what_makes_no_sense_is_one_sentence_with_its_line(kernel):
-    with pytest.raises(NotTraceable, match=r"lockstep|2 are sliced|is stored as an element") as caught:
-        trace(kernel, 1, 32, np.zeros(64))
-    assert (caught.value.file, caught.value.line) == (__file__, line_of(kernel, "fails"))
 
 
 # -- syncwarp ------------------------------------------------------------------------------------------------
@@ -474,13 +383,13 @@ def meet_one_by_one(out):
 
 
 def test_a_syncwarp_orders_those_who_come_and_nobody_else():
-    for kernel in (half_meets, halves_meet):
-        found = trace(kernel, 1, 32, np.zeros(32)).hazards
-        assert {(hazard.kind, hazard.line) for hazard in found} == {("race", line_of(kernel, "races"))}
+    for made in (half_meets, halves_meet):
+        found = trace(made, 1, 32, np.zeros(32)).hazards
+        assert {(hazard.kind, hazard.line) for hazard in found} == {("race", line_of(made, "races"))}
         one, other = found[0].threads
         assert (one[0] < 16) != (other[0] < 16)
-    for kernel in (halves_meet_within, meet_one_by_one):
-        assert kinds(trace(kernel, 3, 32, np.zeros(32), blocks=1)) == []
+    for made in (halves_meet_within, meet_one_by_one):
+        assert kinds(trace(made, 3, 32, np.zeros(32), blocks=1)) == []
 
 
 @cuda.jit
@@ -494,7 +403,7 @@ def reads_for_long(out, turns):
     out[i] = total + s[63 - i]  # races
 
 
-@pytest.mark.parametrize("turns", [1, 510, 511, 512, 600, 1100])
+@looped("turns", [1, 510, 511, 512, 600, 1100])
 def test_a_race_is_found_however_many_accesses_lie_between(turns):
     (hazard,) = trace(reads_for_long, 1, 64, np.zeros(64), turns).hazards
     assert (hazard.kind, hazard.line, hazard.times) == ("race", line_of(reads_for_long, "races"), 64)
@@ -528,7 +437,7 @@ def of_one_number(x, number, out):
     out[i, 9], out[i, 10], out[i, 11] = abs(x[i]), abs(x[0]), abs(number)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int8, np.int32, np.int64])
+@looped("dtype", [np.uint8, np.uint16, np.uint32, np.int8, np.int32, np.int64])
 def test_a_number_that_all_threads_share_is_computed_with_like_one_of_each(dtype):
     x, out = np.full(32, 5, dtype), np.zeros((32, 12))
     trace(of_one_number, 1, 32, x, dtype(5), out)
@@ -537,18 +446,7 @@ def test_a_number_that_all_threads_share_is_computed_with_like_one_of_each(dtype
     assert out[0, 6] == -4
 
 
-@cuda.jit
-def adds_atomically(x):
-    cuda.atomic.add(x, 0, 1)
-
-
-@pytest.mark.parametrize("dtype", [np.complex64, np.bool_, np.float16])
-def test_atomics_on_what_has_none_are_refused(dtype):
-    with pytest.raises(NotTraceable, match="does not work on numbers of type"):
-        trace(adds_atomically, 1, 32, np.zeros(1, dtype))
-
-
-@pytest.mark.parametrize(
+@looped(
     "alias",
     [
         "Z = Y",
@@ -560,16 +458,9 @@ def test_atomics_on_what_has_none_are_refused(dtype):
         "Z = same(True and Y)",
     ],
 )
-def test_an_array_by_another_name_is_watched_too(alias, tmp_path):
-    file = tmp_path / "aliased.py"
-    file.write_text(
-        "from numba import cuda\n\n@cuda.jit(device=True)\ndef same(A):\n    return A\n\n"
-        f"@cuda.jit\ndef kernel(X, Y, n):\n    i = cuda.grid(1)\n    {alias}\n"
-        "    Z[i] = X[i]\n    X[i] = Z[n - 1 - i]\n"
-    )
-    spec = importlib.util.spec_from_file_location("aliased", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_an_array_by_another_name_is_watched_too(alias):
+    same = kernel("A", "return A", device=True)
+    made = kernel("X, Y, n", f"{alias}\nZ[i] = X[i]\nX[i] = Z[n - 1 - i]  # races", same=same)
     X, Y = (np.zeros(64, np.float32) for _ in range(2))
-    found = trace(module.kernel, 1, 64, X, Y, 64, progress=False).hazards
-    assert {(one.kind, one.line) for one in found} == {("race", 12)}
+    found = trace(made, 1, 64, X, Y, 64, progress=False).hazards
+    assert {(one.kind, one.line) for one in found} == {("race", line_of(made, "races"))}
