@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Measured = list[tuple[int, float]]  # batch, seconds
-
-SOLUTION = source("""
-    def largest_batch(measured, rate, target):
-        best = 0, 0.0
-        for batch, seconds in measured:
-            waited = (batch - 1) / rate
-            in_time = waited + seconds <= target
-            keeps_up = batch / seconds >= rate
-            if in_time and keeps_up and batch > best[0]:
-                best = batch, batch / seconds
-        return best
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def largest_batch(measured: Measured, rate: float, target: float) -> tuple[int, float]:
@@ -181,50 +167,5 @@ TASK = Task(
         "as arrive: batch / seconds >= rate. Look at every measurement; they come in any order.",
         "if (batch - 1) / rate + seconds <= target and batch / seconds >= rate and batch > best[0]: "
         "best = batch, batch / seconds",
-    ),
-    mutants=(
-        Mutant("waiting forgotten", _answer(("waited + seconds", "seconds")), ("has waited",)),
-        Mutant("the mean", _answer(("(batch - 1) / rate", "(batch - 1) / rate / 2")), ("for the mean",)),
-        Mutant(
-            "waits for itself", _answer(("(batch - 1) / rate", "batch / rate")), ("one less than the batch",)
-        ),
-        Mutant(
-            "the highest throughput",
-            _answer(("batch > best[0]", "batch / seconds > best[1]")),
-            ("highest throughput",),
-        ),
-        Mutant("a growing queue", _answer((" and keeps_up", "")), ("grows without end",)),
-        Mutant(
-            "below the limits", _answer(("<= target", "< target"), (">= rate", "> rate")), ("met exactly",)
-        ),
-        Mutant(
-            "the first that will do",
-            _answer(
-                ("            best = batch, batch / seconds", "            return batch, batch / seconds")
-            ),
-            ("smallest batch",),
-        ),
-        Mutant("the last that will do", _answer((" and batch > best[0]", "")), ("the batch: yours is",)),
-        Mutant(
-            "stops at the first miss",
-            _answer(
-                (
-                    "        waited = ",
-                    "        if (batch - 1) / rate + seconds > target:\n            break\n        waited = ",
-                )
-            ),
-            ("the batch: yours is",),
-        ),
-        Mutant(
-            "rate as throughput",
-            _answer(("best = batch, batch / seconds", "best = batch, rate")),
-            ("what the server could do",),
-        ),
-        Mutant(
-            "throughput with waiting",
-            _answer(("best = batch, batch / seconds", "best = batch, batch / (waited + seconds)")),
-            ("what the server could do",),
-        ),
-        Mutant("only the batch", _answer(("return best", "return best[0]")), ("tuple of 2",)),
     ),
 )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import Values, product_tolerance
 from course_lib.grading.rules import NestedLoops
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.batched.shared import changed
-from course_lib.grading.tasks.compiled_loops.shared import HEAD, LOOPS_ONLY, product
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.compiled_loops.shared import LOOPS_ONLY, product
 
 
 def bmm(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -63,25 +61,6 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
         A[n, 2, 4 - 2 * n], B[n, 4 - 2 * n, 3] = -np.inf, 0.0
     A[1, 3, 3] = np.nan
     yield Case((A, B), "0 meets inf, from either side, and a NaN: 0 * inf is NaN", guard=True)
-
-
-_TEXT = (
-    HEAD
-    + """\
-@njit
-def bmm(A, B):
-    batch, M, K = A.shape
-    N = B.shape[2]
-    C = np.zeros((batch, M, N), A.dtype)
-    for b in range(batch):
-        for i in range(M):
-            for k in range(K):
-                for j in range(N):
-                    C[b, i, j] += A[b, i, k] * B[b, k, j]
-    return C
-"""
-)
-_answer = partial(changed, _TEXT)
 
 
 TASK = Task(
@@ -149,77 +128,5 @@ TASK = Task(
         "begins with 0, in the dtype of A.",
         "C = np.zeros((batch, M, N), A.dtype); for b, for i, for k, for j: "
         "C[b, i, j] += A[b, i, k] * B[b, k, j].",
-    ),
-    mutants=(
-        Mutant(
-            "the first pair",
-            _answer(("A[b, i, k] * B[b, k, j]", "A[0, i, k] * B[0, k, j]")),
-            ("is the first one",),
-        ),
-        Mutant("the first B", _answer(("B[b, k, j]", "B[0, k, j]")), ("B is always the first",)),
-        Mutant("the first A", _answer(("A[b, i, k]", "A[0, i, k]")), ("A is always the first",)),
-        Mutant(
-            "one sum for all",
-            _answer(
-                (
-                    "                for j in range(N):\n                    C",
-                    "                for j in range(N):\n                    S",
-                ),
-                ("    for b in", "    S = np.zeros((M, N), A.dtype)\n    for b in"),
-                ("S[b, i, j]", "S[i, j]"),
-                ("    return C", "        C[b] = S\n    return C"),
-            ),
-            ("from one product to the next",),
-        ),
-        Mutant(
-            "returns after the first",
-            _answer(("    return C", "        return C\n    return C")),
-            ("inside the loop",),
-        ),
-        Mutant(
-            "last of the batch", _answer(("range(batch)", "range(batch - 1)")), ("last product of the batch",)
-        ),
-        Mutant("first of the sum", _answer(("range(K)", "range(1, K)")), ("first product of every sum",)),
-        Mutant("replaces", _answer((" += ", " = ")), ("Only the last product of every sum",)),
-        Mutant("room without zeros", _answer(("np.zeros", "np.empty")), ("never written",)),
-        Mutant("always float64", _answer(("N), A.dtype", "N)")), ("dtype is float64",)),
-        Mutant("square only", _answer(("N = B.shape[2]", "N = M")), ("The shape is",)),
-        Mutant(
-            "a library does it",
-            _answer(
-                (
-                    "        for i in range(M):\n            for k in range(K):\n"
-                    "                for j in range(N):\n",
-                    "",
-                ),
-                (
-                    "                    C[b, i, j] += A[b, i, k] * B[b, k, j]",
-                    "        C[b] = np.dot(A[b], B[b])",
-                ),
-            ),
-            ("numpy.dot",),
-        ),
-        Mutant(
-            "whole arrays at once",
-            _answer(
-                (
-                    "    for b in range(batch):\n        for i in range(M):\n            for k in range(K):\n"
-                    "                for j in range(N):\n"
-                    "                    C[b, i, j] += A[b, i, k] * B[b, k, j]",
-                    "    for k in range(K):\n        C += A[:, :, k : k + 1] * B[:, k : k + 1, :]",
-                ),
-            ),
-            ("nest of loops in your answer has 1", "write four"),
-        ),
-        Mutant("not compiled", _answer(("@njit\n", "")), ("not compiled",)),
-        Mutant(
-            "contiguous inputs only",
-            _answer(
-                ("A[b, i, k] *", "A.ravel()[(b * M + i) * K + k] *"),
-                ("B[b, k, j]", "B.reshape(batch * K * N)[(b * K + k) * N + j]"),
-            ),
-            ("views",),
-        ),
-        Mutant("full fastmath", _answer(("@njit\n", "@njit(fastmath=True)\n")), ("fastmath=True",)),
     ),
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 
 def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
@@ -23,25 +22,6 @@ def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int)
     padded[:, padding : padding + T] = x
     frames = stride * np.arange(T_out)[None, :] + dilation * np.arange(kernel)[:, None]  # (kernel, T_out)
     return padded[:, frames].reshape(C * kernel, T_out)
-
-
-SOLUTION = source("""
-    import numpy as np
-
-
-    def im2col(x, kernel, stride, padding, dilation):
-        C, T = x.shape
-        T_out = (T + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-        columns = np.zeros((C * kernel, T_out), x.dtype)
-        for c in range(C):
-            for k in range(kernel):
-                for t in range(T_out):
-                    frame = t * stride + k * dilation - padding
-                    if 0 <= frame < T:
-                        columns[c * kernel + k, t] = x[c, frame]
-        return columns
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def _signals(rng: np.random.Generator) -> Iterator[Case]:
@@ -173,42 +153,6 @@ TASK = Task(
         "(T + 2 padding - dilation (kernel - 1) - 1) // stride + 1.",
         "for c, for k, for t: frame = t * stride + k * dilation - padding; if 0 <= frame < T: "
         "columns[c * kernel + k, t] = x[c, frame].",
-    ),
-    mutants=(
-        Mutant("taps first", _answer(("c * kernel + k", "k * C + c")), ("(tap, channel)",)),
-        Mutant(
-            "kernel turned round", _answer(("k * dilation", "(kernel - 1 - k) * dilation")), ("turned round",)
-        ),
-        Mutant("all padding behind", _answer((" - padding\n", "\n")), ("all behind the signal",)),
-        Mutant("no dilation", _answer(("k * dilation -", "k -")), ("neighbours",)),
-        Mutant("no stride", _answer(("t * stride", "t")), ("in yours it is one",)),
-        Mutant(
-            "exchanged",
-            _answer(("t * stride + k * dilation", "t * dilation + k * stride")),
-            ("are exchanged",),
-        ),
-        Mutant("one column too few", _answer(("// stride + 1", "// stride")), ("The shape is",)),
-        Mutant("padding on one side", _answer(("2 * padding", "padding")), ("The shape is",)),
-        Mutant(
-            "kernel's length without dilation",
-            _answer(("dilation * (kernel - 1)", "(kernel - 1)")),
-            ("The shape is",),
-        ),
-        Mutant("reads from the end", _answer(("0 <= frame < T", "frame < T")), ("last frame in Python",)),
-        Mutant("frame 0 left out", _answer(("0 <= frame", "0 < frame")), ("values",)),
-        Mutant(
-            "transposed",
-            _answer(("return columns", "return columns.T.copy()")),
-            ("rows and columns swapped",),
-        ),
-        Mutant("always float64", _answer((", x.dtype", "")), ("dtype is float64",)),
-        Mutant(
-            "padded with NaN",
-            _answer(
-                ("np.zeros((C * kernel, T_out), x.dtype)", "np.full((C * kernel, T_out), np.nan, x.dtype)")
-            ),
-            ("NaN where another value",),
-        ),
     ),
 )
 

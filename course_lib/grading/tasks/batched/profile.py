@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Row = tuple[str, int, float, float, float, float]  # name, calls, self_us, total_us, flops, bytes
-
-SOLUTION = source("""
-    def begin_with(rows, gflops, gbytes):
-        time = sum(row[2] for row in rows)
-        best = 0.0, "", 0.0
-        for name, _calls, self_us, _total, flops, moved in rows:
-            least = max(flops / (gflops * 1000), moved / (gbytes * 1000))
-            best = max(best, (self_us - least, name, self_us / time))
-        gain, name, share = best
-        return name, share, time / (time - gain)
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def begin_with(rows: list[Row], gflops: float, gbytes: float) -> tuple[str, float, float]:
@@ -114,21 +101,6 @@ def _chosen(key: Callable[..., float]) -> Callable[..., bool]:
     return lambda got, *args: got[0] == make(*args)
 
 
-def _rest(result: str) -> str:
-    return SOLUTION.replace("name, share, time / (time - gain)", result)
-
-
-def _by(gain: str) -> str:
-    """Return the solution with the op chosen by another figure, and all else as it was."""
-    return (
-        SOLUTION.replace('0.0, "", 0.0', '0.0, "", 0.0, 0.0')
-        .replace(
-            "(self_us - least, name, self_us / time)", f"({gain}, name, self_us / time, self_us - least)"
-        )
-        .replace("gain, name, share = best", "_, name, share, gain = best")
-    )
-
-
 TASK = Task(
     id="07.profile",
     title="Where to begin",
@@ -208,69 +180,6 @@ TASK = Task(
         "gain = self_us - max(flops / (gflops * 1000), bytes / (gbytes * 1000)); return name, self_us / "
         "time, "
         "time / (time - gain)",
-    ),
-    mutants=(
-        Mutant("most total time", _by("_total"), ("largest total time",)),
-        Mutant("most self time", _by("self_us"), ("leaves little to gain",)),
-        Mutant("largest ratio", _by("self_us / least if least else 0.0"), ("as a ratio",)),
-        Mutant("most calls", _by("_calls"), ("most calls",)),
-        Mutant(
-            "share of the totals",
-            _answer(("self_us / time", "self_us / sum(row[3] for row in rows)")),
-            ("counts the ops inside others twice",),
-        ),
-        Mutant(
-            "share of the gain", _rest("name, gain / time, time / (time - gain)"), ("what there is to gain",)
-        ),
-        Mutant("in per cent", _rest("name, 100 * share, time / (time - gain)"), ("per cent",)),
-        Mutant(
-            "no time at all",
-            _rest('name, share, 1 / (1 - share) if share < 1 else float("inf")'),
-            ("no time at all",),
-        ),
-        Mutant("time that is left", _rest("name, share, (time - gain) / time"), ("its inverse",)),
-        Mutant("the op alone", _rest("name, share, share * time / (share * time - gain)"), ("the op alone",)),
-        Mutant(
-            "the wall is memory only",
-            _answer(("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "moved / (gbytes * 1000)")),
-            ("the speed-up: ",),
-        ),
-        Mutant(
-            "the wall is compute only",
-            _answer(("max(flops / (gflops * 1000), moved / (gbytes * 1000))", "flops / (gflops * 1000)")),
-            ("the op: ",),
-        ),
-        Mutant(
-            "both walls added",
-            _answer(
-                (
-                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
-                    "flops / (gflops * 1000) + moved / (gbytes * 1000)",
-                ),
-            ),
-            ("the speed-up: ",),
-        ),
-        Mutant(
-            "wrong unit",
-            _answer(
-                (
-                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
-                    "max(flops / (gflops * 1e6), moved / (gbytes * 1e6))",
-                ),
-            ),
-            ("the ",),
-        ),
-        Mutant(
-            "memory counts only without arithmetic",
-            _answer(
-                (
-                    "max(flops / (gflops * 1000), moved / (gbytes * 1000))",
-                    "flops / (gflops * 1000) or moved / (gbytes * 1000)",
-                ),
-            ),
-            ("the op: ",),
-        ),
-        Mutant("only the op", _rest("name"), ("tuple of 3",)),
     ),
 )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 
 def rel_shift(scores: np.ndarray) -> np.ndarray:
@@ -20,20 +19,6 @@ def rel_shift(scores: np.ndarray) -> np.ndarray:
     T = len(scores)
     query, key = np.indices((T, T))
     return scores[query, T - 1 - (query - key)]
-
-
-SOLUTION = source("""
-    import numpy as np
-
-
-    def rel_shift(scores):
-        T = len(scores)
-        padded = np.concatenate([np.zeros((T, 1), scores.dtype), scores], axis=1)
-        return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T].copy()
-""")
-_answer = partial(changed, SOLUTION)
-
-_SHIFT = "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]"
 
 
 def _scores(rng: np.random.Generator) -> Iterator[Case]:
@@ -105,50 +90,6 @@ TASK = Task(
         "One to the left for each row. Padded rows are 2T long; read as rows of 2T - 1, each begins one "
         "place earlier than the one before, if the first T numbers of the padded array are left out.",
         "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]",
-    ),
-    mutants=(
-        Mutant("first columns", _answer((_SHIFT, "scores[:, :T]")), ("the first T columns",)),
-        Mutant("last columns", _answer((_SHIFT, "scores[:, T - 1:]")), ("the last T columns",)),
-        Mutant(
-            "nothing dropped",
-            _answer((_SHIFT, "padded.ravel()[:T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]")),
-            ("off by one",),
-        ),
-        Mutant("the last dropped", _answer(("[1:]", "[:-1]")), ("off by one",)),
-        Mutant("not cut", _answer(("[:, :T]", "")), ("The shape is",)),
-        Mutant("the other half", _answer(("[:, :T]", "[:, T - 1:]")), ("these are the last ones",)),
-        Mutant(
-            "wrong way",
-            source("""
-                import numpy as np
-
-
-                def rel_shift(scores):
-                    T = len(scores)
-                    return np.stack([scores[i, i : i + T] for i in range(T)])
-            """),
-            ("wrong way",),
-        ),
-        Mutant(
-            "exchanged",
-            source("""
-                import numpy as np
-
-
-                def rel_shift(scores):
-                    T = len(scores)
-                    i, j = np.indices((T, T))
-                    return scores[i, T - 1 + i - j]
-            """),
-            ("are exchanged",),
-        ),
-        Mutant("transposed", _answer((".copy()", ".T.copy()")), ("transposed",)),
-        Mutant(
-            "padded on the right",
-            _answer(("np.zeros((T, 1), scores.dtype), scores]", "scores, np.zeros((T, 1), scores.dtype)]")),
-            ("values are wrong",),
-        ),
-        Mutant("padded in float64", _answer(("(T, 1), scores.dtype", "(T, 1)")), ("dtype is float64",)),
     ),
 )
 

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 Row = tuple[str, int, float, float]  # name, calls, self_us, total_us
-
-BROKEN = source("""
-    def suspect(before, after):
-        worst, found = 0.0, ""
-        for (name, _, _, total_us), (_, _, _, now) in zip(before, after, strict=False):
-            if now - total_us > worst:
-                worst, found = now - total_us, name
-        return found
-""")
-SOLUTION = source("""
-    def suspect(before, after):
-        usual = {name: self_us / calls for name, calls, self_us, total_us in before}
-        worst, found = 0.0, ""
-        for name, calls, self_us, _total in after:
-            if name in usual and self_us / calls / usual[name] > worst:
-                worst, found = self_us / calls / usual[name], name
-        return found
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def suspect(before: list[Row], after: list[Row]) -> str:
@@ -123,8 +103,6 @@ def _most(key: Callable[..., float]) -> Callable[..., bool]:
     return fits
 
 
-_OWN, _WAS = "self_us / calls / usual[name]", "self_us / calls for"
-
 TASK = Task(
     id="07.slow",
     title="One op has become slow",
@@ -169,39 +147,6 @@ TASK = Task(
         "and a ratio not on how long an op takes anyway.",
         "usual = {name: self_us / calls for …before}; then the name with the largest "
         "self_us / calls / usual[name] of those in both.",
-    ),
-    mutants=(
-        Mutant("what was given", BROKEN, ("expected is",)),
-        Mutant(
-            "difference of self times",
-            _answer((_WAS, "self_us for"), (_OWN, "self_us - usual[name]"), ("0.0", "-1e18")),
-            ("hardly grown",),
-        ),
-        Mutant(
-            "ratio of self times",
-            _answer((_WAS, "self_us for"), (_OWN, "self_us / usual[name]")),
-            ("divide by the calls",),
-        ),
-        Mutant(
-            "ratio of totals",
-            _answer((_WAS, "total_us / calls for"), (_OWN, "_total / calls / usual[name]")),
-            ("compare total times",),
-        ),
-        Mutant("difference for a call", _answer((_OWN, "self_us / calls - usual[name]")), ("hardly grown",)),
-        Mutant("most time", _answer((_OWN, "self_us")), ("hardly grown",)),
-        Mutant(
-            "no pair, no care",
-            _answer(
-                ("name in usual and self_us / calls / usual[name]", "self_us / calls / usual.get(name, 1)"),
-                (_OWN, "self_us / calls / usual.get(name, 1)"),
-            ),
-            ("was not there before",),
-        ),
-        Mutant("every op is in both", _answer(("name in usual and ", "")), ("KeyError",)),
-        Mutant(
-            "the one that became fastest", _answer(("> worst", "< worst"), ("0.0", "1e18")), ("expected is",)
-        ),
-        Mutant("the factor", _answer(("return found", "return worst")), ("expected is",)),
     ),
 )
 

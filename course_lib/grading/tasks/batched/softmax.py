@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 FILL = -1e4
 
@@ -25,20 +24,6 @@ def weights(scores: np.ndarray, length: int) -> np.ndarray:
     filled = np.where(mask, scores, FILL)
     raised = np.exp(filled - filled.max(axis=1, keepdims=True))
     return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
-
-
-SOLUTION = source("""
-    import numpy as np
-
-
-    def weights(scores, length):
-        valid = np.arange(len(scores)) < length
-        mask = valid[:, None] & valid[None, :]
-        filled = np.where(mask, scores, -1e4)
-        raised = np.exp(filled - filled.max(axis=1, keepdims=True))
-        return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def _attention(rng: np.random.Generator) -> Iterator[Case]:
@@ -184,58 +169,5 @@ TASK = Task(
         "each row (subtract the row's maximum first), then the weights there become 0.",
         "filled = np.where(mask, scores, -1e4); raised = np.exp(filled - filled.max(axis=1, keepdims=True)); "
         "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
-    ),
-    mutants=(
-        Mutant("only after", _answer(("np.where(mask, scores, -1e4)", "scores")), ("got its share",)),
-        Mutant(
-            "keys only",
-            _answer(("valid[:, None] & valid[None, :]", "valid[None, :] & (scores == scores)")),
-            ("AND valid key",),
-        ),
-        Mutant(
-            "only before",
-            _answer(
-                (
-                    "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
-                    "raised / raised.sum(axis=1, keepdims=True)",
-                )
-            ),
-            ("must be 0 in the end",),
-        ),
-        Mutant("query or key", _answer((" & ", " | ")), ("only where both are",)),
-        Mutant("along columns", _answer(("axis=1", "axis=0")), ("along the columns",)),
-        Mutant("over all", _answer(("axis=1, keepdims=True", "")), ("over the whole matrix",)),
-        Mutant(
-            "no maximum", _answer((" - filled.max(axis=1, keepdims=True)", "")), ("subtract the largest",)
-        ),
-        Mutant(
-            "more bits instead of the maximum",
-            _answer(
-                (" - filled.max(axis=1, keepdims=True)", ".astype(np.longdouble)"),
-                ("keepdims=True), 0.0)", "keepdims=True), 0.0).astype(float)"),
-            ),
-            ("subtract the largest",),
-        ),
-        Mutant(
-            "one maximum for all rows",
-            _answer(("filled.max(axis=1, keepdims=True)", "filled.max()")),
-            ("wrong",),
-        ),
-        Mutant("minus infinity", _answer(("-1e4", "-np.inf")), ("-1e4, not less",)),
-        Mutant(
-            "minus infinity, times the mask",
-            _answer(
-                ("-1e4", "-np.inf"),
-                (
-                    "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
-                    "raised / raised.sum(axis=1, keepdims=True) * mask",
-                ),
-            ),
-            ("0 / 0",),
-        ),
-        Mutant("minus 1e9", _answer(("-1e4", "-1e9")), ("-1e4, not less",)),
-        Mutant("filled with 0", _answer(("-1e4", "0.0")), ("values are wrong",)),
-        Mutant("one frame more", _answer(("< length", "<= length")), ("wrong",)),
-        Mutant("powers", _answer((" / raised.sum(axis=1, keepdims=True)", "")), ("divide each by the sum",)),
     ),
 )

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 COPY = ("copy", 0, 0)
-
-SOLUTION = source("""
-    def layout(shape, strides):
-        B, H, M, N = shape
-        b, h, row, column = strides
-        if B > 1 and H > 1 and b != H * h:
-            return "copy", 0, 0
-        step = b if H == 1 else h
-        if column == 1 and row >= N:
-            return "plain", row, step
-        if row == 1 and column >= M:
-            return "transposed", column, step
-        return "copy", 0, 0
-""")
-_answer = partial(changed, SOLUTION)
 
 
 def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, int]:
@@ -106,8 +90,6 @@ def _turned(view: tuple) -> tuple:
     return (B, H, N, M), (b, h, column, row)
 
 
-_GAP = '    if B > 1 and H > 1 and b != H * h:\n        return "copy", 0, 0\n'
-
 TASK = Task(
     id="07.strides",
     title="With or without a copy",
@@ -185,45 +167,6 @@ TASK = Task(
         "is contiguous.",
         'if B > 1 and H > 1 and b != H * h: "copy". step = b if H == 1 else h. Plain: column == 1 and '
         "row >= N, leading dimension row. Transposed: row == 1 and column >= M, leading dimension column.",
-    ),
-    mutants=(
-        Mutant("one step is enough", _answer((_GAP, "")), ("at equal distances",)),
-        Mutant(
-            "steps without their sign", _answer(("b != H * h", "abs(b) != abs(H * h)")), ("equal distances",)
-        ),
-        Mutant("no overlap", _answer((" and row >= N", ""), (" and column >= M", "")), ("overlap",)),
-        Mutant(
-            "transposed is a copy",
-            _answer(('return "transposed", column, step', 'return "copy", 0, 0')),
-            ("needs no copy",),
-        ),
-        Mutant("one utterance is no exception", _answer(("B > 1 and ", "")), ("only one step",)),
-        Mutant("one head is no exception", _answer(("H > 1 and ", "")), ("only one step",)),
-        Mutant(
-            "the stride of utterances", _answer(("b if H == 1 else h", "b")), ("from one matrix to the next",)
-        ),
-        Mutant("the stride of heads", _answer(("b if H == 1 else h", "h")), ("the step",)),
-        Mutant("the length of a row", _answer(('"plain", row', '"plain", N')), ("length of one",)),
-        Mutant(
-            "swapped words",
-            _answer(('"plain"', '"x"'), ('"transposed"', '"plain"'), ('"x"', '"transposed"')),
-            ("swapped",),
-        ),
-        Mutant(
-            "only what is contiguous",
-            _answer(("row >= N", "row == N"), ("column >= M", "column == M")),
-            ("the word: ", "'copy', expected is"),
-        ),
-        Mutant("any stride will do", _answer(("column == 1 and ", "")), ("no flag helps",)),
-        Mutant(
-            "leading dimension and step exchanged",
-            _answer(('"plain", row, step', '"plain", step, row'), ("column, step", "step, column")),
-            ("are exchanged",),
-        ),
-        Mutant(
-            "the distance of rows", _answer(('"transposed", column', '"transposed", row')), ("two columns",)
-        ),
-        Mutant("no word", _answer(('"plain", row, step', "row, step")), ("tuple of 3",)),
     ),
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def block_size(cache_bytes: int, itemsize: int, multiple: int) -> int:
@@ -36,15 +36,6 @@ def _caches(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((cache, itemsize, multiple), f"{cache // 1024} KiB, {itemsize} bytes each")
         exact_side = multiple * int(rng.integers(3, 40))
         yield Case((3 * exact_side**2 * itemsize, itemsize, multiple), "exactly three blocks")
-
-
-def _answer(result: str) -> str:
-    return source("""
-        import math
-
-        def block_size(cache_bytes, itemsize, multiple):
-            return RESULT
-    """).replace("RESULT", result)
 
 
 TASK = Task(
@@ -97,40 +88,5 @@ TASK = Task(
         "3 * b * b * itemsize <= cache_bytes. Take a root that is exact for whole numbers (math.isqrt), then "
         "round down to a multiple.",
         "b = math.isqrt(cache_bytes // (3 * itemsize)); return max(b // multiple * multiple, multiple)",
-    ),
-    mutants=(
-        Mutant(
-            "numbers are not bytes",
-            _answer("max(math.isqrt(cache_bytes // 3) // multiple * multiple, multiple)"),
-            ("itemsize bytes",),
-        ),
-        Mutant(
-            "one block",
-            _answer("max(math.isqrt(cache_bytes // itemsize) // multiple * multiple, multiple)"),
-            ("one block only",),
-        ),
-        Mutant(
-            "two blocks",
-            _answer("max(math.isqrt(cache_bytes // (2 * itemsize)) // multiple * multiple, multiple)"),
-            ("room for two blocks",),
-        ),
-        Mutant(
-            "any size", _answer("max(math.isqrt(cache_bytes // (3 * itemsize)), multiple)"), ("Round down",)
-        ),
-        Mutant(
-            "may be nothing",
-            _answer("math.isqrt(cache_bytes // (3 * itemsize)) // multiple * multiple"),
-            ("at least `multiple`",),
-        ),
-        Mutant(
-            "rounded root",
-            _answer("max(round(math.sqrt(cache_bytes / (3 * itemsize))) // multiple * multiple, multiple)"),
-            ("more than the cache has",),
-        ),
-        Mutant(
-            "one too small",
-            _answer("max((math.isqrt(cache_bytes // (3 * itemsize)) - 1) // multiple * multiple, multiple)"),
-            ("fill the cache exactly",),
-        ),
     ),
 )

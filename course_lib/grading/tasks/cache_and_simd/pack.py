@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.grading.tasks.cache_and_simd.shared import LOOPS_ONLY
-from course_lib.grading.tasks.compiled_loops.shared import HEAD, matrix
+from course_lib.grading.tasks.compiled_loops.shared import matrix
 
 
 def pack(B: np.ndarray, k0: int, j0: int, depth: int, NR: int) -> np.ndarray:
@@ -52,32 +52,6 @@ def _transposed(B, k0, j0, depth, NR):
     return pack(B, k0, j0, depth, NR).reshape(depth, NR).T.reshape(-1)
 
 
-def _answer(**changes: str) -> str:
-    parts = {
-        "MAKE": "np.zeros(depth * NR, B.dtype)",
-        "COLUMNS": "min(NR, B.shape[1] - j0)",
-        "TO": "k * NR + c",
-        "FROM": "B[k0 + k, j0 + c]",
-        **changes,
-    }
-    text = (
-        HEAD
-        + """\
-@njit
-def pack(B, k0, j0, depth, NR):
-    panel = [MAKE]
-    columns = [COLUMNS]
-    for k in range(depth):
-        for c in range(columns):
-            panel[[TO]] = [FROM]
-    return panel
-"""
-    )
-    for name, part in parts.items():
-        text = text.replace(f"[{name}]", part)
-    return text
-
-
 TASK = Task(
     id="04.pack",
     title="Pack a panel",
@@ -114,24 +88,5 @@ TASK = Task(
         "At k * NR + c. Make depth * NR zeros first; then copy only the columns that B still has.",
         "panel = np.zeros(depth * NR, B.dtype); columns = min(NR, B.shape[1] - j0); "
         "panel[k * NR + c] = B[k0 + k, j0 + c] for c in range(columns).",
-    ),
-    mutants=(
-        Mutant("no zeros", _answer(MAKE="np.empty(depth * NR, B.dtype)"), ("never written",)),
-        Mutant("reads behind the edge", _answer(COLUMNS="NR"), ("outside an array",)),
-        Mutant("short rows", _answer(TO="k * columns + c"), ("begins at k * NR",)),
-        Mutant("by columns", _answer(TO="c * depth + k"), ("side by side",)),
-        Mutant("from row 0", _answer(FROM="B[k, j0 + c]"), ("begin at row k0",)),
-        Mutant("from column 0", _answer(FROM="B[k0 + k, c]"), ("begin at column j0",)),
-        Mutant("always float64", _answer(MAKE="np.zeros(depth * NR)"), ("dtype is float64",)),
-        Mutant(
-            "two-dimensional",
-            _answer().replace("return panel", "return panel.reshape((depth, NR))"),
-            ("shape",),
-        ),
-        Mutant(
-            "repeats the last column",
-            _answer(COLUMNS="NR", FROM="B[k0 + k, min(j0 + c, B.shape[1] - 1)]"),
-            ("wrong",),
-        ),
     ),
 )

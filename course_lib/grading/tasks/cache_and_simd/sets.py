@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def column_sets(
@@ -62,30 +62,6 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((ways, size // ways * int(rng.integers(1, 4)), size, ways, line), "just enough ways")
 
 
-def _slip(**changes: str) -> str:
-    parts = {
-        "sets": "size_bytes // (ways * line_bytes)",
-        "lines": "{row * row_bytes // line_bytes for row in range(rows)}",
-        "fits": "max(crowd) <= ways",
-        **changes,
-    }
-    return (
-        source("""
-        def column_sets(rows, row_bytes, size_bytes, ways, line_bytes):
-            sets = SETS
-            lines = LINES
-            crowd = [0] * sets
-            for line in lines:
-                crowd[line % sets] += 1
-            used = sum(1 for one in crowd if one)
-            return used, max(crowd), "fits" if FITS else "conflict"
-    """)
-        .replace("SETS", parts["sets"])
-        .replace("LINES", parts["lines"])
-        .replace("FITS", parts["fits"])
-    )
-
-
 TASK = Task(
     id="04.sets",
     title="Where does a column lie?",
@@ -126,30 +102,5 @@ TASK = Task(
         "several rows if these are short. Its set is the line number modulo sets.",
         "lines = {r * row_bytes // line_bytes for r in range(rows)}; count line % sets in a list; the column "
         'fits if the largest count is at most `ways`; return used, largest, "fits" or "conflict".',
-    ),
-    mutants=(
-        Mutant("a set per line", _slip(sets="size_bytes // line_bytes"), ("every line for a set",)),
-        Mutant(
-            "elements, not lines",
-            _slip(lines="[row * row_bytes // line_bytes for row in range(rows)]"),
-            ("share a line count once",),
-        ),
-        Mutant("strict", _slip(fits="max(crowd) < ways"), ("still fit into a set",)),
-        Mutant(
-            "a constant step of whole lines",
-            _slip(lines="{row * (row_bytes // line_bytes) for row in range(rows)}"),
-            ("multiply first",),
-        ),
-        Mutant("the cache as a whole", _slip(fits="len(lines) <= sets * ways"), ("fits or conflict",)),
-        Mutant(
-            "bytes are not lines",
-            _slip(lines="{row * row_bytes for row in range(rows)}"),
-            ("sets used",),
-        ),
-        Mutant(
-            "always 64 bytes",
-            _slip(sets="size_bytes // (ways * 64)", lines="{row * row_bytes // 64 for row in range(rows)}"),
-            ("sets used",),
-        ),
     ),
 )

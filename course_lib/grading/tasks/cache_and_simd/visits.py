@@ -12,7 +12,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, describe
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 ITEMSIZE, LINE = 8, 64
 SLACK = 1.3  # times the misses of the reference's order
@@ -99,36 +99,6 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
 
 
-def _answer(b: str = "b", **changes: str) -> str:
-    parts = {
-        "I": "range(i0, min(i0 + b, M))",
-        "K": "range(k0, min(k0 + b, K))",
-        "J": "range(j0, min(j0 + b, N))",
-        "ROW": "(i, k, j)",
-        "B": "max(math.isqrt(cache_bytes // 24) // 8 * 8, 8)",
-        **changes,
-    }
-    text = source("""
-        import math
-        import numpy as np
-
-        def visits(M, K, N, cache_bytes):
-            b = [B]
-            order = []
-            for i0 in range(0, M, b):
-                for k0 in range(0, K, b):
-                    for j0 in range(0, N, b):
-                        for i in [I]:
-                            for k in [K]:
-                                for j in [J]:
-                                    order.append([ROW])
-            return np.array(order)
-    """)
-    for name, part in parts.items():
-        text = text.replace(f"[{name}]", part)
-    return text
-
-
 def _swapped(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
     """Whether the rows are (i, j, k)."""
     wanted = set(itertools.product(range(M), range(N), range(K)))
@@ -188,29 +158,5 @@ TASK = Task(
         "rows are whole lines.",
         "b = max(math.isqrt(cache_bytes // 24) // 8 * 8, 8); six loops: i0, k0, j0 in steps of b, then i, k, "
         "j from there to min(start + b, end); append (i, k, j); return np.array(order).",
-    ),
-    mutants=(
-        Mutant("plain order", _answer(B="max(M, K, N)"), ("passes through the cache for every row",)),
-        Mutant("blocks too large", _answer(B="24"), ("do not fit into the cache together",)),
-        Mutant(
-            "one block fills the cache",
-            _answer(B="math.isqrt(cache_bytes // 8)"),
-            ("do not fit into the cache together", "is the target"),
-        ),
-        Mutant(
-            "no whole lines",
-            _answer(B="math.isqrt(cache_bytes // 24)"),
-            ("no multiple of the 8 numbers of a line",),
-        ),
-        Mutant("blocks of two", _answer(B="2"), ("is the target",)),
-        Mutant("beyond the edge", _answer(J="range(j0, j0 + b)"), ("rows of three whole numbers",)),
-        Mutant(
-            "drops the edge",
-            _answer(J="range(j0, j0 + b)").replace("range(0, N, b)", "range(0, N - b + 1, b)"),
-            ("rows of three",),
-        ),
-        Mutant("i, j, k", _answer(ROW="(i, j, k)"), ("the task wants i, k, j",)),
-        Mutant("a list", _answer().replace("np.array(order)", "order"), ("np.array(list",)),
-        Mutant("one twice", _answer(ROW="(i, k, max(j, 1) if N > 1 else j)"), ("must come once",)),
     ),
 )

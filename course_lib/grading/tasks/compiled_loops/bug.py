@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from course_lib.grading.compare import close_product
-from course_lib.grading.task import Mutant, Task
+from course_lib.grading.task import Task
 from course_lib.grading.tasks.compiled_loops.shared import (
     HEAD,
     LOOPS_ONLY,
     PRODUCT_SLIPS,
     all_inputs,
-    loops,
     product,
 )
 
@@ -28,9 +27,6 @@ def broken(A, B):
     return C
 """
 )
-_REPAIRED = BROKEN.replace("broken", "repaired")
-_ZEROS = ("np.empty((M, N)", "np.zeros((M, N)")
-_RETURNLESS = loops("repaired").replace("    return C\n", "")
 
 
 TASK = Task(
@@ -54,25 +50,5 @@ TASK = Task(
         "a step of one for the rest.",
         "np.zeros, range(0, K - 1, 2), and after it: if K % 2 == 1, add A[i, K - 1] * B[K - 1, j] for "
         "every j.",
-    ),
-    mutants=(
-        Mutant("nothing repaired", _REPAIRED, ("outside an array", "does not check")),
-        Mutant("forgets to return", _RETURNLESS, ("is a `return` missing?",)),
-        Mutant("only the zeros", _REPAIRED.replace(*_ZEROS), ("outside an array",)),
-        Mutant(
-            "only the bounds",
-            _REPAIRED.replace("range(0, K, 2)", "range(K)").replace(" + A[i, k + 1] * B[k + 1, j]", ""),
-            ("never written", "np.empty"),
-        ),
-        Mutant(
-            "drops the last one",
-            _REPAIRED.replace(*_ZEROS).replace("range(0, K, 2)", "range(0, K - 1, 2)"),
-            ("last product", "missing"),
-        ),
-        Mutant(
-            "counts some twice",
-            _REPAIRED.replace(*_ZEROS).replace("range(0, K, 2)", "range(0, K - 1)"),
-            ("wrong",),
-        ),
     ),
 )

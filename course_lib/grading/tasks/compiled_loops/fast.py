@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from course_lib.grading.compare import close_product
-from course_lib.grading.task import Code, Mutant, SpeedRule, Task, source
+from course_lib.grading.task import Code, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops.shared import (
-    HEAD,
     LOOPS_ONLY,
     PRODUCT_SLIPS,
     all_inputs,
@@ -45,38 +44,5 @@ TASK = Task(
         "Allow it to fuse a product and a sum into one instruction.",
         '@njit(fastmath={"contract", "reassoc"}) and the order i, k, j, with a = A[i, k] taken out of the '
         "inner loop.",
-    ),
-    mutants=(
-        Mutant(
-            "the baseline itself", PLAIN_IJK.text.replace("matmul_ijk", "matmul_fast"), ("3x", "baseline")
-        ),
-        Mutant(
-            "full fastmath",
-            loops("matmul_fast", "ikj", options="(fastmath=True)"),
-            ("fastmath=True", "NaN"),
-        ),
-        Mutant(
-            "BLAS through an alias",
-            HEAD
-            + source("""
-                multiply = np.dot
-
-                @njit
-                def matmul_fast(A, B):
-                    return multiply(A, B)
-            """),
-            ("numpy.dot",),
-        ),
-        Mutant(
-            "unrolled without the rest",
-            loops(
-                "matmul_fast",
-                "ijk",
-                k="0, K - 1, 2",
-                step="C[i, j] += A[i, k] * B[k, j] + A[i, k + 1] * B[k + 1, j]",
-            ),
-            ("last product", "missing"),
-        ),
-        Mutant("column last", loops("matmul_fast", "ikj", j="N - 1"), ("last column",)),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.measure import roofline
 
 
@@ -90,87 +90,5 @@ TASK = Task(
         "roof limits.",
         'by_memory = intensity * gbps; return (by_memory, "memory") if by_memory < peak_gflops '
         'else (peak_gflops, "compute").',
-    ),
-    mutants=(
-        Mutant(
-            "the higher roof",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return max(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
-            """),
-            ("higher roof",),
-        ),
-        Mutant(
-            "the higher roof and its word",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return max(roof, peak_gflops), 'memory' if roof > peak_gflops else 'compute'
-            """),
-            ("You took the higher roof; the lower one limits.",),
-        ),
-        Mutant(
-            "divides the other way round",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity / gbps
-                    return min(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
-            """),
-            ("You divide the intensity",),
-        ),
-        Mutant(
-            "words in upper case",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return min(roof, peak_gflops), 'Memory' if roof < peak_gflops else 'Compute'
-            """),
-            ("lower case",),
-        ),
-        Mutant(
-            "no peak",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return roof, 'memory' if roof < peak_gflops else 'compute'
-            """),
-            ("exceeds the peak",),
-        ),
-        Mutant(
-            "divides",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = gbps / intensity
-                    return min(roof, peak_gflops), 'memory' if roof < peak_gflops else 'compute'
-            """),
-            ("You divide",),
-        ),
-        Mutant(
-            "words swapped",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return min(roof, peak_gflops), 'compute' if roof < peak_gflops else 'memory'
-            """),
-            ("words are swapped",),
-        ),
-        Mutant(
-            "the ridge counts as memory",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    roof = intensity * gbps
-                    return min(roof, peak_gflops), 'memory' if roof <= peak_gflops else 'compute'
-            """),
-            ("Only where both bounds meet",),
-        ),
-        Mutant(
-            "one number",
-            source("""
-                def attainable(intensity, peak_gflops, gbps):
-                    return min(intensity * gbps, peak_gflops)
-            """),
-            ("tuple of 2",),
-        ),
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
@@ -26,18 +26,6 @@ def _orders(rng: np.random.Generator) -> Iterator[Case]:
         M, K, N = (int(n) for n in rng.choice(np.arange(2, 4000), 3, replace=False))
         itemsize = (4, 8)[place % 2]
         yield Case((order, M, K, N, itemsize), f"the order {order}")
-
-
-def _with_order(result: str) -> str:
-    """Return the right jumps in numbers, and what the answer returns of them."""
-    return source("""
-        def inner_bytes(order, M, K, N, itemsize):
-            inner = order[-1]
-            A = {'i': K, 'k': 1}.get(inner, 0)
-            B = {'k': N, 'j': 1}.get(inner, 0)
-            C = {'i': N, 'j': 1}.get(inner, 0)
-            return RESULT
-    """).replace("RESULT", result)
 
 
 def _fortran(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
@@ -91,42 +79,5 @@ TASK = Task(
         "row; "
         "if it is k, not at all. A (M, K) and B (K, N) in the same way.",
         "inner = order[-1]; A: {'i': K, 'k': 1}.get(inner, 0) * itemsize, and so on for B and C.",
-    ),
-    mutants=(
-        Mutant("numbers, not bytes", _with_order("A, B, C"), ("itemsize bytes",)),
-        Mutant("always 8 bytes", _with_order("A * 8, B * 8, C * 8"), ("use itemsize",)),
-        Mutant("always 4 bytes", _with_order("A * 4, B * 4, C * 4"), ("use itemsize",)),
-        Mutant(
-            "outermost loop",
-            _with_order("A * itemsize, B * itemsize, C * itemsize").replace("order[-1]", "order[0]"),
-            ("outermost",),
-        ),
-        Mutant(
-            "column-major",
-            source("""
-                def inner_bytes(order, M, K, N, itemsize):
-                    inner = order[-1]
-                    A = {'i': 1, 'k': M}.get(inner, 0)
-                    B = {'k': 1, 'j': K}.get(inner, 0)
-                    C = {'i': 1, 'j': M}.get(inner, 0)
-                    return A * itemsize, B * itemsize, C * itemsize
-            """),
-            ("column-major",),
-        ),
-        Mutant(
-            "rows instead of columns",
-            _with_order("A * itemsize, B * itemsize, C * itemsize")
-            .replace("'i': K", "'i': M")
-            .replace("'k': N", "'k': K")
-            .replace("'i': N", "'i': K"),
-            ("count the numbers in a row",),
-        ),
-        Mutant(
-            "a broadcast costs a number",
-            _with_order("A * itemsize, B * itemsize, C * itemsize").replace(
-                ".get(inner, 0)", ".get(inner, 1)"
-            ),
-            ("expected is 0",),
-        ),
     ),
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS, changed, on_tensor_core
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
 
 Core = tuple[int, int, int]
@@ -36,7 +35,6 @@ SOLUTION = source("""
         sum_bits = most(lambda k: dot(large, minus, small(k)))
         return terms, sum_bits, most(lambda k: dot(large, small(k)) > 2.0**16)
 """)
-_answer = partial(changed, on_tensor_core(SOLUTION))
 
 
 def widths(core: Core) -> Core:
@@ -123,200 +121,5 @@ TASK = Task(
         "largest such n "
         "is `terms`. Then the largest k with dot(large, minus, small(k)) > 0, and the largest k with "
         "dot(large, small(k)) > 2.0 ** 16, where small(k) is a pair whose product is 2.0 ** (16 - k).",
-    ),
-    mutants=(
-        Mutant("always Hopper", on_tensor_core("def widths(core):\n    return 32, 13, 13\n"), ("of Hopper",)),
-        Mutant(
-            "counts the leading one",
-            _answer(
-                ("return terms, sum_bits, most(", "return terms, sum_bits + 1, 1 + most("),
-            ),
-            ("leading one",),
-        ),
-        Mutant(
-            "probes with 1.5 times 1.5",
-            _answer(
-                (
-                    "large, minus, zero = (256.0, 256.0), (-256.0, 256.0)",
-                    "large, minus, zero = (192.0, 384.0), (-192.0, 384.0)",
-                ),
-                (
-                    "return 2.0 ** (8 - k // 2), 2.0 ** (8 - k + k // 2)",
-                    "return 1.5 * 2.0 ** (7 - k // 2), 1.5 * 2.0 ** (8 - k + k // 2)",
-                ),
-                ("small(34)", "(2.0**-9, 2.0**-9)"),
-                ("> 2.0**16", "> 192.0 * 384"),
-            ),
-            ("probe with powers of two",),
-        ),
-        Mutant(
-            "nothing cancels",
-            _answer(("dot(large, minus, small(k))", "dot(large, small(k)) > 2.0**16")),
-            ("cancel each other",),
-        ),
-        Mutant(
-            "everything cancels",
-            _answer(("dot(large, small(k)) > 2.0**16", "dot(large, minus, small(k))")),
-            ("to its own leading",),
-        ),
-        Mutant(
-            "always 32 at once",
-            _answer(("most(lambda n: not dot(large, minus, *[zero] * (n - 3), small(34)))", "32")),
-            ("share one unit",),
-        ),
-        Mutant("one place too far", _answer(("[zero] * (n - 3)", "[zero] * (n - 2)")), ("by one",)),
-        Mutant(
-            "a small product that is not small enough",
-            _answer(("small(34)", "small(9)")),
-            ("longer than that",),
-        ),
-        Mutant("no wider than float16", _answer(("n < 64", "n < 10")), ("32",)),
-        Mutant(
-            "looks at the key",
-            on_tensor_core(
-                "def widths(core):\n    terms, sum_bits, result_bits = core\n"
-                "    return terms, sum_bits, result_bits\n"
-            ),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key by another name",
-            on_tensor_core("def widths(core):\n    key = core\n    return tuple(key)\n"),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key through a helper",
-            on_tensor_core("""
-            def same(x):
-                return x
-
-
-            def widths(core):
-                return same(core)
-        """),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key as a star",
-            on_tensor_core("def widths(*given):\n    return given[0]\n"),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key in a list",
-            on_tensor_core("def widths(core):\n    return tuple([*core])\n"),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key through a helper with two meanings",
-            on_tensor_core("""
-                def same(core):
-                    return tensor_core(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), core)
-
-
-                def widths(core):
-                    same = list
-                    return tuple(same(core))
-            """),
-            ("looks at core",),
-        ),
-        Mutant(
-            "the key through the name of a method",
-            on_tensor_core("""
-                class Own:
-                    def tuple(core):
-                        return tensor_core(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), core)
-
-
-                def widths(core):
-                    return tuple(core) if Own else 0
-            """),
-            ("looks at core",),
-        ),
-        Mutant(
-            "numbers that tell how they are cut",
-            on_tensor_core("""
-                told = []
-
-
-                class Numbers:
-                    shape = 1, 32
-
-                    def __len__(self):
-                        return 1
-
-                    def __getitem__(self, place):
-                        told.append(place)
-                        if place:
-                            raise IndexError("no more")
-                        return np.ones(32)
-
-
-                def widths(core):
-                    numbers = Numbers()
-                    tensor_core(numbers, np.ones((1, 32)), np.zeros((1, 1)), core)
-                    terms = [one[2].stop for one in told if isinstance(one, tuple)]
-                    return (terms or [0])[0], 13, 13
-            """),
-            ("products at once",),
-        ),
-        Mutant(
-            "a class for the tensor core",
-            source("""
-                class tensor_core:
-                    def __init__(self, a, b, c, core):
-                        self.core = core
-
-
-                def widths(core):
-                    return tensor_core(0, 0, 0, core).core
-            """),
-            ("changes tensor_core",),
-        ),
-        Mutant(
-            "another tensor_core",
-            source("""
-                def tensor_core(a, b, c, core):
-                    return core
-
-
-                def widths(core):
-                    return tensor_core(0, 0, 0, core)
-            """),
-            ("changes tensor_core",),
-        ),
-        Mutant(
-            "a numpy that tells",
-            on_tensor_core("""
-                class np:
-                    def where(*a):
-                        return a
-
-
-                def widths(core):
-                    return tensor_core(1, 1, 1, core)
-            """),
-            ("changes np",),
-        ),
-        Mutant(
-            "a function of numpy that tells",
-            on_tensor_core("""
-                told = []
-
-
-                def widths(core):
-                    np.ldexp = lambda x, n: told.append(n)
-                    return told
-            """),
-            ("attribute ldexp",),
-        ),
-        Mutant(
-            "without the helper",
-            source("""
-                def widths(core):
-                    import course_lib.simulators.tensor_core as t
-                    return t.HOPPER.terms, 13, 13
-            """),
-            ("imports course_lib",),
-        ),
     ),
 )

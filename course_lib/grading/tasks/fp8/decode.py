@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.fp8.formats import E4M3
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 from course_lib.grading.tasks.fp8.signed import SIGNED
 
 SOLUTION = source("""
@@ -22,7 +21,6 @@ SOLUTION = source("""
             return sign * fraction * 2.0**-9
         return sign * (8 + fraction) * 2.0 ** (exponent - 10)
 """)
-_answer = partial(changed, f"import math\n\n\n{SOLUTION}")
 
 
 def decode(code: int) -> float:
@@ -113,67 +111,5 @@ TASK = Task(
         "its sign.",
         "E, F = code // 8 % 16, code % 8; return sign * (8 + F) * 2.0 ** (E - 10), and for E == 0: "
         "sign * F * 2.0 ** -9.",
-    ),
-    mutants=(
-        Mutant("bias 8", _answer(("(exponent - 10)", "(exponent - 11)")), ("bias is 7",)),
-        Mutant("no leading one", _answer(("(8 + fraction)", "fraction")), ("leading one is missing",)),
-        Mutant(
-            "infinity as in IEEE",
-            _answer(
-                ("exponent == 15 and fraction == 7", "exponent == 15"),
-                ("return math.nan", "return math.nan if fraction else sign * math.inf"),
-            ),
-            ("no infinity",),
-        ),
-        Mutant("no NaN", _answer(("fraction == 7", "fraction == 8")), ("448, has the code before",)),
-        Mutant("no subnormals", _answer(("exponent == 0", "exponent < 0")), ("no leading one",)),
-        Mutant("subnormals an exponent lower", _answer(("2.0**-9", "2.0**-10")), ("smallest normal ones",)),
-        Mutant(
-            "subnormals are zero", _answer(("sign * fraction * 2.0**-9", "sign * 0.0")), ("expected is 0.00",)
-        ),
-        Mutant("no sign", _answer(("-1.0 if", "1.0 if")), ("from 128 on are negative",)),
-        Mutant(
-            "zero without a sign",
-            _answer(("return sign * fraction * 2.0**-9", "return sign * fraction * 2.0**-9 + 0.0")),
-            ("sign of zero",),
-        ),
-        Mutant(
-            "e5m2",
-            _answer(
-                ("code // 8 % 16, code % 8", "code // 4 % 32, code % 4"),
-                ("exponent == 15 and fraction == 7", "exponent == 31"),
-                ("2.0**-9", "2.0**-16"),
-                ("(8 + fraction) * 2.0 ** (exponent - 10)", "(4 + fraction) * 2.0 ** (exponent - 17)"),
-            ),
-            ("e5m2",),
-        ),
-        Mutant(
-            "the course's table",
-            source("""
-                from course_lib.fp8.formats import E4M3
-                def decode(code):
-                    return float(E4M3.values[code])
-            """),
-            ("imports course_lib",),
-        ),
-        Mutant(
-            "torch's type",
-            source("""
-                import torch
-                def decode(code):
-                    return torch.tensor([code], dtype=torch.uint8).view(torch.float8_e4m3fn).float().item()
-            """),
-            ("imports torch",),
-        ),
-        Mutant(
-            "a library with the type",
-            source("""
-                import numpy as np
-                def decode(code):
-                    import ml_dtypes
-                    return float(np.array([code], np.uint8).view(ml_dtypes.float8_e4m3fn)[0])
-            """),
-            ("imports ml_dtypes",),
-        ),
     ),
 )

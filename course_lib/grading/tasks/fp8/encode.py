@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.fp8.formats import E4M3
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 from course_lib.grading.tasks.fp8.signed import SIGNED
 
 SOLUTION = source("""
@@ -23,7 +22,6 @@ SOLUTION = source("""
         steps = round(size * 2.0 ** (3 - exponent))
         return sign + 8 * (exponent + 6) + steps
 """)
-_answer = partial(changed, f"import math\n\n\n{SOLUTION}")
 VALUES = [float(value) for value in E4M3.values[:127]]  # 0 ... 448, in order
 
 
@@ -122,97 +120,5 @@ TASK = Task(
         "code, also across exponents, so nothing special happens when 15.6 steps become 16.",
         "steps = round(size * 2.0 ** (3 - e)); return sign + 8 * (e + 6) + steps, with sign = 128 if "
         "math.copysign(1.0, x) < 0 else 0. NaN goes first, as 127.",
-    ),
-    mutants=(
-        Mutant("rounds off", _answer(("round(size", "int(size")), ("toward zero",)),
-        Mutant(
-            "ties away from zero",
-            _answer(
-                ("round(size * 2.0 ** (3 - exponent))", "math.floor(size * 2.0 ** (3 - exponent) + 0.5)")
-            ),
-            ("even code",),
-        ),
-        Mutant(
-            "beyond becomes NaN",
-            _answer(
-                ("min(abs(x), 448.0)", "abs(x)"),
-                ("    exponent = -6", "    if size > 464:\n        return sign + 127\n    exponent = -6"),
-            ),
-            ("saturates",),
-        ),
-        Mutant("no end", _answer(("min(abs(x), 448.0)", "min(abs(x), 1e9)")), ("saturates",)),
-        Mutant("ends at 240", _answer(("448.0", "240.0")), ("448",)),
-        Mutant("zero without a sign", _answer(("math.copysign(1.0, x) < 0", "x < 0")), ("keeps its sign",)),
-        Mutant("no sign", _answer(("128 if math.copysign(1.0, x) < 0 else 0", "0")), ("sign",)),
-        Mutant(
-            "no subnormals",
-            _answer(
-                (
-                    "    exponent = -6 if size < 2.0**-6 else ",
-                    "    if size < 2.0**-6:\n        return sign\n    exponent = ",
-                )
-            ),
-            ("Below 2^-6",),
-        ),
-        Mutant("an exponent for everybody", _answer(("-6 if size < 2.0**-6 else ", "")), ("Below 2^-6",)),
-        Mutant("no NaN", _answer(("math.isnan(x)", "False")), ("NaN",)),
-        Mutant(
-            "rounded twice, through float16",
-            "import numpy as np\n"
-            + _answer(("size = min(abs(x), 448.0)", "size = min(abs(float(np.float16(x))), 448.0)")),
-            ("just",),
-        ),
-        Mutant(
-            "the nearest in a table, the first of two",
-            source("""
-                import math
-                def encode(x):
-                    sign = 128 if math.copysign(1.0, x) < 0 else 0
-                    if math.isnan(x):
-                        return 127
-                    values = [(c if c < 8 else (8 + c % 8) * 2.0 ** (c // 8 - 1)) / 512 for c in range(127)]
-                    return sign + min(range(127), key=lambda code: abs(values[code] - min(abs(x), 448.0)))
-            """),
-            ("even code",),
-        ),
-        Mutant(
-            "the course's function",
-            source("""
-                from course_lib.fp8.formats import E4M3
-                def encode(x):
-                    return int(E4M3.encode(x))
-            """),
-            ("imports course_lib",),
-        ),
-        Mutant(
-            "torch's cast",
-            source("""
-                import torch
-                def encode(x):
-                    small = torch.tensor(x).clamp(-448, 448)
-                    return small.to(torch.float8_e4m3fn).view(torch.uint8).item()
-            """),
-            ("imports torch",),
-        ),
-        Mutant(
-            "a cast of another library",
-            source("""
-                import numpy as np
-                def encode(x):
-                    import ml_dtypes
-                    return int(np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
-            """),
-            ("imports ml_dtypes",),
-        ),
-        Mutant(
-            "a cast found by NumPy's way",
-            source("""
-                import numpy as np
-                def encode(x):
-                    ml = np.ma.core.builtins.__import__("ml_dtypes")
-                    return int(np.float32(x).astype(ml.float8_e4m3fn).view(np.uint8))
-            """),
-            ("uses",),
-        ),
     ),
 )

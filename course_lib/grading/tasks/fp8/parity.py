@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 from course_lib.grading.tasks.fp8.protocol import DEADLOCK, NOT_THERE, OVERWRITTEN, outcome
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 SOLUTION = source("""
     def waits(visits, stages):
@@ -20,7 +19,6 @@ SOLUTION = source("""
             table.append([visit % stages, 1 - lap, lap])
         return table
 """)
-_answer = partial(changed, SOLUTION)
 
 
 def waits(visits: int, stages: int) -> list[list[int]]:
@@ -99,42 +97,5 @@ TASK = Task(
         "consumer waits for the parity of n. The producer waits until the stage was emptied in lap n - 1, "
         "phase n - 1 of `empty`: the other parity; for n = 0 that is phase -1, and it passes.",
         "lap = visit // stages % 2; table.append([visit % stages, 1 - lap, lap])",
-    ),
-    mutants=(
-        Mutant("no flip", _answer(("visit // stages % 2", "0")), ("by turns",)),
-        Mutant("flips with every visit", _answer(("visit // stages % 2", "visit % 2")), ("With this table",)),
-        Mutant("the producer waits like the consumer", _answer(("1 - lap, lap", "lap, lap")), ("for ever",)),
-        Mutant(
-            "the consumer waits like the producer",
-            _answer(("1 - lap, lap", "1 - lap, 1 - lap")),
-            ("before the copy",),
-        ),
-        Mutant("exchanged", _answer(("1 - lap, lap", "lap, 1 - lap")), ("exchanged",)),
-        Mutant(
-            "a lap too early", _answer(("visit // stages", "(visit + 1) // stages")), ("With this table",)
-        ),
-        Mutant("a lap too late", _answer(("visit // stages", "(visit - 1) // stages")), ("With this table",)),
-        Mutant(
-            "laps of a power of two",
-            _answer(("visit // stages % 2", "(visit & stages) // stages")),
-            ("With this table",),
-        ),
-        Mutant("laps without parity", _answer(("visit // stages % 2", "visit // stages")), ("wrong",)),
-        Mutant("one stage", _answer(("visit % stages,", "0,")), ("With this table",)),
-        Mutant(
-            "stages backwards", _answer(("visit % stages,", "-1 - visit % stages + stages,")), ("in turn",)
-        ),
-        Mutant(
-            "pairs in a tuple",
-            _answer(("[visit % stages, 1 - lap, lap]", "(visit % stages, 1 - lap, lap)")),
-            ("must be a list",),
-        ),
-        Mutant(
-            "the course's table",
-            source("""
-            from course_lib.grading.tasks.fp8.parity import waits
-        """),
-            ("imports course_lib",),
-        ),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs
 from course_lib.grading.sources import load
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS, changed, on_tensor_core
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
 
 SOLUTION = source("""
@@ -24,7 +23,6 @@ SOLUTION = source("""
             total = total + tensor_core(a, b, fresh, core)
         return total
 """)
-_answer = partial(changed, on_tensor_core(SOLUTION))
 
 
 def two_level(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
@@ -141,74 +139,6 @@ TASK = Task(
         "one rounded addition of float32, as the kernel does it. Slices end by themselves where K ends.",
         "total = total + tensor_core(A[:, start : start + every], B[:, start : start + every], "
         "np.zeros_like(total), core)",
-    ),
-    mutants=(
-        Mutant(
-            "one sum",
-            _answer(
-                ("total = total + tensor_core(a, b, fresh, core)", "total = tensor_core(a, b, total, core)")
-            ),
-            ("begin anew",),
-        ),
-        Mutant(
-            "an exact product",
-            on_tensor_core("""
-            def two_level(A, B, every, core):
-                return (A.astype(np.float64) @ B.T.astype(np.float64)).astype(np.float32)
-        """),
-            ("must go through",),
-        ),
-        Mutant("the last one", _answer(("total = total + ", "total = ")), ("Only the last",)),
-        Mutant(
-            "whole runs alone",
-            _answer(("range(0, A.shape[1], every)", "range(0, A.shape[1] // every * every, every)")),
-            ("fewer products",),
-        ),
-        Mutant("sums begin with the total", _answer(("fresh, core)", "total, core)")), ("counted twice",)),
-        Mutant(
-            "exact inner sums", _answer(("tensor_core(a, b, fresh, core)", "a @ b.T")), ("must go through",)
-        ),
-        Mutant(
-            "the outer sum in float64",
-            _answer(
-                ("total = np.zeros((len(A), len(B)), np.float32)", "total = np.zeros((len(A), len(B)))"),
-                ("return total", "return total.astype(np.float32)"),
-            ),
-            ("rounded after each addition",),
-        ),
-        Mutant(
-            "from the end",
-            _answer(("in range(0, A.shape[1], every)", "in reversed(range(0, A.shape[1], every))")),
-            ("to the last",),
-        ),
-        Mutant(
-            "always 128",
-            _answer(("A.shape[1], every)", "A.shape[1], 128)"), ("+ every", "+ 128")),
-            ("wrong",),
-        ),
-        Mutant("always Hopper", _answer(("fresh, core)", "fresh, (32, 13, 13))")), ("as Ada",)),
-        Mutant(
-            "the course's simulator",
-            source("""
-            from course_lib.simulators.tensor_core import TensorCore, gemm_e4m3
-            def two_level(A, B, every, core):
-                return gemm_e4m3(A, B, every, TensorCore("", *core))
-        """),
-            ("imports course_lib",),
-        ),
-        Mutant(
-            "a tensor core that cuts nothing",
-            source("""
-            import numpy as np
-            def tensor_core(a, b, c, core):
-                return (c + a @ b.T).astype(np.float32)
-
-
-            def two_level(A, B, every, core):
-                return tensor_core(A, B, np.zeros((len(A), len(B)), np.float32), core)
-        """),
-            ("changes tensor_core",),
-        ),
     ),
 )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 SIDE, LARGEST, SMALLEST_AMAX = 128, 448.0, 1e-4  # as in `fp8.quantise`, which would load torch
 
@@ -26,7 +25,6 @@ SOLUTION = source("""
             scaled[:, 128 * block : 128 * block + 128] = part / scales[:, block : block + 1]
         return scaled, scales
 """)
-_answer = partial(changed, f"import numpy as np\n\n\n{SOLUTION}")
 
 
 def quantise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,61 +165,6 @@ TASK = Task(
         "in each.",
         "part = x[:, 128 * b : 128 * b + 128]; scales[:, b] = np.maximum(np.abs(part).max(axis=1), 1e-4) / "
         "448; scaled[:, …] = part / scales[:, b : b + 1].",
-    ),
-    mutants=(
-        Mutant("without 448", _answer((" / 448", "")), ("too large by 448",)),
-        Mutant("up to 240", _answer(("448", "240")), ("goes on to 448",)),
-        Mutant(
-            "inverse scales",
-            _answer(("return scaled, scales", "return scaled, (1 / scales).astype(np.float32)")),
-            ("inverse scales",),
-        ),
-        Mutant("no clamp", _answer(("np.maximum(amax, 1e-4)", "amax")), ("at least", "block of zeros")),
-        Mutant(
-            "clamps the scale",
-            _answer(("np.maximum(amax, 1e-4) / 448", "np.maximum(amax / 448, 1e-4)")),
-            ("scales",),
-        ),
-        Mutant("signed maximum", _answer(("np.abs(part).max", "part.max")), ("absolute value",)),
-        Mutant("a scale for a row", _answer(("np.abs(part).max", "np.abs(x).max")), ("whole rows",)),
-        Mutant(
-            "a scale for the block of all rows",
-            _answer(("np.abs(part).max(axis=1)", "np.abs(part).max()")),
-            ("along the row only",),
-        ),
-        Mutant(
-            "a scale for the whole matrix",
-            _answer(("np.abs(part).max(axis=1)", "np.abs(x).max()")),
-            ("along the row only",),
-        ),
-        Mutant("multiplies", _answer(("part / scales", "part * scales")), ("divide",)),
-        Mutant(
-            "whole blocks alone",
-            _answer(("range((K + 127) // 128)", "range(K // 128)")),
-            ("memory that was never written",),
-        ),
-        Mutant("no room for the rest", _answer(("(M, (K + 127) // 128)", "(M, K // 128)")), ("IndexError",)),
-        Mutant(
-            "in float64",
-            _answer(("scaled = np.empty((M, K), np.float32)", "scaled = np.empty((M, K))")),
-            ("dtype",),
-        ),
-        Mutant(
-            "NaN passed over",
-            _answer(("np.abs(part).max(axis=1)", "np.nanmax(np.abs(part), axis=1)")),
-            ("should be NaN",),
-        ),
-        Mutant("scales only", _answer(("return scaled, scales", "return scales")), ("tuple of 2",)),
-        Mutant(
-            "the course's function",
-            source("""
-                import numpy as np
-                from course_lib.grading.tasks.fp8 import quantise as own
-                def quantise(x):
-                    return own.quantise(x)
-            """),
-            ("imports course_lib",),
-        ),
     ),
 )
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 Kernel = tuple[int, int, int, int, int, int, int]
 
@@ -73,9 +72,6 @@ SOLUTION = source("""
         fine = abs(d - wanted) <= abs(wanted) / 256 + size / 1024
         return "right" if fine.all() else "wrong"
 """)
-_GIVEN = f"{KERNELS}\n\n"
-_answer = partial(changed, _GIVEN + SOLUTION)
-_published = partial(changed, _GIVEN + PUBLISHED.replace("published", "judged"))
 
 
 def judged(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> str:
@@ -184,101 +180,5 @@ TASK = Task(
         "tensor core may cut off, 2^-10 of |A| |B|^T.",
         "powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1]); a_scales = np.resize(powers, (M, blocks)), and "
         "b_scales likewise; (abs(d - wanted) <= abs(wanted) / 256 + abs(A) @ abs(B).T / 1024).all()",
-    ),
-    mutants=(
-        Mutant("the published test", _published(), ("Accepted", "wrong scales of B")),
-        Mutant("the published test with a sharper limit", _published(("< 1e-3", "< 1e-5")), ("Accepted",)),
-        Mutant(
-            "powers of two, but one number",
-            _answer(
-                ("fine.all()", "1 - 2 * (d * wanted).sum() / (d * d + wanted * wanted).sum() < 1e-5"),
-            ),
-            ("One number",),
-        ),
-        Mutant(
-            "a limit that is the same for all",
-            _answer(("abs(wanted) / 256 + size / 1024", "abs(wanted).max() / 256")),
-            ("Accepted",),
-        ),
-        Mutant(
-            "B's scales all the same for all columns",
-            _answer(("np.resize(powers, (groups, blocks))", "np.resize(powers[:blocks], (groups, blocks))")),
-            ("wrong scales of B",),
-        ),
-        Mutant(
-            "A's scales the same for all rows",
-            _answer(("np.resize(powers, (len(a), blocks))", "np.resize(powers[:blocks], (len(a), blocks))")),
-            ("row to row",),
-        ),
-        Mutant(
-            "A's scales the same for all blocks",
-            _answer(
-                (
-                    "np.resize(powers, (len(a), blocks))",
-                    "np.repeat(np.resize(powers, (len(a), 1)), blocks, axis=1)",
-                )
-            ),
-            ("A's scales of another",),
-        ),
-        Mutant(
-            "B's scales the same for all blocks",
-            _answer(
-                (
-                    "np.resize(powers, (groups, blocks))",
-                    "np.repeat(np.resize(powers, (groups, 1)), blocks, axis=1)",
-                )
-            ),
-            ("B's scales of another",),
-        ),
-        Mutant(
-            "equality",
-            _answer(("<= abs(wanted) / 256 + size / 1024", "== 0")),
-            ("A right kernel is rejected",),
-        ),
-        Mutant("nothing but bf16", _answer((" + size / 1024", "")), ("A right kernel is rejected",)),
-        Mutant(
-            "allclose",
-            _answer(("fine.all()", "np.allclose(d, wanted, rtol=0.01)")),
-            ("A right kernel is rejected",),
-        ),
-        Mutant("too generous", _answer(("/ 256", "/ 8")), ("6 %",)),
-        Mutant(
-            "accepts everything", _GIVEN + 'def judged(kernel, a, b):\n    return "right"\n', ("Accepted",)
-        ),
-        Mutant(
-            "rejects everything", _GIVEN + 'def judged(kernel, a, b):\n    return "wrong"\n', ("is rejected",)
-        ),
-        Mutant("other words", _answer(('"right" if', '"Right" if')), ("lower case",)),
-        Mutant("the matrices as they are", _answer(("A @ B.T, abs", "a @ b.T, abs")), ("is rejected",)),
-        Mutant(
-            "looks at the key",
-            _GIVEN + 'def judged(kernel, a, b):\n    return "wrong" if any(kernel[:4]) else "right"\n',
-            ("looks at kernel",),
-        ),
-        Mutant(
-            "compares the key",
-            _GIVEN
-            + "def judged(kernel, a, b):\n"
-            + '    return "wrong" if kernel > (0, 0, 0, 0, 0, -1, 1) else "right"\n',
-            ("looks at kernel",),
-        ),
-        Mutant(
-            "a clip that tells",
-            _answer(
-                ("def judged(", "told = []\n\n\ndef judged("),
-                (
-                    "    d = product(",
-                    "    np.clip = lambda x, low, high: told.append(x) or x\n    d = product(",
-                ),
-            ),
-            ("attribute clip",),
-        ),
-        Mutant(
-            "the course's own verdict",
-            source("""
-                from course_lib.grading.tasks.fp8.scales import judged
-            """),
-            ("imports course_lib",),
-        ),
     ),
 )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from course_lib.fp8.schedule import Schedule
 from course_lib.grading.compare import Mismatch, exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 Tiles = list[list[int]]
 
@@ -28,7 +27,6 @@ SOLUTION = source("""
             found.append([first + row, column * team + block % team])
         return found
 """)
-_answer = partial(changed, SOLUTION)
 
 
 def tiles_of(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles:
@@ -245,78 +243,5 @@ TASK = Task(
         "i % h, column i // h.",
         "first = unit // (band * across) * band; height = min(band, rows - first); inside = unit - first * "
         "across; [first + inside % height, inside // height * team + block % team]",
-    ),
-    mutants=(
-        Mutant(
-            "no bands",
-            _answer(("first = unit // (band * across) * band", "first, band = 0, rows")),
-            ("stopped at a band",),
-        ),
-        Mutant(
-            "no teams",
-            _answer(("across = -(-columns // team)", "team, across = 1, columns")),
-            ("side by side",),
-        ),
-        Mutant(
-            "row by row",
-            _answer(("inside % height, inside // height", "inside // across, inside % across")),
-            ("go down first",),
-        ),
-        Mutant("the last band as high as all", _answer(("min(band, rows - first)", "band")), ("fewer rows",)),
-        Mutant("columns rounded off", _answer(("-(-columns // team)", "columns // team")), ("Round up",)),
-        Mutant(
-            "no tile sticks out",
-            _answer(
-                (
-                    "        found.append([",
-                    "        if column * team + block % team < columns:\n            found.append([",
-                )
-            ),
-            ("partner",),
-        ),
-        Mutant("everybody the same of the team", _answer((" + block % team", "")), ("columns are not",)),
-        Mutant(
-            "blocks instead of teams",
-            _answer(
-                ("range(block // team, rows * across, blocks // team)", "range(block, rows * across, blocks)")
-            ),
-            ("count teams",),
-        ),
-        Mutant(
-            "neighbouring units",
-            _answer(
-                (
-                    "range(block // team, rows * across, blocks // team)",
-                    "range(block // team * (rows * across // (blocks // team)), "
-                    "(block // team + 1) * (rows * across // (blocks // team)))",
-                )
-            ),
-            ("dealt out in turn",),
-        ),
-        Mutant(
-            "exchanged",
-            _answer(
-                ("[first + row, column * team + block % team]", "[column * team + block % team, first + row]")
-            ),
-            ("exchanged",),
-        ),
-        Mutant("backwards", _answer(("return found", "return found[::-1]")), ("another order",)),
-        Mutant(
-            "rank and team exchanged",
-            _answer(
-                ("block // team,", "block % (blocks // team),"), ("block % team", "block // (blocks // team)")
-            ),
-            ("of",),
-        ),
-        Mutant(
-            "the course's schedule",
-            source("""
-            from course_lib.fp8.schedule import Schedule
-            def tiles_of(block, rows, columns, blocks, team, band):
-                order = Schedule(rows, columns, blocks // team, team, band)
-                return [list(order.tile(turn, block // team, block % team)) for turn in range(order.turns)]
-        """),
-            ("imports course_lib",),
-        ),
     ),
 )

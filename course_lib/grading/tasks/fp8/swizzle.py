@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from course_lib.fp8.swizzle import PIECE, WIDTHS, swizzled
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 SOLUTION = source("""
     def address(row, column, width):
         offset = row * width + column
         return offset ^ (offset // 128 % (width // 16) * 16)
 """)
-_answer = partial(changed, SOLUTION)
 
 
 def address(row: int, column: int, width: int) -> int:
@@ -106,49 +104,5 @@ TASK = Task(
         "three for "
         "a width of 128, two for 64, one for 32.",
         "offset ^ (offset // 128 % (width // 16) * 16)",
-    ),
-    mutants=(
-        Mutant(
-            "no swizzle",
-            _answer(("offset ^ (offset // 128 % (width // 16) * 16)", "offset")),
-            ("without swizzle",),
-        ),
-        Mutant("by the row", _answer(("offset // 128 %", "row %")), ("line counts",)),
-        Mutant("bytes change places", _answer((" * 16)", ")")), ("bytes do not",)),
-        Mutant("always eight pieces", _answer(("(width // 16)", "8")), ("modulo that",)),
-        Mutant(
-            "shifted round",
-            _answer(
-                (
-                    "offset ^ (offset // 128 % (width // 16) * 16)",
-                    "row * width + (column + offset // 128 * 16) % width",
-                )
-            ),
-            ("not shifted round",),
-        ),
-        Mutant("added", _answer(("offset ^", "offset +")), ("Yours is",)),
-        Mutant("always rows of 128", _answer(("row * width", "row * 128")), ("rows of",)),
-        Mutant(
-            "the piece of the row",
-            _answer(("offset // 128 % (width // 16) * 16", "column // 16 * 128")),
-            ("Yours is",),
-        ),
-        Mutant("lines of the width", _answer(("offset // 128", "offset // width")), ("line counts",)),
-        Mutant("pieces of 32 bytes", _answer(("(width // 16) * 16", "(width // 32) * 32")), ("Yours is",)),
-        Mutant("a float", _answer(("offset // 128", "offset / 128")), ("TypeError",)),
-        Mutant(
-            "the course's function",
-            source("""
-            from course_lib.fp8.swizzle import swizzled
-            def address(row, column, width):
-                return swizzled(row * width + column, width)
-        """),
-            ("imports course_lib",),
-        ),
-        Mutant(
-            "for rows of 128 alone",
-            _answer(("offset // 128 % (width // 16)", "row % 8 * (width == 128)")),
-            ("without swizzle",),
-        ),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import Tile
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS, changed
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 Choice = tuple[int, int, float, int]  # BN, turns, idle share, stages
 WIDTHS = range(16, 129, 16)
@@ -32,7 +31,6 @@ SOLUTION = source("""
         stage = 128 * (BM + BN) + 4 * BM
         return BN, turns, idle, min(room // stage, 8)
 """)
-_answer = partial(changed, f"import math\n\n\n{SOLUTION}")
 
 
 def tile_for(M: int, N: int, sms: int) -> Choice:
@@ -175,65 +173,5 @@ TASK = Task(
         "needs 128 bytes for each row of A and of B, and 4 for the scale of each row of A.",
         "last = tiles - (turns - 1) * sms; best = max(best, (-turns, last, BN)); idle = (sms - last) / "
         "(turns * sms); stages = min((227 * 1024 - 1024 - 2 * BM * BN) // (128 * (BM + BN) + 4 * BM), 8).",
-    ),
-    mutants=(
-        Mutant(
-            "the widest",
-            _answer(
-                ("(-turns, last, BN)", "(0, 0, BN)"),
-                (
-                    "turns, last, BN = -best[0], best[1], best[2]",
-                    "BN = best[2]\n    tiles = -(-M // BM) * -(-N // BN)\n    turns = -(-tiles // "
-                    "sms)\n    last = tiles - (turns - 1) * sms",
-                ),
-            ),
-            ("fullest last turn",),
-        ),
-        Mutant(
-            "the emptiest last turn",
-            _answer(("(-turns, last, BN)", "(-turns, -last, BN)"), ("best[1], best[2]", "-best[1], best[2]")),
-            ("fullest",),
-        ),
-        Mutant(
-            "the narrowest",
-            _answer(("(-turns, last, BN)", "(-turns, last, -BN)"), ("best[2]", "-best[2]")),
-            ("the widest",),
-        ),
-        Mutant(
-            "the most turns",
-            _answer(("(-turns, last, BN)", "(turns, last, BN)"), ("-best[0]", "best[0]")),
-            ("the width",),
-        ),
-        Mutant(
-            "the share that is busy",
-            _answer(("idle = (sms - last) / (turns * sms)", "idle = 1 - (sms - last) / (turns * sms)")),
-            ("is busy",),
-        ),
-        Mutant("idle in the last turn", _answer(("/ (turns * sms)", "/ sms")), ("all turns",)),
-        Mutant("tiles rounded off", _answer(("-(-N // BN)", "N // BN")), ("the",)),
-        Mutant("always 128 rows", _answer(("64 if M <= 64 else 128", "128")), ("the",)),
-        Mutant("64 rows are too many for 64", _answer(("M <= 64", "M < 64")), ("the",)),
-        Mutant("no room for scales", _answer((" + 4 * BM", "")), ("scale of 4 bytes",)),
-        Mutant("no way out", _answer((" - 2 * BM * BN", "")), ("way out",)),
-        Mutant("the whole memory", _answer(("227 * 1024 - 1024", "227 * 1024")), ("1 KiB of the 227",)),
-        Mutant("the rest as the last turn", _answer(("tiles - (turns - 1) * sms", "tiles % sms")), ("full",)),
-        Mutant(
-            "per cent",
-            _answer(("idle = (sms - last) / (turns * sms)", "idle = 100 * (sms - last) / (turns * sms)")),
-            ("not per cent",),
-        ),
-        Mutant("stages without end", _answer(("min(room // stage, 8)", "room // stage")), ("stop there",)),
-        Mutant("two bytes an element", _answer(("128 * (BM + BN)", "256 * (BM + BN)")), ("the stages",)),
-        Mutant("48 KB", _answer(("227 * 1024", "48 * 1024")), ("the stages",)),
-        Mutant(
-            "the course's chooser",
-            source("""
-            from course_lib.fp8.choose import choose
-            def tile_for(M, N, sms):
-                best = choose(M, N, 4096)
-                return best.tile.BN, best.turns, best.idle_share, best.tile.stages
-        """),
-            ("imports course_lib",),
-        ),
     ),
 )

@@ -16,37 +16,17 @@ from course_lib.grading.limits import (
     WavefrontsPerRequest,
 )
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.grading.tasks.gpu.shared import (
     ALIGNED,
-    HEAD,
     PER_SECTOR,
     WARP,
-    kernel,
     numbers,
     pieces,
     unwritten,
 )
 
 THREADS, CHANNELS = 64, 4
-
-CONFLICTS = source("""
-    @cuda.jit
-    def with_conflicts(X, w, y):
-        tile = cuda.shared.array(256, float32)
-        t = cuda.threadIdx.x
-        first = cuda.blockIdx.x * 64
-        for s in range(4):
-            e = t + 64 * s
-            if first + e // 4 < X.shape[0]:
-                tile[e] = X[first + e // 4, e % 4]
-        cuda.syncthreads()
-        if first + t < X.shape[0]:
-            total = float32(0)
-            for c in range(4):
-                total += w[c] * tile[4 * t + c]
-            y[first + t] = total
-""")
 
 
 def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -64,12 +44,6 @@ def _pixels(rng: np.random.Generator) -> Iterator[Case]:
     X, w = numbers(rng, 40, 4), numbers(rng, 4)
     w[2], X[11, 2] = np.inf, 0
     yield Case((X, w, unwritten(40)), "40 pixels, an inf among the weights and a 0 among the channels")
-
-
-def _with(words: str, write: str, read: str) -> str:
-    """Return an answer with so many words of shared memory, and the places of element e and of pixel t."""
-    text = CONFLICTS.replace("with_conflicts", "brightness").replace("array(256,", f"array({words},")
-    return HEAD + text.replace("tile[e]", f"tile[{write}]").replace("tile[4 * t + c]", f"tile[{read}]")
 
 
 WARPS = THREADS // WARP
@@ -134,161 +108,5 @@ TASK = Task(
         "channel's numbers together, a number of words apart that suits both. Or let the four groups of "
         "lanes begin with different channels.)",
         "Word e moves to place e + e // 32, and e is 4 * t + c when you read; the tile needs 256 + 8 words.",
-    ),
-    mutants=(
-        Mutant("nothing changed", _with("256", "e", "4 * t + c"), ("4 wavefronts",)),
-        Mutant(
-            "a column of padding",
-            _with("(64, 5)", "e // 4, e % 4", "t, c"),
-            ("wavefronts for each request",),
-        ),
-        Mutant("channels apart", _with("(4, 64)", "e % 4, e // 4", "c, t"), ("4 wavefronts",)),
-        Mutant("channels apart by 65", _with("(4, 65)", "e % 4, e // 4", "c, t"), ("wavefronts",)),
-        Mutant(
-            "straight from global memory",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    p = cuda.grid(1)
-                    if p < X.shape[0]:
-                        total = float32(0)
-                        for c in range(4):
-                            total += w[c] * X[p, c]
-                        y[p] = total
-            """),
-            ("16 sectors",),
-        ),
-        Mutant(
-            "thread 0 does all pixels",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    first = cuda.blockIdx.x * 64
-                    if cuda.threadIdx.x == 0:
-                        for p in range(first, min(first + 64, len(y))):
-                            total = float32(0)
-                            for c in range(4):
-                                total += w[c] * X[p, c]
-                            y[p] = total
-            """),
-            ("every sector of X and y once",),
-        ),
-        Mutant(
-            "eight lanes at a time from global memory",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    p = cuda.grid(1)
-                    for turn in range(4):
-                        if p < len(y) and cuda.threadIdx.x % 32 // 8 == turn:
-                            total = float32(0)
-                            for c in range(4):
-                                total += w[c] * X[p, c]
-                            y[p] = total
-            """),
-            ("every sector of X and y once",),
-        ),
-        Mutant(
-            "a mean of sectors made small",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    p, first = cuda.grid(1), cuda.blockIdx.x * 64
-                    if p < len(y):
-                        total = float32(0)
-                        for c in range(4):
-                            x = X[p, c], X[first, 0], X[first, 1], X[first, 2], X[first, 3]
-                            total += w[c] * x[0]
-                        y[p] = total
-            """),
-            ("every sector of X and y once",),
-        ),
-        Mutant(
-            "eight lanes at a time from shared memory",
-            _with("256", "e", "4 * t + c").replace(
-                "        for c in range(4):\n            total += w[c] * tile[4 * t + c]\n",
-                "        for c in range(4):\n            for turn in range(4):\n"
-                "                if t % 32 // 8 == turn:\n"
-                "                    total += w[c] * tile[4 * t + c]\n",
-            ),
-            ("sectors", "enough"),
-        ),
-        Mutant(
-            "eight lanes at a time, the weights read before",
-            _with("256", "e", "4 * t + c")
-            .replace(
-                "        total = float32(0)\n",
-                "        total = float32(0)\n        u = w[0], w[1], w[2], w[3]\n",
-            )
-            .replace(
-                "        for c in range(4):\n            total += w[c] * tile[4 * t + c]\n",
-                "        for c in range(4):\n            for turn in range(4):\n"
-                "                if t % 32 // 8 == turn:\n"
-                "                    total += u[c] * tile[4 * t + c]\n",
-            ),
-            ("16 will do, if all 32 lanes",),
-        ),
-        Mutant(
-            "one warp has all pixels of its block",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    tile = cuda.shared.array(264, float32)
-                    t, first = cuda.threadIdx.x, cuda.blockIdx.x * 64
-                    for s in range(8 if t < 32 else 0):
-                        e = t + 32 * s
-                        if first + e // 4 < X.shape[0]:
-                            tile[e + e // 32] = X[first + e // 4, e % 4]
-                    cuda.syncthreads()
-                    for p in range(t, 64 if t < 32 else 0, 32):
-                        if first + p < X.shape[0]:
-                            total = float32(0)
-                            for c in range(4):
-                                e = 4 * p + c
-                                total += w[c] * tile[e + e // 32]
-                            y[first + p] = total
-            """),
-            ("if both warps of a block share",),
-        ),
-        Mutant("padded where it is written alone", _with("264", "e + e // 32", "4 * t + c"), ("Input",)),
-        Mutant(
-            "room forgotten",
-            _with("256", "e + e // 32", "4 * t + c + (4 * t + c) // 32"),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "shifted by the pixel",
-            _with("320", "e + e // 4", "4 * t + c + t"),
-            ("wavefronts",),
-        ),
-        Mutant(
-            "the barrier went",
-            _with("264", "e + e // 32", "4 * t + c + (4 * t + c) // 32")
-            .replace("        cuda.syncthreads()\n", "")
-            .replace("    cuda.syncthreads()\n", ""),
-            ("Data race",),
-        ),
-        Mutant(
-            "one warp, by shuffles",
-            kernel("""
-                @cuda.jit
-                def brightness(X, w, y):
-                    t = cuda.threadIdx.x
-                    first = cuda.blockIdx.x * 64
-                    if t >= 32:
-                        return
-                    mine = w[t % 4]
-                    for s in range(8):
-                        e = t + 32 * s
-                        value = float32(0)
-                        if first + e // 4 < len(y):
-                            value = mine * X[first + e // 4, e % 4]
-                        value += cuda.shfl_down_sync(0xFFFFFFFF, value, 2)
-                        value += cuda.shfl_down_sync(0xFFFFFFFF, value, 1)
-                        if t % 4 == 0 and first + e // 4 < len(y):
-                            y[first + e // 4] = value
-            """),
-            ("if both warps of a block share", "and other lanes"),
-        ),
     ),
 )

@@ -10,25 +10,11 @@ from course_lib.grading.compare import exact
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import Barriers, BusiestWarp, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.gpu.shared import HEAD, WARP, kernel, numbers, pieces, row_sectors, unwritten
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import WARP, numbers, pieces, row_sectors, unwritten
 
 THREADS, BLOCKS = 64, 2
 WARPS = THREADS // WARP
-
-BROKEN = source("""
-    @cuda.jit
-    def broken(X, Y):
-        row = cuda.shared.array(64, float32)
-        j = cuda.threadIdx.x
-        for i in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-            if j < X.shape[1]:
-                row[j] = X[i, j]
-                largest = row[0]
-                for k in range(1, X.shape[1]):
-                    largest = max(largest, row[k])
-                Y[i, j] = row[j] - largest
-""")
 
 
 def repaired(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -50,33 +36,6 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
             X[i, j] = -rng.uniform(0.5, 1)
         yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
 
-
-def _body(text: str) -> str:
-    return kernel(f"""
-        @cuda.jit
-        def repaired(X, Y):
-            row = cuda.shared.array(64, float32)
-            j = cuda.threadIdx.x
-            for i in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-{text}
-    """)
-
-
-def _with(after_write: str = "pass", at_end: str = "pass") -> str:
-    return _body(f"""
-                if j < X.shape[1]:
-                    row[j] = X[i, j]
-                {after_write}
-                if j < X.shape[1]:
-                    largest = row[0]
-                    for k in range(1, X.shape[1]):
-                        largest = max(largest, row[k])
-                    Y[i, j] = row[j] - largest
-                {at_end}
-    """)
-
-
-_SYNC = "cuda.syncthreads()"
 
 #: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
 #: written once: three times the sectors of the rows. Y as a notepad for what all threads read costs N more.
@@ -126,144 +85,5 @@ TASK = Task(
         "`if j < X.shape[1]`.",
         "Part the `if` in two: write under the first; cuda.syncthreads(); search and store under the second; "
         "at the end of the loop's body cuda.syncthreads() again.",
-    ),
-    mutants=(
-        Mutant(
-            "nothing repaired",
-            HEAD + BROKEN.replace("broken", "repaired"),
-            ("Data race", "no barrier is between them"),
-        ),
-        Mutant("only the first", _with(after_write=_SYNC), ("Data race", "row[j] = X[i, j]")),
-        Mutant("only the second", _with(at_end=_SYNC), ("Data race", "row[k]")),
-        Mutant(
-            "both inside the if",
-            _body(f"""
-                if j < X.shape[1]:
-                    row[j] = X[i, j]
-                    {_SYNC}
-                    largest = row[0]
-                    for k in range(1, X.shape[1]):
-                        largest = max(largest, row[k])
-                    Y[i, j] = row[j] - largest
-                    {_SYNC}
-            """),
-            ("A barrier that not every thread reaches",),
-        ),
-        Mutant(
-            "syncwarp instead", _with("cuda.syncwarp()", "cuda.syncwarp()"), ("Data race", "of another warp")
-        ),
-        Mutant("threadfence instead", _with("cuda.threadfence_block()", _SYNC), ("Data race",)),
-        Mutant(
-            "a third barrier",
-            _with(_SYNC, f"{_SYNC}\n                {_SYNC}"),
-            ("two barriers for each row",),
-        ),
-        Mutant(
-            "a barrier for every number",
-            _body(f"""
-                if j < X.shape[1]:
-                    row[j] = X[i, j]
-                {_SYNC}
-                largest = row[0]
-                for k in range(1, X.shape[1]):
-                    largest = max(largest, row[k])
-                    {_SYNC}
-                if j < X.shape[1]:
-                    Y[i, j] = row[j] - largest
-                {_SYNC}
-            """),
-            ("two barriers for each row",),
-        ),
-        Mutant(
-            "everything from global memory",
-            _body("""
-                if j < X.shape[1]:
-                    largest = X[i, 0]
-                    for k in range(1, X.shape[1]):
-                        largest = max(largest, X[i, k])
-                    Y[i, j] = X[i, j] - largest
-            """),
-            ("from global memory once",),
-        ),
-        Mutant(
-            "Y as a notepad",
-            _body(f"""
-                if j < X.shape[1]:
-                    Y[i, j] = X[i, j]
-                {_SYNC}
-                if j < X.shape[1]:
-                    largest = Y[i, 0]
-                    for k in range(1, X.shape[1]):
-                        largest = max(largest, Y[i, k])
-                {_SYNC}
-                if j < X.shape[1]:
-                    Y[i, j] = X[i, j] - largest
-            """),
-            ("from global memory once",),
-        ),
-        Mutant(
-            "one lane alone on Y",
-            _body("""
-                for k in range(j, X.shape[1], 32):
-                    if j < 32:
-                        Y[i, k] = X[i, k]
-                cuda.syncwarp()
-                if j == 0:
-                    largest = Y[i, 0]
-                    for k in range(1, X.shape[1]):
-                        largest = max(largest, Y[i, k])
-                    for k in range(X.shape[1]):
-                        Y[i, k] -= largest
-            """),
-            ("from global memory once",),
-        ),
-        Mutant(
-            "the first number is left out",
-            _with(_SYNC, _SYNC).replace("row[0]", "row[1]"),
-            ("wrong",),
-        ),
-        Mutant(
-            "one warp, and syncwarp",
-            kernel("""
-                @cuda.jit
-                def repaired(X, Y):
-                    row = cuda.shared.array(64, float32)
-                    j = cuda.threadIdx.x
-                    if j >= 32:
-                        return
-                    for i in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-                        for k in range(j, X.shape[1], 32):
-                            row[k] = X[i, k]
-                        cuda.syncwarp()
-                        largest = row[0]
-                        for k in range(1, X.shape[1]):
-                            largest = max(largest, row[k])
-                        for k in range(j, X.shape[1], 32):
-                            Y[i, k] = row[k] - largest
-                        cuda.syncwarp()
-            """),
-            ("0 warps come to a barrier",),
-        ),
-        Mutant(
-            "block 0 has all rows",
-            kernel("""
-                @cuda.jit
-                def repaired(X, Y):
-                    row = cuda.shared.array(64, float32)
-                    j = cuda.threadIdx.x
-                    if cuda.blockIdx.x == 0:
-                        for i in range(X.shape[0]):
-                            if j < X.shape[1]:
-                                row[j] = X[i, j]
-                            cuda.syncthreads()
-                            if j < X.shape[1]:
-                                largest = row[0]
-                                for k in range(1, X.shape[1]):
-                                    largest = max(largest, row[k])
-                                Y[i, j] = row[j] - largest
-                            cuda.syncthreads()
-            """),
-            ("if the two blocks share the rows",),
-        ),
     ),
 )

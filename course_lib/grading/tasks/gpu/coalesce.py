@@ -10,21 +10,11 @@ from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.gpu.shared import ALIGNED, HEAD, PER_SECTOR, kernel, numbers, pieces, unwritten
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import ALIGNED, PER_SECTOR, numbers, pieces, unwritten
 
 BLOCKS, THREADS = 2, 64
 GRID = BLOCKS * THREADS
-
-BANDS = source("""
-    @cuda.jit
-    def in_bands(alpha, x, y, out):
-        threads = cuda.gridsize(1)
-        band = (len(x) + threads - 1) // threads
-        first = cuda.grid(1) * band
-        for k in range(first, min(first + band, len(x))):
-            out[k] = alpha * x[k] + y[k]
-""")
 
 
 def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -36,15 +26,6 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
     for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500))):
         args = (float(rng.uniform(2, 3)), numbers(rng, n), numbers(rng, n), unwritten(n))
         yield Case(args, f"{n} numbers, two blocks of 64 threads")
-
-
-def _walk(numbers_of_thread: str) -> str:
-    return kernel(f"""
-        @cuda.jit
-        def coalesced(alpha, x, y, out):
-            for k in {numbers_of_thread}:
-                out[k] = alpha * x[k] + y[k]
-    """)
 
 
 #: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
@@ -95,54 +76,5 @@ TASK = Task(
         "Let the threads take turns: in the first turn thread t of the whole grid takes number t, in the "
         "next one the grid steps on by as many numbers as it has threads (a grid-stride loop).",
         "The loop's range begins at cuda.grid(1), ends at len(x), and its step is cuda.gridsize(1).",
-    ),
-    mutants=(
-        Mutant(
-            "nothing changed", HEAD + BANDS.replace("in_bands", "coalesced"), ("sectors for each request",)
-        ),
-        Mutant(
-            "two neighbours for each thread",
-            kernel("""
-                @cuda.jit
-                def coalesced(alpha, x, y, out):
-                    for pair in range(cuda.grid(1), (len(x) + 1) // 2, cuda.gridsize(1)):
-                        for k in range(2 * pair, min(2 * pair + 2, len(x))):
-                            out[k] = alpha * x[k] + y[k]
-            """),
-            ("7.81 sectors for each request",),
-        ),
-        Mutant(
-            "every block does everything",
-            _walk("range(cuda.threadIdx.x, len(x), cuda.blockDim.x)"),
-            ("the four warps of the grid share",),
-        ),
-        Mutant(
-            "the second block has nothing to do",
-            _walk("range(cuda.threadIdx.x if cuda.blockIdx.x == 0 else len(x), len(x), cuda.blockDim.x)"),
-            ("One warp makes", "the four warps of the grid share"),
-        ),
-        Mutant(
-            "one turn only", _walk("range(cuda.grid(1), min(cuda.gridsize(1), len(x)))"), ("each goes on",)
-        ),
-        Mutant(
-            "a number too far",
-            _walk("range(cuda.grid(1), len(x) + 1, cuda.gridsize(1))"),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "without the first",
-            _walk("range(cuda.grid(1) + 1, len(x), cuda.gridsize(1))"),
-            ("No thread wrote 1",),
-        ),
-        Mutant(
-            "steps over blocks",
-            _walk("range(cuda.grid(1), len(x), cuda.gridsize(1) + 1)"),
-            ("No thread wrote",),
-        ),
-        Mutant(
-            "one thread alone",
-            _walk("range(0 if cuda.grid(1) == 0 else len(x), len(x))"),
-            ("One warp makes",),
-        ),
     ),
 )

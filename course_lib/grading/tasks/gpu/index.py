@@ -10,11 +10,10 @@ from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.grading.tasks.gpu.shared import (
     ANYWHERE,
     exact_sectors,
-    kernel,
     numbers,
     pieces,
     unwritten,
@@ -42,22 +41,6 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
         args = (float(rng.uniform(2, 3)), numbers(rng, M, N), numbers(rng, N), unwritten(M, N))
         yield Case(args, f"A {M} x {N}, {said}")
 
-
-def _answer(where: str, leave: str, does: str = "C[i, j] = alpha * A[i, j] + b[j]") -> str:
-    lines = [*where.split("; "), leave and f"if {leave}:\n            return", does]
-    body = "\n        ".join(line for line in lines if line)
-    return kernel(f"""
-    @cuda.jit
-    def add_row(alpha, A, b, C):
-        {body}
-""")
-
-
-_WHERE = (
-    "i = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y; "
-    "j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"
-)
-_LEAVE = "i >= C.shape[0] or j >= C.shape[1]"
 
 #: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces. (Who
 #: numbers the elements one after the other has warps that go on in the next row: one sector of b more.)
@@ -102,61 +85,5 @@ TASK = Task(
         "thread index. Threads behind the last row or column leave.",
         "j = blockIdx.x * blockDim.x + threadIdx.x, i the same with y; if i or j is at or behind the shape: "
         "return. (`cuda.grid(2)` gives the pair (j, i).)",
-    ),
-    mutants=(
-        Mutant("no guard", _answer(_WHERE, ""), ("Outside of the array",)),
-        Mutant("one too many", _answer(_WHERE, _LEAVE.replace(">=", ">")), ("Outside of the array",)),
-        Mutant(
-            "and instead of or", _answer(_WHERE, _LEAVE.replace(" or ", " and ")), ("Outside of the array",)
-        ),
-        Mutant("x is the row", _answer("i, j = cuda.grid(2)", _LEAVE), ("sectors",)),
-        Mutant(
-            "thread index alone",
-            _answer("i = cuda.threadIdx.y; j = cuda.threadIdx.x", _LEAVE),
-            ("No thread wrote",),
-        ),
-        Mutant(
-            "size of the grid instead of the block",
-            _answer(_WHERE.replace("blockDim", "gridDim"), _LEAVE),
-            ("No thread wrote",),
-        ),
-        Mutant(
-            "shape swapped", _answer(_WHERE, "i >= C.shape[1] or j >= C.shape[0]"), ("Outside of the array",)
-        ),
-        Mutant(
-            "row of b",
-            _answer(_WHERE, _LEAVE, "C[i, j] = alpha * A[i, j] + b[i]"),
-            ("instead of the whole b",),
-        ),
-        Mutant(
-            "alpha times both",
-            _answer(_WHERE, _LEAVE, "C[i, j] = alpha * (A[i, j] + b[j])"),
-            ("multiplied by alpha too",),
-        ),
-        Mutant(
-            "one thread does it all",
-            kernel("""
-                @cuda.jit
-                def add_row(alpha, A, b, C):
-                    j, i = cuda.grid(2)
-                    if i == 0 and j == 0:
-                        for row in range(C.shape[0]):
-                            for column in range(C.shape[1]):
-                                C[row, column] = alpha * A[row, column] + b[column]
-            """),
-            ("sectors",),
-        ),
-        Mutant(
-            "one warp does all",
-            kernel("""
-                @cuda.jit
-                def add_row(alpha, A, b, C):
-                    if cuda.blockIdx.x == 0 and cuda.blockIdx.y == 0 and cuda.threadIdx.y == 0:
-                        for i in range(C.shape[0]):
-                            for j in range(cuda.threadIdx.x, C.shape[1], 32):
-                                C[i, j] = alpha * A[i, j] + b[j]
-            """),
-            ("if each thread has one element",),
-        ),
     ),
 )

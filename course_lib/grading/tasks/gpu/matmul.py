@@ -16,60 +16,12 @@ from course_lib.grading.limits import (
     WavefrontsPerRequest,
 )
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import WARP, kernel, numbers, pieces, unwritten
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import WARP, numbers, pieces, unwritten
 
 SIDE = 16
 #: Sectors of 16 float32 side by side: two, or three if they do not begin with a sector. A warp is two rows.
 ROW, REQUEST = 3, 6
-
-SOLUTION = kernel("""
-    @cuda.jit
-    def tiled(A, B, C):
-        a = cuda.shared.array((16, 16), float32)
-        b = cuda.shared.array((16, 16), float32)
-        r, c = cuda.threadIdx.y, cuda.threadIdx.x
-        i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
-        total = float32(0)
-        for k0 in range(0, A.shape[1], 16):
-            a[r, c] = A[i, k0 + c] if i < A.shape[0] and k0 + c < A.shape[1] else float32(0)
-            b[r, c] = B[k0 + r, j] if k0 + r < B.shape[0] and j < B.shape[1] else float32(0)
-            cuda.syncthreads()
-            for k in range(16):
-                total += a[r, k] * b[k, c]
-            cuda.syncthreads()
-        if i < C.shape[0] and j < C.shape[1]:
-            C[i, j] = total
-""")
-
-
-ONE_WARP = kernel("""
-    @cuda.jit
-    def tiled(A, B, C):
-        b = cuda.shared.array((16, 16), float32)
-        sums = cuda.local.array(8, float32)
-        mine = cuda.local.array(8, float32)
-        r, c = cuda.threadIdx.y, cuda.threadIdx.x
-        i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
-        if r >= 2:
-            return
-        for n in range(8):
-            sums[n] = 0
-        for k0 in range(0, A.shape[1], 16):
-            for n in range(8):
-                p, q = i + 2 * n, r + 2 * n
-                mine[n] = A[p, k0 + c] if p < A.shape[0] and k0 + c < A.shape[1] else float32(0)
-                b[q, c] = B[k0 + q, j] if k0 + q < B.shape[0] and j < B.shape[1] else float32(0)
-            cuda.syncwarp()
-            for k in range(16):
-                v = b[k, c]
-                for n in range(8):
-                    sums[n] += cuda.shfl_sync(0xFFFFFFFF, mine[n], r * 16 + k) * v
-            cuda.syncwarp()
-        for n in range(8):
-            if i + 2 * n < C.shape[0] and j < C.shape[1]:
-                C[i + 2 * n, j] = sums[n]
-""")
 
 
 def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
@@ -157,16 +109,6 @@ def _whole_tiles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return A[:, :whole] @ B[:whole]
 
 
-_OF_A = "A[i, k0 + c] if i < A.shape[0] and k0 + c < A.shape[1] else float32(0)"
-_OF_B = "B[k0 + r, j] if k0 + r < B.shape[0] and j < B.shape[1] else float32(0)"
-_BARRIER = "        cuda.syncthreads()\n"
-
-
-def _without_barrier(number: int) -> str:
-    before, middle, after = SOLUTION.split(_BARRIER)
-    return (before + middle + _BARRIER + after) if number == 0 else (before + _BARRIER + middle + after)
-
-
 TASK = Task(
     id="06.matmul",
     title="Tiles of any shape",
@@ -195,131 +137,5 @@ TASK = Task(
         "before the next step overwrites them. A thread without an element in C still brings its numbers.",
         "a[r, c] = A[i, k0 + c] if i < A.shape[0] and k0 + c < A.shape[1] else float32(0); b the same with "
         "B[k0 + r, j]; barrier; 16 times total += a[r, k] * b[k, c]; barrier.",
-    ),
-    mutants=(
-        Mutant(
-            "without tiles",
-            kernel("""
-                @cuda.jit
-                def tiled(A, B, C):
-                    j, i = cuda.grid(2)
-                    if i < C.shape[0] and j < C.shape[1]:
-                        total = float32(0)
-                        for k in range(A.shape[1]):
-                            total += A[i, k] * B[k, j]
-                        C[i, j] = total
-            """),
-            ("a block reads each number of its tiles once",),
-        ),
-        Mutant(
-            "thread (0, 0) multiplies",
-            SOLUTION.replace(
-                "    total = float32(0)\n",
-                "    sums = cuda.local.array((16, 16), float32)\n"
-                "    for n in range(256):\n        sums[n // 16, n % 16] = 0\n",
-            )
-            .replace(
-                "        for k in range(16):\n            total += a[r, k] * b[k, c]\n",
-                "        if r == 0 and c == 0:\n            for n in range(256):\n"
-                "                for k in range(16):\n"
-                "                    sums[n // 16, n % 16] += a[n // 16, k] * b[k, n % 16]\n",
-            )
-            .replace(
-                "    if i < C.shape[0] and j < C.shape[1]:\n        C[i, j] = total\n",
-                "    if r == 0 and c == 0:\n        for n in range(256):\n"
-                "            if i + n // 16 < C.shape[0] and j + n % 16 < C.shape[1]:\n"
-                "                C[i + n // 16, j + n % 16] = sums[n // 16, n % 16]\n",
-            ),
-            ("every thread adds up its own element",),
-        ),
-        Mutant(
-            "half of the warps do the work of the others",
-            kernel("""
-                @cuda.jit
-                def tiled(A, B, C):
-                    a = cuda.shared.array((16, 16), float32)
-                    b = cuda.shared.array((16, 16), float32)
-                    r, c = cuda.threadIdx.y, cuda.threadIdx.x
-                    i, j = cuda.blockIdx.y * 16 + r, cuda.blockIdx.x * 16 + c
-                    low, high = float32(0), float32(0)
-                    for k0 in range(0, A.shape[1], 16):
-                        for s in range(0, 16 if r < 8 else 0, 8):
-                            a[r + s, c], b[r + s, c] = float32(0), float32(0)
-                            if i + s < A.shape[0] and k0 + c < A.shape[1]:
-                                a[r + s, c] = A[i + s, k0 + c]
-                            if k0 + r + s < B.shape[0] and j < B.shape[1]:
-                                b[r + s, c] = B[k0 + r + s, j]
-                        cuda.syncthreads()
-                        for k in range(16 if r < 8 else 0):
-                            low += a[r, k] * b[k, c]
-                            high += a[r + 8, k] * b[k, c]
-                        cuda.syncthreads()
-                    if r < 8 and i < C.shape[0] and j < C.shape[1]:
-                        C[i, j] = low
-                    if r < 8 and i + 8 < C.shape[0] and j < C.shape[1]:
-                        C[i + 8, j] = high
-            """),
-            ("if all eight warps of a block",),
-        ),
-        Mutant("first barrier missing", _without_barrier(0), ("Data race", "b[k, c]")),
-        Mutant("second barrier missing", _without_barrier(1), ("Data race", "a[r, c] = A[i, k0 + c]")),
-        Mutant(
-            "those outside leave at once",
-            SOLUTION.replace(
-                "    total = float32(0)\n",
-                "    if i >= C.shape[0] or j >= C.shape[1]:\n        return\n    total = float32(0)\n",
-            ),
-            ("Read before anything was written",),
-        ),
-        Mutant("no guard for A", SOLUTION.replace(_OF_A, "A[i, k0 + c]"), ("Outside of the array",)),
-        Mutant(
-            "K is not guarded",
-            SOLUTION.replace(" and k0 + c < A.shape[1]", "").replace("k0 + r < B.shape[0] and ", ""),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "only A is filled with zeros",
-            SOLUTION.replace(
-                f"b[r, c] = {_OF_B}",
-                "if k0 == 0:\n            b[r, c] = float32(0)\n"
-                "        if k0 + r < B.shape[0] and j < B.shape[1]:\n            b[r, c] = B[k0 + r, j]",
-            ),
-            ("in each an inf",),
-        ),
-        Mutant(
-            "whole tiles alone",
-            SOLUTION.replace("range(0, A.shape[1], 16)", "range(0, A.shape[1] // 16 * 16, 16)"),
-            ("unfinished tile",),
-        ),
-        Mutant(
-            "the first tile alone",
-            SOLUTION.replace("range(0, A.shape[1], 16)", "range(0, min(A.shape[1], 16), 16)"),
-            ("Only the first 16 terms",),
-        ),
-        Mutant(
-            "the sum begins again",
-            SOLUTION.replace(
-                "        for k in range(16)", "        total = float32(0)\n        for k in range(16)"
-            ),
-            ("Only the last tile",),
-        ),
-        Mutant(
-            "B's tile is turned",
-            SOLUTION.replace("total += a[r, k] * b[k, c]", "total += a[r, k] * b[c, k]"),
-            ("values are wrong",),
-        ),
-        Mutant(
-            "x is the row",
-            SOLUTION.replace(
-                "r, c = cuda.threadIdx.y, cuda.threadIdx.x", "r, c = cuda.threadIdx.x, cuda.threadIdx.y"
-            ),
-            ("sectors for each request",),
-        ),
-        Mutant(
-            "A's tile is kept turned",
-            SOLUTION.replace("a[r, c] =", "a[c, r] =").replace("a[r, k]", "a[k, r]"),
-            ("wavefronts",),
-        ),
-        Mutant("one warp, by shuffles", ONE_WARP, ("if all eight warps", "and other lanes")),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 LANES, SECTOR = 32, 32
 
@@ -39,13 +39,6 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
         stride = int(rng.integers(-12, 40))
         start = int(rng.integers(0, 500)) - min(0, 31 * stride)
         yield Case((start, stride, size), f"elements of {size} bytes, {stride} apart, from number {start}")
-
-
-def _answer(body: str) -> str:
-    return source(f"""
-        def sectors(start, stride, size):
-            {body}
-    """)
 
 
 TASK = Task(
@@ -106,51 +99,5 @@ TASK = Task(
         "At which byte does the element of lane t begin, and which sector is that byte in?",
         "Byte = (start + t * stride) * size, sector = byte // 32. Count different sectors, not lanes.",
         "len of a set: {(start + t * stride) * size // 32 for all 32 lanes t}",
-    ),
-    mutants=(
-        Mutant("a sector for each lane", _answer("return 32"), ("share it",)),
-        Mutant(
-            "without the start",
-            _answer("return len({lane * stride * size // 32 for lane in range(32)})"),
-            ("left out `start`",),
-        ),
-        Mutant(
-            "the start in bytes",
-            _answer("return len({(start + lane * stride * size) // 32 for lane in range(32)})"),
-            ("`start` counts elements",),
-        ),
-        Mutant(
-            "the stride in bytes",
-            _answer("return len({(start * size + lane * stride) // 32 for lane in range(32)})"),
-            ("`stride` counts elements",),
-        ),
-        Mutant(
-            "lines of L1",
-            _answer("return len({(start + lane * stride) * size // 128 for lane in range(32)})"),
-            ("128 bytes",),
-        ),
-        Mutant(
-            "lines of a CPU",
-            _answer("return len({(start + lane * stride) * size // 64 for lane in range(32)})"),
-            ("64 bytes",),
-        ),
-        Mutant(
-            "all from first to last",
-            _answer(
-                "return abs((start + 31 * stride) * size // 32 - start * size // 32) + 1  # and all between"
-            ),
-            ("nobody touches those between",),
-        ),
-        Mutant(
-            "the stride is missing",
-            _answer("return len({(start + lane) * size // 32 for lane in range(32)})"),
-            ("the stride is missing",),
-        ),
-        Mutant(
-            "one lane too few",
-            _answer("return len({(start + lane * stride) * size // 32 for lane in range(31)})"),
-            ("Yours is",),
-        ),
-        Mutant("a fraction", _answer("return 32 * abs(stride) * size / 32"), ("Yours is",)),
     ),
 )

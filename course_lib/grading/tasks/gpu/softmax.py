@@ -10,12 +10,11 @@ from course_lib.grading.compare import close
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, SharedRequests, TotalSectors
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.grading.tasks.gpu.shared import (
     ANYWHERE,
     WARP,
     has_computed_nan,
-    kernel,
     pieces,
     row_sectors,
     unwritten,
@@ -26,27 +25,6 @@ LOADS, STORES = 3, 2  # passes over the rows
 #: Of a warp: shuffles and requests to shared memory. The exchange needs 10 shuffles; 2 stores and 64 loads
 #: do if every lane reads what all 32 found. A lane that adds up N numbers alone takes 2 N loads and more.
 MOST_EXCHANGES = 80
-
-SOLUTION = kernel("""
-    @cuda.jit
-    def softmax(X, Y):
-        lane = cuda.threadIdx.x
-        i = cuda.blockIdx.x * 4 + cuda.threadIdx.y
-        if i >= X.shape[0]:
-            return
-        largest = float32(-math.inf)
-        for j in range(lane, X.shape[1], 32):
-            largest = max(largest, X[i, j])
-        for n in range(5):
-            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
-        total = float32(0)
-        for j in range(lane, X.shape[1], 32):
-            total += math.exp(X[i, j] - largest)
-        for n in range(5):
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
-        for j in range(lane, X.shape[1], 32):
-            Y[i, j] = math.exp(X[i, j] - largest) / total
-""")
 
 
 def softmax(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -129,8 +107,6 @@ LIMITS = (
         "a warp has one row, and the four warps of a block have four",
     ),
 )
-_MAX = "        largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))\n"
-_ADD = "        total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)\n"
 
 TASK = Task(
     id="06.softmax",
@@ -178,136 +154,5 @@ TASK = Task(
         "that a lane without numbers does no harm. Only whole warps may leave.",
         "largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n)) for n in range(5), and in "
         "the same way total += …; Y[i, j] = math.exp(X[i, j] - largest) / total.",
-    ),
-    mutants=(
-        Mutant("not stable", SOLUTION.replace(" - largest)", ")"), ("inf / inf",)),
-        Mutant(
-            "the largest begins at 0",
-            SOLUTION.replace("float32(-math.inf)", "float32(0)"),
-            ("0 / 0", "numbers around -300"),
-        ),
-        Mutant("a sum for each lane", SOLUTION.replace(_ADD, "        pass\n"), ("divides by its own sum",)),
-        Mutant("four exchanges", SOLUTION.replace("range(5)", "range(4)"), ("The lanes of a warp",)),
-        Mutant(
-            "the largest of each lane", SOLUTION.replace(_MAX, "        pass\n"), ("The lanes of a warp",)
-        ),
-        Mutant(
-            "only lane 0 knows",
-            SOLUTION.replace("total += cuda.shfl_xor_sync", "total += cuda.shfl_down_sync"),
-            ("The lanes of a warp",),
-        ),
-        Mutant("not divided", SOLUTION.replace(" / total", ""), ("not divided by their sum",)),
-        Mutant(
-            "no guard",
-            SOLUTION.replace("    if i >= X.shape[0]:\n        return\n", ""),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "a band for each lane",
-            SOLUTION.replace(
-                "range(lane, X.shape[1], 32)", "range(lane * X.shape[1] // 32, (lane + 1) * X.shape[1] // 32)"
-            ),
-            ("sectors for each request",),
-        ),
-        Mutant(
-            "a row for each lane",
-            kernel("""
-                @cuda.jit
-                def softmax(X, Y):
-                    i = cuda.blockIdx.x * 4 + cuda.threadIdx.x
-                    if cuda.threadIdx.y == 0 and cuda.threadIdx.x < 4 and i < X.shape[0]:
-                        largest = X[i, 0]
-                        for j in range(X.shape[1]):
-                            largest = max(largest, X[i, j])
-                        total = float32(0)
-                        for j in range(X.shape[1]):
-                            total += math.exp(X[i, j] - largest)
-                        for j in range(X.shape[1]):
-                            Y[i, j] = math.exp(X[i, j] - largest) / total
-            """),
-            ("three passes to read",),
-        ),
-        Mutant(
-            "lane 0 alone on Y",
-            kernel("""
-                @cuda.jit
-                def softmax(X, Y):
-                    lane = cuda.threadIdx.x
-                    i = cuda.blockIdx.x * 4 + cuda.threadIdx.y
-                    if i >= X.shape[0]:
-                        return
-                    for j in range(lane, X.shape[1], 32):
-                        Y[i, j] = X[i, j]
-                    cuda.syncwarp()
-                    if lane == 0:
-                        largest = Y[i, 0]
-                        for j in range(X.shape[1]):
-                            largest = max(largest, Y[i, j])
-                        total = float32(0)
-                        for j in range(X.shape[1]):
-                            total += math.exp(Y[i, j] - largest)
-                        for j in range(X.shape[1]):
-                            Y[i, j] = math.exp(Y[i, j] - largest) / total
-            """),
-            ("three passes to read",),
-        ),
-        Mutant(
-            "lane 0 alone in shared memory",
-            kernel("""
-                @cuda.jit
-                def softmax(X, Y):
-                    row = cuda.shared.array((4, 256), float32)
-                    lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
-                    i = cuda.blockIdx.x * 4 + warp
-                    if i >= X.shape[0]:
-                        return
-                    for j in range(lane, X.shape[1], 32):
-                        row[warp, j] = X[i, j]
-                    cuda.syncwarp()
-                    if lane == 0:
-                        largest = row[warp, 0]
-                        for j in range(X.shape[1]):
-                            largest = max(largest, row[warp, j])
-                        total = float32(0)
-                        for j in range(X.shape[1]):
-                            row[warp, j] = math.exp(row[warp, j] - largest)
-                            total += row[warp, j]
-                        for j in range(X.shape[1]):
-                            row[warp, j] /= total
-                    cuda.syncwarp()
-                    for j in range(lane, X.shape[1], 32):
-                        Y[i, j] = row[warp, j]
-            """),
-            ("then 32 lanes exchange one number each",),
-        ),
-        Mutant(
-            "lanes without a number leave",
-            SOLUTION.replace("if i >= X.shape[0]:", "if i >= X.shape[0] or lane >= X.shape[1]:"),
-            ("A value of a lane that has none to give", "asks thread"),
-        ),
-        Mutant(
-            "one warp has all rows",
-            kernel("""
-                @cuda.jit
-                def softmax(X, Y):
-                    lane = cuda.threadIdx.x
-                    if cuda.blockIdx.x > 0 or cuda.threadIdx.y > 0:
-                        return
-                    for i in range(X.shape[0]):
-                        largest = float32(-math.inf)
-                        for j in range(lane, X.shape[1], 32):
-                            largest = max(largest, X[i, j])
-                        for n in range(5):
-                            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n))
-                        total = float32(0)
-                        for j in range(lane, X.shape[1], 32):
-                            total += math.exp(X[i, j] - largest)
-                        for n in range(5):
-                            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, 1 << n)
-                        for j in range(lane, X.shape[1], 32):
-                            Y[i, j] = math.exp(X[i, j] - largest) / total
-            """),
-            ("a warp has one row",),
-        ),
     ),
 )

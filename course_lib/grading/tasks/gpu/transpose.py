@@ -10,25 +10,10 @@ from course_lib.grading.compare import exact
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import BusiestWarp, SectorsPerRequest, TotalSectors, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task
-from course_lib.grading.tasks.gpu.shared import ANYWHERE, exact_sectors, kernel, numbers, pieces, unwritten
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import ANYWHERE, exact_sectors, numbers, pieces, unwritten
 
 SIDE, ROWS = 32, 8  # of a tile; rows of threads in a block
-
-SOLUTION = kernel("""
-    @cuda.jit
-    def transpose(A, B):
-        tile = cuda.shared.array((32, 33), float32)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        i0, j0 = cuda.blockIdx.y * 32, cuda.blockIdx.x * 32
-        for r in range(y, 32, 8):
-            if i0 + r < A.shape[0] and j0 + x < A.shape[1]:
-                tile[r, x] = A[i0 + r, j0 + x]
-        cuda.syncthreads()
-        for r in range(y, 32, 8):
-            if j0 + r < B.shape[0] and i0 + x < B.shape[1]:
-                B[j0 + r, i0 + x] = tile[x, r]
-""")
 
 
 def transpose(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -126,68 +111,5 @@ TASK = Task(
         "writing with B's. A column of a tile 32 wide lies in one bank.",
         "Read: tile[r, x] = A[i0 + r, j0 + x] for r = y, y + 8, …; write: B[j0 + r, i0 + x] = tile[x, r], "
         "both guarded, a barrier between; and the tile has a 33rd column that nobody uses.",
-    ),
-    mutants=(
-        Mutant(
-            "straight",
-            kernel("""
-                @cuda.jit
-                def transpose(A, B):
-                    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-                    i0, j0 = cuda.blockIdx.y * 32, cuda.blockIdx.x * 32
-                    for r in range(y, 32, 8):
-                        if i0 + r < A.shape[0] and j0 + x < A.shape[1]:
-                            B[j0 + x, i0 + r] = A[i0 + r, j0 + x]
-            """),
-            ("Writing B", "32 sectors for each request"),
-        ),
-        Mutant("no padding", SOLUTION.replace("(32, 33)", "(32, 32)"), ("32 wavefronts",)),
-        Mutant("padded on the wrong side", SOLUTION.replace("(32, 33)", "(33, 32)"), ("32 wavefronts",)),
-        Mutant("no barrier", SOLUTION.replace("    cuda.syncthreads()\n", ""), ("Data race",)),
-        Mutant(
-            "one guard for both",
-            SOLUTION.replace(
-                "j0 + r < B.shape[0] and i0 + x < B.shape[1]", "i0 + r < A.shape[0] and j0 + x < A.shape[1]"
-            ),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "no guard at the end",
-            SOLUTION.replace("if j0 + r < B.shape[0] and i0 + x < B.shape[1]", "if True"),
-            ("Outside of the array",),
-        ),
-        Mutant(
-            "half of the warps do it all",
-            SOLUTION.replace("range(y, 32, 8)", "range(y if y < 4 else 32, 32, 4)"),
-            ("One warp makes 32 requests",),
-        ),
-        Mutant(
-            "a quarter of the tile is turned",
-            SOLUTION.replace("range(y, 32, 8)", "range(y, y + 1, 8)")
-            .replace("tile[x, r]", "tile[r, x]")
-            .replace("B[j0 + r, i0 + x] = tile[r, x]", "B[j0 + x, i0 + r] = tile[r, x]"),
-            ("four elements of each tile",),
-        ),
-        Mutant("not turned inside", SOLUTION.replace("tile[x, r]", "tile[r, x]"), ("not turned inside",)),
-        Mutant(
-            "tiles stay",
-            SOLUTION.replace("B[j0 + r, i0 + x]", "B[i0 + r, j0 + x]"),
-            ("stays where it was",),
-        ),
-        Mutant(
-            "a quarter of the tile",
-            SOLUTION.replace("range(y, 32, 8)", "range(y, 8, 8)"),
-            ("Read before anything was written",),
-        ),
-        Mutant(
-            "a barrier inside the guard",
-            SOLUTION.replace(
-                "                tile[r, x] = A[i0 + r, j0 + x]\n    cuda.syncthreads()", ""
-            ).replace(
-                "            tile[r, x] = A[i0 + r, j0 + x]\n    cuda.syncthreads()\n",
-                "            tile[r, x] = A[i0 + r, j0 + x]\n            cuda.syncthreads()\n",
-            ),
-            ("A barrier that not every thread reaches",),
-        ),
     ),
 )

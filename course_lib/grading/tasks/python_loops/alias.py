@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.rules import PRODUCTS, NoCalls, NoOperator, OnlyImports
-from course_lib.grading.task import Mutant, Task
+from course_lib.grading.task import Task
 from course_lib.grading.tasks.python_loops.shared import PRODUCT_SLIPS, product, product_cases
 
 BROKEN = """\
@@ -17,10 +17,6 @@ def broken(A, B):
                 C[i][j] += A[i][k] * B[k][j]
     return C
 """
-
-
-def _repaired(C: str) -> str:
-    return BROKEN.replace("broken", "repaired").replace("[[0.0] * M] * N", C)
 
 
 TASK = Task(
@@ -43,24 +39,5 @@ TASK = Task(
         "number "
         "of rows?",
         "C = [[0.0] * N for _ in range(M)]",
-    ),
-    mutants=(
-        Mutant("nothing repaired", _repaired("[[0.0] * M] * N"), ("rows of your result are the same",)),
-        Mutant("dimensions only", _repaired("[[0.0] * N] * M"), ("rows of your result are the same",)),
-        Mutant(
-            "rows only",
-            _repaired("[[0.0] * M for _ in range(N)]"),
-            ("IndexError", "line", "`C` has ", " rows of ", " are needed."),
-        ),
-        Mutant(
-            "a shallow copy of the outer list",
-            _repaired("list([[0.0] * N] * M)"),
-            ("rows of your result are the same",),
-        ),
-        Mutant(
-            "one row more",
-            _repaired("[[0.0] * N for _ in range(max(M, N))]"),
-            ("shape", "needed"),
-        ),
     ),
 )

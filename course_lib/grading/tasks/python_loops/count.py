@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import exact
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def operations(M: int, K: int, N: int) -> tuple[int, int]:
@@ -70,87 +70,5 @@ TASK = Task(
         "M * N elements, K products each. Put plus signs between K products: how many do you need? And if "
         "K is 0?",
         "Return M * N * K and M * N * max(K - 1, 0).",
-    ),
-    mutants=(
-        Mutant(
-            "K additions",
-            source("""
-            def operations(M, K, N):
-                return M * N * K, M * N * K
-        """),
-            ("K - 1",),
-        ),
-        Mutant(
-            "swapped",
-            source("""
-            def operations(M, K, N):
-                return M * N * (K - 1), M * N * K
-        """),
-            ("swapped",),
-        ),
-        Mutant(
-            "negative",
-            source("""
-                def operations(M, K, N):
-                    return M * N * K, M * N * (K - 1)
-            """),
-            ("negative", "K = 0"),
-        ),
-        Mutant(
-            "no additions",
-            source("""
-                def operations(M, K, N):
-                    return M * N * K, 0
-            """),
-            ("additions are 0", "K - 1"),
-        ),
-        Mutant(
-            "one element only",
-            source("""
-                def operations(M, K, N):
-                    return K, K - 1
-            """),
-            ("work for one element",),
-        ),
-        Mutant(
-            "forgets to return",
-            source("""
-                def operations(M, K, N):
-                    M * N * K, M * N * (K - 1)
-            """),
-            ("returned None", "is a `return` missing?"),
-        ),
-        Mutant(
-            "prints instead of returning",
-            source("""
-                def operations(M, K, N):
-                    print(M * N * K, M * N * (K - 1))
-            """),
-            ("is a `return` missing?", "Printing is not returning: write `return …`."),
-        ),
-        Mutant(
-            "per element",
-            source("""
-                def operations(M, K, N):
-                    return M * N, M * N
-            """),
-            ("elements of the result",),
-        ),
-        Mutant(
-            "one number",
-            source("""
-            def operations(M, K, N):
-                return 2 * M * N * K
-        """),
-            ("tuple of 2",),
-        ),
-        Mutant(
-            "K from the wrong side",
-            source("""
-                def operations(M, K, N):
-                    return M * N * K, M * K * max(N - 1, 0)
-            """),
-            ("additions", "expected"),
-        ),
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.rules import CountsOperations, NoOperator, OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 from course_lib.grading.tasks.python_loops.shared import exact_sum, rows
 
 
@@ -67,71 +67,5 @@ TASK = Task(
         "What happens to one pair (a, b), and where does the result of it go?",
         "Multiply the two numbers of the pair and add the product to the running total.",
         "total += a * b",
-    ),
-    mutants=(
-        Mutant(
-            "replaces the total",
-            source("""
-                def dot(row, col):
-                    total = 0.0
-                    for a, b in zip(row, col):
-                        total = a * b
-                    return total
-            """),
-            ("last pair", "+="),
-        ),
-        Mutant(
-            "adds instead of multiplying",
-            source("""
-                def dot(row, col):
-                    total = 0.0
-                    for a, b in zip(row, col):
-                        total += a + b
-                    return total
-            """),
-            ("have to be multiplied",),
-        ),
-        Mutant(
-            "multiplies the total",
-            source("""
-                def dot(row, col):
-                    total = 0.0
-                    for a, b in zip(row, col):
-                        total *= a * b
-                    return total
-            """),
-            ("stays 0",),
-        ),
-        Mutant(
-            "returns in the loop",
-            source("""
-                def dot(row, col):
-                    total = 0.0
-                    for a, b in zip(row, col):
-                        total += a * b
-                        return total
-                    return total
-            """),
-            ("first pair", "return"),
-        ),
-        Mutant(
-            "forgets to return",
-            source("""
-                def dot(row, col):
-                    total = 0.0
-                    for a, b in zip(row, col):
-                        total += a * b
-            """),
-            ("None", "return"),
-        ),
-        Mutant(
-            "imports it",
-            source("""
-                from math import fsum
-                def dot(row, col):
-                    return fsum(a * b for a, b in zip(row, col))
-            """),
-            ("imports math",),
-        ),
     ),
 )

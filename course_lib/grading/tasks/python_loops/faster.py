@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.grading.compare import close_product
 from course_lib.grading.rules import PRODUCTS, NoCalls, NoMemory, NoOperator, OnlyImports
-from course_lib.grading.task import Code, Mutant, SpeedRule, Task, source
+from course_lib.grading.task import Code, SpeedRule, Task
 from course_lib.grading.tasks.python_loops.shared import PRODUCT_SLIPS, pair, product, product_cases
 
 INDEXED = Code(
@@ -54,46 +54,5 @@ TASK = Task(
         "Then let one pass over a row serve several columns, so that the cost of a loop step is shared.",
         "for a, b0, b1, b2, b3 in zip(row, *columns[j:j + 4]): c0 += a * b0; c1 += a * b1; … and the columns "
         "that are left over one by one.",
-    ),
-    mutants=(
-        Mutant(
-            "the baseline itself", INDEXED.text.replace("matmul_indexed", "matmul_fast"), ("1.3x", "baseline")
-        ),
-        Mutant(
-            "drops the columns left over",
-            source("""
-                def matmul_fast(A, B):
-                    columns, C = list(zip(*B)), []
-                    for row in A:
-                        out = []
-                        for j in range(0, len(columns) - 1, 2):
-                            c0 = c1 = 0.0
-                            for a, b0, b1 in zip(row, *columns[j:j + 2]):
-                                c0 += a * b0
-                                c1 += a * b1
-                            out += [c0, c1]
-                        C.append(out)
-                    return C
-            """),
-            ("shape", "needed"),
-        ),
-        Mutant(
-            "NumPy does it",
-            source("""
-                import numpy as np
-                def matmul_fast(A, B):
-                    return np.dot(A, B).tolist()
-            """),
-            ("imports numpy",),
-        ),
-        Mutant(
-            "columns used up",
-            source("""
-                def matmul_fast(A, B):
-                    columns = zip(*B)
-                    return [[sum([a * b for a, b in zip(row, col)]) for col in columns] for row in A]
-            """),
-            ("Row 1", "row 0"),
-        ),
     ),
 )

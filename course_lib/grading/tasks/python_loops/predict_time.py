@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import close
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def extrapolate(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
@@ -109,105 +109,5 @@ TASK = Task(
         "slope is p.",
         "slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1); the time at N is exp(offset) * N "
         "** slope.",
-    ),
-    mutants=(
-        Mutant(
-            "straight line in the times",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    slope, offset = np.polyfit(sizes, seconds, 1)
-                    return slope, offset + slope * N
-            """),
-            ("straight line", "logarithms"),
-        ),
-        Mutant(
-            "the exponent is 3 anyway",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    c = np.exp(np.mean(np.log(seconds) - 3 * np.log(sizes)))
-                    return 3.0, c * N ** 3
-            """),
-            ("fixed at 3",),
-        ),
-        Mutant(
-            "first and last point only",
-            source("""
-                from math import log
-                def extrapolate(sizes, seconds, N):
-                    p = log(seconds[-1] / seconds[0]) / log(sizes[-1] / sizes[0])
-                    return p, seconds[0] * (N / sizes[0]) ** p
-            """),
-            ("first and the last point",),
-        ),
-        Mutant(
-            "last two points only",
-            source("""
-                from math import log
-                def extrapolate(sizes, seconds, N):
-                    p = log(seconds[-1] / seconds[-2]) / log(sizes[-1] / sizes[-2])
-                    return p, seconds[-2] * (N / sizes[-2]) ** p
-            """),
-            ("last two points",),
-        ),
-        Mutant(
-            "forgets exp",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
-                    return slope, offset + slope * np.log(N)
-            """),
-            ("logarithm of the time",),
-        ),
-        Mutant(
-            "takes log c for c",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
-                    return slope, offset * N ** slope
-            """),
-            ("That is log c: take exp",),
-        ),
-        Mutant(
-            "swapped pair",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
-                    return np.exp(offset) * N ** slope, slope
-            """),
-            ("exponent first",),
-        ),
-        Mutant(
-            "slope and offset swapped",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    offset, slope = np.polyfit(np.log(sizes), np.log(seconds), 1)
-                    return slope, np.exp(offset) * N ** slope
-            """),
-            ("highest power first",),
-        ),
-        Mutant(
-            "the exponent is 3, from the last point",
-            source("""
-                def extrapolate(sizes, seconds, N):
-                    return 3.0, seconds[-1] * (N / sizes[-1]) ** 3
-            """),
-            ("fixed at 3", "measure the exponent"),
-        ),
-        Mutant(
-            "mixes log and log10",
-            source("""
-                import numpy as np
-                def extrapolate(sizes, seconds, N):
-                    slope, offset = np.polyfit(np.log10(sizes), np.log10(seconds), 1)
-                    return slope, np.exp(offset) * N ** slope
-            """),
-            ("seconds at N",),
-        ),
     ),
 )

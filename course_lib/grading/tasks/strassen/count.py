@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 
 SOLUTION = source("""
     def operations(n, cutoff):
@@ -159,72 +159,5 @@ TASK = Task(
         "n <= cutoff it is n**3 and n**2 * (n - 1). An odd n adds three classical pieces, with even = n - 1.",
         "Peeled: even**2 + even * n + n**2 multiplications and "
         "even**2 + even * (n - 1) + n * (n - 1) additions. Call operations(half, cutoff) for the rest.",
-    ),
-    mutants=(
-        Mutant(
-            "the definition",
-            source("""
-                def operations(n, cutoff):
-                    return n**3, n**2 * (n - 1)
-            """),
-            ("expected is",),
-        ),
-        Mutant("eight products", SOLUTION.replace("= 7 * m", "= 8 * m"), ("eight block products",)),
-        Mutant("fifteen sums", SOLUTION.replace("18", "15"), ("Winograd",)),
-        Mutant("no sums", SOLUTION.replace(" + 18 * half**2", ""), ("18 sums", "missing")),
-        Mutant("sums of whole matrices", SOLUTION.replace("18 * half**2", "18 * n**2"), ("half * half",)),
-        Mutant("no peeling", SOLUTION.replace("n % 2 == 1", "False"), ("peeled off",)),
-        Mutant(
-            "the definition for the even part of an odd size",
-            source("""
-                def operations(n, cutoff):
-                    if n <= cutoff:
-                        return n**3, n**2 * (n - 1)
-                    if n % 2 == 1:
-                        even = n - 1
-                        multiplications, additions = operations(even, cutoff)
-                        multiplications += even**2 + even * n + n**2
-                        return multiplications, additions + even**2 + even * (n - 1) + n * (n - 1)
-                    half = n // 2
-                    multiplications, additions = operations(half, cutoff)
-                    return 7 * multiplications, 7 * additions + 18 * half**2
-            """),
-            ("An odd n just above the cutoff still does one level, on m = n - 1",),
-        ),
-        Mutant(
-            "floats",
-            SOLUTION.replace("return multiplications, additions", "return 1.0 * multiplications, additions"),
-            ("is right, but a float", "//"),
-        ),
-        Mutant("cutoff one late", SOLUTION.replace("n <= cutoff", "n < cutoff or n == 1"), ("above it",)),
-        Mutant(
-            "one addition too many",
-            SOLUTION.replace("n**2 * (n - 1)", "n**3"),
-            ("additions", "expected is"),
-        ),
-        Mutant(
-            "one level only",
-            SOLUTION.replace("= operations(half, cutoff)", "= half**3, half**2 * (half - 1)"),
-            ("expected is",),
-        ),
-        Mutant(
-            "7 to the power of the levels",
-            source("""
-                import math
-                def operations(n, cutoff):
-                    levels = 0
-                    while n > cutoff:
-                        n, levels = n // 2, levels + 1
-                    return 7**levels * n**3, 6 * 7**levels * n**2
-            """),
-            ("expected is",),
-        ),
-        Mutant(
-            "forgets to return",
-            SOLUTION.replace("        return multiplications, additions\n", "").replace(
-                "    return multiplications, additions\n", ""
-            ),
-            ("is a `return` missing?",),
-        ),
     ),
 )

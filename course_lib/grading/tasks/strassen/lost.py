@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 
 Row = list[int]
 Table = list[Row]
@@ -84,13 +84,6 @@ def _without(tables: tuple, lost: int, label: str) -> Case:
     return Case(tuple(np.delete(table, lost, axis=0).tolist() for table in tables), label)
 
 
-def _signs(left: Table, right: Table, into: Table) -> tuple[Row, Row, Row]:
-    """Return the product with the sign in the left row instead of the row for C."""
-    l, r, c = lost_product(left, right, into)
-    first = next(x for x in c if x)
-    return [first * x for x in l], r, [first * x for x in c]
-
-
 def _other_sign(got: tuple, left: Table, right: Table, into: Table) -> bool:
     """Whether the result is the lost product, with the signs of two of its rows turned round."""
     want = lost_product(left, right, into)
@@ -144,62 +137,5 @@ TASK = Task(
         "is the left row, rest[a, :, c] the right one and rest[a, b, :] the one for C, each up to a sign.",
         "At the first place that is not 0, with sign = rest[a, b, c]: return "
         "(sign * rest[:, b, c]).tolist(), (sign * rest[a, :, c]).tolist(), rest[a, b, :].tolist().",
-    ),
-    mutants=(
-        Mutant("no signs", SOLUTION.replace(" * rest[a, b, c]", ""), ("right, but not its signs",)),
-        Mutant(
-            "absolute values",
-            SOLUTION.replace(
-                "rest = left_over(left, right, into)", "rest = abs(left_over(left, right, into))"
-            ),
-            ("sign is lost",),
-        ),
-        Mutant(
-            "the signs in the wrong row",
-            SOLUTION.replace("rest[:, b, c] * rest[a, b, c]", "rest[:, b, c]").replace(
-                "rest[a, b, :].tolist()", "(rest[a, b, :] * rest[a, b, c]).tolist()"
-            ),
-            ("signs",),
-        ),
-        Mutant(
-            "rows exchanged",
-            SOLUTION.replace("l.tolist(), r.tolist()", "r.tolist(), l.tolist()"),
-            ("changed places",),
-        ),
-        Mutant(
-            "what is left over, summed up",
-            GIVEN
-            + source("""
-                def lost_product(left, right, into):
-                    rest = left_over(left, right, into)
-                    return rest.sum((1, 2)).tolist(), rest.sum((0, 2)).tolist(), rest.sum((0, 1)).tolist()
-            """),
-            ("wrong",),
-        ),
-        Mutant(
-            "the last one in the list",
-            source("""
-                def lost_product(left, right, into):
-                    return left[-1], right[-1], into[-1]
-            """),
-            ("one of the six",),
-        ),
-        Mutant(
-            "always the chapter's sixth",
-            source("""
-                def lost_product(left, right, into):
-                    return [1, 0, -1, 0], [1, 1, 0, 0], [0, 0, 0, -1]
-            """),
-            ("wrong",),
-        ),
-        Mutant(
-            "the tensor itself",
-            GIVEN
-            + source("""
-                def lost_product(left, right, into):
-                    return left_over(left, right, into)
-            """),
-            ("tuple of 3",),
-        ),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import Values
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, source
+from course_lib.grading.task import Case, Lookalike
 from course_lib.grading.tasks.compiled_loops.shared import matrix, pair, product
 
 Array = np.ndarray
@@ -94,50 +94,3 @@ BLOCK_SLIPS = (
         fits=_blocks_touch,
     ),
 )
-
-#: One level with Strassen's seven products, as in the chapter.
-STRASSEN_LEVEL = source("""
-    import numpy as np
-
-    def strassen_level(A, B):
-        m, k, n = A.shape[0] // 2, A.shape[1] // 2, B.shape[1] // 2
-        A11, A12, A21, A22 = A[:m, :k], A[:m, k:], A[m:, :k], A[m:, k:]
-        B11, B12, B21, B22 = B[:k, :n], B[:k, n:], B[k:, :n], B[k:, n:]
-        M1 = (A11 + A22) @ (B11 + B22)
-        M2 = (A21 + A22) @ B11
-        M3 = A11 @ (B12 - B22)
-        M4 = A22 @ (B21 - B11)
-        M5 = (A11 + A12) @ B22
-        M6 = (A21 - A11) @ (B11 + B12)
-        M7 = (A12 - A22) @ (B21 + B22)
-        C11 = M1 + M4 - M5 + M7
-        C12 = M3 + M5
-        C21 = M2 + M4
-        C22 = M1 - M2 + M3 + M6
-        return np.block([[C11, C12], [C21, C22]])
-""")
-
-#: The same with Winograd's sums: 4 + 4 before the products, 7 after them.
-WINOGRAD_LEVEL = source("""
-    import numpy as np
-
-    def winograd_level(A, B):
-        m, k, n = A.shape[0] // 2, A.shape[1] // 2, B.shape[1] // 2
-        A11, A12, A21, A22 = A[:m, :k], A[:m, k:], A[m:, :k], A[m:, k:]
-        B11, B12, B21, B22 = B[:k, :n], B[:k, n:], B[k:, :n], B[k:, n:]
-        S1 = A21 + A22
-        S2 = S1 - A11
-        S3 = A11 - A21
-        S4 = A12 - S2
-        T1 = B12 - B11
-        T2 = B22 - T1
-        T3 = B22 - B12
-        T4 = T2 - B21
-        P1, P2 = A11 @ B11, A12 @ B21
-        P3, P4 = S4 @ B22, A22 @ T4
-        P5, P6, P7 = S1 @ T1, S2 @ T2, S3 @ T3
-        U = P1 + P6
-        V = U + P7
-        W = U + P5
-        return np.block([[P1 + P2, W + P3], [V - P4, V + P5]])
-""")

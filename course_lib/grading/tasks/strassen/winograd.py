@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from course_lib.grading.rules import CountsOperations
-from course_lib.grading.task import Mutant, Task
+from course_lib.grading.task import Task
 from course_lib.grading.tasks.strassen.shared import (
     BLOCK_SLIPS,
     ONLY_NUMPY,
-    STRASSEN_LEVEL,
-    WINOGRAD_LEVEL,
     close_by_norm,
     even_shapes,
     product,
@@ -47,37 +45,5 @@ TASK = Task(
         "are not. Four of B likewise, then seven products. After them P1 + P6 stands in three of the four "
         "blocks of C: add it up once.",
         "U = P1 + P6; V = U + P7; W = U + P5; then C11 = P1 + P2, C12 = W + P3, C21 = V - P4, C22 = V + P5.",
-    ),
-    mutants=(
-        Mutant(
-            "Strassen's own eighteen sums",
-            STRASSEN_LEVEL.replace("strassen_level", "winograd_level"),
-            ("18 additions on this input, more than the 15 that are enough",),
-        ),
-        Mutant(
-            "the common sum twice",
-            WINOGRAD_LEVEL.replace("W = U + P5", "W = P1 + P6 + P5"),
-            ("additions", "more than"),
-        ),
-        Mutant("S2 from scratch", WINOGRAD_LEVEL.replace("S1 - A11", "A21 + A22 - A11"), ("more than",)),
-        Mutant("T4 from scratch", WINOGRAD_LEVEL.replace("T2 - B21", "B22 - T1 - B21"), ("more than",)),
-        Mutant("a sign before P4", WINOGRAD_LEVEL.replace("V - P4", "V + P4"), ("Only the block C21",)),
-        Mutant("P5 left out of C22", WINOGRAD_LEVEL.replace("V + P5]", "V]"), ("Only the block C22",)),
-        Mutant("P3 left out of C12", WINOGRAD_LEVEL.replace("W + P3", "W"), ("Only the block C12",)),
-        Mutant("P2 left out of C11", WINOGRAD_LEVEL.replace("P1 + P2,", "P1,"), ("Only the block C11",)),
-        Mutant("a sign in S4", WINOGRAD_LEVEL.replace("A12 - S2", "A12 + S2"), ("Only the block C12",)),
-        Mutant("a sign in T2", WINOGRAD_LEVEL.replace("B22 - T1", "B22 + T1"), ("wrong",)),
-        Mutant(
-            "an eighth product",
-            WINOGRAD_LEVEL.replace("P1 + P2,", "A11 @ B11 + P2,"),
-            ("multiplications", "more than"),
-        ),
-        Mutant(
-            "blocks in the wrong places",
-            WINOGRAD_LEVEL.replace(
-                "[[P1 + P2, W + P3], [V - P4, V + P5]]", "[[P1 + P2, V - P4], [W + P3, V + P5]]"
-            ),
-            ("changed places",),
-        ),
     ),
 )

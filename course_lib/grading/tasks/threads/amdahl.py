@@ -10,7 +10,7 @@ import numpy as np
 from course_lib.grading.compare import close
 from course_lib.grading.patterns import same
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def forecast(one: float, several: float, threads: int, more: float) -> tuple[float, float]:
@@ -33,16 +33,6 @@ def _times(rng: np.random.Generator) -> Iterator[Case]:
             (round(one, 6), several, threads, more), f"measured on {threads}, asked for {more} threads"
         )
 
-
-def _with(serial: str, result: str = "serial, 1 / (serial + (1 - serial) / more)") -> str:
-    return source(f"""
-        def forecast(one, several, threads, more):
-            serial = {serial}
-            return {result}
-    """)
-
-
-_RIGHT = "(several / one - 1 / threads) / (1 - 1 / threads)"
 
 TASK = Task(
     id="05.amdahl",
@@ -109,44 +99,6 @@ TASK = Task(
         "is the inverse.",
         "serial = (several / one - 1 / threads) / (1 - 1 / threads); speed-up = 1 / (serial + (1 - serial) "
         "/ more)",
-    ),
-    mutants=(
-        Mutant("the time that is left", _with("several / one"), ("still in it",)),
-        Mutant("not divided", _with("several / one - 1 / threads"), ("Divide by that",)),
-        Mutant(
-            "in step with the threads", _with(_RIGHT, "serial, one / several * more / threads"), ("in step",)
-        ),
-        Mutant(
-            "swapped pair", _with(_RIGHT, "1 / (serial + (1 - serial) / more), serial"), ("pair is swapped",)
-        ),
-        Mutant("no inverse", _with(_RIGHT, "serial, serial + (1 - serial) / more"), ("its inverse",)),
-        Mutant(
-            "the measured threads",
-            _with(_RIGHT, "serial, 1 / (serial + (1 - serial) / threads)"),
-            ("`more`",),
-        ),
-        Mutant(
-            "the parallel fraction",
-            _with(f"1 - {_RIGHT}", "serial, 1 / (1 - serial + serial / more)"),
-            ("parallel fraction",),
-        ),
-        Mutant(
-            "in per cent",
-            _with(_RIGHT, "100 * serial, 1 / (serial + (1 - serial) / more)"),
-            ("per cent",),
-        ),
-        Mutant(
-            "the limit",
-            _with(_RIGHT, "serial, 1 / serial if serial else float(more)"),
-            ("threads without end",),
-        ),
-        Mutant(
-            "rounded",
-            _with(_RIGHT, "round(serial, 2), 1 / (serial + (1 - serial) / more)"),
-            ("right to 2 digits after the point: do you round?",),
-        ),
-        Mutant("Gustafson's law", _with(_RIGHT, "serial, more - serial * (more - 1)"), ("speed-up",)),
-        Mutant("only the speed-up", _with(_RIGHT, "1 / (serial + (1 - serial) / more)"), ("tuple of 2",)),
     ),
 )
 

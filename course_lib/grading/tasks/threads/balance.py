@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
 
 MOST_OVER = 1.10
@@ -147,55 +147,5 @@ TASK = Task(
         "far. Keep the numbers of the tiles, for the result is in their own order.",
         "for tile in sorted(range(len(costs)), key=lambda tile: -costs[tile]): free = busy.index(min(busy)); "
         "owner[tile] = free; busy[free] += costs[tile]",
-    ),
-    mutants=(
-        Mutant(
-            "static",
-            source("""
-                def deal(costs, threads):
-                    return [tile * threads // len(costs) for tile in range(len(costs))]
-            """),
-            ("% after",),
-        ),
-        Mutant(
-            "like cards",
-            source("""
-                def deal(costs, threads):
-                    return [tile % threads for tile in range(len(costs))]
-            """),
-            ("like cards",),
-        ),
-        Mutant(
-            "in the order they come",
-            SOLUTION.replace("sorted(range(len(costs)), key=lambda tile: -costs[tile])", "range(len(costs))"),
-            ("dynamic",),
-        ),
-        Mutant("the shortest first", SOLUTION.replace("-costs[tile]", "costs[tile]"), ("% after",)),
-        Mutant(
-            "always thread 0", SOLUTION.replace("busy.index(min(busy))", "0"), ("One thread does everything",)
-        ),
-        Mutant("to the busiest", SOLUTION.replace("min(busy)", "max(busy)"), ("% after",)),
-        Mutant(
-            "counts tiles", SOLUTION.replace("busy[free] += costs[tile]", "busy[free] += 1"), ("% after",)
-        ),
-        Mutant(
-            "threads from 1",
-            SOLUTION.replace("owner[tile] = free", "owner[tile] = free + 1"),
-            ("There is no thread",),
-        ),
-        Mutant(
-            "in sorted order",
-            source("""
-                def deal(costs, threads):
-                    busy, owner = [0.0] * threads, []
-                    for cost in sorted(costs, reverse=True):
-                        free = busy.index(min(busy))
-                        owner.append(free)
-                        busy[free] += cost
-                    return owner
-            """),
-            ("% after",),
-        ),
-        Mutant("lists of tiles", SOLUTION.replace("return [owner[tile]", "return [[owner[tile]]"), ("list",)),
     ),
 )

@@ -11,16 +11,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-
-_LOOP = source("""
-    def bands(rows, threads):
-        found = []
-        for thread in range(threads):
-            {line}
-            found.append([start, stop])
-        return found
-""")
+from course_lib.grading.task import Case, Lookalike, Task
 
 
 def bands(rows: int, threads: int) -> list[list[int]]:
@@ -110,10 +101,6 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((rows, threads), f"{rows} rows for {threads} threads")
 
 
-def _with(line: str) -> str:
-    return _LOOP.format(line=line)
-
-
 TASK = Task(
     id="05.bands",
     title="A band for everybody",
@@ -133,59 +120,5 @@ TASK = Task(
         "At rows * t / threads. Rounded down it is a whole row – and the band before must stop at the same "
         "one.",
         "start, stop = rows * thread // threads, rows * (thread + 1) // threads",
-    ),
-    mutants=(
-        Mutant(
-            "drops the rest",
-            _with("start, stop = thread * (rows // threads), (thread + 1) * (rows // threads)"),
-            ("belong to nobody",),
-        ),
-        Mutant(
-            "the last one takes the rest",
-            _with(
-                "start = thread * (rows // threads); "
-                "stop = rows if thread == threads - 1 else start + rows // threads"
-            ),
-            ("wait for the slowest",),
-        ),
-        Mutant(
-            "rounds up",
-            _with(
-                "size = -(-rows // threads); start = min(rows, thread * size); stop = min(rows, start + size)"
-            ),
-            ("wait for the slowest",),
-        ),
-        Mutant(
-            "stop is inclusive",
-            _with("start, stop = rows * thread // threads, rows * (thread + 1) // threads - 1"),
-            ("belong to nobody",),
-        ),
-        Mutant(
-            "overlaps by one",
-            _with("start, stop = rows * thread // threads, min(rows, rows * (thread + 1) // threads + 1)"),
-            ("in two bands",),
-        ),
-        Mutant(
-            "not whole",
-            _with("start, stop = rows * thread / threads, rows * (thread + 1) / threads"),
-            ("whole rows",),
-        ),
-        Mutant(
-            "start and length",
-            _with("start = rows * thread // threads; stop = rows * (thread + 1) // threads - start"),
-            ("not how long it is",),
-        ),
-        Mutant(
-            "floats",
-            _with("start, stop = float(rows * thread // threads), rows * (thread + 1) // threads"),
-            ("divide with //", "is no int"),
-        ),
-        Mutant(
-            "where they start, not where they stop",
-            _with("start, stop = rows * thread // threads, rows * (thread + 1) // threads").replace(
-                "[start, stop]", "start"
-            ),
-            ("list",),
-        ),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules import OnlyImports
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 from course_lib.simulators import coherence
 
 Event = tuple[int, int, int]  # core, byte address, 1 for a write
@@ -144,22 +144,5 @@ TASK = Task(
         "takes it from all others – count them – and leaves only the writer.",
         "others = holders.get(line, set()) - {core}; if write: lost += len(others); others = set(); then "
         "holders[line] = others | {core}.",
-    ),
-    mutants=(
-        Mutant("by addresses", SOLUTION.replace("address // line_bytes", "address"), ("only whole lines",)),
-        Mutant("reads count too", SOLUTION.replace("if write:", "if True:"), ("only writes do",)),
-        Mutant("one per write", SOLUTION.replace("len(others)", "len(others) > 0"), ("several cores",)),
-        Mutant("nothing is lost", SOLUTION.replace("others = set()", "pass"), ("fetches it anew",)),
-        Mutant("lines of 64 bytes", SOLUTION.replace("// line_bytes", "// 64"), ("use line_bytes",)),
-        Mutant("the writer loses it too", SOLUTION.replace(" - {core}", ""), ("writer's own copy",)),
-        Mutant("the remainder", SOLUTION.replace("// line_bytes", "% line_bytes"), ("expected is",)),
-        Mutant(
-            "all writes",
-            source("""
-                def invalidations(events, line_bytes):
-                    return sum(write for core, address, write in events)
-            """),
-            ("expected is",),
-        ),
     ),
 )

@@ -9,8 +9,8 @@ import numpy as np
 
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
-from course_lib.grading.tasks.threads.shared import CHECKED_LOCKS, LOCKS, THREADING_ONLY, on_locks
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.threads.shared import CHECKED_LOCKS, LOCKS, THREADING_ONLY
 from course_lib.simulators.interleavings import Lock, Semaphore
 
 SOLUTION = source("""
@@ -115,110 +115,5 @@ TASK = Task(
         "while you wait for a slot.",
         'with slots_of("free"): with lock_of("busy"): find the first 0, make it 1 – then use(buffer, uses) '
         'without the mutex – then with lock_of("busy"): busy[buffer] = 0.',
-    ),
-    mutants=(
-        Mutant(
-            "only the semaphore",
-            on_locks(
-                SOLUTION.replace('with lock_of("busy"):', "if True:"),
-            ),
-            ("three threads", "A schedule that leads there"),
-        ),
-        Mutant(
-            "only the mutex",
-            on_locks(SOLUTION.replace('with slots_of("free"):', "if True:")),
-            ("busy[2]", "not there"),
-        ),
-        Mutant(
-            "waits for a slot with the mutex in hand",
-            on_locks("""
-                def borrow(busy, uses):
-                    with lock_of("busy"):
-                        slots_of("free").acquire()
-                        buffer = 0
-                        while busy[buffer]:
-                            buffer += 1
-                        busy[buffer] = 1
-                    use(buffer, uses)
-                    with lock_of("busy"):
-                        busy[buffer] = 0
-                    slots_of("free").release()
-                    return buffer
-            """),
-            ("Deadlock", "semaphore"),
-        ),
-        Mutant(
-            "uses the buffer with the mutex in hand",
-            on_locks("""
-                def borrow(busy, uses):
-                    with slots_of("free"):
-                        with lock_of("busy"):
-                            buffer = 0
-                            while busy[buffer]:
-                                buffer += 1
-                            busy[buffer] = 1
-                            use(buffer, uses)
-                            busy[buffer] = 0
-                    return buffer
-            """),
-            ("at the same time", 'is inside `use` and holds lock_of("busy")'),
-        ),
-        Mutant(
-            "asks again and again",
-            on_locks("""
-                def borrow(busy, uses):
-                    buffer = -1
-                    while buffer < 0:
-                        with lock_of("busy"):
-                            for b in range(len(busy)):
-                                if busy[b] == 0 and buffer < 0:
-                                    buffer = b
-                            if buffer >= 0:
-                                busy[buffer] = 1
-                    use(buffer, uses)
-                    with lock_of("busy"):
-                        busy[buffer] = 0
-                    return buffer
-            """),
-            ("never calls slots_of", "instead of sleeping"),
-        ),
-        Mutant(
-            "gives the slot back too early",
-            on_locks("""
-                def borrow(busy, uses):
-                    with slots_of("free"):
-                        with lock_of("busy"):
-                            buffer = 0
-                            while busy[buffer]:
-                                buffer += 1
-                            busy[buffer] = 1
-                    use(buffer, uses)
-                    with lock_of("busy"):
-                        busy[buffer] = 0
-                    return buffer
-            """),
-            ("not there",),
-        ),
-        Mutant(
-            "keeps the slot",
-            on_locks(
-                SOLUTION.replace('with slots_of("free"):', 'if slots_of("free").acquire():'),
-            ),
-            ("Deadlock", "none is free"),
-        ),
-        Mutant(
-            "never frees the buffer",
-            on_locks(SOLUTION.replace("busy[buffer] = 0", "pass")),
-            ("busy ends as",),
-        ),
-        Mutant(
-            "frees it without the mutex",
-            on_locks(
-                SOLUTION.replace(
-                    '    with lock_of("busy"):\n            busy[buffer] = 0', "    busy[buffer] = 0"
-                )
-            ),
-            ("Data race", "busy"),
-        ),
     ),
 )

@@ -38,8 +38,3 @@ CHECKED_LOCKS = source("""
 """)
 
 THREADING_ONLY = OnlyImports(("threading",))
-
-
-def on_locks(answer: str) -> str:
-    """Return the text of an answer with the given locks above it."""
-    return f"{LOCKS}\n\n{source(answer)}"

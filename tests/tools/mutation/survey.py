@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,16 +11,18 @@ from pathlib import Path
 
 from course_lib.grading import registry
 from course_lib.grading.judge import generator
-from course_lib.grading.mutation.equivalents import reasons
-from course_lib.grading.mutation.faults import Fault, faults, needed
-from course_lib.grading.mutation.judging import CHECKS, SURVIVED, Job, caught_by
-from course_lib.grading.mutation.kernel_operators import KERNEL_OPERATORS
-from course_lib.grading.mutation.workers import CRASH, TIME, spread
 from course_lib.grading.rules_given import GivenAsItIs, helpers_of
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
+from .faults import Fault, faults, needed
+from .judging import CHECKS, SURVIVED, Job, caught_by
+from .operators import KERNEL_OPERATORS
+from .workers import CRASH, TIME, spread
+
 ROOT = Path(__file__).resolve().parents[3]
+#: Faults that are none, as no input can show them: tasks, fault, and one sentence why.
+SURVIVORS = Path(__file__).with_name("survivors.tsv")
 
 
 class SurveyError(ValueError):
@@ -64,6 +67,19 @@ class Findings:
             "equivalent": [{"fault": one.key, "reason": why} for one, why in self.equivalent],
             "stale": self.stale,
         }
+
+
+@functools.cache
+def explained() -> tuple[tuple[frozenset[str], str, str], ...]:
+    """Return the rows of survivors.tsv: the tasks, the key of the fault, the reason."""
+    _, *lines = SURVIVORS.read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
+    return tuple((frozenset(tasks.split()), key, reason) for tasks, key, reason in rows)
+
+
+def reasons(task_id: str) -> dict[str, str]:
+    """Return the reason for each fault of a task that is none, by the key of the fault."""
+    return {key: reason for tasks, key, reason in explained() if task_id in tasks}
 
 
 def solution(task: Task, root: Path = ROOT) -> Code:

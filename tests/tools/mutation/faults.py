@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.grading.mutation.operators import OPERATORS, Scope, Texts
-from course_lib.grading.mutation.whole import whole_faults
 from course_lib.grading.program import Program
 from course_lib.grading.task import Code
+
+from .operators import OPERATORS, Scope, Texts
+from .whole import whole_faults
 
 Operators = Mapping[str, Callable[[ast.AST, Scope], Texts]]
 
@@ -65,10 +66,17 @@ def faults(
 
 def needed(text: str, entry: str) -> Code:
     """Return only what `entry` needs of a longer text."""
-    program = Program(text, entry)
+    program, lines = Program(text, entry), text.splitlines()
     reached = {id(statement) for statement in program.reached}
     kept = [statement for statement in program.tree.body if id(statement) in reached]
-    return Code("\n\n\n".join(map(ast.unparse, kept)) + "\n", entry)
+    return Code(
+        "\n\n\n".join("\n".join(lines[_first(one) - 1 : one.end_lineno]) for one in kept) + "\n", entry
+    )
+
+
+def _first(statement: ast.stmt) -> int:
+    """Return the number of the statement's first line, which may be a decorator's."""
+    return min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
 
 
 @dataclass(frozen=True)
