@@ -48,9 +48,15 @@ class WrongAnswer:
 def wrong_answers(task_id: str) -> tuple[WrongAnswer, ...]:
     """Return the wrong answers to a task, in the order of the file."""
     task = registry.task(task_id)
-    head, *sections = re.split(r"^## ", _sections(task.chapter).get(task_id, ""), flags=re.MULTILINE)
-    start = _marked(head, "|") or without_comments(solution(task).text)
-    return tuple(_wrong(task, start, section) for section in sections)
+    _, *sections = re.split(r"^## ", _section(task), flags=re.MULTILINE)
+    return tuple(_wrong(task, start(task_id), section) for section in sections)
+
+
+def start(task_id: str) -> str:
+    """Return the text that the wrong answers change: the solution, or one that is easier to change."""
+    task = registry.task(task_id)
+    head, _, _ = _section(task).partition("## ")
+    return _marked(head, "|") or without_comments(solution(task).text)
 
 
 def wrong_answer(task_id: str, name: str) -> WrongAnswer:
@@ -64,26 +70,25 @@ def without_comments(text: str) -> str:
     return "\n".join(line for line in lines if line.strip() and "### " not in line) + "\n"
 
 
-@functools.cache
-def _sections(chapter: str) -> dict[str, str]:
-    """Return what the chapter's file says of each task."""
-    text = (FOLDER / f"{registry.CHAPTERS[chapter]}.txt").read_text(encoding="utf-8")
-    parts = re.split(r"^# (\S+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+def _section(task: Task) -> str:
+    """Return what the chapter's file says of the task."""
+    text = (FOLDER / f"{registry.CHAPTERS[task.chapter]}.txt").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^# (\S+)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True)).get(task.id, "")
 
 
-def _wrong(task: Task, start: str, section: str) -> WrongAnswer:
+def _wrong(task: Task, text: str, section: str) -> WrongAnswer:
     title, _, body = section.partition("\n")
     name, _, says = title.partition(" | ")
-    text = _marked(body, "|")
-    if text:
-        above = re.split(rf"^(?:@.*\n)*def {task.entry}\b", start, flags=re.MULTILINE)[0]
-        return WrongAnswer(task, name, above + text, says)
+    whole = _marked(body, "|")
+    if whole:
+        above = re.split(rf"^(?:@.*\n)*def {task.entry}\b", text, flags=re.MULTILINE)[0]
+        return WrongAnswer(task, name, above + whole, says)
     for old, new in _changes(body):
-        if start.count(old) != 1:
-            raise ValueError(f"{task.id}, {name}: {old!r} stands {start.count(old)} times in\n{start}")
-        start = start.replace(old, new)
-    return WrongAnswer(task, name, start, says)
+        if text.count(old) != 1:
+            raise ValueError(f"{task.id}, {name}: {old!r} stands {text.count(old)} times in\n{text}")
+        text = text.replace(old, new)
+    return WrongAnswer(task, name, text, says)
 
 
 def _changes(body: str) -> Iterator[tuple[str, str]]:
