@@ -1,4 +1,4 @@
-"""What several tasks of chapter 07 use: what an answer may import, and how wrong answers are made."""
+"""What an answer to chapter 07 may import."""
 
 from __future__ import annotations
 
