@@ -79,7 +79,7 @@ grade: venv
 	@$(IN_VENV) python -m course_lib grade $(if $(SUBMISSIONS),"$(SUBMISSIONS)") $(GRADE_ARGS)
 
 mutants: venv
-	@$(IN_VENV) python -m course_lib mutants
+	@$(IN_VENV) python -m tests.tools.mutation
 
 # Takes the first Python that fits. When none is, the first one that runs at all says so in a sentence.
 venv:

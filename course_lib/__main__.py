@@ -20,7 +20,6 @@ COMMANDS = {
     "exercises": ("exercises", "generate exercises/ from solutions/"),
     "grade": ("grade", "grade a class: a folder or zip of submissions"),
     "transcribe": ("transcribe", "write down what a speech model hears in a recording"),
-    "mutants": ("mutants", "apply systematic faults to the solutions and report which the tasks catch"),
 }
 #: These take whatever follows them as it stands.
 PASSING_ON = {"lab"}

@@ -84,19 +84,6 @@ class SpeedRule:
         return next((speed for speed, _ in self.thresholds if speed > speedup), None)
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A typical wrong answer: its source text, and words that the report on it must contain."""
-
-    name: str
-    source: str
-    says: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        given = isinstance(self.says, tuple) and all(isinstance(word, str) and word for word in self.says)
-        _require(given and bool(self.says), "says", self.says, "a tuple of words the report must contain")
-
-
 def source(text: str) -> str:
     """Return code that is written indented in a declaration, as it would stand in a file."""
     return textwrap.dedent(text).lstrip("\n")
@@ -136,7 +123,6 @@ class Task:
     reference: Callable
     comparison: ResultComparison
     hints: tuple[str, str, str]
-    mutants: tuple[Mutant, ...]
     rules: tuple[Rule, ...] = ()
     counts: CountingRule | None = None
     speed: SpeedRule | None = None
@@ -154,9 +140,6 @@ class Task:
         _require(self.entry.isidentifier(), "entry", self.entry, "the name of a function")
         good_hints = len(self.hints) == len(HINTS) and all(self.hints)
         _require(good_hints, "hints", self.hints, f"exactly three: {', '.join(HINTS)}")
-        names = [mutant.name for mutant in self.mutants]
-        _require(len(names) >= 3, "mutants", names, "at least three typical wrong answers")
-        _require(len(set(names)) == len(names), "mutants", names, "wrong answers with different names")
         if self.launch:
             kinds = [type(rule).__name__ for rule in self.rules]
             _require("KernelOnly" in kinds, "rules", kinds, "rules with KernelOnly: the answer is a kernel")

@@ -12,7 +12,7 @@ from course_lib.grading.compare import Values
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Mutant, Task, source
+from course_lib.grading.task import Case, Lookalike, Task, source
 
 Array = np.ndarray
 TILE, BLOCK = 32, 128
@@ -95,17 +95,6 @@ TURN = Task(
         "Turn a tile in shared memory.",
         "tile[threadIdx.x, threadIdx.y]",
     ),
-    mutants=(
-        Mutant(
-            "no barrier",
-            TURNED.replace("    cuda.syncthreads()\n", ""),
-            ("Data race", "no barrier is between them"),
-        ),
-        Mutant("no padding", TURNED.replace("TILE + 1", "TILE"), ("wavefronts",)),
-        Mutant(
-            "not turned", TURNED.replace("tile[cuda.threadIdx.x, cuda.threadIdx.y]", "0.0"), ("0 everywhere",)
-        ),
-    ),
     rules=(KernelOnly(),),
     lookalikes=(Lookalike("It is 0 everywhere.", lambda A, out: np.zeros_like(out)),),
     launch=Launch(
@@ -128,11 +117,6 @@ SCALE = Task(
     reference=_scaled,
     comparison=Values(_exactly),
     hints=("Which thread?", "The grid's.", "i = cuda.grid(1)"),
-    mutants=(
-        Mutant("no test", SCALED.replace("if i < x.shape[0]:", "if True:"), ("Outside of the array",)),
-        Mutant("one less", SCALED.replace("x.shape[0]", "x.shape[0] - 1"), ("No thread wrote",)),
-        Mutant("twice", SCALED.replace("FACTOR = 3", "FACTOR = 2"), ("Yours is",)),
-    ),
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda x, y: (-(-x.size // BLOCK),),
@@ -142,6 +126,19 @@ SCALE = Task(
     ),
 )
 RIGHT = {TURN.id: TURNED, SCALE.id: SCALED}
+#: Typical wrong answers, each with words of its report.
+WRONG = {
+    TURN.id: {
+        TURNED.replace("    cuda.syncthreads()\n", ""): "no barrier is between them",
+        TURNED.replace("TILE + 1", "TILE"): "wavefronts",
+        TURNED.replace("tile[cuda.threadIdx.x, cuda.threadIdx.y]", "0.0"): "0 everywhere",
+    },
+    SCALE.id: {
+        SCALED.replace("if i < x.shape[0]:", "if True:"): "Outside of the array",
+        SCALED.replace("x.shape[0]", "x.shape[0] - 1"): "No thread wrote",
+        SCALED.replace("FACTOR = 3", "FACTOR = 2"): "Yours is",
+    },
+}
 TASKS = (TURN, SCALE)
 CHAPTER = "99"
 

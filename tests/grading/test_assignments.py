@@ -101,12 +101,11 @@ def total_shown(executed: dict) -> str:
 
 
 def test_code_that_is_given_to_be_mended_is_the_declared_one():
-    from course_lib.grading.tasks.compiled_loops import bug
-    from course_lib.grading.tasks.python_loops import alias
+    from course_lib.grading.tasks import compiled_loops, python_loops
 
     cells = {c: {x["id"]: text_of(x) for x in read_notebook(source_of(c))["cells"]} for c in CHAPTERS}
-    assert alias.BROKEN.strip() in cells["01"]["01-alias-given"]
-    assert cells["02"]["02-bug-given"].strip() in bug.BROKEN
+    assert python_loops.BROKEN.strip() in cells["01"]["01-alias-given"]
+    assert cells["02"]["02-bug-given"].strip() in compiled_loops.BROKEN
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

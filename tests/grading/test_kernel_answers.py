@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED
+from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED, WRONG
 
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import TotalSectors
 from course_lib.grading.program import CLOSED
-from course_lib.grading.report import NOT_STARTED, WRONG
+from course_lib.grading.report import NOT_STARTED
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sandbox import tracer
@@ -57,11 +57,11 @@ def test_right_and_typical_wrong_kernels_get_the_same_report_in_both_places():
     for task in TASKS:
         here, there = (str(judged(task, RIGHT[task.id])) for judged in BOTH)
         assert here == there and here.startswith("✓"), here
-        for mutant in task.mutants:
-            here, there = (judged(task, mutant.source) for judged in BOTH)
-            assert here.state == WRONG and here.points == 0, mutant.name
-            assert all(words in str(here) for words in mutant.says), str(here)
-            assert str(here) == str(there), mutant.name
+        for text, words in WRONG[task.id].items():
+            here, there = (judged(task, text) for judged in BOTH)
+            assert here.state == "wrong" and here.points == 0, str(here)
+            assert words in str(here), str(here)
+            assert str(here) == str(there), words
 
 
 def test_a_missing_barrier_is_a_fault_though_the_result_is_right():
@@ -142,7 +142,7 @@ def test_what_the_tracer_refuses_has_the_line_of_the_cell():
     for body, words in STOPPED:
         for judged in BOTH:
             report = judged(SCALE, scaled(body))
-            assert report.state == WRONG and report.lines[0].startswith(words), str(report)
+            assert report.state == "wrong" and report.lines[0].startswith(words), str(report)
 
 
 def test_a_loop_without_end_is_stopped_with_its_line():
@@ -227,7 +227,7 @@ def test_dynamic_shared_memory_is_not_part_of_a_launch():
 
 def test_without_a_sandbox_it_is_judged_alike():
     open_air = Sandbox(limits=LIMITS, unsafe=True)
-    wrong = TURN.mutants[0].source
+    wrong, *_ = WRONG[TURN.id]
     assert str(boxed(TURN, wrong, open_air)) == str(noted(TURN, wrong))
 
 

@@ -2,10 +2,9 @@
 
 import pytest
 from kernel_examples import RIGHT, SCALE, TASKS, TURN, TURNED, declare
-
-from course_lib.grading.mutation import judging, survey
-from course_lib.grading.mutation.faults import faults, needed
-from course_lib.grading.mutation.kernel_operators import KERNEL_OPERATORS
+from tools.mutation import judging, survey
+from tools.mutation.faults import faults, needed
+from tools.mutation.operators import KERNEL_OPERATORS
 
 #: Faults that are none, with the reason.
 EQUAL = {

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.fp8 import jit, launch, on_cpu, searching
+from course_lib.fp8 import jit
 from course_lib.fp8.choice import candidates
 from course_lib.grading import optional
-from course_lib.grading.optional import loops, loops_child, tile
+from course_lib.grading.optional import loops
 from course_lib.grading.optional.kernel_text import HEAD, KERNEL, NAMES, holes, with_loops
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG
 from course_lib.measure import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "10_fp8_hopper_gemm"
-needs_model = pytest.mark.skipif(on_cpu.missing() is not None, reason=str(on_cpu.missing()))
-needs_compiler = pytest.mark.skipif(
-    machine.missing("nvrtc") is not None, reason=str(machine.missing("nvrtc"))
-)
 
 
 def answers(folder: str) -> dict[str, object]:
@@ -48,7 +44,7 @@ def test_the_holes_are_the_kernels_loops():
     assert re.sub(r"#line .*\n", "", with_loops(*loops_of_it)) == source
 
 
-@needs_model
+@pytest.mark.needs("c++ compiler")
 def test_the_solution_is_right_and_a_class_is_told_what_was_run():
     report = loops.judged(SOLVED["fetch"], SOLVED["multiply"])
     assert report.state == RIGHT and report.score == "optional"
@@ -116,39 +112,51 @@ FAULTS = {
     ),
     "no fence": (("multiply", "wgmma_fence();", ""), "before the first `wgmma_k32`"),
 }
+#: Those of every run: one of each sort.
+SHORT = ("the parity of the full stages", "bytes of one tile", "the sum is touched", "columns for rows")
 
 
-@needs_model
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_model_finds_a_fault_and_says_where_to_look(fault):
-    (part, there, instead), words = FAULTS[fault]
+def faulty(fault: str) -> str:
+    """Return the kernel with this fault in one of its loops."""
+    (part, there, instead), _ = FAULTS[fault]
     texts = {"fetch": FETCH, "multiply": MULTIPLY}
-    assert there in texts[part]
+    assert there in texts[part], fault
     texts[part] = texts[part].replace(there, instead)
     if fault == "the tile is waited for behind its products":
         texts[part] = texts[part].replace("barrier_wait(&full[block % STAGES], block / STAGES & 1);", "", 1)
-    right, says = loops_child.on_model(with_loops(**texts))
-    assert right is False and words in says
+    return with_loops(**texts)
 
 
-@needs_compiler
+@pytest.mark.needs("c++ compiler")
 @pytest.mark.parametrize(
-    ("part", "there", "instead", "words"),
-    [
+    "faults", [SHORT, pytest.param(sorted({*FAULTS} - {*SHORT}), marks=pytest.mark.slow)]
+)
+def test_the_model_finds_faults_and_says_where_to_look(faults):
+    from course_lib.grading.optional import loops_child
+
+    for fault in faults:
+        right, says = loops_child.on_model(faulty(fault))
+        assert right is False and FAULTS[fault][1] in says, f"{fault}\n{says}"
+
+
+@pytest.mark.needs("nvrtc")
+def test_nvidias_compiler_has_its_say():
+    from course_lib.grading.optional import loops_child
+
+    for part, there, instead, words in (
         ("fetch", "barrier_wait", "barier_wait", "refuses fetch, line 3: identifier"),
         ("multiply", "wgmma_wait<0>();", "", r"accumulator is read too early.*C7517"),
-    ],
-)
-def test_nvidias_compiler_has_its_say(part, there, instead, words):
-    texts = {"fetch": FETCH, "multiply": MULTIPLY}
-    texts[part] = texts[part].replace(there, instead)
-    right, says = loops_child.compiled(with_loops(**texts))
-    assert right is False and re.search(words, says)
+    ):
+        texts = {"fetch": FETCH, "multiply": MULTIPLY}
+        texts[part] = texts[part].replace(there, instead)
+        right, says = loops_child.compiled(with_loops(**texts))
+        assert right is False and re.search(words, says), part
 
 
-@needs_model
+@pytest.mark.needs("c++ compiler")
 def test_without_nvidias_compiler_the_other_one_names_the_line():
+    from course_lib.grading.optional import loops_child
+
     right, says = loops_child.on_model(with_loops(FETCH, MULTIPLY.replace("lane == 0", "lain == 0")))
     assert right is False and "refuses multiply, line 10: " in says
 
@@ -176,8 +184,10 @@ OTHERS = {
 }
 
 
-@needs_model
+@pytest.mark.needs("c++ compiler")
 def test_other_loops_are_right_and_the_model_sees_what_is_in_flight():
+    from course_lib.grading.optional import loops_child
+
     for name, multiply in OTHERS.items():
         right, _says, overlaps = loops_child.on_model(with_loops(FETCH, multiply))
         assert right and overlaps == (name != "none in flight")
@@ -236,23 +246,23 @@ def test_a_process_that_does_not_come_back_costs_nothing(monkeypatch):
     assert "a kernel may hang" in str(loops.judged(FETCH, MULTIPLY))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_what_is_no_loop_is_one_sentence(monkeypatch):
+    steps(monkeypatch, ("model", True, "fine"))
+    assert loops.judged(FETCH + "// }", MULTIPLY).state == RIGHT
+    for text, words in (
         (lambda: 1 // 0, "fetch() raised ZeroDivisionError"),
         (FETCH.rstrip().removesuffix("}"), "fetch has 1 opening braces and 0 closing ones"),
-        (FETCH + "// }", None),
         ("for (;;) \0;", "characters that no compiler takes"),
         ("\ud800", "characters that no compiler takes"),
-    ],
-)
-def test_what_is_no_loop_is_one_sentence(monkeypatch, text, words):
-    steps(monkeypatch, ("model", True, "fine"))
-    report = loops.judged(text, MULTIPLY)
-    assert (report.state == RIGHT) if words is None else (report.state == WRONG and words in str(report))
+    ):
+        report = loops.judged(text, MULTIPLY)
+        assert report.state == WRONG and words in str(report), words
 
 
 def test_a_hang_on_the_gpu_ends_the_process_and_an_error_is_one_sentence(monkeypatch):
+    from course_lib.fp8 import launch
+    from course_lib.grading.optional import loops_child
+
     ended = []
 
     def give_up(sentence):
@@ -277,6 +287,9 @@ def test_a_hang_on_the_gpu_ends_the_process_and_an_error_is_one_sentence(monkeyp
 
 
 def test_on_a_gpu_a_product_is_computed_many_times(monkeypatch):
+    from course_lib.fp8 import launch
+    from course_lib.grading.optional import loops_child
+
     product, starts = loops_child.product_of(loops_child.SMALL[0]), []
 
     def start():
@@ -299,6 +312,9 @@ def test_what_is_no_text_is_refused():
 
 
 def test_without_a_gpu_the_model_has_its_say_and_nobody_is_right(monkeypatch):
+    from course_lib.fp8 import launch
+    from course_lib.grading.optional import tile
+
     monkeypatch.setattr(launch, "missing_here", lambda: "There is no GPU.")
     report = tile.judged(SOLVED["own_tile"])
     assert report.state == PARTLY and len(report.lines) == len(tile.SHAPES)
@@ -306,21 +322,28 @@ def test_without_a_gpu_the_model_has_its_say_and_nobody_is_right(monkeypatch):
     assert "the model expects" in report.lines[0]
 
 
-@pytest.mark.parametrize(("times_as_long", "state"), [(1.02, RIGHT), (1.05, PARTLY), (0.9, RIGHT)])
-def test_with_a_gpu_it_is_measured_beside_the_favourites(monkeypatch, times_as_long, state):
-    def here(M, N, K, more):
-        seconds = dict.fromkeys(candidates(M, N, K)[:8], 1e-3)
-        seconds[more[0]] = 1e-3 * times_as_long
-        return dict(sorted(seconds.items(), key=lambda pair: pair[1]))
+def test_with_a_gpu_it_is_measured_beside_the_favourites(monkeypatch):
+    from course_lib.fp8 import launch, searching
+    from course_lib.grading.optional import tile
 
     monkeypatch.setattr(launch, "missing_here", lambda: None)
-    monkeypatch.setattr(searching, "here", here)
-    report = tile.judged(lambda M, N, K: (64, 16, 1))
-    assert report.state == state
-    assert f"yours, v6_tuned 64x16, {1000 * times_as_long:.0f} us; the fastest of 9" in report.lines[0]
+    for times_as_long, state in ((1.02, RIGHT), (1.05, PARTLY), (0.9, RIGHT)):
+
+        def here(M, N, K, more, times_as_long=times_as_long):
+            seconds = dict.fromkeys(candidates(M, N, K)[:8], 1e-3)
+            seconds[more[0]] = 1e-3 * times_as_long
+            return dict(sorted(seconds.items(), key=lambda pair: pair[1]))
+
+        monkeypatch.setattr(searching, "here", here)
+        report = tile.judged(lambda M, N, K: (64, 16, 1))
+        assert report.state == state, times_as_long
+        assert f"yours, v6_tuned 64x16, {1000 * times_as_long:.0f} us; the fastest of 9" in report.lines[0]
 
 
 def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
+    from course_lib.fp8 import launch, searching
+    from course_lib.grading.optional import tile
+
     def here(*_, **__):
         raise searching.WrongProduct("v6_tuned 64x16 is wrong: calc_diff is 1.0e-01.")
 
@@ -330,9 +353,10 @@ def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
     assert report.state == WRONG and "calc_diff" in str(report)
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
+def test_what_is_no_tile_is_one_sentence():
+    from course_lib.grading.optional import tile
+
+    for answer, words in (
         (lambda M, N, K: (256, 192, 2), "needs 288 accumulators"),
         (lambda M, N, K: (100, 128, 1), "a block computes 64, 128 or 256 rows"),
         (
@@ -344,14 +368,14 @@ def test_a_kernel_that_is_wrong_is_no_answer(monkeypatch):
         (lambda M, N, K: None, "three whole numbers"),
         (lambda M, N, K: 1 // 0, "raised ZeroDivisionError"),
         (lambda M: (64, 16, 1), "raised TypeError"),
-    ],
-)
-def test_what_is_no_tile_is_one_sentence(answer, words):
-    report = tile.judged(answer)
-    assert report.state == WRONG and words in str(report) and len(report.lines) == 1
+    ):
+        report = tile.judged(answer)
+        assert report.state == WRONG and words in str(report) and len(report.lines) == 1, words
 
 
 def test_what_is_no_function_is_refused():
+    from course_lib.grading.optional import tile
+
     with pytest.raises(TypeError, match="must be a function of M, N, K"):
         tile.judged((128, 128, 2))
 

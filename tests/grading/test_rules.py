@@ -15,10 +15,12 @@ def rules(name: str) -> tuple:
         NoOperator,
         OnlyImports,
     )
-    from course_lib.grading.tasks.compiled_loops import shared
+    from course_lib.grading.tasks import compiled_loops
 
     return {
-        "compiled loops": tuple(rule for rule in shared.LOOPS_ONLY if not isinstance(rule, MustBeCompiled)),
+        "compiled loops": tuple(
+            rule for rule in compiled_loops.LOOPS_ONLY if not isinstance(rule, MustBeCompiled)
+        ),
         "plain Python": (NoOperator("@"), NoCalls(PRODUCTS)),
         "no memory": (NoMemory(),),
         "no products": (NoCalls(PRODUCTS | WHOLE_ARRAY),),

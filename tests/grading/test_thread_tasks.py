@@ -6,23 +6,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from wrong_answers import wrong_answer
 
 from course_lib.grading import registry, rules_threads
 from course_lib.grading.judge import generator, judge
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
-from course_lib.grading.tasks.threads import (
-    amdahl,
-    balance,
-    bands,
-    invalidations,
-    pool,
-    race,
-    shared,
-    transfer,
-)
-from course_lib.grading.tasks.threads.shared import on_locks
+from course_lib.grading.task import source
+from course_lib.grading.tasks import threads as declared
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
 from course_lib.simulators.interleavings import Lock
@@ -30,6 +22,15 @@ from course_lib.simulators.interleavings import Lock
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTION = ROOT / "solutions" / "05_threads" / "05_threads.ipynb"
 SEEDS = (0, 7, 12345)
+
+
+BANDS, RACE, TRANSFER, POOL = declared.BANDS, declared.RACE, declared.TRANSFER, declared.POOL
+INVALIDATIONS, BALANCE, AMDAHL = declared.INVALIDATIONS, declared.BALANCE, declared.AMDAHL
+
+
+def on_locks(answer: str) -> str:
+    """Return the answer below the helpers that are handed out."""
+    return f"{declared.LOCKS}\n\n{source(answer)}"
 
 
 def verdict(task, text: str, seed: int = 9):
@@ -43,9 +44,9 @@ def counting(answer: str, expected: int = 2) -> str | None:
         ("{entry}(total)",) * 2,
         {"total": [0], "locks": {"total": Lock()}, "slots": {"-": 0}},
         lambda final: final["total"] == [expected],
-        shared.CHECKED_LOCKS,
+        declared.CHECKED_LOCKS,
     )
-    return UnderAllSchedules((scenario,), shared.LOCKS).judge(answer, "count")
+    return UnderAllSchedules((scenario,), declared.LOCKS).judge(answer, "count")
 
 
 LOCKED = on_locks("""
@@ -81,20 +82,14 @@ def test_sentences_quote_code_where_the_checker_has_lines_of_its_own_text():
     assert "line" not in said.lower()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_the_given_helpers_must_stay_as_they_are():
+    for answer in (
         LOCKED.replace("threading.Lock()", "threading.RLock()"),
         LOCKED + "\n\ndef lock_of(name):\n    return threading.Lock()\n",
         LOCKED + "\n\nlock_of = print\n",
         LOCKED + "\n\nfrom threading import Lock as lock_of\n",
-    ],
-)
-def test_the_given_helpers_must_stay_as_they_are(answer):
-    assert "changes lock_of, which is given" in counting(answer)
-
-
-def test_a_decorator_could_change_what_runs_and_is_refused():
+    ):
+        assert "changes lock_of, which is given" in counting(answer), answer
     assert "decorator" in counting(LOCKED.replace("def count", "@staticmethod\ndef count"))
 
 
@@ -126,10 +121,10 @@ def together(answer: str, threads: int = 2) -> str | None:
         tuple(f"{{entry}}(total, {own})" for own in range(threads)),
         {"total": [0, 0], "locks": {"total": Lock()}, "slots": {"-": 0}},
         lambda final: True,
-        shared.CHECKED_LOCKS,
+        declared.CHECKED_LOCKS,
         AtOnce("total", "adds 1"),
     )
-    return UnderAllSchedules((scenario,), shared.LOCKS).judge(answer, "count")
+    return UnderAllSchedules((scenario,), declared.LOCKS).judge(answer, "count")
 
 
 def test_threads_that_work_under_one_lock_are_told_which_one():
@@ -159,15 +154,15 @@ SERIAL = on_locks("""
 
 
 def test_a_serial_answer_to_the_race_gets_no_points():
-    report = verdict(race.TASK, SERIAL)
+    report = verdict(RACE, SERIAL)
     assert report.points == 0
     assert "must be able to work at the same time" in str(report)
     assert "does its tile (`done[tile] += 1`) and holds lock_of" in str(report)
 
 
-def test_a_mutex_held_in_use_is_said_in_the_students_words():
-    inside = pool.SOLUTION.replace("    use(", "        use(")
-    report = verdict(pool.TASK, on_locks(inside))
+def test_a_mutex_held_in_use_is_said_in_the_students_words(solution_text):
+    inside = solution_text.replace("    use(", "        use(")
+    report = verdict(POOL, inside)
     assert 'is inside `use` and holds lock_of("busy") meanwhile' in str(report)
     assert "here[" not in str(report) and "locks[" not in str(report)
 
@@ -183,14 +178,14 @@ def test_a_transfer_to_oneself_must_not_be_parted():
                 balance[taker] += amount
             return amount
     """)
-    report = verdict(transfer.TASK, parted)
+    report = verdict(TRANSFER, parted)
     assert report.points == 0
     assert "the balances end as (10, 20) instead of (5, 25)" in str(report)
 
 
-def test_a_lock_that_is_not_there_is_called_as_the_student_calls_it():
-    bank = on_locks(transfer.SOLUTION.replace("min(giver, taker)", "'bank'"))
-    said = str(verdict(transfer.TASK, bank))
+def test_a_lock_that_is_not_there_is_called_as_the_student_calls_it(solution_text):
+    assert "min(giver, taker)" in solution_text
+    said = str(verdict(TRANSFER, solution_text.replace("min(giver, taker)", "'bank'")))
     assert (
         'asks for lock_of("bank"), but there is no such lock: only lock_of(0) and lock_of(1) are there.'
         in said
@@ -202,7 +197,7 @@ def test_a_lock_that_is_not_there_is_called_as_the_student_calls_it():
 
 OTHERS = {
     "acquire and release": (
-        transfer.TASK,
+        TRANSFER,
         """
         def transfer(giver, taker, amount, balance):
             first, second = lock_of(min(giver, taker)), lock_of(max(giver, taker))
@@ -218,22 +213,8 @@ OTHERS = {
             return moved
         """,
     ),
-    "always all locks in order": (
-        transfer.TASK,
-        """
-        def transfer(giver, taker, amount, balance):
-            for account in range(len(balance)):
-                lock_of(account).acquire()
-            moved = amount if balance[giver] >= amount else 0
-            balance[giver] -= moved
-            balance[taker] += moved
-            for account in range(len(balance)):
-                lock_of(account).release()
-            return moved
-        """,
-    ),
     "a helper takes the next": (
-        race.TASK,
+        RACE,
         """
         def take(following):
             with lock_of("following"):
@@ -251,7 +232,7 @@ OTHERS = {
         """,
     ),
     "the last free buffer": (
-        pool.TASK,
+        POOL,
         """
         def borrow(busy, uses):
             slots_of("free").acquire()
@@ -270,16 +251,15 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_right_answers_get_all_points(name):
-    task, answer = OTHERS[name]
-    report = verdict(task, on_locks(answer))
-    assert report.passed, str(report)
+def test_other_right_answers_get_all_points():
+    for name, (task, answer) in OTHERS.items():
+        report = verdict(task, on_locks(answer))
+        assert report.passed, f"{name}\n{report}"
 
 
 def test_the_search_of_each_solution_is_far_from_its_limits(solution_text, monkeypatch):
     monkeypatch.setattr(rules_threads, "MOST_STATES", 5_000)
-    for task in (race.TASK, transfer.TASK, pool.TASK):
+    for task in (RACE, TRANSFER, POOL):
         assert verdict(task, solution_text).passed
 
 
@@ -294,13 +274,13 @@ def test_any_even_bands_are_accepted():
 
     for rows, threads in ((10, 4), (11, 4), (3, 5), (0, 2), (1000, 7)):
         args = (rows, threads)
-        got, want = larger_first(*args), bands.bands(*args)
-        assert bands.EvenBands().compare(got, want, args) is None
-    assert bands.EvenBands().compare([[0, 5], [5, 8]], bands.bands(8, 2), (8, 2)) is not None
+        got, want = larger_first(*args), declared.bands(*args)
+        assert declared.EvenBands().compare(got, want, args) is None
+    assert declared.EvenBands().compare([[0, 5], [5, 8]], declared.bands(8, 2), (8, 2)) is not None
 
 
 def test_any_distribution_within_ten_percent_is_accepted():
-    compare = balance.WithinTenPercent().compare
+    compare = declared.WithinTenPercent().compare
     costs = [10.0, 10.0, 1.0]
     assert compare([0, 1, 1], [0, 0, 0], (costs, 2)) is None
     assert compare([1, 0, 1], [0, 0, 0], (costs, 2)) is None
@@ -312,49 +292,42 @@ def test_any_distribution_within_ten_percent_is_accepted():
 
 def test_bands_may_be_tuples_as_in_the_chapter():
     args = (10, 4)
-    pairs = [tuple(pair) for pair in bands.bands(*args)]
-    compare = bands.EvenBands().compare
-    assert compare(pairs, bands.bands(*args), args) is None
-    assert "The last band stops at 9" in compare([*pairs[:-1], (7, 9)], bands.bands(*args), args).says[0]
-    assert compare(tuple(pairs), bands.bands(*args), args).form
+    pairs = [tuple(pair) for pair in declared.bands(*args)]
+    compare = declared.EvenBands().compare
+    assert compare(pairs, declared.bands(*args), args) is None
+    assert "The last band stops at 9" in compare([*pairs[:-1], (7, 9)], declared.bands(*args), args).says[0]
+    assert compare(tuple(pairs), declared.bands(*args), args).form
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "says"),
-    [
-        (invalidations.TASK, "the writer loses it too", "only the other cores lose theirs"),
-        (amdahl.TASK, "the parallel fraction", "the serial one is what is left of 1"),
-        (amdahl.TASK, "in per cent", "a fraction of 20 % is 0.2"),
-        (amdahl.TASK, "the limit", "1 / s is the limit"),
-        (amdahl.TASK, "rounded", "right to 2 digits after the point: do you round?"),
-    ],
-)
-def test_a_known_slip_is_named_first(task, name, says):
-    text = next(mutant.source for mutant in task.mutants if mutant.name == name)
-    assert says in verdict(task, text).lines[0]
+def test_a_known_slip_is_named_first():
+    for id, name, says in (
+        ("05.invalidations", "the writer loses it too", "only the other cores lose theirs"),
+        ("05.amdahl", "rounded", "right to 2 digits after the point: do you round?"),
+    ):
+        assert says in verdict(registry.task(id), wrong_answer(id, name).source).lines[0]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_blind_policies_fail_on_some_input_and_longest_first_on_none(seed):
-    failed = set()
-    for case in balance.TASK.cases(generator(balance.TASK, seed)):
-        costs, threads = case.args
-        best, _ = best_makespan(costs, threads)
-        for policy in ("static", "cyclic", "dynamic", "guided", "longest"):
-            if plan(costs, threads, policy).makespan > balance.MOST_OVER * best:
-                failed.add(policy)
-    assert failed == {"static", "cyclic", "dynamic", "guided"}
+def test_blind_policies_fail_on_some_input_and_longest_first_on_none():
+    for seed in SEEDS:
+        failed = set()
+        for case in BALANCE.cases(generator(BALANCE, seed)):
+            costs, threads = case.args
+            best, _ = best_makespan(costs, threads)
+            for policy in ("static", "cyclic", "dynamic", "guided", "longest"):
+                if plan(costs, threads, policy).makespan > declared.MOST_OVER * best:
+                    failed.add(policy)
+        assert failed == {"static", "cyclic", "dynamic", "guided"}, seed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_reference_counts_what_the_coherence_simulator_counts(seed):
-    some = 0
-    for case in invalidations.TASK.cases(generator(invalidations.TASK, seed)):
-        events, line_bytes = case.args
-        simulated = coherence.simulate(events, None, line_bytes).invalidations
-        assert invalidations.invalidations(events, line_bytes) == simulated
-        some += simulated
-    assert some > 1000
+def test_the_reference_counts_what_the_coherence_simulator_counts():
+    for seed in SEEDS:
+        some = 0
+        for case in INVALIDATIONS.cases(generator(INVALIDATIONS, seed)):
+            events, line_bytes = case.args
+            simulated = coherence.simulate(events, None, line_bytes).invalidations
+            assert declared.invalidations(events, line_bytes) == simulated, case.label
+            some += simulated
+        assert some > 1000
 
 
 # --- the assignment -----------------------------------------------------------------------------------------
@@ -372,21 +345,13 @@ def solution_text(cells) -> str:
 
 
 def test_the_assignment_hands_out_the_declared_helpers_and_the_declared_bug(cells):
-    given = {one.name: ast.dump(one) for one in ast.parse(shared.LOCKS).body if hasattr(one, "name")}
+    given = {one.name: ast.dump(one) for one in ast.parse(declared.LOCKS).body if hasattr(one, "name")}
     handed = {one.name: ast.dump(one) for one in ast.parse(cells["setup"]).body if hasattr(one, "name")}
     assert handed == given
-    assert cells["05-race-given"].strip() == race.BROKEN.strip()
-
-
-def test_the_bands_of_the_text_are_not_those_of_the_rung(cells):
-    assert "rung" not in cells["05-bands-task"]
+    broken = cells["05-race-given"].replace("def broken", "def repaired")
+    assert verdict(RACE, f"{declared.LOCKS}\n\n{broken}").points == 0
 
 
 def test_what_the_checker_reads_for_the_helpers_has_their_names_and_parameters():
-    read = {one.name: len(one.args.args) for one in ast.parse(shared.CHECKED_LOCKS).body}
+    read = {one.name: len(one.args.args) for one in ast.parse(declared.CHECKED_LOCKS).body}
     assert set(read) == {"lock_of", "slots_of", "use"}
-
-
-def test_the_registry_has_the_tasks_in_order():
-    names = [task.id.partition(".")[2] for task in registry.tasks("05")]
-    assert names == ["bands", "race", "transfer", "pool", "invalidations", "balance", "amdahl"]

@@ -18,7 +18,7 @@ from tools import missing
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("course_lib", "tests", "notebooks", "solutions")
 SUFFIXES = {".py", ".ipynb", ".md", ".toml", ".yml"}
-LONGEST_FILE = 500
+LONGEST_FILE = 900  # a chapter's tasks are one file
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -27,7 +27,7 @@ from typing import Any
 COURSE = Path(__file__).resolve().parents[3]  # the folder that course_lib is in
 LIBRARY = COURSE / "course_lib"
 #: What tells how tasks are solved.
-TASKS, FAULTS = LIBRARY / "grading" / "tasks", LIBRARY / "grading" / "mutation"
+TASKS = LIBRARY / "grading" / "tasks"
 
 HOW_TO_GET_IT = (
     "install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap), "
@@ -127,8 +127,7 @@ class Sandbox:
         for home in (home for home in _python_homes() if _lies_in(home, hidden)):
             tree.show(home, home)
         tree.show(LIBRARY, LIBRARY)
-        for folder in (TASKS, FAULTS):
-            tree.hide(folder)
+        tree.hide(TASKS)
         words += [*tree.words, "--proc", "/proc", "--dev", "/dev"]
         words += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
         for path in ("/dev", *map(str, tree.hidden), "/"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.task import source
-from course_lib.grading.tasks.batched.shared import changed as changed
 
 #: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, no library with a
 #: type of eight bits, nor this course.
@@ -33,8 +32,3 @@ TENSOR_CORE = source("""
             c = np.ldexp(kept, exponent - result_bits - 1)
         return c.astype(np.float32)
 """)
-
-
-def on_tensor_core(answer: str) -> str:
-    """Return the text of an answer with the tensor core above it."""
-    return f"{TENSOR_CORE}\n\n{source(answer)}"

@@ -2,8 +2,7 @@
 
 Where the limits come from: a sector has 32 bytes, eight float32. A warp whose 32 lanes read float32 side by
 side needs four sectors if the first lies at the beginning of a sector, and five if it does not (rows whose
-length is no multiple of 8 begin anywhere).
-"""
+length is no multiple of 8 begin anywhere)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,586 @@
+"""Tasks of chapter 07 on layouts: strides, batches, convolution as a product, relative positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import Values, exact, product_tolerance
+from course_lib.grading.rules import NestedLoops
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
+from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, product
+
+# --- 07.strides: which views of a tensor one strided batched call takes as they are -------------------------
+
+COPY = ("copy", 0, 0)
+
+
+def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, int]:
+    """Return how one strided batched call can take an operand (B, H, M, N), with strides in elements.
+
+    As BLAS has it: rows or columns contiguous, the leading dimension at least as long as one of them, and one
+    step from each of the B * H matrices to the next (`cublas<t>gemmStridedBatched`, cuBLAS documentation).
+    """
+    (B, H, M, N), (b, h, row, column) = shape, strides
+    if B > 1 and H > 1 and b != H * h:
+        return COPY
+    step = b if H == 1 else h
+    if column == 1 and row >= N:
+        return "plain", row, step
+    if row == 1 and column >= M:
+        return "transposed", column, step
+    return COPY
+
+
+def _views(rng: np.random.Generator) -> Iterator[Case]:
+    B, H, M, N = (int(n) for n in rng.choice(np.arange(2, 9), 4, replace=False))
+    whole = (B, H, M, N), (H * M * N, M * N, N, 1)
+    yield _view(whole, "a tensor as it is made")
+    yield _view(_turned_view(whole), "the same, each matrix transposed")
+    yield _view(((B, 1, M, N), (H * M * N, M * N, N, 1)), "the first head of each utterance")
+    yield _view(_turned_view(((B, 1, M, N), (H * M * N, M * N, N, 1))), "the first head of each, transposed")
+    other = (B, H, N, M), (H * M * N, M * N, M, 1)
+    yield _view(other, "a tensor as it is made, M and N exchanged")
+    yield _view(_turned_view(other), "the same, each matrix transposed")
+    broadcast = (B, H, M, N), (H * M * N, M * N, N, 0)
+    yield _view(broadcast, "one number for each row")
+    yield _view(_turned_view(broadcast), "one number for each column")
+    for few in ((2, H, M, N), (B, 2, M, N)):
+        width = few[1] * N
+        yield _view((few, (M * width, N, width, 1)), f"the heads of a projection, {few[0]} x {few[1]}")
+    T, D, width = M, N, H * N
+    heads = (B, H, T, D), (T * width, D, width, 1)
+    yield _view(heads, "the heads of a projection (B, T, H * D)")
+    yield _view(_turned_view(heads), "the heads of a projection, each transposed")
+    for many in (3 * width, 5 * width):
+        one = (1, H, T, D), (T * many, D, many, 1)
+        yield _view(one, f"the heads of one utterance, in rows of {many}")
+        yield _view(_turned_view(one), f"the heads of one utterance, transposed, in rows of {many}")
+    yield _view(((B, H, T, D), (width, D, B * width, 1)), "the heads of a projection that is (T, B, H * D)")
+    yield _view(_turned_view(((B, H, T, D), (width, D, B * width, 1))), "the same, each transposed")
+    yield _view(((B, H, M, N), (0, 0, N, 1)), "one matrix for all of them")
+    yield _view(((B, H, M, N), (0, M * N, N, 1)), "one matrix for each head, the same for all utterances")
+    yield _view(((B, H, M, N), (M * N, 0, N, 1)), "one matrix for each utterance, the same for all heads")
+    yield _view(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 1)), "every second row")
+    yield _view(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)), "every second column")
+    second = (B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)
+    yield _view(_turned_view(second), "every second column, each matrix transposed")
+    yield _view(((B, H, M, N), (H * (M + N), M + N, 1, 1)), "sliding windows, one number further each time")
+    yield _view(((B, H, M, N), (H * M * N, M * N, N - 1, 1)), "rows that overlap by one number")
+    yield _view(((B, H, M, N), (H * M * N, M * N, 1, M - 1)), "columns that overlap by one number")
+    yield _view(((B, H, M, N), (H * M * N, M * N, -N, 1)), "rows from the last to the first")
+    yield _view(((B, H, M, N), (H * M * N + 4, M * N, N, 1)), "a gap between utterances")
+    yield _view(((B, H, M, N), (-H * M * N, -M * N, N, 1)), "matrices from the last to the first")
+    back = (B, H, M, N), (-H * M * N, M * N, N, 1)
+    yield _view(back, "utterances from the last to the first, each with its heads in order")
+    yield _view(_turned_view(back), "the same, each matrix transposed")
+    yield _view(((B, H, M, N), (H * M * N, -M * N, N, 1)), "heads from the last to the first")
+    for pad in (int(n) for n in rng.choice(np.arange(1, 30), 2, replace=False)):
+        row = N + pad
+        padded = (B, H, M, N), (H * M * row, M * row, row, 1)
+        yield _view(padded, f"rows padded by {pad}")
+        yield _view(_turned_view(padded), f"rows padded by {pad}, transposed")
+
+
+def _view(view: tuple, label: str) -> Case:
+    return Case(view, label)
+
+
+def _turned_view(view: tuple) -> tuple:
+    """Return the view with each matrix transposed: sizes and strides change places."""
+    (B, H, M, N), (b, h, row, column) = view
+    return (B, H, N, M), (b, h, column, row)
+
+
+STRIDES = Task(
+    id="07.strides",
+    title="With or without a copy",
+    kind="predict",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="knowing which `transpose` is free and which one becomes a copy_ in the profile",
+    entry="layout",
+    cases=_views,
+    reference=layout,
+    comparison=exact(("the word", "the leading dimension", "the step")),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
+            "first of the next it is another step, and one call knows one step only.",
+            fits=lambda got, shape, strides: got[0] != "copy" and _two_steps(shape, strides),
+        ),
+        Lookalike(
+            "The rows (or columns) overlap or run backwards: the leading dimension must be at least the "
+            "length of what is contiguous.",
+            fits=lambda got, shape, strides: got[0] != "copy" and _too_short(shape, strides),
+        ),
+        Lookalike(
+            "A transposed matrix needs no copy: the call has a flag for it.",
+            fits=lambda got, *view: got[0] == "copy" and layout(*view)[0] == "transposed",
+        ),
+        Lookalike(
+            "With one utterance, or one head, there is only one step, whatever the other stride says.",
+            fits=lambda got, shape, strides: (
+                1 in shape[:2] and got[0] == "copy" and layout(shape, strides) != COPY
+            ),
+        ),
+        Lookalike(
+            "Neither rows nor columns are contiguous here: no flag helps.",
+            fits=lambda got, shape, strides: got[0] != "copy" and 1 not in strides[2:],
+        ),
+        Lookalike(
+            "Plain and transposed are swapped: plain is the matrix whose rows are contiguous.",
+            fits=lambda got, *view: {got[0], layout(*view)[0]} == {"plain", "transposed"},
+        ),
+        Lookalike(
+            "The leading dimension is a stride, the distance between two rows; that is the length of one.",
+            fits=lambda got, shape, strides: (
+                got[0] == layout(shape, strides)[0] != "copy"
+                and got[1] != layout(shape, strides)[1]
+                and got[1] in shape[2:]
+            ),
+        ),
+        Lookalike(
+            "The leading dimension of a transposed matrix is the distance between two columns.",
+            fits=lambda got, *view: (
+                got[:2] == ("transposed", 1) != layout(*view)[:2] == ("transposed", view[1][3])
+            ),
+        ),
+        Lookalike(
+            "The leading dimension and the step are exchanged: the leading dimension comes first.",
+            fits=lambda got, *view: (got[0], got[2], got[1]) == layout(*view) and got[1] != got[2],
+        ),
+        Lookalike(
+            "The step leads from one matrix to the next one: that is the stride of the heads, and of the "
+            "utterances only where each has one head.",
+            fits=lambda got, shape, strides: (
+                got[:2] == layout(shape, strides)[:2] and got[2] == strides[0] != strides[1]
+            ),
+        ),
+    ),
+    hints=(
+        "What does one call get? A pointer, a flag, one leading dimension, one step. Where is matrix (b, h), "
+        "and where does a step of the same length each time lead?",
+        "Matrix n = b * H + h lies at n * step for all n only if the stride of b is H times the stride "
+        "of h, or if "
+        "B or H is 1. In each matrix one of the two strides must be 1, the other at least as long as what "
+        "is contiguous.",
+        'if B > 1 and H > 1 and b != H * h: "copy". step = b if H == 1 else h. Plain: column == 1 and '
+        "row >= N, leading dimension row. Transposed: row == 1 and column >= M, leading dimension column.",
+    ),
+)
+
+
+def _two_steps(shape: tuple, strides: tuple) -> bool:
+    return min(shape[:2]) > 1 and strides[0] != shape[1] * strides[1]
+
+
+def _too_short(shape: tuple, strides: tuple) -> bool:
+    (M, N), (row, column) = shape[2:], strides[2:]
+    return (column == 1 and row < N) or (row == 1 and column < M)
+
+
+# --- 07.bmm: a batched product in compiled loops ------------------------------------------------------------
+
+
+def bmm(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the products of A (batch, M, K) and B (batch, K, N), one for one, in the dtype of A."""
+    C = np.zeros((len(A), A.shape[1], B.shape[2]), A.dtype)
+    for n in range(len(A)):
+        C[n] = product(A[n], B[n])
+    return C
+
+
+def _tolerance(want: np.ndarray, args: tuple) -> np.ndarray:
+    """Return the allowed error of each entry: that of each product in the batch."""
+    A, B = args
+    allowed = np.zeros(want.shape)
+    for n in range(len(A)):
+        allowed[n] = product_tolerance(want.dtype, A[n], B[n])
+    return allowed
+
+
+def _stack(rng: np.random.Generator, *shape: int, dtype: str = "float64") -> np.ndarray:
+    """Return random numbers, none of them 0, C order."""
+    values = rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+def _batches(rng: np.random.Generator) -> Iterator[Case]:
+    batch, M, K, N = (int(n) for n in rng.choice(np.arange(3, 9), 4, replace=False))
+    for b, m, k, n, said in (
+        (3, 3, 3, 3, "three products of squares"),
+        (batch, M, K, N, "all four sizes different"),
+        (1, N, M, K, "a batch of one"),
+        (0, M, K, N, "a batch of none"),
+        (batch, M, 0, N, "an empty sum is 0"),
+        (batch, 0, K, N, "no rows"),
+        (batch, M, K, 0, "no columns"),
+        (K, 1, 2 * N + 1, 1, "dot products"),
+    ):
+        pair = _stack(rng, b, m, k), _stack(rng, b, k, n)
+        yield Case(pair, f"float64, A {b} x {m} x {k}, B {b} x {k} x {n}: {said}", guard=True)
+    pair = _stack(rng, batch, M, K, dtype="float32"), _stack(rng, batch, K, N, dtype="float32")
+    yield Case(pair, "float32: the result is float32", guard=True)
+    q, k = _stack(rng, M, batch, K), _stack(rng, N, batch, K)  # (T, heads, D), as a projection leaves them
+    yield Case(
+        (q.transpose(1, 0, 2), k.transpose(1, 2, 0)), "views: heads of q, and of k transposed", guard=True
+    )
+    A, B = _stack(rng, 3, 4, 5), _stack(rng, 3, 5, 4)
+    for n in range(3):
+        A[n, 1, 2 * n], B[n, 2 * n, 1] = 0.0, np.inf
+        A[n, 2, 4 - 2 * n], B[n, 4 - 2 * n, 3] = -np.inf, 0.0
+    A[1, 3, 3] = np.nan
+    yield Case((A, B), "0 meets inf, from either side, and a NaN: 0 * inf is NaN", guard=True)
+
+
+BMM = Task(
+    id="07.bmm",
+    title="Many small products, one call",
+    kind="write",
+    points=3,
+    difficulty=2,
+    minutes=15,
+    good_for="seeing that a batched product is one more loop, and that nothing is shared between its passes",
+    entry="bmm",
+    cases=_batches,
+    reference=bmm,
+    comparison=Values(_tolerance),
+    rules=(
+        *LOOPS_ONLY,
+        NestedLoops(
+            3, "write four, over the batch, rows, columns and sum (a slice of a row may stand for one)"
+        ),
+    ),
+    lookalikes=(
+        Lookalike(
+            "Every product in the batch is the first one: index A and B with the number in the batch.",
+            lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None,
+        ),
+        Lookalike(
+            "A goes on through the batch, but B is always the first one: B is indexed [b, k, j].",
+            lambda A, B: bmm(A, np.repeat(B[:1], len(B), 0)) if len(A) > 1 else None,
+        ),
+        Lookalike(
+            "B goes on through the batch, but A is always the first one: A is indexed [b, i, k].",
+            lambda A, B: bmm(np.repeat(A[:1], len(A), 0), B) if len(A) > 1 else None,
+        ),
+        Lookalike(
+            "Only the first product of the batch is there: does the function return inside the loop?",
+            fits=lambda got, A, B: len(got) > 2 and got[0].any() and not got[1:].any(),
+        ),
+        Lookalike(
+            "The last product of the batch is missing: the outermost loop has `batch` passes.",
+            fits=lambda got, A, B: len(got) > 1 and got[:-1].any() and not got[-1].any(),
+        ),
+        Lookalike(
+            "The sums go on from one product to the next: nothing is shared between them.",
+            lambda A, B: np.cumsum(bmm(A, B), 0) if len(A) > 1 else None,
+        ),
+        Lookalike("This is B times A: the operands are swapped.", lambda A, B: bmm(B, A)),
+        Lookalike(
+            "This is A times the transpose of B: B is indexed [b, k, j].",
+            lambda A, B: bmm(A, B.transpose(0, 2, 1)),
+        ),
+        Lookalike(
+            "The first product of every sum is missing: the sum over k begins at 0.",
+            lambda A, B: bmm(A[:, :, 1:], B[:, 1:]),
+        ),
+        Lookalike(
+            "Only the last product of every sum is there: add (+=) instead of replacing.",
+            lambda A, B: bmm(A[:, :, -1:], B[:, -1:]),
+        ),
+    ),
+    hints=(
+        "You have written the product of two matrices in assignment 2. Which of the three arrays get one "
+        "index more?",
+        "All three, and it is the same one: C[b] is A[b] times B[b]. One loop around the others; every "
+        "element of C "
+        "begins with 0, in the dtype of A.",
+        "C = np.zeros((batch, M, N), A.dtype); for b, for i, for k, for j: "
+        "C[b, i, j] += A[b, i, k] * B[b, k, j].",
+    ),
+)
+
+
+# --- 07.im2col: a convolution in one dimension as a matrix product ------------------------------------------
+
+
+def im2col(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
+    """Return the matrix (C * kernel, T_out) whose product with weight.reshape(O, C * kernel) is Conv1d.
+
+    x is (C, T). Row c * kernel + k, column t holds x[c, t * stride + k * dilation - padding], 0 outside.
+    """
+    C, T = x.shape
+    T_out = (T + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    padded = np.zeros((C, T + 2 * padding), x.dtype)
+    padded[:, padding : padding + T] = x
+    frames = stride * np.arange(T_out)[None, :] + dilation * np.arange(kernel)[:, None]  # (kernel, T_out)
+    return padded[:, frames].reshape(C * kernel, T_out)
+
+
+def _signals(rng: np.random.Generator) -> Iterator[Case]:
+    for C, T, kernel, stride, padding, dilation, said in (
+        (1, 6, 3, 1, 0, 1, "one channel, nothing special"),
+        (2, 5, 3, 1, 1, 1, "padded so that T stays"),
+        (2, 8, 3, 2, 1, 1, "stride 2, the last frame of the padding is left over"),
+        (2, 9, 3, 2, 0, 1, "stride 2, no padding"),
+        (3, 10, 2, 1, 0, 3, "dilation 3"),
+        (3, 7, 1, 1, 0, 1, "kernel 1: pointwise"),
+        (2, 7, 1, 3, 0, 2, "kernel 1, stride 3"),
+        (2, 3, 5, 1, 2, 1, "the kernel is longer than the signal"),
+        (3, 4, 4, 3, 0, 1, "one column only"),
+        (2, 1, 3, 2, 1, 1, "a single frame"),
+        (2, 2, 2, 3, 4, 2, "more padding than signal: whole columns of 0"),
+    ):
+        x = rng.uniform(0.5, 2.0, (C, T)) * rng.choice([-1.0, 1.0], (C, T))
+        yield _folded(x, kernel, stride, padding, dilation, said)
+    for dtype in ("float32", "float64", "float32"):
+        C, kernel, stride, padding, dilation = (int(n) for n in rng.choice(np.arange(2, 8), 5, replace=False))
+        T = dilation * (kernel - 1) + 1 + int(rng.integers(8, 20))
+        x = rng.uniform(0.5, 2.0, (C, T)).astype(dtype)
+        yield _folded(x, kernel, stride, padding, dilation, "all sizes different")
+    for said in ("small", "the same sizes, other numbers"):
+        yield _folded(rng.uniform(0.5, 2.0, (2, 6)), 3, 2, 1, 1, said)
+    x = rng.uniform(0.5, 2.0, (2, 6))
+    x[0, 1], x[0, 4], x[1, 2] = np.nan, np.inf, -np.inf
+    yield _folded(x, 2, 1, 1, 2, "NaN and inf are moved like any number")
+    x = rng.uniform(0.5, 2.0, (12, 4)).T
+    yield _folded(x, 3, 2, 2, 2, "x is a transposed view")
+
+
+def _folded(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int, said: str) -> Case:
+    C, T = x.shape
+    words = f"{x.dtype}, {C} channels, {T} frames, kernel {kernel}, stride {stride}, padding {padding}"
+    return Case((x, kernel, stride, padding, dilation), f"{words}, dilation {dilation}: {said}")
+
+
+def _taps_first(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray | None:
+    """Return the rows in the order (k, c) in place of (c, k)."""
+    right = im2col(x, kernel, *rest)
+    return (
+        right.reshape(len(x), kernel, -1).swapaxes(0, 1).reshape(right.shape) if len(x) > 1 < kernel else None
+    )
+
+
+def _turned(x: np.ndarray, kernel: int, *rest: int) -> np.ndarray:
+    """Return the taps of the kernel from the last to the first."""
+    right = im2col(x, kernel, *rest)
+    return right.reshape(len(x), kernel, -1)[:, ::-1].reshape(right.shape)
+
+
+def _moved(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
+    """Return what stands in the matrix if all padding is behind the signal."""
+    behind = np.concatenate([x, np.zeros((len(x), 2 * padding), x.dtype)], 1)
+    return im2col(behind, kernel, stride, 0, dilation)
+
+
+def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray | None:
+    """Return what stands in the matrix if frames before the first one are counted from the end."""
+    T = x.shape[1]
+    if not 0 < padding <= T:
+        return None
+    from_the_end = np.concatenate([x[:, T - padding :], x, np.zeros((len(x), padding), x.dtype)], 1)
+    return im2col(from_the_end, kernel, stride, 0, dilation)
+
+
+IM2COL = Task(
+    id="07.im2col",
+    title="A convolution that is a matmul",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for=(
+        "turning every Conv1d of the Conformer but the depthwise one into the product you can "
+        "already make fast"
+    ),
+    entry="im2col",
+    cases=_signals,
+    reference=im2col,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "
+            "c * kernel + k.",
+            _taps_first,
+        ),
+        Lookalike(
+            "The kernel is turned round: that is the convolution of mathematics. Conv1d takes tap 0 with the "
+            "earliest frame.",
+            _turned,
+        ),
+        Lookalike(
+            "The padding is all behind the signal: `padding` zeros stand on each side.",
+            lambda x, kernel, stride, padding, dilation: (
+                _moved(x, kernel, stride, padding, dilation) if padding else None
+            ),
+        ),
+        Lookalike(
+            "x[c, -1] is the last frame in Python: frames before the first one must count as 0.", _wrapped
+        ),
+        Lookalike(
+            "Taps lie `dilation` frames apart; in yours they are neighbours.",
+            fits=lambda got, x, kernel, stride, padding, dilation: _same_as(
+                got, x, kernel, stride, padding, 1, dilation
+            ),
+        ),
+        Lookalike(
+            "From one column to the next it is `stride` frames; in yours it is one.",
+            fits=lambda got, x, kernel, stride, padding, dilation: (
+                stride > 1 and np.array_equal(got, im2col(x, kernel, 1, padding, dilation)[:, : got.shape[1]])
+            ),
+        ),
+        Lookalike(
+            "Stride and dilation are exchanged: stride leads from column to column, dilation from row to "
+            "row.",
+            fits=lambda got, x, kernel, stride, padding, dilation: (
+                stride != dilation and np.array_equal(got, _exchanged(x, kernel, stride, padding, dilation))
+            ),
+        ),
+    ),
+    hints=(
+        "out[o, t] = sum over c and k of weight[o, c, k] * x[c, ?]. Which frame does tap k of output t read?",
+        "Frame t * stride + k * dilation - padding, or 0 if there is none. The pair (c, k) is the summed "
+        "index, so it "
+        "numbers the rows, c * kernel + k; t numbers the columns, and there are "
+        "(T + 2 padding - dilation (kernel - 1) - 1) // stride + 1.",
+        "for c, for k, for t: frame = t * stride + k * dilation - padding; if 0 <= frame < T: "
+        "columns[c * kernel + k, t] = x[c, frame].",
+    ),
+)
+
+
+def _same_as(got: np.ndarray, x: np.ndarray, kernel: int, stride: int, padding: int, one: int, dilation: int):
+    """Whether the result is the undilated matrix, cut to the columns of the dilated one."""
+    return dilation > 1 < kernel and np.array_equal(
+        got, im2col(x, kernel, stride, padding, one)[:, : got.shape[1]]
+    )
+
+
+def _exchanged(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: int) -> np.ndarray:
+    """Return the matrix of the right shape, filled as if stride were dilation and dilation stride."""
+    C, T = x.shape
+    shape = im2col(x, kernel, stride, padding, dilation).shape
+    long = np.zeros((C, shape[1] * dilation + kernel * stride + T + 2 * padding), x.dtype)
+    long[:, padding : padding + T] = x
+    frames = dilation * np.arange(shape[1])[None, :] + stride * np.arange(kernel)[:, None]
+    return long[:, frames].reshape(shape)
+
+
+# --- 07.rel_shift: the relative shift of the Conformer's attention, without a loop and without indices ------
+
+
+def rel_shift(scores: np.ndarray) -> np.ndarray:
+    """Return (T, T) from scores (T, 2T - 1) whose columns are the positions T - 1 … -(T - 1).
+
+    By its definition: entry (i, j) is the score of query i at the position i - j, column T - 1 - (i - j).
+    """
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, T - 1 - (query - key)]
+
+
+def _scores(rng: np.random.Generator) -> Iterator[Case]:
+    for T in (2, 3, 1, 4):
+        yield Case((_random(rng, T),), f"T = {T}")
+    for T in (int(n) for n in rng.choice(np.arange(5, 30), 2, replace=False)):
+        yield Case((_random(rng, T),), f"T = {T}")
+    yield Case((_random(rng, 4),), "T = 4, other numbers")
+    odd = _random(rng, 4)
+    odd[:, 3], odd[1, 2], odd[2, 4] = np.nan, np.inf, -np.inf
+    yield Case((odd,), "T = 4, NaN and inf are moved like any number")
+    yield Case((_random(rng, 5).astype(np.float32),), "T = 5, float32")
+    T = 6
+    wide = rng.uniform(0.5, 2.0, (T, 4 * T))[:, 1 : 4 * T - 1 : 2][:, : 2 * T - 1]
+    yield Case((wide,), "T = 6, every second column of a larger array")
+
+
+def _random(rng: np.random.Generator, T: int) -> np.ndarray:
+    return rng.uniform(0.5, 2.0, (T, 2 * T - 1)) * rng.choice([-1.0, 1.0], (T, 2 * T - 1))
+
+
+REL_SHIFT = Task(
+    id="07.rel_shift",
+    title="The shift that is a reshape",
+    kind="complete",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="reading the strangest line of the Conformer, and checking a trick against its definition",
+    entry="rel_shift",
+    cases=_scores,
+    reference=rel_shift,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "Nothing is shifted: these are the first T columns.",
+            lambda scores: scores[:, : len(scores)] if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Nothing is shifted: these are the last T columns.",
+            lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.",
+            lambda scores: _wrong_way(scores) if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.",
+            lambda scores: _by_position(scores, -1) if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "The shift is right; but the first T columns are needed, and these are the last ones.",
+            lambda scores: _last_columns(scores) if len(scores) > 1 else None,
+        ),
+        Lookalike(
+            "The shift is off by one: zeros of the padding, or scores of the row before, have come in.",
+            lambda scores: _without_drop(scores),
+        ),
+        Lookalike(
+            "The shift is right; cut it to the first T columns, as there are T keys.",
+            fits=lambda got, scores: got.shape[1] > len(scores),
+        ),
+    ),
+    hints=(
+        "Write T = 3 down: the columns are the positions 2, 1, 0, -1, -2. Which three does query 0 need, "
+        "which "
+        "three query 1? How far does the second window lie from the first?",
+        "One to the left for each row. Padded rows are 2T long; read as rows of 2T - 1, each begins one "
+        "place earlier than the one before, if the first T numbers of the padded array are left out.",
+        "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]",
+    ),
+)
+
+
+def _by_position(scores: np.ndarray, sign: int) -> np.ndarray:
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, T - 1 - sign * (query - key)]
+
+
+def _wrong_way(scores: np.ndarray) -> np.ndarray:
+    """Return windows that begin at column i in row i: they move to the right."""
+    T = len(scores)
+    query, key = np.indices((T, T))
+    return scores[query, query + key]
+
+
+def _without_drop(scores: np.ndarray) -> np.ndarray:
+    """Return the padded rows read as rows of 2T - 1, from the very first number on."""
+    T = len(scores)
+    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
+    return padded.ravel()[: T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]
+
+
+def _last_columns(scores: np.ndarray) -> np.ndarray:
+    """Return the last T columns of the shifted rows, where the first T are wanted."""
+    T = len(scores)
+    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
+    return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, T - 1 :]

@@ -1,0 +1,677 @@
+"""Tasks of chapter 07 on models: softmax over padding, profiles, what is slow, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close, exact
+from course_lib.grading.patterns import same
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
+
+# --- 07.softmax: attention weights of an utterance that is padded in its batch ------------------------------
+
+FILL = -1e4
+
+
+def weights(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return softmax along each row of scores (T, T), of which the first `length` queries and keys are valid.
+
+    As NeMo 1.23 has it (`RelPositionMultiHeadAttention`): what is masked becomes -1e4 before the softmax
+    and 0 after it.
+    """
+    valid = np.arange(len(scores)) < length
+    mask = valid[:, None] & valid[None, :]
+    filled = np.where(mask, scores, FILL)
+    raised = np.exp(filled - filled.max(axis=1, keepdims=True))
+    return np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)
+
+
+def _attention(rng: np.random.Generator) -> Iterator[Case]:
+    for T, length, said in (
+        (4, 4, "nothing is padded"),
+        (5, 3, "two frames are padding"),
+        (6, 1, "one frame is valid"),
+        (3, 0, "all is padding: all weights are 0"),
+        (1, 1, "a single frame"),
+    ):
+        yield Case((_scores(rng, T, 2.0), length), f"T = {T}, length {length}: {said}")
+    for scale in (1.0, 5.0):
+        T = int(rng.integers(8, 30))
+        length = int(rng.integers(2, T))
+        yield Case((_scores(rng, T, scale), length), f"T = {T}, length {length}")
+    large = _scores(rng, 6, 2.0) + rng.choice([-900.0, 900.0], (6, 1))
+    yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
+    huge = _scores(rng, 5, 2.0) + rng.choice([12_000.0, 13_000.0], (5, 1))
+    yield Case((huge, 4), "rows of scores near 12000 or 13000: too much for exp of any type of number")
+    yield Case((_scores(rng, 5, 400.0), 5), "scores up to 400 apart")
+    padding = _scores(rng, 7, 1.0)
+    padding[:, 5:] = 3000.0
+    yield Case((padding, 5), "large numbers in the padding: they must not count")
+    yield Case(
+        (_scores(rng, 5, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
+    )
+
+
+def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
+    return scale * rng.uniform(-1.0, 1.0, (T, T))
+
+
+def _along(axis: int, scores: np.ndarray, length: int) -> np.ndarray:
+    """Return the softmax along an axis (None: over all) of what is valid, 0 elsewhere."""
+    found = np.zeros(scores.shape)
+    valid = scores[:length, :length]
+    raised = np.exp(valid - valid.max(axis=axis, keepdims=True))
+    found[:length, :length] = raised / raised.sum(axis=axis, keepdims=True)
+    return found
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def _only_after(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights that were masked after the softmax alone, so that the padding has taken its share."""
+    found = np.zeros(scores.shape)
+    found[:length, :length] = _softmax(scores)[:length, :length]
+    return found
+
+
+def _keys_only(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights for queries that are padding, too."""
+    found = np.zeros(scores.shape)
+    found[:, :length] = _softmax(scores[:, :length])
+    return found
+
+
+def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
+    """Return weights where only the pairs of two padded frames were masked."""
+    valid = np.arange(len(scores)) < length
+    seen = valid[:, None] | valid[None, :]
+    return np.where(seen, _softmax(np.where(seen, scores, FILL)), 0.0)
+
+
+SOFTMAX = Task(
+    id="07.softmax",
+    title="Nobody listens to padding",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="a softmax that survives large scores and empty rows, and a mask that changes no valid frame",
+    entry="weights",
+    cases=_attention,
+    reference=weights,
+    comparison=close(rtol=1e-9, atol=1e-300),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "The padding got its share before you set it to 0: mask the scores before the softmax, too.",
+            lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "Queries that are padding get weights: the mask is valid query AND valid key.",
+            lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "A pair is masked where its query or its key is padding; yours only where both are.",
+            lambda scores, length: _both_only(scores, length) if 0 < length < len(scores) else None,
+        ),
+        Lookalike(
+            "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.",
+            fits=lambda got, scores, length: (
+                length < len(scores) and np.allclose(got[length:].sum(axis=1), 1)
+            ),
+        ),
+        Lookalike(
+            "That is the softmax along the columns: every query (row) has weights that add up to 1.",
+            lambda scores, length: _along(0, scores, length) if length > 1 else None,
+        ),
+        Lookalike(
+            "That is one softmax over the whole matrix: every query (row) has its own.",
+            lambda scores, length: _along(None, scores, length) if length > 1 else None,
+        ),
+        Lookalike(
+            "Those are the powers; divide each by the sum of its row.",
+            fits=lambda got, scores, length: (
+                length > 1
+                and not np.allclose(got[:length].sum(1), 1)
+                and np.allclose(
+                    got[:length, :length] / got[:length, :length].sum(1, keepdims=True),
+                    weights(scores, length)[:length, :length],
+                )
+            ),
+        ),
+        Lookalike(
+            "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
+            "score of the row first.",
+            fits=lambda got, scores, length: (
+                np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
+            ),
+        ),
+        Lookalike(
+            "A row of nothing but padding became NaN (0 / 0): it must be 0.",
+            fits=lambda got, scores, length: (
+                np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
+            ),
+        ),
+        Lookalike(
+            "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
+            "share.",
+            fits=lambda got, scores, length: scores.max() < -9000 and np.allclose(got[:length].sum(1), 1),
+        ),
+    ),
+    hints=(
+        "Which frames may a valid query listen to? And what must stand in the row of a query that is "
+        "padding?",
+        "mask[i, j] is valid query and valid key. Where it is False, the scores become -1e4, then "
+        "softmax along "
+        "each row (subtract the row's maximum first), then the weights there become 0.",
+        "filled = np.where(mask, scores, -1e4); raised = np.exp(filled - filled.max(axis=1, keepdims=True)); "
+        "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
+    ),
+)
+
+
+# --- 07.profile: where to begin, from a profile and two numbers of the machine ------------------------------
+
+Timed = tuple[str, int, float, float, float, float]  # name, calls, self_us, total_us, flops, bytes
+
+
+def begin_with(rows: list[Timed], gflops: float, gbytes: float) -> tuple[str, float, float]:
+    """Return the op whose self time is furthest above its roofline, its share of all self time, and the
+    speed-up of the whole, by Amdahl's law, if this op came down to its roofline.
+
+    Times in microseconds; `gflops` in GFLOP/s, `gbytes` in GB/s: 1000 FLOP or bytes a microsecond for each.
+    """
+    time = sum(row[2] for row in rows)
+    gain, name, own = max((_gain(row, gflops, gbytes), row[0], row[2]) for row in rows)
+    return name, own / time, time / (time - gain)
+
+
+def _gain(row: Timed, gflops: float, gbytes: float) -> float:
+    _, _, self_us, _, flops, moved = row
+    return self_us - max(flops / gflops, moved / gbytes) / 1000
+
+
+_NAMES = ("addmm", "bmm", "mkldnn_convolution", "copy_", "silu", "native_layer_norm", "add", "_softmax")
+
+
+def _profiles(rng: np.random.Generator) -> Iterator[Case]:
+    for said in (
+        "the op with most time has the most to gain",
+        "the op with most time is at its roofline already",
+        "an op that moves much and computes nothing",
+        "a parent whose total holds its children",
+        "the op with the most calls, the one with the most FLOP and the one to begin with are three",
+    ):
+        for _ in range(2):
+            yield _timed_profile(rng, said)
+    rows, gflops, gbytes = _timed_profile(rng, "the op with most time has the most to gain").args
+    turned = [(rows[n - 1][0], *row[1:]) for n, row in enumerate(rows)]
+    yield Case((rows, gflops, gbytes), "six ops")
+    yield Case((turned, gflops, gbytes), "the same numbers, with other names")
+    inside = [("forward", 3, 700.0, 1200.5, 0.0, 0.0), ("addmm", 12, 500.5, 500.5, 2.4e7, 4e5)]
+    yield Case((inside, 50.0, 10.0), "a parent that spends most of the time itself")
+    even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
+    yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
+    yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
+    yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
+
+
+def _timed_profile(rng: np.random.Generator, said: str) -> Case:
+    """Return a profile in which the op to begin with is neither the first nor near a second one.
+
+    Ops at their roofline lie 2 to 10 % above it. Wrong ways to choose lead elsewhere, as the words say.
+    """
+    gflops, gbytes = float(rng.integers(40, 120)), float(rng.integers(8, 25))
+    names = [str(name) for name in rng.permutation(_NAMES)]
+    top = 10000.0 * float(rng.uniform(1, 5))
+    near, dear = float(rng.uniform(1.02, 1.1)), float(rng.uniform(2.5, 4.0))
+    first = "most time has" in said
+    # (name, calls, self, how far above its roofline, bound by compute or by memory)
+    kinds = [
+        (names[0], 40, top, dear if first else near, "compute"),
+        (names[1], 300, 0.8 * top, near if first else dear, "memory" if "moves" in said else "compute"),
+        (names[2], 900, 0.3 * top, 2.0, "memory"),
+        (names[3], 120, 0.2 * top, 9.0, "compute"),
+        (names[4], 60, 0.7 * top, near, "memory"),
+    ]
+    rows = []
+    for name, calls, self_us, above, bound in kinds:
+        self_us = round(self_us * float(rng.uniform(0.97, 1.03)), 1)
+        least = self_us / above * 1000  # FLOP for each GFLOP/s, bytes for each GB/s
+        other = float(rng.uniform(0.05, 0.6))
+        flops = round(least * gflops * (1.0 if bound == "compute" else other))
+        moved = round(least * gbytes * (1.0 if bound == "memory" else other))
+        flops = 0 if "moves" in said and bound == "memory" else flops
+        rows.append((name, int(calls * rng.integers(1, 4)), self_us, self_us, float(flops), float(moved)))
+    everything = round(sum(row[2] for row in rows), 1)
+    own = round(0.02 * top * float(rng.uniform(0.5, 1.5)), 1)
+    rows.append(("forward", 1, own, round(everything + own, 1), 0.0, 0.0))
+    rows = [rows[n] for n in rng.permutation(len(rows))]
+    return Case((rows, gflops, gbytes), said)
+
+
+def _chosen(key: Callable[..., float]) -> Callable[..., bool]:
+    """Return what the answer would be if the op were chosen by `key(row, gflops, gbytes)`."""
+
+    def make(rows: list[Timed], gflops: float, gbytes: float) -> tuple[str, float, float] | None:
+        row = max(rows, key=lambda one: key(one, gflops, gbytes))
+        if row[0] == begin_with(rows, gflops, gbytes)[0]:
+            return None
+        return row[0]
+
+    return lambda got, *args: got[0] == make(*args)
+
+
+PROFILE = Task(
+    id="07.profile",
+    title="Where to begin",
+    kind="predict",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="not spending a week on the op at the top of the list when it is as fast as it can be",
+    entry="begin_with",
+    cases=_profiles,
+    reference=begin_with,
+    comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That one has the largest total time, but a total holds the time of the ops it calls: self time "
+            "is its own.",
+            fits=_chosen(lambda row, *peaks: row[3]),
+        ),
+        Lookalike(
+            "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
+            "the least possible time.",
+            fits=_chosen(lambda row, *peaks: row[2]),
+        ),
+        Lookalike(
+            "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
+            "difference.",
+            fits=_chosen(lambda row, gflops, gbytes: _ratio(row, gflops, gbytes)),
+        ),
+        Lookalike(
+            "That one has the most calls; many calls may take little time.",
+            fits=_chosen(lambda row, *peaks: row[1]),
+        ),
+        Lookalike(
+            "The share is that of the total time, which counts the ops inside others twice: divide by "
+            "the sum "
+            "of the self times.",
+            fits=lambda got, rows, *peaks: same(
+                got[1], begin_with(rows, *peaks)[1] * sum(r[2] for r in rows) / sum(r[3] for r in rows)
+            ),
+        ),
+        Lookalike(
+            "The share is that of what there is to gain; it should be that of the op's self time.",
+            fits=lambda got, rows, *peaks: same(got[1], 1 - 1 / begin_with(rows, *peaks)[2]),
+        ),
+        Lookalike(
+            "The share is in per cent: 20 % is 0.2.",
+            fits=lambda got, *args: same(got[1], 100 * begin_with(*args)[1]),
+        ),
+        Lookalike(
+            "At its roofline an op takes the longer of the two times, arithmetic or memory.",
+            fits=lambda got, *args: any(same(got[2], _speed_up(*args, of)) for of in (sum, min)),
+        ),
+        Lookalike(
+            "That is the speed-up if the op took no time at all; it cannot be below its roofline, in "
+            "microseconds: flops / (gflops * 1000).",
+            fits=lambda got, *args: same(got[2], 1 / (1 - begin_with(*args)[1])),
+        ),
+        Lookalike(
+            "That is the time that is left; the speed-up is its inverse.",
+            fits=lambda got, *args: same(got[2], 1 / begin_with(*args)[2]),
+        ),
+        Lookalike(
+            "That is how many times as fast the op alone becomes. All the others take as long as before.",
+            fits=lambda got, rows, *peaks: same(
+                got[2], max((_gain(r, *peaks), _ratio(r, *peaks)) for r in rows)[1]
+            ),
+        ),
+    ),
+    hints=(
+        "An op with 10 million FLOP and 1 million bytes, on a machine with 100 GFLOP/s and 10 GB/s: how long "
+        "does it take at least?",
+        "The longer one of flops / (gflops * 1000) and bytes / (gbytes * 1000) microseconds. What can be "
+        "gained is "
+        "self time minus that; take the op with the largest gain. The whole then takes the sum of all self "
+        "times minus the gain.",
+        "gain = self_us - max(flops / (gflops * 1000), bytes / (gbytes * 1000)); return name, self_us / "
+        "time, "
+        "time / (time - gain)",
+    ),
+)
+
+
+def _speed_up(rows: list[Timed], gflops: float, gbytes: float, of: Callable[..., float]) -> float:
+    """Return the speed-up if the op took `of` both times, sum or min, in place of the longer one."""
+    op = begin_with(rows, gflops, gbytes)[0]
+    (row,) = [row for row in rows if row[0] == op]
+    time, least = sum(row[2] for row in rows), of((row[4] / gflops, row[5] / gbytes)) / 1000
+    return time / (time - (row[2] - least))
+
+
+def _ratio(row: Timed, gflops: float, gbytes: float) -> float:
+    """Return how many times as long as its roofline allows an op takes; 0 if it has nothing to do."""
+    least = max(row[4] / gflops, row[5] / gbytes) / 1000
+    return row[2] / least if least else 0.0
+
+
+# --- 07.slow: two profiles, and in the second one op has become slow ----------------------------------------
+
+Called = tuple[str, int, float, float]  # name, calls, self_us, total_us
+
+
+def suspect(before: list[Called], after: list[Called]) -> str:
+    """Return the op, of those in both profiles, whose self time for a call grew by the largest factor."""
+    usual = {name: self_us / calls for name, calls, self_us, _ in before}
+    known = [row for row in after if row[0] in usual]
+    return max(known, key=lambda row: row[2] / row[1] / usual[row[0]])[0]
+
+
+#: name, calls in a forward, microseconds of its own for one call
+_LEAVES = (
+    ("addmm", 145, 1100.0),
+    ("mm", 18, 300.0),
+    ("bmm", 54, 150.0),
+    ("mkldnn_convolution", 56, 900.0),
+    ("native_layer_norm", 90, 60.0),
+    ("silu", 54, 80.0),
+    ("copy_", 338, 12.0),
+    ("add", 131, 25.0),
+)
+_PARENTS = (("linear", 163, 4.0, ("addmm", "mm")), ("matmul", 54, 6.0, ("bmm", "copy_")))
+
+
+def _pairs(rng: np.random.Generator) -> Iterator[Case]:
+    for runs, said in ((1, "as many runs"), (3, "three times as many runs"), (0.25, "a quarter of the runs")):
+        for slow in rng.permutation(["mm", "bmm", "silu", "copy_", "native_layer_norm"])[:3]:
+            yield _pair(rng, str(slow), runs, f"the second profile is of {said}")
+    yield _pair(rng, "matmul", 2, "the second profile is of twice as many runs; one parent is slow itself")
+    before, after = _pair(rng, "bmm", 1, "one op").args
+    calls = 4 * after[0][1]
+    yield Case(
+        (before, [("warm_up", calls, 9e6, 9e6), *after]), "an op that was not there before is no suspect"
+    )
+    yield Case(([*before, ("warm_up", calls, 9.0, 9.0)], after), "an op that has gone is no suspect")
+    twice = [
+        (name, 3 * calls, 2.4 * own, 2.4 * total) if name == "addmm" else (name, calls, own, total)
+        for name, calls, own, total in before
+    ]
+    slower = [
+        (name, calls, 1.2 * own, 1.2 * total) if name == "add" else (name, calls, own, total)
+        for name, calls, own, total in twice
+    ]
+    half = [(name, calls, own / 2, total / 2) for name, calls, own, total in slower]
+    yield Case((before, half), "a faster machine: one op has gained least from it")
+    brief = [
+        [(name, calls, own / 4000, total / 4000) for name, calls, own, total in rows]
+        for rows in (before, slower)
+    ]
+    yield Case((brief[0], brief[1]), "calls of less than a microsecond")
+    others = [row for row in before if row[0] != "add"]
+    (added,) = [row for row in before if row[0] == "add"]
+    (grown,) = [row for row in slower if row[0] == "add"]
+    steady = [row for row in slower if row[0] != "add"]
+    yield Case((before, [grown, *steady]), "the slow op comes first after")
+    yield Case((before, [*steady[1:], grown]), "the slow op comes last after, and nine ops are left")
+    yield Case(([added, *others], slower), "the slow op comes first before")
+    yield Case(([*others[1:], added], slower), "the slow op comes last before, and nine ops are known")
+    yield Case(
+        (before, slower), "addmm is called three times as often; another op is 20 % slower for each call"
+    )
+
+
+def _pair(rng: np.random.Generator, slow: str, runs: float, said: str) -> Case:
+    """Return two profiles that differ by noise of 5 %, by the runs, by their order, and by one slow op."""
+    before, after = _called_profile(rng, 4.0, ""), _called_profile(rng, 4.0 * runs, slow)
+    return Case((before, after), said)
+
+
+def _called_profile(rng: np.random.Generator, runs: float, slow: str) -> list[Called]:
+    rows = {}
+    for name, calls, each in _LEAVES:
+        own = calls * runs * each * float(rng.uniform(0.97, 1.03)) * (1.6 if name == slow else 1.0)
+        rows[name] = (name, int(calls * runs), round(own, 1), round(own, 1))
+    for name, calls, each, children in _PARENTS:
+        own = calls * runs * each * float(rng.uniform(0.97, 1.03)) * (1.6 if name == slow else 1.0)
+        total = own + sum(rows[child][3] for child in children)
+        rows[name] = (name, int(calls * runs), round(own, 1), round(total, 1))
+    listed = list(rows.values())
+    return [listed[n] for n in rng.permutation(len(listed))]
+
+
+def _most(key: Callable[..., float]) -> Callable[..., bool]:
+    """Return what tells whether an op was chosen by `key(row before, row after)`, and that is another one."""
+
+    def fits(got: str, before: list[Called], after: list[Called]) -> bool:
+        known = {row[0]: row for row in before}
+        chosen = max((row for row in after if row[0] in known), key=lambda row: key(known[row[0]], row))[0]
+        return got == chosen != suspect(before, after)
+
+    return fits
+
+
+SLOW = Task(
+    id="07.slow",
+    title="One op has become slow",
+    kind="debug",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="comparing two profiles so that neither the number of runs nor a caller misleads you",
+    entry="suspect",
+    cases=_pairs,
+    reference=suspect,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That op was not there before, so it cannot have become slower. Was none found? On a faster "
+            "machine every ratio may be below 1.",
+            fits=lambda got, before, after: got not in {row[0] for row in before},
+        ),
+        Lookalike(
+            "That op's self time has grown by the largest factor, but it was called more often: divide by "
+            "the calls.",
+            fits=_most(lambda was, now: now[2] / was[2]),
+        ),
+        Lookalike(
+            "You compare total times: a total holds the time of the ops that it calls. Compare the "
+            "self times.",
+            fits=_most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
+        ),
+        Lookalike(
+            "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
+            "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.",
+            fits=lambda got, before, after: _growth(got, before, after) < 1.1,
+        ),
+    ),
+    hints=(
+        "Three things mislead `broken`: how are the rows paired? Whose time is in total_us? What if the "
+        "second "
+        "profile is of twice as many runs?",
+        "Pair the rows by name. Self time is the op's own. Self time / calls does not depend on the "
+        "number of runs, "
+        "and a ratio not on how long an op takes anyway.",
+        "usual = {name: self_us / calls for …before}; then the name with the largest "
+        "self_us / calls / usual[name] of those in both.",
+    ),
+)
+
+
+def _growth(name: str, before: list[Called], after: list[Called]) -> float:
+    """Return by which factor the self time for one call of an op has grown."""
+    (was,), (now,) = ([row[2] / row[1] for row in rows if row[0] == name] for rows in (before, after))
+    return now / was
+
+
+# --- 07.batch: the largest batch that still answers in time -------------------------------------------------
+
+Measured = list[tuple[int, float]]  # batch, seconds
+
+
+def largest_batch(measured: Measured, rate: float, target: float) -> tuple[int, float]:
+    """Return the largest batch whose slowest answer comes within `target` seconds, and its utterances/s.
+
+    Utterances come evenly, `rate` a second; a batch starts when it is full. Its first one has waited for all
+    others, (batch - 1) / rate, and then takes the batch's seconds. A batch must be done before the next one
+    is full, or the queue grows without end. (0, 0.0) if no batch will do.
+    """
+    good = [
+        (batch, batch / seconds)
+        for batch, seconds in measured
+        if (batch - 1) / rate + seconds <= target and batch / seconds >= rate
+    ]
+    return max(good, default=(0, 0.0))
+
+
+def _servers(rng: np.random.Generator) -> Iterator[Case]:
+    sizes = (1, 2, 4, 8, 16, 32)
+    even = [(batch, 0.0625 + 0.015625 * batch) for batch in sizes]  # powers of two: sums are exact
+    yield Case((even, 16.0, 0.5), "16 utterances a second, half a second to answer")
+    yield Case((even, 16.0, 0.65), "16 utterances a second, 0.65 s to answer")
+    yield Case((even, 16.0, 0.3125), "a batch that needs exactly the target")
+    yield Case((even, 16.0, 0.0625), "no batch is fast enough")
+    yield Case((even, 8.0, 0.0703125), "no batch is fast enough, by a little")
+    yield Case((even, 64.0, 60.0), "time enough, and no batch keeps up with 64 a second")
+    yield Case(([(1, 0.125), (2, 0.1875)], 8.0, 0.125), "a batch of one that keeps up exactly")
+    yield Case(([(4, 0.25)], 16.0, 2.0), "four in exactly the time in which four arrive")
+    yield Case((even, 20.0, 60.0), "any batch in time: the smallest ones do not keep up")
+    yield Case(([(2, 0.75)], 2.5, 10.0), "2.67 utterances a second, and 2.5 arrive")
+    yield Case(([(2, 1.0)], 2.5, 10.0), "2 utterances a second, and 2.5 arrive")
+    yield Case(([], 4.0, 1.0), "nothing was measured")
+    falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
+    yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")
+    bumpy = [(1, 0.05), (2, 0.06), (3, 0.5), (4, 0.09), (6, 0.11)]
+    yield Case((bumpy, 30.0, 0.2), "batch 3 was measured at a bad moment, 4 is fine")
+    for said in ("measured from small to large", "measured from large to small", "measured in any order"):
+        for _ in range(2):
+            yield _server(rng, said)
+
+
+def _server(rng: np.random.Generator, said: str) -> Case:
+    """Return a server whose answer lies in the middle, and no batch near a limit of it by less than 1 %."""
+    while True:
+        fixed, each = float(rng.uniform(0.02, 0.2)), float(rng.uniform(0.002, 0.02))
+        batches = [int(n) for n in np.sort(rng.choice(np.arange(1, 65), 9, replace=False))]
+        measured = [(n, round((fixed + each * n) * float(rng.uniform(0.97, 1.03)), 4)) for n in batches]
+        rate, target = round(float(rng.uniform(0.3, 0.8) / each), 1), round(float(rng.uniform(0.3, 2)), 2)
+        if said != "measured from small to large":
+            measured = (
+                measured[::-1] if "large to small" in said else [measured[n] for n in rng.permutation(9)]
+            )
+        best = largest_batch(measured, rate, target)[0]
+        limits = [abs((n - 1) / rate + s - target) / target for n, s in measured]
+        limits += [abs(n / s - rate) / rate for n, s in measured]
+        wrong = {_lazy(measured, rate, target), _last_full(measured, rate, target)}
+        if batches[2] < best < batches[-2] and min(limits) > 0.01 and best not in wrong:
+            return Case((measured, rate, target), f"{said}, {rate} a second, {target} s to answer")
+
+
+def _lazy(measured: Measured, rate: float, target: float) -> int:
+    """Return the largest batch that computes within the target: waiting is forgotten."""
+    return max((n for n, s in measured if s <= target and n / s >= rate), default=0)
+
+
+def _last_full(measured: Measured, rate: float, target: float) -> int:
+    """Return the largest batch if the first one waits half of the time, the mean."""
+    return max((n for n, s in measured if (n - 1) / rate / 2 + s <= target and n / s >= rate), default=0)
+
+
+def _swiftest(measured: Measured, rate: float, target: float) -> int:
+    """Return, of the batches that will do, the one with the highest throughput."""
+    good = [(n / s, n) for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate]
+    return max(good, default=(0.0, 0))[1]
+
+
+def _is(batch: Callable[..., int]) -> Callable[..., bool]:
+    """Return what tells whether the answer has the batch that `batch(measured, rate, target)` gives."""
+    return lambda got, *args: got[0] == batch(*args) != largest_batch(*args)[0]
+
+
+BATCH = Task(
+    id="07.batch",
+    title="As large as patience allows",
+    kind="write",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="choosing a batch by what users feel, instead of by the largest figure in a table",
+    entry="largest_batch",
+    cases=_servers,
+    reference=largest_batch,
+    comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That batch has the highest throughput; the largest one that will do is asked for.",
+            fits=_is(_swiftest),
+        ),
+        Lookalike(
+            "That batch is computed in time, but its first utterance has waited for all others before.",
+            fits=_is(_lazy),
+        ),
+        Lookalike(
+            "That is for the mean: the first utterance of a batch waits for all the others, twice as long.",
+            fits=_is(_last_full),
+        ),
+        Lookalike(
+            "That batch answers in time once, but it takes longer than the next one takes to fill: the queue "
+            "grows without end.",
+            fits=lambda got, measured, rate, target: any(
+                n == got[0] and (n - 1) / rate + s <= target and n / s < rate for n, s in measured
+            ),
+        ),
+        Lookalike(
+            "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
+            "batch / rate).",
+            fits=_is(
+                lambda measured, rate, target: max(
+                    (n for n, s in measured if (n - 1) / rate + s < target and n / s > rate), default=0
+                )
+            ),
+        ),
+        Lookalike(
+            "A larger batch will do. Does the first utterance wait for too many? The others are one less "
+            "than the batch. Or was a measurement not looked at?",
+            fits=_is(
+                lambda measured, rate, target: max(
+                    (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
+                )
+            ),
+        ),
+        Lookalike(
+            "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
+            "order.",
+            fits=_is(
+                lambda measured, rate, target: min(
+                    (n for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate), default=0
+                )
+            ),
+        ),
+        Lookalike(
+            "The batch is right. The throughput is batch / seconds of computing: what the server could do, "
+            "whatever arrives.",
+            fits=lambda got, *args: got[0] == largest_batch(*args)[0] > 0,
+        ),
+    ),
+    hints=(
+        "Eight utterances arrive evenly, 16 a second. The batch starts with the eighth. How long has the "
+        "first one "
+        "waited, and when does it get its answer?",
+        "(batch - 1) / rate, plus the seconds of the batch: at most the target. And the server must do "
+        "at least as many "
+        "as arrive: batch / seconds >= rate. Look at every measurement; they come in any order.",
+        "if (batch - 1) / rate + seconds <= target and batch / seconds >= rate and batch > best[0]: "
+        "best = batch, batch / seconds",
+    ),
+)

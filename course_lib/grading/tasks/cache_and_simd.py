@@ -1,0 +1,734 @@
+"""Tasks of chapter 04: sets, blocks, panels and tiles."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.compare import Mismatch, close_product, describe, exact
+from course_lib.grading.program import Program
+from course_lib.grading.rules import (
+    PRODUCTS,
+    WHOLE_ARRAY,
+    FastmathOnly,
+    MustBeCompiled,
+    NoCalls,
+    NoMemory,
+    NoOperator,
+    OnlyImports,
+)
+from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task
+from course_lib.grading.tasks.compiled_loops import PRODUCT_SLIPS, all_inputs, loops, matrix, pair, product
+
+#: Compiled loops without a product or a sum from a library.
+LOOPS_ONLY = (
+    OnlyImports(("numba", "numpy", "math")),
+    NoOperator("@"),
+    NoCalls(PRODUCTS | WHOLE_ARRAY, "this task is to write the loops yourself"),
+    MustBeCompiled(),
+    FastmathOnly(),
+)
+
+
+def zero_meets_inf(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return A (rows, 5) and B (5, rows + 3): in each row of A a 0 meets inf, inf a 0, and B holds a NaN."""
+    A, B = pair(rng, rows, 5, rows + 3)
+    for row in range(rows):
+        A[row, 1], A[row, 3] = 0.0, np.inf if row % 2 else -np.inf
+    B[1, rows], B[3, rows + 1], B[0, rows + 2] = np.inf, 0.0, np.nan
+    return A, B
+
+
+@dataclass(frozen=True)
+class ReadOnce:
+    """The answer reads each number of an argument once, as far as the text tells: ReadOnce("B", loops=2).
+
+    One and the same element, B[k, j], stands in one place, under so many loops, as a single number. A third
+    loop would go over the rows, and read every number of B once for each of them. The answer may hand B on to
+    a function of its own: what is read there is read under the loops around the call, too.
+    """
+
+    name: str
+    loops: int
+
+    @property
+    def wanted(self) -> str:
+        return f"each element of {self.name} read in one place, under {self.loops} loops"
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence if it is read in several places, in another loop, or under another name."""
+        program = Program(source, entry)
+        function = program.function()
+        if function is None or function.args.vararg:
+            return None
+        if self.name not in [one.arg for one in function.args.args]:
+            return f"Your function has no parameter {self.name}: keep the parameters as they were given."
+        own = {one.name: one for one in ast.walk(program.tree) if isinstance(one, ast.FunctionDef)}
+        reads = list(_reads(own, function, self.name))
+        name = f"{self.name}[...]"
+        if any(read.element is None for read in reads):
+            return (
+                f"Your answer uses {self.name} in another way than {name} and {self.name}.shape: read single "
+                f"numbers, {self.name}[k, j], and call nothing else than your own functions with it."
+            )
+        places = [read.element for read in reads]
+        if len(set(places)) < len(places):
+            return (
+                f"Your answer reads one element of {name} in several places ({len(places)} in all): read the "
+                "number once, keep it in a local variable, and use it for all rows of the tile. That is what "
+                "the tile is for."
+            )
+        around = max((read.loops for read in reads), default=0)
+        if around > self.loops:
+            return (
+                f"Your answer reads {name} under {around} loops, so each number of {self.name} is read more "
+                f"than once: {self.loops} loops, over j and over k, are enough. Write the four rows out."
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """An element in the answer's own words, "k, j", None for any other use; and how many loops are around."""
+
+    element: str | None
+    loops: int
+
+
+def _reads(
+    own: dict[str, ast.FunctionDef], function: ast.FunctionDef, name: str, outside: int = 0
+) -> Iterator[_Read]:
+    others = {one: other for one, other in own.items() if other is not function}  # a circle would never end
+    for path in _paths(function):
+        node, parent = path[-1], path[-2] if len(path) > 1 else None
+        if not isinstance(node, ast.Name) or node.id != name:
+            continue
+        loops = outside + sum(map(_loops, path))
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            whole = any(isinstance(one, ast.Slice) for one in ast.walk(parent.slice))
+            yield _Read(None if whole else f"{function.name}: {ast.unparse(parent.slice)}", loops)
+        elif isinstance(parent, ast.Call) and node in parent.args:
+            called, place = ast.unparse(parent.func), parent.args.index(node)
+            if called in others and place < len(others[called].args.args):
+                yield from _reads(others, others[called], others[called].args.args[place].arg, loops)
+            elif called != "len":
+                yield _Read(None, loops)
+        elif not (isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "size", "ndim")):
+            yield _Read(None, loops)
+
+
+def _loops(node: ast.AST) -> int:
+    """Return how many loops this node is: `for i, j in …` goes over two things."""
+    if isinstance(node, ast.For):
+        return len(node.target.elts) if isinstance(node.target, ast.Tuple) else 1
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
+        return len(node.generators)
+    return int(isinstance(node, ast.While))
+
+
+def _paths(node: ast.AST, above: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast.AST, ...]]:
+    """Yield the way down to every node; what a `for` iterates over is evaluated outside that loop."""
+    yield (*above, node)
+    for child in ast.iter_child_nodes(node):
+        outside = isinstance(node, ast.For) and child is node.iter
+        yield from _paths(child, above if outside else (*above, node))
+
+
+# --- 04.sets: into how many sets of a cache a column falls --------------------------------------------------
+
+
+def column_sets(
+    rows: int, row_bytes: int, size_bytes: int, ways: int, line_bytes: int
+) -> tuple[int, int, str]:
+    """Return (sets that a column uses, most lines in one of them, "fits" or "conflict").
+
+    The column's elements lie at bytes 0, row_bytes, 2 * row_bytes, …; line n belongs to set n % sets.
+    """
+    return _crowded(rows, row_bytes, size_bytes // line_bytes // ways, ways, line_bytes)
+
+
+def _crowded(
+    rows: int,
+    row_bytes: int,
+    sets: int,
+    ways: int,
+    line_bytes: int,
+    by_lines: bool = True,
+    room: int | None = None,
+    stride: int | None = None,
+) -> tuple[int, int, str]:
+    """Return the same for a number of sets; `by_lines` False counts elements, `room` is what a set holds.
+
+    With a `stride` every row lies that many lines behind the one before.
+    """
+    lines = [row * row_bytes // line_bytes if stride is None else row * stride for row in range(rows)]
+    crowd = [0] * sets
+    for line in set(lines) if by_lines else lines:
+        crowd[line % sets] += 1
+    most = max(crowd)
+    return sum(1 for one in crowd if one), most, "fits" if most <= (room or ways) else "conflict"
+
+
+def _columns(rng: np.random.Generator) -> Iterator[Case]:
+    geometry = ((32768, 8, 64), (49152, 12, 64), (65536, 4, 128), (15 * 3 * 64, 3, 64))
+    size, ways, line = geometry[int(rng.integers(2))]
+    yield Case((512, 4096, size, ways, line), "512 rows of 512 float64")
+    yield Case((512, 4104, size, ways, line), "512 rows of 513 float64")
+    yield Case((512, 4160, size, ways, line), "512 rows of 512 float64 and a line of padding")
+    yield Case((1, 4096, size, ways, line), "a single row")
+    yield Case((12, 4096, size, 12 if ways == 12 else 8, line), "few rows")
+    yield Case((100, 8, size, ways, line), "rows of one float64: several share a line")
+    yield Case((96, 24, size, ways, line), "rows of three float64: some lines hold two of them")
+    yield Case((45, 64, 15 * 3 * 64, 3, 64), "an odd number of sets, all of them full")
+    for size, ways, line in geometry:
+        rows = int(rng.integers(20, 700))
+        row_bytes = 8 * int(rng.integers(1, 1200))
+        yield Case((rows, row_bytes, size, ways, line), f"{rows} rows of {row_bytes // 8} float64")
+        yield Case((ways + 1, size // ways * int(rng.integers(1, 4)), size, ways, line), "one line too many")
+        yield Case((ways, size // ways * int(rng.integers(1, 4)), size, ways, line), "just enough ways")
+
+
+SETS = Task(
+    id="04.sets",
+    title="Where does a column lie?",
+    kind="predict",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    good_for="seeing why one more column can make a matrix product several times as fast",
+    entry="column_sets",
+    cases=_columns,
+    reference=column_sets,
+    comparison=exact(("sets used", "most lines in one set", "fits or conflict")),
+    rules=(OnlyImports(("math", "collections", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.",
+            lambda *args: _crowded(*args[:2], args[2] // args[4], *args[3:]),
+        ),
+        Lookalike(
+            "Elements that share a line count once: a set holds lines, not numbers.",
+            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], by_lines=False),
+        ),
+        Lookalike(
+            "The step from row to row need not be a whole number of lines: row r lies in line "
+            "r * row_bytes // line_bytes, so multiply first and divide then.",
+            lambda *args: _crowded(
+                *args[:2], args[2] // args[3] // args[4], *args[3:], stride=args[1] // args[4]
+            ),
+        ),
+        Lookalike(
+            "`ways` lines still fit into a set: a conflict begins with one more.",
+            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], room=args[3] - 1),
+        ),
+    ),
+    hints=(
+        "How many sets has the cache, and in which line does row r of the column lie?",
+        "sets = size_bytes / (ways * line_bytes). Line number = r * row_bytes // line_bytes, the same for "
+        "several rows if these are short. Its set is the line number modulo sets.",
+        "lines = {r * row_bytes // line_bytes for r in range(rows)}; count line % sets in a list; the column "
+        'fits if the largest count is at most `ways`; return used, largest, "fits" or "conflict".',
+    ),
+)
+
+
+# --- 04.block: the largest block that a cache holds three of ------------------------------------------------
+
+
+def block_size(cache_bytes: int, itemsize: int, multiple: int) -> int:
+    """Return the largest b, a multiple of `multiple`, with three b x b blocks in the cache; at least one."""
+    return _largest(cache_bytes // (3 * itemsize), multiple)
+
+
+def _largest(elements: int, multiple: int) -> int:
+    """Return the largest multiple whose square is at most `elements`, but at least `multiple`."""
+    return max(math.isqrt(elements) // multiple * multiple, multiple)
+
+
+def _caches(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((32 * 1024, 8, 8), "32 KiB, float64, whole lines of 64 bytes")
+    yield Case((48 * 1024, 4, 16), "48 KiB, float32, whole lines of 64 bytes")
+    yield Case((3 * 64 * 64 * 8, 8, 8), "exactly three blocks")
+    yield Case((3 * 64 * 64 * 8 - 1, 8, 8), "one byte too few for that")
+    yield Case((3 * 35 * 35 * 4, 4, 1), "exactly three blocks of float32, any size allowed")
+    yield Case((1000, 4, 16), "too small for three blocks of 16 x 16: at least `multiple`")
+    yield Case((3 * 94906267**2 * 8 - 8, 8, 1), "so large that a rounded square root is one too many")
+    for itemsize in (4, 8, 2):
+        cache = 1024 * int(rng.integers(16, 4000))
+        multiple = int(rng.choice([1, 4, 6, 8, 16]))
+        yield Case((cache, itemsize, multiple), f"{cache // 1024} KiB, {itemsize} bytes each")
+        exact_side = multiple * int(rng.integers(3, 40))
+        yield Case((3 * exact_side**2 * itemsize, itemsize, multiple), "exactly three blocks")
+
+
+BLOCK = Task(
+    id="04.block",
+    title="How large may a block be?",
+    kind="write",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="the block size for any machine, in one line",
+    entry="block_size",
+    cases=_caches,
+    reference=block_size,
+    comparison=exact(),
+    rules=(OnlyImports(("math",)),),
+    lookalikes=(
+        Lookalike(
+            "That counts bytes as numbers: each number takes itemsize bytes.",
+            lambda cache, itemsize, multiple: _largest(cache // 3, multiple),
+        ),
+        Lookalike(
+            "That leaves room for one block only; A, B and C need one each.",
+            lambda cache, itemsize, multiple: _largest(cache // itemsize, multiple),
+        ),
+        Lookalike(
+            "That leaves room for two blocks; A, B and C need one each.",
+            lambda cache, itemsize, multiple: _largest(cache // (2 * itemsize), multiple),
+        ),
+        Lookalike(
+            "Round down to a multiple of `multiple`.",
+            fits=lambda got, cache, itemsize, multiple: got % multiple != 0,
+        ),
+        Lookalike(
+            "A block has at least `multiple` rows, even where three such blocks do not fit.",
+            fits=lambda got, cache, itemsize, multiple: got == 0,
+        ),
+        Lookalike(
+            "One step less: three blocks of yours take more than the cache has.",
+            fits=lambda got, cache, itemsize, multiple: (
+                got > multiple and 3 * int(got) ** 2 * itemsize > cache
+            ),
+        ),
+        Lookalike(
+            "A larger block still fits: three blocks may fill the cache exactly.",
+            fits=lambda got, cache, itemsize, multiple: got < block_size(cache, itemsize, multiple),
+        ),
+    ),
+    hints=(
+        "How many numbers are in three b x b blocks, and how many bytes do they take?",
+        "3 * b * b * itemsize <= cache_bytes. Take a root that is exact for whole numbers (math.isqrt), then "
+        "round down to a multiple.",
+        "b = math.isqrt(cache_bytes // (3 * itemsize)); return max(b // multiple * multiple, multiple)",
+    ),
+)
+
+
+# --- 04.visits: an order of all (i, k, j) that misses a small cache seldom, judged by the simulator ---------
+
+ITEMSIZE, LINE = 8, 64
+SLACK = 1.3  # times the misses of the reference's order
+
+
+def visits(M: int, K: int, N: int, cache_bytes: int) -> np.ndarray:
+    """Return all (i, k, j) of a product, M * K * N rows of three, block by block: int64.
+
+    The blocks are b x b with b the largest multiple of a line of which three fit into the cache.
+    """
+    per_line = LINE // ITEMSIZE
+    b = max(math.isqrt(cache_bytes // (3 * ITEMSIZE)) // per_line * per_line, per_line)
+    return in_blocks(M, K, N, b)
+
+
+def in_blocks(M: int, K: int, N: int, b: int) -> np.ndarray:
+    """Return all (i, k, j) in blocks of b x b x b, blocks and steps each with j innermost."""
+    whole = np.indices((M, K, N)).reshape(3, -1).T  # in the order i, k, j
+    i, k, j = whole.T
+    return whole[np.lexsort((j, k, i, j // b, k // b, i // b))]
+
+
+def misses(order: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> int:
+    """Return the misses of A[i, k], B[k, j], C[i, j] for each row of the order, fully associative, LRU."""
+    from course_lib.simulators.cache import Level, simulate
+    from course_lib.simulators.placement import place
+
+    where = place(M, K, N, ITEMSIZE)
+    i, k, j = np.asarray(order, np.int64).T
+    addresses = np.empty((len(i), 3), np.uint64)
+    for column, (name, row, col) in enumerate((("A", i, k), ("B", k, j), ("C", i, j))):
+        addresses[:, column] = where[name].start + row * where[name].row_stride + col * ITEMSIZE
+    return simulate(addresses.reshape(-1), [Level(cache_bytes, None, LINE)]).misses[0]
+
+
+@dataclass(frozen=True)
+class FewMisses:
+    """Accepts every order of all triples that misses at most SLACK times as often as the reference."""
+
+    def compare(self, got: Any, want: np.ndarray, args: tuple) -> Mismatch | None:
+        """Return None if `got` is such an order for args (M, K, N, cache_bytes), else what is wrong."""
+        M, K, N, _ = args
+        if type(got) is not np.ndarray or got.shape != want.shape or got.dtype.kind not in "iu":
+            said = f"Your function returned {describe(got)}, but {len(want)} rows of three whole numbers"
+            end = ": is a `return` missing?" if got is None else ": np.array(list of (i, k, j))."
+            return Mismatch((f"{said} are needed{end}",), form=True)
+        if said := _not_all(got, (M, K, N)):
+            return Mismatch((said,))
+        limit, done = int(SLACK * misses(want, *args)), misses(got, *args)
+        if done <= limit:
+            return None
+        plain = misses(in_blocks(M, K, N, max(M, K, N, 1)), *args)
+        return Mismatch(
+            (
+                f"All triples are there, but the cache misses {done:,} times; {limit:,} is the target "
+                f"(the plain order i, k, j: {plain:,}).",
+            )
+        )
+
+
+def _not_all(got: np.ndarray, shape: tuple[int, int, int]) -> str | None:
+    """Say what keeps the rows from being every triple once."""
+    order = got.astype(np.int64)
+    if ((order < 0) | (order >= np.array(shape))).any():
+        bad = order[((order < 0) | (order >= np.array(shape))).any(axis=1)][0]
+        return f"({bad[0]}, {bad[1]}, {bad[2]}) is no (i, k, j) of this product."
+    seen = np.bincount(np.ravel_multi_index(tuple(order.T), shape), minlength=math.prod(shape))
+    if (seen != 1).any():
+        place = int(np.argmax(seen != 1))
+        i, k, j = (int(n) for n in np.unravel_index(place, shape))
+        return f"Every triple must come once, but ({i}, {k}, {j}) comes {seen[place]} times."
+    return None
+
+
+def _products(rng: np.random.Generator) -> Iterator[Case]:
+    for M, K, N, cache in ((6, 5, 7, 4096), (1, 24, 1, 2048), (3, 1, 9, 2048)):
+        yield Case((M, K, N, cache), f"{M} x {K} x {N}: all of it fits")
+    yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
+    yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
+    for cache in (2048, 6144):
+        M, K, N = (int(n) for n in rng.choice(np.arange(37, 60), 3, replace=False))
+        yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache // 1024} KiB of cache")
+    yield Case((11, 60, 60, 2048), "few rows of A")
+    yield Case((57, 38, 46, 2048), "more rows of A than of B")
+
+
+def _swapped(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether the rows are (i, j, k)."""
+    wanted = set(itertools.product(range(M), range(N), range(K)))
+    return K != N and {tuple(map(int, row)) for row in got} == wanted
+
+
+def _block(got: np.ndarray, M: int, K: int, N: int) -> int:
+    """Return b if the rows are in blocks b x b x b, else 0."""
+    ends = np.flatnonzero(np.diff(got[:, 2]) != 1)  # after the first run of j
+    b = int(ends[0]) + 1 if len(ends) else N
+    return b if b < N and np.array_equal(got, in_blocks(M, K, N, b)) else 0
+
+
+def _too_large(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether three of the blocks do not fit into the cache."""
+    return 3 * _block(got, M, K, N) ** 2 * ITEMSIZE > cache_bytes
+
+
+def _parts_of_lines(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -> bool:
+    """Whether the blocks fit, but end within a line."""
+    b = _block(got, M, K, N)
+    return b % (LINE // ITEMSIZE) != 0 and 3 * b * b * ITEMSIZE <= cache_bytes
+
+
+VISITS = Task(
+    id="04.visits",
+    title="Hit the target",
+    kind="open",
+    points=3,
+    difficulty=3,
+    minutes=25,
+    good_for="blocking as it is: nothing but another order of the same steps",
+    entry="visits",
+    cases=_products,
+    reference=visits,
+    comparison=FewMisses(),
+    rules=(OnlyImports(("math", "numpy", "itertools")),),
+    lookalikes=(
+        Lookalike("Those rows are (i, j, k): the task wants i, k, j.", fits=_swapped),
+        Lookalike(
+            "With the plain order i, k, j all of B passes through the cache for every row of A.",
+            fits=lambda got, M, K, N, cache: bool((got == in_blocks(M, K, N, max(M, K, N, 1))).all()),
+        ),
+        Lookalike(
+            "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.",
+            fits=_too_large,
+        ),
+        Lookalike(
+            "Your blocks fit, but their size is no multiple of the 8 numbers of a line: what else came with "
+            "their first and last lines is fetched in vain.",
+            fits=_parts_of_lines,
+        ),
+    ),
+    hints=(
+        "In the plain order, how much passes through the cache between two uses of the same number of B?",
+        "Cut all three loops into blocks of b, and choose b so that three blocks fit together and a block's "
+        "rows are whole lines.",
+        "b = max(math.isqrt(cache_bytes // 24) // 8 * 8, 8); six loops: i0, k0, j0 in steps of b, then i, k, "
+        "j from there to min(start + b, end); append (i, k, j); return np.array(order).",
+    ),
+)
+
+
+# --- 04.pack: a piece of B laid out as the micro-kernel reads it, with zeros behind the edge ----------------
+
+
+def pack(B: np.ndarray, k0: int, j0: int, depth: int, NR: int) -> np.ndarray:
+    """Return rows k0 … k0 + depth - 1, columns j0 … j0 + NR - 1 of B one behind the other; zeros behind B."""
+    panel = np.zeros((depth, NR), B.dtype)
+    columns = min(NR, B.shape[1] - j0)
+    panel[:, :columns] = B[k0 : k0 + depth, j0 : j0 + columns]
+    return panel.reshape(-1)
+
+
+def _panels(rng: np.random.Generator) -> Iterator[Case]:
+    B = matrix(rng, 9, 20)
+    yield Case((B, 0, 0, 9, 4), "float64, the first panel, 4 columns", guard=True)
+    yield Case((B, 3, 8, 5, 4), "float64, from row 3 and column 8 on", guard=True)
+    yield Case((B, 2, 16, 7, 8), "float64, 8 columns wanted, 4 left", guard=True)
+    yield Case((B, 0, 19, 9, 16), "float64, 16 columns wanted, one left", guard=True)
+    yield Case((B, 4, 5, 0, 4), "no rows", guard=True)
+    yield Case((matrix(rng, 11, 37, "float32"), 1, 32, 10, 16), "float32, 16 wanted, 5 left", guard=True)
+    wide = matrix(rng, 14, 50)
+    yield Case((wide[::2, ::3], 2, 12, 5, 8), "a view: every 2nd row and 3rd column", guard=True)
+    yield Case((matrix(rng, 13, 7).T, 1, 8, 5, 6), "a transposed view, 6 wanted, 5 left", guard=True)
+    k0, depth, NR = (int(n) for n in rng.integers((0, 2, 3), (5, 9, 13)))
+    j0, left = NR * int(rng.integers(1, 4)), int(rng.integers(1, NR))
+    label = f"row {k0}, column {j0}: {NR} columns wanted, {left} left"
+    yield Case((matrix(rng, k0 + depth + 2, j0 + left), k0, j0, depth, NR), label, guard=True)
+    with_nan = matrix(rng, 6, 10)
+    with_nan[2, 9], with_nan[0, 8] = np.nan, np.inf
+    yield Case(
+        (with_nan, 0, 8, 6, 4), "NaN and inf: they are copied, and what is behind them is 0", guard=True
+    )
+
+
+def _shifted(B, k0, j0, depth, NR, width):
+    """Return a panel whose rows are `width` numbers long, cut or filled with zeros to depth * NR."""
+    rows = pack(B, k0, j0, depth, NR).reshape(depth, NR)[:, :width].reshape(-1)
+    return np.concatenate([rows, np.zeros(depth * NR - len(rows), B.dtype)])
+
+
+def _transposed(B, k0, j0, depth, NR):
+    return pack(B, k0, j0, depth, NR).reshape(depth, NR).T.reshape(-1)
+
+
+PACK = Task(
+    id="04.pack",
+    title="Pack a panel",
+    kind="write",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    good_for="a micro-kernel that never has to ask where it is",
+    entry="pack",
+    cases=_panels,
+    reference=pack,
+    comparison=exact(),
+    rules=LOOPS_ONLY,
+    lookalikes=(
+        Lookalike(
+            "The panel runs down the columns: the NR numbers of one row k must lie side by side.",
+            lambda B, k0, j0, depth, NR: _transposed(B, k0, j0, depth, NR),
+        ),
+        Lookalike(
+            "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.",
+            lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0)),
+        ),
+        Lookalike(
+            "That is the panel from row 0 on: begin at row k0.",
+            lambda B, k0, j0, depth, NR: pack(B, 0, j0, depth, NR) if k0 else None,
+        ),
+        Lookalike(
+            "That is the panel from column 0 on: begin at column j0.",
+            lambda B, k0, j0, depth, NR: pack(B, k0, 0, depth, NR) if j0 else None,
+        ),
+    ),
+    hints=(
+        "Where in the panel does the number of row k and column c (both counted inside the panel) lie?",
+        "At k * NR + c. Make depth * NR zeros first; then copy only the columns that B still has.",
+        "panel = np.zeros(depth * NR, B.dtype); columns = min(NR, B.shape[1] - j0); "
+        "panel[k * NR + c] = B[k0 + k, j0 + c] for c in range(columns).",
+    ),
+)
+
+
+# --- 04.tile: four rows of C in local variables, so that a number of B is read once for all of them ---------
+
+
+def tile(A: np.ndarray, panel: np.ndarray) -> np.ndarray:
+    """Return A (4, K) times the panel (K, NR), in the dtype of A."""
+    return product(A, panel)
+
+
+def _tiles(rng: np.random.Generator) -> Iterator[Case]:
+    for K, NR, dtype in ((3, 8, "float64"), (1, 1, "float64"), (7, 5, "float64"), (16, 16, "float32")):
+        yield Case(pair(rng, 4, K, NR, dtype), f"{dtype}, K = {K}, NR = {NR}", guard=True)
+    yield Case(pair(rng, 4, 0, 6), "K = 0: an empty sum is 0", guard=True)
+    K, NR = (int(n) for n in rng.integers(20, 60, 2))
+    yield Case(pair(rng, 4, K, NR, "float32"), f"float32, K = {K}, NR = {NR}", guard=True)
+    yield Case(pair(rng, 4, 4, 9), "K = 4: the panel is as large as the result", guard=True)
+    yield Case(zero_meets_inf(rng, 4), "0 meets inf in every row, from either side: NaN", guard=True)
+    A, panel = pair(rng, 8, 9, 12)
+    yield Case((A[::2, :], panel[:, ::2]), "views: every 2nd row, every 2nd column", guard=True)
+    yield Case(pair(rng, 4, 3, 0), "NR = 0: no columns, and none to store", guard=True)
+
+
+TILE = Task(
+    id="04.tile",
+    title="Four rows at once",
+    kind="complete",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    good_for="the heart of every fast matrix product: load once, use several times",
+    entry="tile",
+    cases=_tiles,
+    reference=tile,
+    comparison=close_product(),
+    rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2)),
+    lookalikes=(
+        Lookalike(
+            "One row of the tile is wrong and the others are right: look at its index and its local sum.",
+            fits=lambda got, A, panel: _wrong_rows(got, A, panel) == 1,
+        ),
+        *PRODUCT_SLIPS,
+    ),
+    hints=(
+        "For one k and one j: which number do all four rows need, and which four do they not share?",
+        "Read panel[k, j] once into a local b. Row r adds A[r, k] * b to its own local sum.",
+        "b = panel[k, j]; c0 += A[0, k] * b; c1 += A[1, k] * b; … and after the loop over k: "
+        "C[0, j], C[1, j], C[2, j], C[3, j] = c0, c1, c2, c3",
+    ),
+)
+
+
+def _wrong_rows(got: np.ndarray, A: np.ndarray, panel: np.ndarray) -> int:
+    want = product(A, panel)
+    with np.errstate(invalid="ignore"):
+        return int((~np.isclose(got, want, rtol=1e-3, equal_nan=True)).any(axis=1).sum())
+
+
+# --- 04.edge: tiles of four rows, and what goes wrong where fewer are left ----------------------------------
+
+
+def _inputs_of_edge(rng: np.random.Generator) -> Iterator[Case]:
+    yield from all_inputs(rng)
+    for M in (4, 8):
+        yield Case(pair(rng, M, 5, 7), f"float64, {M} rows: whole tiles and no rest", guard=True)
+    yield Case(zero_meets_inf(rng, 9), "0 meets inf in every row, from either side: NaN", guard=True)
+    yield Case(pair(rng, 5, 3, 0), "float64, a tile and a row left over, but no columns", guard=True)
+
+
+def _counted_twice(got, A, B) -> bool:
+    """Whether rows at the end are twice what they should be."""
+    want = product(A, B)
+    twice = (abs(got - 2 * want) <= 1e-3 * abs(want)).all(axis=1) & want.any(axis=1)
+    return bool(twice.any())
+
+
+EDGE = Task(
+    id="04.edge",
+    title="The last tile",
+    kind="debug",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="the place where fast kernels are wrong: the edge",
+    entry="repaired",
+    cases=_inputs_of_edge,
+    reference=product,
+    comparison=close_product(),
+    rules=LOOPS_ONLY,
+    lookalikes=(
+        Lookalike(
+            "Some rows are twice what they should be: they lie in two tiles, and both add.",
+            fits=_counted_twice,
+        ),
+        *PRODUCT_SLIPS,
+    ),
+    hints=(
+        "Take M = 6: which rows does the first tile compute, which the second? And M = 3: what is M - 4?",
+        "Rows 2 and 3 are in both tiles, and each adds. With fewer than four rows, i is negative: the tile "
+        "begins before the matrix, and Python's meaning of -1 even makes that look harmless.",
+        "Tiles only in range(0, M - 3, 4), stored with = ; then `for i in range(M // 4 * 4, M)` one row at a "
+        "time.",
+    ),
+)
+
+
+# --- 04.fast: several rows and several k at once, where B is larger than the second cache -------------------
+
+FUSE = '(fastmath={"contract", "reassoc"})'
+PLAIN_IKJ = Code(loops("matmul_ikj", "ikj", options=FUSE), "matmul_ikj")
+
+LARGE = 2**24  # multiply-adds from which on the definition would take seconds
+
+
+def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A @ B, summed in float64, in the dtype of A; the large inputs are finite."""
+    if A.shape[0] * A.shape[1] * B.shape[1] < LARGE:
+        return product(A, B)
+    return (A.astype(np.float64) @ B.astype(np.float64)).astype(A.dtype)
+
+
+def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
+    yield from all_inputs(rng)
+    for M in range(8, 16):  # two tiles of four, and every number of rows and of k left over
+        K, N = 23 - M, M - 3
+        left = f"in fours {M % 4} rows and {K % 4} k are left over"
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {left}", guard=True)
+    yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
+
+
+def _zero_and_inf(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return A (12, 16) and B (16, 12) with a 0 and an inf at each place in a tile of four rows and four k.
+
+    In A, rows 0 to 3 have a 0 at each of four k; rows 4 to 11 have inf and -inf, which make NaN, and without
+    either of them the row would be infinite. B has a 0 at each of four k in columns 0 to 3, an inf in 4 to 7.
+    """
+    A, B = pair(rng, 12, 16, 12)
+    for n in range(4):
+        A[:4, 5 * n] = 0.0
+        B[n, n], B[4 + n, 4 + n] = 0.0, np.inf
+        A[4 + n, [0, 5]] = A[8 + n, [10, 15]] = np.inf, -np.inf
+    return A, B
+
+
+FAST = Task(
+    id="04.fast",
+    title="Two dozen numbers in flight",
+    kind="fast",
+    points=4,
+    difficulty=4,
+    minutes=30,
+    good_for="doubling the speed of good loops with nothing but plain Python",
+    entry="matmul_fast",
+    cases=_inputs_of_fast,
+    reference=reference,
+    comparison=close_product(),
+    rules=(*LOOPS_ONLY, NoMemory()),
+    speed=SpeedRule(
+        baseline=PLAIN_IKJ,
+        make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
+        thresholds=((1.3, 1 / 3), (1.6, 2 / 3), (1.9, 1.0)),
+        points=3,
+        flops=lambda A, B: 2.0 * A.shape[0] * A.shape[1] * B.shape[1],
+        on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
+    ),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "In the order i, k, j one FMA needs two loads and a store. Which of these could serve several FMAs?",
+        "A number of B serves several rows of C; a number of C takes several k before it is stored. Four "
+        "rows by four k is 16 FMAs for 8 loads and 4 stores. Take the rows out as slices: c0 = C[i], "
+        "b0 = B[k].",
+        "for i in range(0, M - 3, 4): for k in range(0, K - 3, 4): 16 numbers of A into locals, then for j: "
+        "c0[j] += p0 * b0[j] + p1 * b1[j] + p2 * b2[j] + p3 * b3[j], and c1, c2, c3 the same; then plain "
+        "loops for the k and the rows that are left.",
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (SETS, BLOCK, VISITS, PACK, TILE, EDGE, FAST)

@@ -1,0 +1,468 @@
+"""Tasks of chapter 02: the same loop compiled, its order, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.rules import (
+    PRODUCTS,
+    WHOLE_ARRAY,
+    FastmathOnly,
+    LoopOrder,
+    MustBeCompiled,
+    NoCalls,
+    NoOperator,
+    OnlyImports,
+)
+from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task, source
+from course_lib.measure import roofline
+
+Array = np.ndarray
+
+#: Loops only: no BLAS behind the scenes, no whole-array sums.
+LOOPS_ONLY = (
+    OnlyImports(("numba", "numpy", "math")),
+    NoOperator("@"),
+    NoCalls(PRODUCTS | WHOLE_ARRAY, "this task is to write the loops yourself"),
+    MustBeCompiled(),
+    FastmathOnly(),
+)
+
+
+def product(A: Array, B: Array) -> Array:
+    """Return A @ B, summed in float64 by the definition, in the dtype of A; NaN and inf as IEEE has them."""
+    C = np.zeros((A.shape[0], B.shape[1]))
+    with np.errstate(invalid="ignore"):  # 0 * inf is meant
+        for k in range(A.shape[1]):
+            C += A[:, k, None].astype(np.float64) * B[k].astype(np.float64)
+    return C.astype(A.dtype)
+
+
+def skipping_zeros(A: Array, B: Array) -> Array:
+    """Return the product that leaves out the terms in which A is 0: wrong where B is inf or NaN."""
+    terms = np.where(A[:, :, None] == 0, 0.0, A[:, :, None] * B[None])  # (M, K, N)
+    return terms.sum(axis=1)
+
+
+def matrix(rng: np.random.Generator, M: int, N: int, dtype: str = "float64") -> Array:
+    """Return M x N random numbers, none of them 0, C order."""
+    values = rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+def pair(rng: np.random.Generator, M: int, K: int, N: int, dtype: str = "float64") -> tuple[Array, Array]:
+    """Return A (M, K) and B (K, N)."""
+    return matrix(rng, M, K, dtype), matrix(rng, K, N, dtype)
+
+
+def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+    """Return three different sizes from low to high - 1, in random order."""
+    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
+    return M, K, N
+
+
+def shapes(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield float64 matrices in C order: square, wide, thin, tall, empty, and two that are larger."""
+    low, middle, high = sorted(sizes(rng, 2, 7))
+    small = ((3, 3, 3), (low, middle, middle + 1), (1, 2 * middle + 1, 1), (high, 1, low))
+    for M, K, N in small:
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+    for M, K, N, what in ((3, 0, 2, "an empty sum is 0"), (0, 3, 2, "no rows"), (2, 3, 0, "no columns")):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {what}", guard=True)
+    for M, K, N in (sizes(rng, 11, 24), sizes(rng, 40, 80)):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+
+
+def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield what `shapes` has, then NaN and inf, float32, and views that are not contiguous."""
+    yield from shapes(rng)
+    yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
+    yield Case(_zero_meets_inf(rng), "float64, 0 in A meets inf in B and the other way round", guard=True)
+    M, K, N = sizes(rng, 5, 14)
+    label = f"float32, A {M} x {K}, B {K} x {N}: the result is float32"
+    yield Case(pair(rng, M, K, N, "float32"), label, guard=True)
+    M, K, N = sizes(rng, 4, 9)
+    views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
+    yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
+
+
+def _not_finite(rng: np.random.Generator) -> tuple[Array, Array]:
+    A, B = pair(rng, 5, 4, 6)
+    A[0, 1], A[2, 2], A[3, 0] = 0.0, np.nan, np.inf
+    B[1, 3], B[0, 5], B[3, 4] = np.inf, 0.0, -np.inf
+    return A, B
+
+
+def _zero_meets_inf(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return matrices in which 0 meets inf, from either side, at an even, an odd and the last k of 5."""
+    A, B = pair(rng, 6, 5, 6)
+    for n, k in enumerate((0, 1, 4)):
+        A[n, k], B[k, n] = 0.0, (-1) ** n * np.inf
+        A[3 + n, k], B[k, 3 + n] = (-1) ** n * np.inf, 0.0
+    return A, B
+
+
+PRODUCT_SLIPS = (
+    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
+    Lookalike("This is A times the transpose of B: B is indexed [j, k].", lambda A, B: product(A, B.T)),
+    Lookalike(
+        "The first product of every sum is missing: the sum over k begins at 0.",
+        lambda A, B: product(A[:, 1:], B[1:]),
+    ),
+    Lookalike(
+        "The last product of every sum is missing: the sum over k has K terms.",
+        lambda A, B: product(A[:, :-1], B[:-1]),
+    ),
+    Lookalike(
+        "Only the last product of every sum is there: add (+=) instead of replacing.",
+        lambda A, B: product(A[:, -1:], B[-1:]),
+    ),
+    Lookalike(
+        "Only the first product of every sum is there: does the function return inside a loop?",
+        lambda A, B: product(A[:, :1], B[:1]),
+    ),
+    Lookalike(
+        "After the first row all is 0: does the function return inside a loop?",
+        fits=lambda got, A, B: len(got) > 1 and got[0].any() and not got[1:].any(),
+    ),
+    Lookalike(
+        "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
+        "exception.",
+        lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
+    ),
+)
+
+HEAD = source("""
+    import numpy as np
+    from numba import njit
+
+""")
+_LOOPS = (
+    HEAD
+    + """\
+@njit{options}
+def {name}(A, B):
+    M, K = A.shape
+    N = B.shape[1]
+    C = {C}
+    for {a} in range({A_range}):
+        for {b} in range({B_range}):
+            for {c} in range({C_range}):
+                {step}
+    return C
+"""
+)
+
+
+def loops(name: str, order: str = "ikj", **changes: str) -> str:
+    """Return compiled loops in an order, with some parts changed."""
+    size = {"i": "M", "j": "N", "k": "K", **{n: changes.pop(n) for n in "ijk" if n in changes}}
+    parts = {
+        "options": "",
+        "C": "np.zeros((M, N), A.dtype)",
+        "step": "C[i, j] += A[i, k] * B[k, j]",
+        **dict(zip("abc", order, strict=True)),
+        **{f"{letter}_range": size[index] for letter, index in zip("ABC", order, strict=True)},
+    }
+    return _LOOPS.format(name=name, **{**parts, **changes})
+
+
+# --- 02.strides: how far the innermost loop jumps in memory, for each loop order ----------------------------
+
+
+def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
+    """Return by how many bytes A, B and C move per step of the innermost loop, all in C order."""
+    axes = {"A": ("i", "k", K), "B": ("k", "j", N), "C": ("i", "j", N)}
+    inner = order[-1]
+    moves = {
+        name: columns * itemsize if inner == row else itemsize if inner == col else 0
+        for name, (row, col, columns) in axes.items()
+    }
+    return moves["A"], moves["B"], moves["C"]
+
+
+def _orders(rng: np.random.Generator) -> Iterator[Case]:
+    for place, order in enumerate(("ijk", "ikj", "jki", "jik", "kij", "kji")):
+        M, K, N = (int(n) for n in rng.choice(np.arange(2, 4000), 3, replace=False))
+        itemsize = (4, 8)[place % 2]
+        yield Case((order, M, K, N, itemsize), f"the order {order}")
+
+
+def _fortran(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
+    """Return the jumps of column-major matrices: those of the transposed product, B^T A^T, in C order."""
+    swapped = order.translate(str.maketrans("ij", "ji"))
+    B, A, C = inner_bytes(swapped, N, K, M, itemsize)
+    return A, B, C
+
+
+STRIDES = Task(
+    id="02.strides",
+    title="How far does each step jump?",
+    kind="predict",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="predicting which loop order is fast before running any of them",
+    entry="inner_bytes",
+    cases=_orders,
+    reference=inner_bytes,
+    comparison=exact(("A", "B", "C")),
+    lookalikes=(
+        Lookalike(
+            "Those are numbers, not bytes: each of them takes itemsize bytes.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1),
+        ),
+        Lookalike(
+            "A number need not take 8 bytes: use itemsize.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 8),
+        ),
+        Lookalike(
+            "A number need not take 4 bytes: use itemsize.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 4),
+        ),
+        Lookalike(
+            "That is the outermost loop. Which letter of the order is the innermost?",
+            lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize),
+        ),
+        Lookalike(
+            "That would be column-major (Fortran) order. In C order the last index is the contiguous one.",
+            lambda order, M, K, N, itemsize: _fortran(order, M, K, N, itemsize),
+        ),
+        Lookalike(
+            "A step along a column jumps over one row: count the numbers in a row, not the rows.",
+            lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize),
+        ),
+    ),
+    hints=(
+        "C[i, j] of an M x N matrix in C order: at which byte, counted from the start, does it lie?",
+        "At itemsize * (i * N + j). If the innermost index is j, that grows by itemsize; if it is i, by a "
+        "row; "
+        "if it is k, not at all. A (M, K) and B (K, N) in the same way.",
+        "inner = order[-1]; A: {'i': K, 'k': 1}.get(inner, 0) * itemsize, and so on for B and C.",
+    ),
+)
+
+
+# --- 02.order: the loops in the order k, i, j ---------------------------------------------------------------
+
+ORDER = Task(
+    id="02.order",
+    title="Turn the loops around",
+    kind="complete",
+    points=1,
+    difficulty=1,
+    minutes=10,
+    good_for="seeing that a product can be built by rows as well as by elements",
+    entry="matmul_kij",
+    cases=all_inputs,
+    reference=product,
+    comparison=close_product(),
+    rules=(*LOOPS_ONLY, LoopOrder("kij")),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",
+        "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. "
+        "The loop "
+        "that is missing runs along those rows.",
+        "for j in range(N): C[i, j] += A[i, k] * B[k, j]",
+    ),
+)
+
+
+# --- 02.matmul: a compiled product that is right for every input --------------------------------------------
+
+MATMUL = Task(
+    id="02.matmul",
+    title="Compile your own matmul",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="a compiled product that is right for every input, not only for squares of float64",
+    entry="matmul",
+    cases=all_inputs,
+    reference=product,
+    comparison=close_product(),
+    rules=LOOPS_ONLY,
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "Which shape and which dtype has the result, and what must stand in it before the first += ?",
+        "np.zeros((M, N), A.dtype), then three loops. fastmath may fuse and reorder, but it must not "
+        "promise that "
+        "there are no NaN and inf.",
+        '@njit(fastmath={"contract", "reassoc"}), then for i, for k, for j: C[i, j] += A[i, k] * B[k, j].',
+    ),
+)
+
+
+# --- 02.fast: the same three loops, several times as fast ---------------------------------------------------
+
+PLAIN_IJK = Code(loops("matmul_ijk", "ijk"), "matmul_ijk")
+
+
+FAST = Task(
+    id="02.fast",
+    title="Let the hardware walk straight",
+    kind="fast",
+    points=4,
+    difficulty=3,
+    minutes=15,
+    good_for="getting an order of magnitude out of the same three loops",
+    entry="matmul_fast",
+    cases=all_inputs,
+    reference=product,
+    comparison=close_product(),
+    rules=LOOPS_ONLY,
+    speed=SpeedRule(
+        baseline=PLAIN_IJK,
+        make_inputs=lambda rng: pair(rng, 384, 384, 384, "float32"),
+        thresholds=((3.0, 1 / 3), (8.0, 1.0)),
+        points=3,
+    ),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "The baseline walks down a column of B: how many of the 16 numbers in each fetched cache line "
+        "does it use?",
+        "Put j innermost: then B and C are walked contiguously and the compiler can use whole vector "
+        "registers. "
+        "Allow it to fuse a product and a sum into one instruction.",
+        '@njit(fastmath={"contract", "reassoc"}) and the order i, k, j, with a = A[i, k] taken out of the '
+        "inner loop.",
+    ),
+)
+
+
+# --- 02.bug: two bugs that compiled code does not report ----------------------------------------------------
+
+BROKEN = (
+    HEAD
+    + """\
+@njit
+def broken(A, B):
+    M, K = A.shape
+    N = B.shape[1]
+    C = np.empty((M, N), A.dtype)
+    for i in range(M):
+        for k in range(0, K, 2):
+            for j in range(N):
+                C[i, j] += A[i, k] * B[k, j] + A[i, k + 1] * B[k + 1, j]
+    return C
+"""
+)
+
+
+BUG = Task(
+    id="02.bug",
+    title="Right by luck",
+    kind="debug",
+    points=2,
+    difficulty=3,
+    minutes=20,
+    good_for="two bugs that compiled code never reports",
+    entry="repaired",
+    cases=all_inputs,
+    reference=product,
+    comparison=close_product(),
+    rules=LOOPS_ONLY,
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "What stands in C before the first += ? And which k does the last step of the loop use when K is 3?",
+        "np.empty gives memory with whatever was in it. A loop in steps of two needs an even number of "
+        "steps, or "
+        "a step of one for the rest.",
+        "np.zeros, range(0, K - 1, 2), and after it: if K % 2 == 1, add A[i, K - 1] * B[K - 1, j] for "
+        "every j.",
+    ),
+)
+
+
+# --- 02.roofline: the speed that memory and arithmetic allow ------------------------------------------------
+
+
+def attainable(intensity: float, peak_gflops: float, gbps: float) -> tuple[float, str]:
+    """Return the GFLOP/s the roofline allows, and what limits: "memory" below the ridge, else "compute"."""
+    bounds = intensity, peak_gflops, gbps
+    return roofline.attainable(*bounds), roofline.limit(*bounds)
+
+
+def _kernels(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((0.5, 100.0, 20.0), "a loop that moves more than it computes")
+    yield Case((0.083, 100.0, 20.0), "the inner step of ikj with nothing in cache")
+    yield Case((64.0, 100.0, 20.0), "a product of large matrices, well blocked")
+    yield Case((5.0, 100.0, 20.0), "exactly at the ridge: the peak is reached")
+    below_one, above_one, memory_bound, compute_bound = (0.05, 0.9), (1.1, 40), (1.2, 9), (0.1, 0.8)
+    for intensities in (below_one, above_one):  # on both sides of the ridge, in numbers of many digits
+        for peaks in (memory_bound, compute_bound, memory_bound, compute_bound):
+            intensity, gbps, peak = (rng.uniform(*span) for span in (intensities, (8, 400), peaks))
+            values = (intensity, peak * intensity * gbps, gbps)
+            yield Case(tuple(round(float(value), 6) for value in values), "a kernel")
+
+
+ROOFLINE = Task(
+    id="02.roofline",
+    title="Is this the end, right?",
+    kind="write",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="an upper bound for any loop before anybody optimises it",
+    entry="attainable",
+    cases=_kernels,
+    reference=attainable,
+    comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
+    rules=(OnlyImports(("math", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "Your result exceeds the peak: no kernel computes faster than the machine.",
+            lambda intensity, peak, gbps: (
+                (intensity * gbps, attainable(intensity, peak, gbps)[1]) if intensity * gbps > peak else None
+            ),
+        ),
+        Lookalike(
+            "You took the higher roof; the lower one limits.",
+            fits=lambda got, intensity, peak, gbps: (
+                intensity * gbps != peak and got[0] == max(intensity * gbps, peak)
+            ),
+        ),
+        Lookalike(
+            "The bound by memory is intensity * bandwidth: FLOP/byte times GB/s. You divide.",
+            lambda intensity, peak, gbps: (
+                min(gbps / intensity, peak),
+                "memory" if gbps / intensity < peak else "compute",
+            ),
+        ),
+        Lookalike(
+            "You divide the intensity by the bandwidth; FLOP/byte times GB/s is GFLOP/s.",
+            fits=lambda got, intensity, peak, gbps: (
+                np.isclose(got[0], min(intensity / gbps, peak)) and intensity / gbps < peak
+            ),
+        ),
+        Lookalike(
+            "Only where both bounds meet: the task says compute there.",
+            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None,
+        ),
+        Lookalike(
+            "The words are swapped: left of the ridge memory is what limits.",
+            lambda intensity, peak, gbps: (
+                attainable(intensity, peak, gbps)[0],
+                "compute" if intensity * gbps < peak else "memory",
+            ),
+        ),
+    ),
+    hints=(
+        "A kernel that does `intensity` FLOP for each byte, on a machine that moves `gbps` GB per second: "
+        "how many "
+        "FLOP can it do per second at most, if arithmetic cost nothing?",
+        "intensity * gbps is the roof set by memory, peak_gflops the one set by arithmetic. The lower "
+        "roof limits.",
+        'by_memory = intensity * gbps; return (by_memory, "memory") if by_memory < peak_gflops '
+        'else (peak_gflops, "compute").',
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (STRIDES, ORDER, MATMUL, FAST, BUG, ROOFLINE)

@@ -1,0 +1,254 @@
+"""Tasks of chapter 10 that are solved by experiments on something that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.fp8.formats import E4M3
+from course_lib.grading.compare import exact
+from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
+from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
+
+# --- 10.accumulator: the width of a sum that nobody can see, found by experiment ----------------------------
+
+Core = tuple[int, int, int]
+
+
+def widths(core: Core) -> Core:
+    """Return what the key says: products at once, bits kept in the sum, bits kept in the result."""
+    return core
+
+
+def _cores(rng: np.random.Generator) -> Iterator[Case]:
+    for known in (HOPPER, BLACKWELL, ADA, HOPPER_FP16):
+        yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
+    yield Case(((16, 6, 5),), "a tensor core with few bits")
+    for _ in range(8):
+        sum_bits = int(rng.integers(6, 28))
+        result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))
+        yield Case(
+            ((int(rng.choice([4, 8, 16, 32])), sum_bits, result_bits),), "a tensor core nobody has built"
+        )
+
+
+ACCUMULATOR = Task(
+    id="10.accumulator",
+    title="The sum nobody can see",
+    kind="open",
+    points=3,
+    difficulty=5,
+    minutes=35,
+    good_for="finding out what a data sheet does not say; DeepSeek found Hopper's 14 bits in this way",
+    entry="widths",
+    cases=_cores,
+    reference=widths,
+    comparison=exact(("products at once", "bits in the sum", "bits in the result")),
+    rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
+    lookalikes=(
+        Lookalike(
+            "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
+            "significant bits.",
+            fits=lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
+        ),
+        Lookalike(
+            "1.5 x 1.5 has its leading one a place higher than the exponents of its factors say: probe with "
+            "powers of two.",
+            fits=lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
+        ),
+        Lookalike(
+            "Those are the widths of Hopper, whichever tensor core is asked for.",
+            fits=lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13),
+        ),
+        Lookalike(
+            "The bits in the sum are those of the result here. What is cut before the adding shows only if "
+            "the result is small: let two large products cancel each other, and add a small one.",
+            fits=lambda got, core: got[0] == core[0] and got[1] == core[2] < core[1],
+        ),
+        Lookalike(
+            "The bits in the result are those of the sum here. A result is cut once more, to its "
+            "own leading "
+            "one: add a small product to a large one that stays.",
+            fits=lambda got, core: tuple(got[:2]) == core[:2] and got[2] == core[1] > core[2],
+        ),
+        Lookalike(
+            "The products at once are too many by one, or too few: count from the large product itself.",
+            fits=lambda got, core: abs(got[0] - core[0]) == 1,
+        ),
+        Lookalike(
+            "The step is not that long: products that are added at once share one unit, and later "
+            "ones do not.",
+            fits=lambda got, core: got[0] > core[0],
+        ),
+        Lookalike(
+            "The step is longer than that. Is your tiny product small enough to be cut off beside the large "
+            "one?",
+            fits=lambda got, core: got[0] < core[0],
+        ),
+    ),
+    hints=(
+        "256 · 256 - 256 · 256 + 2^-18 is 2^-18. When does the tensor core say 0? And what does it "
+        "say if the "
+        "last product comes a step later, when the large ones have cancelled already?",
+        "Three experiments. Large, minus large, zeros, and a tiny product at place n: as long as n "
+        "is in the "
+        "first step, it is cut off; the first n that survives is the number of products at once. Large, "
+        "minus large, and 2^-k of it, in one step: the last k that survives is the width of the sum. Large "
+        "and 2^-k of it: the last k that changes anything is the width of the result.",
+        "With n products in one step, dot(large, minus, *[zero] * (n - 3), small(34)) is 0; the "
+        "largest such n "
+        "is `terms`. Then the largest k with dot(large, minus, small(k)) > 0, and the largest k with "
+        "dot(large, small(k)) > 2.0 ** 16, where small(k) is a pair whose product is 2.0 ** (16 - k).",
+    ),
+)
+
+
+# --- 10.scales: a test of kernels that lets two of the worst faults pass, and one that lets none ------------
+
+Kernel = tuple[int, int, int, int, int, int, int]
+
+#: Handed out: kernels with block scales, right and broken ones, by a key.
+KERNELS = source("""
+    import numpy as np
+
+
+    def product(kernel, a, a_scales, b, b_scales):  # -> (M, N) float32, rounded to bf16
+        a, a_scales, b, b_scales = (np.asarray(x, float) for x in (a, a_scales, b, b_scales))
+        late, a_late, b_late, row_late, first, spoilt, backwards = kernel
+        M, N, blocks = len(a), len(b), a_scales.shape[1]
+        rows, groups = np.arange(M), np.arange(N) // 128
+        wrong_rows = (rows + row_late) % M
+        wrong_groups = np.clip((np.arange(N) - late) // 128, 0, len(b_scales) - 1)
+        d = np.zeros((M, N))
+        for k in range(blocks)[:: -1 if backwards else 1]:
+            p, q = a[:, 128 * k : 128 * k + 128], b[:, 128 * k : 128 * k + 128]
+            size = np.abs(p) @ np.abs(q).T
+            unit = np.ldexp(1.0, np.frexp(size)[1] - 13)  # a tensor core cuts off what is smaller
+            on = k >= first  # the fault is there from this block of K on
+            sa = a_scales[wrong_rows if on else rows, (k + a_late * on) % blocks]
+            sb = b_scales[wrong_groups if on else groups, (k + b_late * on) % blocks]
+            d += sa[:, None] * sb * np.trunc(p @ q.T / unit) * unit
+        if spoilt >= 0:
+            d[spoilt, np.abs(d[spoilt]).argmax()] *= 1.0625
+        bits = d.astype(np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+    def dequantised(a, a_scales, b, b_scales):  # -> A (M, K), B (N, K)
+        A = a * np.repeat(a_scales, 128, axis=1)[:, : a.shape[1]]
+        B = b * np.repeat(np.repeat(b_scales, 128, axis=0), 128, axis=1)[: len(b), : b.shape[1]]
+        return A, B
+""")
+
+
+def judged(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> str:
+    """Return "right" or "wrong", as the key says: late columns, blocks and rows, or a spoilt element."""
+    *late, _first, spoilt, _backwards = kernel
+    return "wrong" if any(late) or spoilt >= 0 else "right"
+
+
+def _kernels(rng: np.random.Generator) -> Iterator[Case]:
+    for _ in range(2):
+        yield from _case(rng, "a kernel that is right")
+        yield from _case(rng, "a kernel that is right and walks K backwards", backwards=1)
+    for late in (16, 64, -16, int(rng.choice([8, 24, 32, 48]))):
+        early = "early" if late < 0 else "late"
+        yield from _case(rng, f"B's scales change {abs(late)} columns {early}", late=late)
+    yield from _case(rng, "B's scales change 16 columns late, in the last block of K", late=16, first=-1)
+    for first, said in ((0, ""), (-1, ", in the last block of K")):
+        yield from _case(rng, f"A's scales of the next block of K{said}", a_late=1, first=first)
+        yield from _case(rng, f"A's scales of the block of K before{said}", a_late=-1, first=first)
+        yield from _case(rng, f"B's scales of the next block of K{said}", b_late=1, first=first)
+        yield from _case(rng, f"A's scales of the next row{said}", row_late=1, first=first)
+    yield from _case(rng, "A's scales of the row 8 further", row_late=8)
+    for _ in range(5):
+        yield from _case(rng, "one element is 6 % too large", spoilt=int(rng.integers(0, 10)))
+
+
+def _case(
+    rng: np.random.Generator, said: str, first: int = 0, spoilt: int = -1, **late: int
+) -> Iterator[Case]:
+    M, N = int(rng.integers(10, 16)), int(rng.integers(150, 200))
+    K = int(rng.choice([256, 300, 384]))
+    blocks = -(-K // 128)
+    a, b = (E4M3.round(100 * rng.standard_normal((rows, K))).astype(np.float64) for rows in (M, N))
+    names = ("late", "a_late", "b_late", "row_late")
+    kernel = (*(late.get(name, 0) for name in names), first % blocks, spoilt, late.get("backwards", 0))
+    yield Case((kernel, a, b), f"{said} (a {M} x {K}, b {N} x {K})")
+
+
+def _passes(fault: str):
+    """Return whether a kernel with this fault was accepted."""
+    places = {"late": 0, "a_late": 1, "b_late": 2, "row_late": 3}
+
+    def fits(got: str, kernel: Kernel, a: np.ndarray, b: np.ndarray) -> bool:
+        return got == "right" and (kernel[places[fault]] != 0 if fault in places else kernel[5] >= 0)
+
+    return fits
+
+
+SCALES = Task(
+    id="10.scales",
+    title="The test that sees nothing",
+    kind="debug",
+    points=4,
+    difficulty=5,
+    minutes=40,
+    good_for="a test of your own kernels that you can believe: the published one accepts broken ones",
+    entry="judged",
+    cases=_kernels,
+    reference=judged,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS, GivenAsItIs(KERNELS), OnlyHandedTo("kernel", "product")),
+    lookalikes=(
+        Lookalike(
+            "Accepted, and yet it takes the wrong scales of B for some columns. Would two "
+            "neighbouring scales "
+            "of your inputs show it if they were exchanged? Let them differ by powers of two.",
+            fits=_passes("late"),
+        ),
+        Lookalike(
+            "Accepted, and yet it takes A's scales of another block of K. Your scales must differ "
+            "from block "
+            "to block, for every row.",
+            fits=_passes("a_late"),
+        ),
+        Lookalike(
+            "Accepted, and yet it takes B's scales of another block of K. Your scales must differ "
+            "from block "
+            "to block, for every 128 columns.",
+            fits=_passes("b_late"),
+        ),
+        Lookalike(
+            "Accepted, and yet it takes the scales of other rows of A. Your scales must differ from "
+            "row to row.",
+            fits=_passes("row_late"),
+        ),
+        Lookalike(
+            "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot "
+            "see that, "
+            "and neither can a limit that is the same for large and small rows: look at every element.",
+            fits=_passes("spoilt"),
+        ),
+        Lookalike(
+            "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor "
+            "core cuts off "
+            "a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow "
+            "for both.",
+            fits=lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",
+        ),
+    ),
+    hints=(
+        "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "
+        "large as another, what do the elements of the small one add to a sum over the whole matrix?",
+        "Choose the scales: powers of two that differ from row to row, from block of K to block of K, and "
+        "from 128 columns to the next. They need not be random: seven of them, over and over, will do. "
+        "Then look at every element by itself: allowed is the rounding to bf16, 2^-8 |wanted|, and what a "
+        "tensor core may cut off, 2^-10 of |A| |B|^T.",
+        "powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1]); a_scales = np.resize(powers, (M, blocks)), and "
+        "b_scales likewise; (abs(d - wanted) <= abs(wanted) / 256 + abs(A) @ abs(B).T / 1024).all()",
+    ),
+)

@@ -1,0 +1,623 @@
+"""Tasks of chapter 10 on the kernel: its ring, its layout, its order of tiles and their size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib.fp8.schedule import Schedule
+from course_lib.fp8.swizzle import PIECE, WIDTHS, swizzled
+from course_lib.fp8.tiles import Tile
+from course_lib.grading.compare import Mismatch, close, exact
+from course_lib.grading.patterns import same
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
+
+# --- What a table of waits leads to: every order of a producer, a consumer and the copies is tried ----------
+# A small sister of `simulators.ring`, in which the table says who waits for what.
+
+DEADLOCK, OVERWRITTEN, NOT_THERE = "deadlock", "overwritten", "not there"
+MOST_VISITS = 16  # the first laps show what all laps do
+State = tuple[int, int, frozenset[int]]  # visits begun, visits consumed, copies under way
+
+
+def outcome(table: Sequence[Sequence[int]], stages: int) -> str | None:
+    """Return what can go wrong under some order of events: DEADLOCK, OVERWRITTEN, NOT_THERE or None.
+
+    A row is [stage, parity of the producer's wait, parity of the consumer's]. Raises ValueError for a table
+    that names no such stage or parity.
+    """
+    table = [tuple(row) for row in table[:MOST_VISITS]]
+    if any(row[0] not in range(stages) or not {*row[1:]} <= {0, 1} for row in table):
+        raise ValueError("a row of the table is no stage with two parities.")
+    todo, seen, stuck = [(0, 0, frozenset())], set(), False
+    while todo:
+        state = todo.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        steps = list(_steps(table, state))
+        wrong = next((one for one in steps if isinstance(one, str)), None)
+        if wrong:
+            return wrong
+        stuck |= not steps and state[1] < len(table)
+        todo += steps
+    return DEADLOCK if stuck else None
+
+
+def _steps(table: list[tuple[int, ...]], state: State) -> Iterator[State | str]:
+    """Yield the states that may follow, or what goes wrong."""
+    begun, consumed, under_way = state
+    if begun < len(table):
+        stage, parity, _ = table[begun]
+        if (_visits(table, stage, consumed) - 1) % 2 == parity:  # phases of `empty` that are over
+            yield begun + 1, consumed, under_way | {begun}
+    for visit in under_way:
+        earlier = range(consumed, visit)
+        if any(table[one][0] == table[visit][0] for one in earlier):
+            yield OVERWRITTEN
+        yield begun, consumed, under_way - {visit}
+    if consumed < len(table):
+        stage, _, parity = table[consumed]
+        come = _visits(table, stage, begun) - sum(table[one][0] == stage for one in under_way)
+        if (come - 1) % 2 == parity:  # phases of `full` that are over
+            if consumed >= begun or consumed in under_way:
+                yield NOT_THERE
+            else:
+                yield begun, consumed + 1, under_way
+
+
+def _visits(table: list[tuple[int, ...]], stage: int, first: int) -> int:
+    return sum(row[0] == stage for row in table[:first])
+
+
+# --- 10.parity: which stage, and which parity, producer and consumer wait for -------------------------------
+
+
+def waits(visits: int, stages: int) -> list[list[int]]:
+    """Return [stage, parity the producer waits for, parity the consumer waits for] of each visit.
+
+    As the kernels have it: barriers begin in phase 0; the phase before it counts as over (PTX ISA, mbarrier).
+    """
+    laps = [visit // stages % 2 for visit in range(visits)]
+    return [[visit % stages, 1 - lap, lap] for visit, lap in enumerate(laps)]
+
+
+def _rings(rng: np.random.Generator) -> Iterator[Case]:
+    for visits, stages in ((3, 4), (8, 4), (12, 4), (7, 2), (9, 3), (5, 1), (1, 1), (1, 8), (0, 3), (13, 5)):
+        yield _ring(visits, stages)
+    for _ in range(4):
+        yield _ring(int(rng.integers(20, 60)), int(rng.integers(2, 9)))
+
+
+def _ring(visits: int, stages: int) -> Case:
+    words = f"{visits} visit{'s' * (visits != 1)}, {stages} stage{'s' * (stages > 1)}"
+    return Case((visits, stages), words)
+
+
+def _goes_wrong(how: str):
+    return lambda got, visits, stages: outcome(got, stages) == how
+
+
+PARITY = Task(
+    id="10.parity",
+    title="Odd and even laps",
+    kind="predict",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="the one bit that keeps a pipeline from hanging, and from computing with half a tile",
+    entry="waits",
+    cases=_rings,
+    reference=waits,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "The columns of producer and consumer are exchanged: at the start nothing is there to "
+            "be consumed, "
+            "and every stage is free.",
+            fits=lambda got, visits, stages: got == [[s, c, p] for s, p, c in waits(visits, stages)],
+        ),
+        Lookalike(
+            "With this table everybody waits for ever: a wait asks for the phase that is over, and "
+            "a barrier "
+            "that nobody has touched is in phase 0, so that the phase before it, of parity 1, "
+            "counts as over.",
+            fits=_goes_wrong(DEADLOCK),
+        ),
+        Lookalike(
+            "With this table the producer overwrites a stage that is still to be read: in lap n it must "
+            "wait until phase n - 1 of `empty` is over, of parity 1 or 0 by turns.",
+            fits=_goes_wrong(OVERWRITTEN),
+        ),
+        Lookalike(
+            "With this table the consumer reads a stage before the copy has come: in lap n it must wait "
+            "until phase n of `full` is over, of parity 0 or 1 by turns.",
+            fits=_goes_wrong(NOT_THERE),
+        ),
+        Lookalike(
+            "The stages are not visited in turn, 0, 1, 2 … and again 0.",
+            fits=lambda got, visits, stages: [row[0] for row in got] != [v % stages for v in range(visits)],
+        ),
+    ),
+    hints=(
+        "Every barrier begins in phase 0. A wait for parity p returns once the last phase that is over has "
+        "parity p; before anything has happened, that is phase -1, of parity 1. Which of the two "
+        "waits must "
+        "return at once in the first lap?",
+        "Visit v uses stage v % stages, in lap v // stages. The copy of lap n ends phase n of `full`: the "
+        "consumer waits for the parity of n. The producer waits until the stage was emptied in lap n - 1, "
+        "phase n - 1 of `empty`: the other parity; for n = 0 that is phase -1, and it passes.",
+        "lap = visit // stages % 2; table.append([visit % stages, 1 - lap, lap])",
+    ),
+)
+
+
+# --- 10.swizzle: where a byte of a tile lies in shared memory -----------------------------------------------
+
+
+def address(row: int, column: int, width: int) -> int:
+    """Return where byte (row, column) of a tile with rows of `width` bytes lies, swizzled over that width."""
+    return swizzled(row * width + column, width)
+
+
+def _bytes(rng: np.random.Generator) -> Iterator[Case]:
+    for row, column, width in (
+        (0, 0, 128),
+        (0, 77, 128),
+        (1, 0, 128),
+        (1, 16, 128),
+        (3, 40, 128),
+        (8, 5, 128),
+    ):
+        yield _address(row, column, width)
+    for row in range(16):
+        yield _address(row, int(rng.integers(0, 128)), 128)
+    for width in (64, 32):
+        for row in range(20):
+            yield _address(row, int(rng.integers(0, width)), width)
+    for _ in range(60):
+        width = int(rng.choice(WIDTHS))
+        yield _address(int(rng.integers(0, 256)), int(rng.integers(0, width)), width)
+
+
+def _address(row: int, column: int, width: int) -> Case:
+    return Case((row, column, width), f"row {row}, byte {column} of it, rows of {width} bytes")
+
+
+def _different(found: int, *place: int) -> int | None:
+    return None if found == address(*place) else found
+
+
+SWIZZLE = Task(
+    id="10.swizzle",
+    title="The same bytes, another order",
+    kind="write",
+    points=2,
+    difficulty=4,
+    minutes=20,
+    good_for="finding your own numbers again in a tile that the copy engine has put down",
+    entry="address",
+    cases=_bytes,
+    reference=address,
+    comparison=exact(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That is the address without swizzle: a column of pieces would lie in the same banks.",
+            lambda row, column, width: _different(row * width + column, row, column, width),
+        ),
+        Lookalike(
+            "With rows of 64 or 32 bytes several rows share a line of 128 bytes. The line counts, "
+            "offset // 128, not the row.",
+            lambda row, column, width: _different(
+                row * width + (column ^ row % (width // PIECE) * PIECE), row, column, width
+            ),
+        ),
+        Lookalike(
+            "Pieces of 16 bytes change places, bytes do not: shift the number of the line by 4 bits.",
+            lambda row, column, width: _different(
+                (row * width + column) ^ row * width // 128 % (width // PIECE), row, column, width
+            ),
+        ),
+        Lookalike(
+            "A swizzle over 64 (or 32) bytes exchanges 4 (or 2) pieces only: the line counts modulo that.",
+            lambda row, column, width: _different(
+                (row * width + column) ^ row * width // 128 % 8 * PIECE, row, column, width
+            ),
+        ),
+        Lookalike(
+            "Pieces are exchanged by XOR, not shifted round.",
+            lambda row, column, width: _different(
+                row * width + (column + row * width // 128 * PIECE) % width, row, column, width
+            ),
+        ),
+    ),
+    hints=(
+        "Rows of 128 bytes: row r puts its piece p (16 bytes) where piece p XOR (r mod 8) would lie. Which "
+        "bits of an address say p, and which say r?",
+        "The bits 4, 5, 6 of the offset row * width + column say the piece in a line of 128 bytes, "
+        "the bits "
+        "from 7 on the line. The swizzle XORs the lowest bits of the line into those of the piece: "
+        "three for "
+        "a width of 128, two for 64, one for 32.",
+        "offset ^ (offset // 128 % (width // 16) * 16)",
+    ),
+)
+
+
+# --- 10.schedule: which tiles a block computes that stays on its multiprocessor -----------------------------
+
+Tiles = list[list[int]]
+
+
+def tiles_of(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles:
+    """Return [row, column] of the tiles that a block computes, in its order."""
+    order = Schedule(rows, columns, blocks // team, team, band)
+    found = (order.tile(turn, block // team, block % team) for turn in range(order.turns))
+    return [list(tile) for tile in found if tile is not None]
+
+
+def _grids(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, columns, blocks, team, band in (
+        (4, 3, 2, 1, 4),
+        (4, 4, 4, 2, 2),
+        (5, 4, 3, 1, 2),
+        (4, 5, 4, 2, 4),
+        (7, 5, 6, 2, 3),
+        (3, 4, 8, 1, 16),
+        (1, 7, 4, 2, 16),
+        (9, 1, 4, 2, 4),
+        (2, 2, 12, 2, 4),
+        (0, 5, 4, 2, 4),
+        (33, 17, 12, 2, 16),
+    ):
+        for block in sorted({0, 1, blocks - 1, int(rng.integers(blocks))}):
+            yield _grid(block, rows, columns, blocks, team, band)
+    for _ in range(6):
+        team = int(rng.integers(1, 3))
+        blocks = team * int(rng.integers(2, 9))
+        sizes = (int(rng.integers(2, 20)) for _ in range(2))
+        yield _grid(int(rng.integers(blocks)), *sizes, blocks, team, int(rng.integers(2, 9)))
+
+
+def _grid(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Case:
+    words = f"block {block} of {blocks}, teams of {team}, {rows} x {columns} tiles, bands of {band} rows"
+    return Case((block, rows, columns, blocks, team, band), words)
+
+
+@dataclass(frozen=True)
+class ListOfTiles:
+    """Compares lists of [row, column] exactly; too many or too few of them are no fault of the form."""
+
+    def compare(self, got: Any, want: Tiles, args: tuple) -> Mismatch | None:
+        """Return None if `got` has the tiles wanted, in their order."""
+        found = exact().compare(got, want, args)
+        if found is None or not found.form or not _are_tiles(got):
+            return found
+        number = f"{len(got)} tile{'s' * (len(got) != 1)}"
+        same = next((n for n, pair in enumerate(zip(got, want, strict=False)) if pair[0] != pair[1]), None)
+        where = "" if same is None else f" The first that differs is number {same}."
+        return Mismatch((f"Your block computes {number}; {len(want)} are its own.{where}",), wrong=1, total=1)
+
+
+def _are_tiles(got: Any) -> bool:
+    pairs = isinstance(got, list) and all(isinstance(one, list) and len(one) == 2 for one in got)
+    return pairs and all(type(n) is int for one in got for n in one)
+
+
+def _without(field: str):
+    """Return what the answer would be with another band or team."""
+
+    def make(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles | None:
+        if field == "bands":
+            found = tiles_of(block, rows, columns, blocks, team, max(rows, 1))
+        elif field == "teams":
+            found = tiles_of(block, rows, columns, blocks, 1, band)
+        elif field == "heights":
+            found = _as_high_as_all(block, rows, columns, blocks, team, band)
+        else:
+            found = [one for one in tiles_of(block, rows, columns, blocks, team, band) if one[1] < columns]
+        return None if found == tiles_of(block, rows, columns, blocks, team, band) else found
+
+    return lambda got, *args: got == make(*args)
+
+
+def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles:
+    """Return what comes out if the last band counts as `band` rows high."""
+    across = -(-columns // team)
+    units = range(block // team, rows * across, blocks // team)
+    at = [(unit // (band * across) * band, unit % (band * across)) for unit in units]
+    return [[first + inside % band, inside // band * team + block % team] for first, inside in at]
+
+
+def _walk(units: Iterable[int], block: int, rows: int, across: int, team: int, band: int) -> Tiles:
+    """Return a block's tiles of these units, `across` of them in a row of tiles."""
+    bands = [divmod(unit, band * across) for unit in units]
+    at = [(n * band, min(band, rows - n * band), inside) for n, inside in bands]
+    return [[first + i % height, i // height * team + block % team] for first, height, i in at]
+
+
+def _along_rows(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    across = -(-columns // team)
+    units = range(block // team, rows * across, blocks // team)
+    return [[[unit // across, unit % across * team + block % team] for unit in units]]
+
+
+def _neighbours(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    """Return what comes out if each team gets units that follow one another, an equal share of all."""
+    across, teams, number = -(-columns // team), blocks // team, block // team
+    total = rows * across
+    shares = {total // teams, -(-total // teams)}
+    runs = [range(number * share, min((number + 1) * share, total)) for share in shares]
+    return [_walk(units, block, rows, across, team, band) for units in runs]
+
+
+def _by_blocks(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    """Return what comes out if units are dealt out to blocks: the first unit, the step or both are theirs."""
+    across = -(-columns // team)
+    starts = ((block, blocks), (block // team, blocks), (block, blocks // team))
+    runs = [range(start, rows * across, step) for start, step in starts]
+    return [_walk(units, block, rows, across, team, band) for units in runs]
+
+
+def _rounded_down(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    across = columns // team
+    return [_walk(range(block // team, rows * across, blocks // team), block, rows, across, team, band)]
+
+
+def _gives(slip: Callable[..., list[Tiles]]):
+    """Return whether the tiles are among those that a slip gives, and wrong."""
+
+    def fits(got: Tiles, *args: int) -> bool:
+        return got != tiles_of(*args) and got in slip(*args)
+
+    return fits
+
+
+def _right_in(place: int):
+    """Return whether all rows (0) or all columns (1) are right, and they alone."""
+
+    def fits(got: Tiles, *args: int) -> bool:
+        want = tiles_of(*args)
+        return [one[place] for one in got] == [one[place] for one in want]
+
+    return fits
+
+
+SCHEDULE = Task(
+    id="10.schedule",
+    title="Who computes what, and when",
+    kind="write",
+    points=3,
+    difficulty=4,
+    minutes=25,
+    good_for="a kernel that is started once and walks through all tiles, as every fast one for Hopper does",
+    entry="tiles_of",
+    cases=_grids,
+    reference=tiles_of,
+    comparison=ListOfTiles(),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike(
+            "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with "
+            "the next "
+            "column, and only then down.",
+            fits=_without("bands"),
+        ),
+        Lookalike(
+            "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one "
+            "row side by "
+            "side.",
+            fits=_without("teams"),
+        ),
+        Lookalike(
+            "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
+            "waits for ever for copies that they share.",
+            fits=_without("the last column"),
+        ),
+        Lookalike(
+            "Row and column are exchanged.",
+            fits=lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got],
+        ),
+        Lookalike(
+            "The last band may have fewer rows than the others: its height is what is left.",
+            fits=_without("heights"),
+        ),
+        Lookalike(
+            "A tile is there that D does not have: the last band may have fewer rows.",
+            fits=lambda got, block, rows, *_: any(one[0] >= rows for one in got),
+        ),
+        Lookalike(
+            "In a band the units go down first, then to the next column of units.", fits=_gives(_along_rows)
+        ),
+        Lookalike(
+            "Both blocks of a team take the same units: count teams, not blocks.", fits=_gives(_by_blocks)
+        ),
+        Lookalike("Round up: the last unit of a row may stick out.", fits=_gives(_rounded_down)),
+        Lookalike(
+            "Units are dealt out in turn: team t gets units t, t + teams, t + 2 * teams ...",
+            fits=_gives(_neighbours),
+        ),
+        Lookalike(
+            "The right tiles, in another order.",
+            fits=lambda got, *args: sorted(got) == sorted(tiles_of(*args)),
+        ),
+        Lookalike(
+            "All rows are right, and the columns are not: a unit is `team` columns wide, and a block keeps "
+            "its place in it.",
+            fits=_right_in(0),
+        ),
+        Lookalike("All columns are right, and the rows are not.", fits=_right_in(1)),
+        Lookalike(
+            "Deal out the first units of the first band by hand: where does the second one lie, and which "
+            "team gets it?",
+            fits=lambda got, *args: True,
+        ),
+    ),
+    hints=(
+        "Number the units 0, 1, 2 … as they are dealt out. Team t gets the units t, t + teams, t + "
+        "2 teams … "
+        "How many units has a whole band?",
+        "A unit is `team` tiles side by side, so a row has across = columns / team of them, rounded up. A "
+        "whole band has band * across units; unit // (band * across) is the band. In it the units go down "
+        "first: with the band's height h (the last one may be less high) unit i of the band is in row "
+        "i % h, column i // h.",
+        "first = unit // (band * across) * band; height = min(band, rows - first); inside = unit - first * "
+        "across; [first + inside % height, inside // height * team + block % team]",
+    ),
+)
+
+
+# --- 10.tiles: the tile that fills the GPU's turns best, and how many stages it leaves room for -------------
+
+Choice = tuple[int, int, float, int]  # BN, turns, idle share, stages
+TILE_WIDTHS = range(16, 129, 16)
+
+
+def tile_for(M: int, N: int, sms: int) -> Choice:
+    """Return BN, turns, the idle share and the stages by the rule of DeepGEMM's first release.
+
+    deepseek-ai/DeepGEMM a6d97a1: the fewest turns, of those the fullest last one, of those the widest tile.
+    """
+    BM = 64 if M <= 64 else 128
+    orders = {BN: Schedule(-(-M // BM), -(-N // BN), sms) for BN in TILE_WIDTHS}
+    BN = max(TILE_WIDTHS, key=lambda width: (-orders[width].turns, orders[width].units % -sms, width))
+    return BN, orders[BN].turns, orders[BN].idle_share, Tile(BM, BN).stages
+
+
+def _sizes(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, sms in (
+        (256, 7168, 132),
+        (128, 24576, 132),
+        (64, 2112, 132),
+        (65, 2112, 132),
+        (4096, 4096, 132),
+        (4096, 576, 132),
+        (1, 16, 132),
+        (63, 7168, 78),
+        (1, 4096, 132),
+        (300, 1000, 20),
+        (64, 16896, 132),
+        (129, 7168, 132),
+        (64, 128, 4),
+        (4096, 32768, 132),
+    ):
+        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
+    for _ in range(12):
+        M, N = int(rng.integers(1, 3000)), 16 * int(rng.integers(1, 600))
+        sms = int(rng.choice([78, 114, 132, 16]))
+        yield Case((M, N, sms), f"D {M} x {N}, {sms} multiprocessors")
+
+
+def _stages(M: int, BN: int, scales: int = 4, way_out: int = 2, room: int = 226) -> int:
+    BM = 64 if M <= 64 else 128
+    return min((room * 1024 - way_out * BM * BN) // (128 * (BM + BN) + scales * BM), 8)
+
+
+#: What can be forgotten of a block's memory. Without scales, or with the 1 KiB, the stages mostly agree.
+_WAY_OUT = {"way_out": 0}
+_FORGOTTEN = (_WAY_OUT, {"scales": 0}, {"room": 227}, {"scales": 0, "room": 227})
+
+
+def _all_but_stages(got: Choice, right: Choice) -> bool:
+    return same(got[:3], right[:3]) and same(got[2], right[2]) and got[3] != right[3]
+
+
+def _forgets(*slips: dict[str, int]):
+    """Return whether the stages, and they alone, are wrong by one of these slips and no other explains it."""
+
+    def fits(got: Choice, M: int, N: int, sms: int) -> bool:
+        right = tile_for(M, N, sms)
+        told = [slip for slip in _FORGOTTEN if _stages(M, right[0], **slip) == got[3]]
+        return _all_but_stages(got, right) and bool(told) and all(slip in slips for slip in told)
+
+    return fits
+
+
+def _too_many(got: Choice, M: int, N: int, sms: int) -> bool:
+    return got[3] > 8 and _all_but_stages(got, tile_for(M, N, sms))
+
+
+def _full_turn_as_none(got: Choice, M: int, N: int, sms: int) -> bool:
+    """Whether the last turn was given `tiles % sms` tiles, 0 where it is full."""
+    BM, right = 64 if M <= 64 else 128, tile_for(M, N, sms)
+    tiles = {BN: -(-M // BM) * -(-N // BN) for BN in TILE_WIDTHS}
+    turns = {BN: -(-tiles[BN] // sms) for BN in TILE_WIDTHS}
+    BN = max(TILE_WIDTHS, key=lambda width: (-turns[width], tiles[width] % sms, width))
+    idle = (sms - tiles[BN] % sms) / (turns[BN] * sms)
+    wrong = not (right[0] == BN and same(idle, right[2]))
+    return wrong and same(got[:2], (BN, turns[BN])) and same(got[2], idle)
+
+
+def _per_cent(got: Choice, M: int, N: int, sms: int) -> bool:
+    right = tile_for(M, N, sms)
+    return same(got[:2], right[:2]) and right[2] > 0 and bool(np.isclose(got[2], 100 * right[2], rtol=0.02))
+
+
+TILES = Task(
+    id="10.tiles",
+    title="A tile that fits",
+    kind="complete",
+    points=3,
+    difficulty=3,
+    minutes=25,
+    good_for="seeing why the fastest tile for one size is the wrong one for the next",
+    entry="tile_for",
+    cases=_sizes,
+    reference=tile_for,
+    comparison=close(
+        rtol=1e-9, atol=1e-12, parts=("the width BN", "the turns", "the idle share", "the stages")
+    ),
+    rules=(USUAL_IMPORTS,),
+    lookalikes=(
+        Lookalike("A last turn that is full counts as `sms` tiles, not as 0.", fits=_full_turn_as_none),
+        Lookalike(
+            "That is the widest tile. The fewest turns come first.",
+            fits=lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1],
+        ),
+        Lookalike(
+            "Of widths with the same number of turns take that with the fullest last turn, and of "
+            "those the "
+            "widest.",
+            fits=lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0],
+        ),
+        Lookalike("The idle share is a share between 0 and 1, not per cent.", fits=_per_cent),
+        Lookalike(
+            "The share is what is busy; asked is the idle one.",
+            fits=lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2],
+        ),
+        Lookalike(
+            "That is the idle share of the last turn alone; divide by the places of all turns.",
+            fits=lambda got, *args: (
+                same(got[2], tile_for(*args)[2] * tile_for(*args)[1])
+                and got[1] > 1
+                and not same(got[2], tile_for(*args)[2])
+            ),
+        ),
+        Lookalike(
+            "D's tile needs room on its way out, two bytes for each element, beside the stages.",
+            fits=_forgets(_WAY_OUT),
+        ),
+        Lookalike(
+            "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
+            "alignment, and each row of A has a scale of 4 bytes.",
+            fits=_forgets(*_FORGOTTEN),
+        ),
+        Lookalike("More than 8 stages bring nothing: stop there.", fits=_too_many),
+    ),
+    hints=(
+        "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "
+        "multiprocessors have none? And with tiles of 128 x 112?",
+        "For each BN count the tiles (both sides rounded up), the turns (rounded up) and what is left for "
+        "the last turn. Tuples compare from left to right, so max of (-turns, last, BN) is the "
+        "rule. A stage "
+        "needs 128 bytes for each row of A and of B, and 4 for the scale of each row of A.",
+        "last = tiles - (turns - 1) * sms; best = max(best, (-turns, last, BN)); idle = (sms - last) / "
+        "(turns * sms); stages = min((227 * 1024 - 1024 - 2 * BM * BN) // (128 * (BM + BN) + 4 * BM), 8).",
+    ),
+)

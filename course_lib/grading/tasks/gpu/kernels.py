@@ -1,0 +1,561 @@
+"""Tasks of chapter 06 on whole kernels: sums, a transpose, products and a softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import (
+    Atomics,
+    BusiestWarp,
+    SectorsPerRequest,
+    SharedRequests,
+    TotalSectors,
+    WavefrontsPerRequest,
+)
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import (
+    ALIGNED,
+    ANYWHERE,
+    PER_SECTOR,
+    WARP,
+    exact_sectors,
+    has_computed_nan,
+    numbers,
+    pieces,
+    row_sectors,
+    unwritten,
+)
+
+# --- 06.reduction: every block adds up its piece of a vector, as a tree in shared memory --------------------
+
+THREADS = 256
+REDUCTION_MOST_REQUESTS = 64  # of a block to shared memory, with its shuffles
+
+
+def block_sums(x: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the sum of each piece of 256 numbers of x (n,), float32; the last piece may be shorter."""
+    return _by_pieces(x, lambda piece: piece)
+
+
+def _by_pieces(x: np.ndarray, part) -> np.ndarray:
+    """Return the sums of what `part` takes of each piece."""
+    wide = x.astype(np.float64)
+    found = [part(wide[first : first + THREADS]).sum() for first in range(0, len(x), THREADS)]
+    return np.array(found, np.float32)
+
+
+def _vectors(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (256, 1, 31, 257, 768, int(rng.integers(300, 500)), int(rng.integers(1100, 1500))):
+        x = numbers(rng, n)
+        blocks = pieces(n, THREADS)
+        yield Case(
+            (x, unwritten(blocks)), f"x has length {n}, the grid {blocks} block{'s' * (blocks > 1)} of 256"
+        )
+
+
+#: The tree adds with 4, 2, 1 and five times again 1 warp: 12 times two loads and a store. With the 8 stores
+#: of the filling and the last load these are 45 requests; 64 leave room for other trees. The one that asks
+#: for t % (2 * s) == 0 needs 150, as nearly every warp has some thread that adds; a thread alone needs 264.
+#: With shuffles: 5 for each of 8 warps, 8 stores, a load and 3 or 5 shuffles more, at most 54. And x is read
+#: once, 32 numbers at a time: a thread that adds alone from global memory touches each sector eight times.
+REDUCTION_LIMITS = (
+    SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        lambda x, sums: pieces(len(x), PER_SECTOR) + 2 * len(sums),
+        "every sector of x once, 32 neighbours at a time, and two for each block's sum; the adding happens "
+        "in shared memory, or between the lanes of a warp",
+    ),
+    WavefrontsPerRequest(1),
+    Atomics(lambda x, sums: len(sums), "one for a block at most, the tree does the rest"),
+    SharedRequests(
+        lambda x, sums: REDUCTION_MOST_REQUESTS * len(sums),
+        "64 for each block, if the threads that add are neighbours, so that whole warps have nothing to do",
+    ),
+    BusiestWarp(lambda x, sums: 36, "28 do, three at each of the tree's eight levels and four besides"),
+)
+
+REDUCTION = Task(
+    id="06.reduction",
+    title="A tree of sums",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="the pattern behind every sum, maximum and norm on a GPU",
+    entry="block_sums",
+    cases=_vectors,
+    reference=block_sums,
+    comparison=close(rtol=1e-5, atol=1e-3),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda x, sums: (len(sums),), block=lambda x, sums: (THREADS,), result=1, limits=REDUCTION_LIMITS
+    ),
+    lookalikes=(
+        Lookalike(
+            "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
+            "the "
+            "sum of the block, once.",
+            fits=lambda got, x, sums: bool(np.isnan(got).all()),
+        ),
+        Lookalike(
+            "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.",
+            lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None,
+        ),
+        Lookalike(
+            "Those are the sums of every second number: the tree ends a level too early.",
+            lambda x, sums: _by_pieces(x, lambda piece: piece[::2]) if len(x) > 1 else None,
+        ),
+        Lookalike(
+            "That is the first number of each block: is anything added to it?",
+            lambda x, sums: x[::THREADS] if len(x) > 1 else None,
+        ),
+        Lookalike("Each block continues the sum of the one before it.", lambda x, sums: np.cumsum(x)[-1:]),
+    ),
+    hints=(
+        "256 numbers lie in shared memory. If 128 threads add one number each, how many are left, where "
+        "should they lie, and which threads can go home?",
+        "Thread t adds number t + half to number t, for half = 128, 64, … 1, with a barrier before every "
+        "level which all 256 threads reach. The threads that add are then neighbours: no bank conflicts, and "
+        "whole warps are idle. Where x has ended, 0 stands in shared memory.",
+        "while half > 0: cuda.syncthreads(); if t < half: part[t] += part[t + half]; then half //= 2. In the "
+        "end thread 0 stores part[0].",
+    ),
+)
+
+
+# --- 06.transpose: rows are read and rows are written; the turn happens in shared memory --------------------
+
+TURNED_SIDE, TRANSPOSE_ROWS = 32, 8  # of a tile; rows of threads in a block
+
+
+def transpose(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A.T (N, M) for A (M, N), float32, in rows."""
+    return np.ascontiguousarray(A.T)
+
+
+def _matrices(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (64, 64, "square, whole tiles"),
+        (96, 32, "whole tiles"),
+        (37, 53, "no multiples of a tile"),
+        (1, 70, "a single row"),
+        (33, 1, "a single column"),
+        (1, 1, "a single element"),
+        (int(rng.integers(5, 30)), int(rng.integers(40, 90)), "any shape"),
+        (int(rng.integers(65, 90)), int(rng.integers(33, 60)), "any shape"),
+    ):
+        yield Case((numbers(rng, M, N), unwritten(N, M)), f"A {M} x {N}, {said}")
+
+
+def _tiles(A: np.ndarray, turn_tiles: bool) -> np.ndarray | None:
+    """Return A with its tiles in the transposed places, each unturned; or each turned in its old place."""
+    if A.shape[0] != A.shape[1] or A.shape[0] % TURNED_SIDE or A.shape[0] == TURNED_SIDE:
+        return None
+    n = A.shape[0] // TURNED_SIDE
+    tiles = A.reshape(n, TURNED_SIDE, n, TURNED_SIDE)
+    return tiles.transpose((0, 3, 2, 1) if turn_tiles else (2, 1, 0, 3)).reshape(A.shape)
+
+
+def _rows_left_out(got: np.ndarray) -> bool:
+    """Return whether the first 8 of every 32 rows are there and all others are not."""
+    nobody = np.isnan(got)
+    late = np.arange(len(got)) % TURNED_SIDE >= TRANSPOSE_ROWS
+    return bool(late.any() and nobody[late].all() and not nobody[~late].any())
+
+
+#: Every row of A is read once and every row of B is written once, in pieces of 32: 4 or 5 sectors each.
+TRANSPOSE_LIMITS = (
+    SectorsPerRequest(ANYWHERE),
+    WavefrontsPerRequest(1),
+    TotalSectors(
+        lambda A, B: exact_sectors(*A.shape) + exact_sectors(*B.shape),
+        "every row of A and of B once, 32 neighbours at a time",
+    ),
+    BusiestWarp(
+        lambda A, B: 24,
+        "with the tile's 32 rows shared by eight warps, four reads and four writes in each memory do, 16 in "
+        "all",
+    ),
+)
+
+TRANSPOSE = Task(
+    id="06.transpose",
+    title="Rows in, rows out",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="using shared memory to change the order of a copy, the cure for most strided accesses",
+    entry="transpose",
+    cases=_matrices,
+    reference=transpose,
+    comparison=exact(),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda A, B: (pieces(A.shape[1], TURNED_SIDE), pieces(A.shape[0], TURNED_SIDE)),
+        block=lambda A, B: (TURNED_SIDE, TRANSPOSE_ROWS),
+        result=1,
+        limits=TRANSPOSE_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike(
+            "Only a part of each tile is there: a block has 32 x 8 threads and a tile 32 x 32 elements, so "
+            "each thread has four elements of each tile, 8 rows apart.",
+            fits=lambda got, A, B: _rows_left_out(got) or _rows_left_out(got.T),
+        ),
+        Lookalike(
+            "That is A itself: nothing is turned.", lambda A, B: A if A.shape[0] == A.shape[1] else None
+        ),
+        Lookalike(
+            "The tiles are in their places, but not turned inside: read the tile by columns.",
+            lambda A, B: _tiles(A, turn_tiles=False),
+        ),
+        Lookalike(
+            "Every tile is turned inside, but stays where it was: B's tile begins at (j0, i0).",
+            lambda A, B: _tiles(A, turn_tiles=True),
+        ),
+    ),
+    hints=(
+        "A warp reads 32 neighbours of a row of A. Where in B do they go, and what would be 32 neighbours of "
+        "a row of B?",
+        "Copy a tile of 32 x 32 from A into shared memory by rows, wait, and write it to B by rows, reading "
+        "the tile by columns. Each thread has four elements of each. Guard reading with A's shape and "
+        "writing with B's. A column of a tile 32 wide lies in one bank.",
+        "Read: tile[r, x] = A[i0 + r, j0 + x] for r = y, y + 8, …; write: B[j0 + r, i0 + x] = tile[x, r], "
+        "both guarded, a barrier between; and the tile has a 33rd column that nobody uses.",
+    ),
+)
+
+
+# --- 06.matmul: a tiled product of any shape, its traffic bounded by its tile -------------------------------
+
+SIDE = 16
+#: Sectors of 16 float32 side by side: two, or three if they do not begin with a sector. A warp is two rows.
+ROW, REQUEST = 3, 6
+
+
+def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """Return A @ B (M, N) for A (M, K), B (K, N), summed in float64, as float32."""
+    with np.errstate(invalid="ignore"):  # inf times 0 is NaN, and that is right
+        return (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float32)
+
+
+def shapes(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield products of many shapes; no number is small, and nowhere are A and B alike."""
+    for M, K, N, said in (
+        (16, 16, 16, "one tile of each"),
+        (32, 48, 16, "whole tiles"),
+        (29, 23, 41, "primes"),
+        (1, 1, 1, "one number"),
+        (5, 7, 3, "smaller than a tile"),
+        (19, 64, 33, "K is a multiple of the tile, M and N are not"),
+        (16, 1, 32, "an outer product"),
+        (3, 0, 5, "nothing to sum"),
+        (*(int(n) for n in rng.integers(17, 48, 3)), "any shape"),
+    ):
+        yield Case(
+            (numbers(rng, M, K), numbers(rng, K, N), unwritten(M, N)), f"A {M} x {K}, B {K} x {N}, {said}"
+        )
+    A, B = numbers(rng, 18, 20), numbers(rng, 20, 18)
+    B[9, 5] = A[2, 9] = np.inf  # what is left in a tile from the step before must not meet them
+    A[10, 9] = -np.inf
+    A[4, 9] = A[12, 9] = B[9, 7] = 0  # 0 times inf is NaN
+    yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, in each an inf that meets a 0")
+
+
+def steps(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
+    """Return how many pairs of tiles 16 x 16 all blocks together multiply."""
+    return pieces(A.shape[0], SIDE) * pieces(A.shape[1], SIDE) * pieces(B.shape[1], SIDE)
+
+
+#: The product's sectors: each step brings 16 rows of a tile of A and 16 of one of B.
+READS = TotalSectors(
+    lambda A, B, C: 2 * SIDE * ROW * steps(A, B, C),
+    "a block reads each number of its tiles once, and all its threads use it from shared memory",
+    kind="load",
+)
+#: In each step each of the eight warps stores twice to fill the tiles, or four times if it writes zeros
+#: first, and loads two numbers for each of 16 k: 8 * (4 + 32). A thread that multiplies for others
+#: takes far more.
+TILED_REQUESTS = SIDE * SIDE // WARP * (2 * 2 + 2 * SIDE)
+MATMUL_LIMITS = (
+    SectorsPerRequest(REQUEST),
+    READS,
+    WavefrontsPerRequest(1),
+    SharedRequests(
+        lambda A, B, C: TILED_REQUESTS * steps(A, B, C),
+        f"{TILED_REQUESTS} for each step of a block, if every thread adds up its own element of C",
+    ),
+    BusiestWarp(
+        lambda A, B, C: 48 * pieces(A.shape[1], SIDE) + 4,
+        "36 for each step do, if all eight warps of a block fill the tiles and multiply",
+    ),
+)
+
+SLIPS = (
+    Lookalike(
+        "Only the first 16 terms of each sum are there: does the loop over k go on behind the first tile?",
+        lambda A, B, C: A[:, :SIDE] @ B[:SIDE] if A.shape[1] >= 2 * SIDE else None,
+    ),
+    Lookalike(
+        "Only the last tile's terms are there: is the sum set to 0 at every step?",
+        lambda A, B, C: _last_tile(A, B) if A.shape[1] > SIDE else None,
+    ),
+    Lookalike(
+        "The terms of the last, unfinished tile are missing.",
+        lambda A, B, C: _whole_tiles(A, B) if A.shape[1] % SIDE else None,
+    ),
+    Lookalike("That is B @ A.", lambda A, B, C: B @ A if A.shape == B.shape else None),
+)
+
+
+def _last_tile(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    first = (A.shape[1] - 1) // SIDE * SIDE
+    return A[:, first:] @ B[first:]
+
+
+def _whole_tiles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    whole = A.shape[1] // SIDE * SIDE
+    return A[:, :whole] @ B[:whole]
+
+
+MATMUL = Task(
+    id="06.matmul",
+    title="Tiles of any shape",
+    kind="write",
+    points=3,
+    difficulty=4,
+    minutes=20,
+    good_for="the kernel that all later ones grow from, right at every edge",
+    entry="tiled",
+    cases=shapes,
+    reference=product,
+    comparison=close_product(),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
+        block=lambda A, B, C: (SIDE, SIDE),
+        result=2,
+        limits=MATMUL_LIMITS,
+    ),
+    lookalikes=SLIPS,
+    hints=(
+        "A thread computes C[i, j]. Which two numbers does it bring to the tiles at step k0, and what should "
+        "it bring where the matrix has ended?",
+        "A zero: it adds nothing to any sum, so the loop over k need not know about edges. A's tile is "
+        "guarded by (i, k0 + c), B's by (k0 + r, j), C by (i, j). One barrier when the tiles are full, one "
+        "before the next step overwrites them. A thread without an element in C still brings its numbers.",
+        "a[r, c] = A[i, k0 + c] if i < A.shape[0] and k0 + c < A.shape[1] else float32(0); b the same with "
+        "B[k0 + r, j]; barrier; 16 times total += a[r, k] * b[k, c]; barrier.",
+    ),
+)
+
+
+# --- 06.register: a thread computes two elements of C, and a number of B serves both from a register --------
+
+THREAD_ROWS = 8  # of threads in a block: half of the tile's
+WARPS = SIDE * THREAD_ROWS // WARP
+
+
+def most_requests(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
+    """Return the requests to shared memory with a register tile of two rows.
+
+    In each step a warp (of four) stores 2 + 2 times to fill the tiles, or twice as often if it writes zeros
+    first, and then loads, for each of 16 k, one number of B and two of A: 4 * (8 + 16 * 3) = 224 for 4 * 32
+    FMA instructions. Without the register it loads four numbers for two FMAs: 272 and more. A number that
+    comes from another lane by a shuffle counts as one that is loaded.
+    """
+    return WARPS * (2 * 2 * SIDE // THREAD_ROWS + SIDE * 3) * steps(A, B, C)
+
+
+TWO_ROWS_LIMITS = (
+    SectorsPerRequest(REQUEST),
+    READS,
+    WavefrontsPerRequest(1),
+    SharedRequests(
+        most_requests,
+        "for two FMAs three loads (or shuffles), two of A's tile and one of B's",
+    ),
+    BusiestWarp(
+        lambda A, B, C: 72 * pieces(A.shape[1], SIDE) + 4,
+        "56 for each step do, if all four warps of a block fill the tiles and multiply",
+    ),
+)
+
+
+REGISTER = Task(
+    id="06.register",
+    title="Two for one",
+    kind="fast",
+    points=2,
+    difficulty=4,
+    minutes=15,
+    good_for="raising FMAs per load once more, the step that each kernel higher up the ladder repeats",
+    entry="two_rows",
+    cases=shapes,
+    reference=product,
+    comparison=close_product(),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
+        block=lambda A, B, C: (SIDE, THREAD_ROWS),
+        result=2,
+        limits=TWO_ROWS_LIMITS,
+    ),
+    lookalikes=SLIPS,
+    hints=(
+        "A thread has C[i, j] and C[i + 8, j]. Which numbers do their sums share at step k?",
+        "B[k, j]. Read it from the tile into a variable and use it twice. With half the threads each fills "
+        "two places of each tile: rows r and r + 8, with guards of their own. So has C.",
+        "of_b = b[k, c]; low += a[r, k] * of_b; high += a[r + 8, k] * of_b. At the end store low if i < M "
+        "and high if i + 8 < M (and j < N).",
+    ),
+)
+
+
+# --- 06.softmax: a stable softmax of rows, a warp for each, whose lanes tell each other what they found -----
+
+SOFTMAX_ROWS = 4  # of a block: one for each of its warps
+LOADS, STORES = 3, 2  # passes over the rows
+#: Of a warp: shuffles and requests to shared memory. The exchange needs 10 shuffles; 2 stores and 64 loads
+#: do if every lane reads what all 32 found. A lane that adds up N numbers alone takes 2 N loads and more.
+MOST_EXCHANGES = 80
+
+
+def softmax(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return exp(X) with every row divided by its sum, for X (M, N) float32; computed in float64."""
+    wide = X.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _rows(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (4, 32, "a number for each lane"),
+        (1, 1, "a single number"),
+        (3, 5, "most lanes have none"),
+        (5, 33, "one lane has two"),
+        (7, 100, "several for each lane, and the last block has no row for its last warp"),
+        (int(rng.integers(5, 12)), int(rng.integers(70, 150)), "any shape"),
+    ):
+        yield Case((_spread(rng, M, N), unwritten(M, N)), f"X {M} x {N}: {said}")
+    yield Case((_spread(rng, 6, 50) + np.float32(200), unwritten(6, 50)), "X 6 x 50, numbers around 200")
+    yield Case((_spread(rng, 6, 50) - np.float32(300), unwritten(6, 50)), "X 6 x 50, numbers around -300")
+    yield Case(
+        (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, one number of each row far above"
+    )
+    masked = _spread(rng, 5, 40)
+    masked[rng.random((5, 40)) < 0.5] = -np.inf
+    masked[:, 7] = 1  # something is left in every row
+    yield Case((masked, unwritten(5, 40)), "X 5 x 40, half of it -inf, as attention masks it")
+
+
+def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
+    """Return numbers from -3 to 3."""
+    return rng.uniform(-3, 3, (M, N)).astype(np.float32)
+
+
+def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
+    """Return rows in each of which one number is far above the others, and in each row at another height."""
+    X = _spread(rng, M, N)
+    X[np.arange(M), rng.permutation(N)[:M]] += 1000 * np.arange(1, M + 1, dtype=np.float32)
+    return X
+
+
+def _sum_of_lanes(X: np.ndarray) -> np.ndarray:
+    """Return exp(X) with every number divided by the sum of its lane alone."""
+    wide = np.exp(X.astype(np.float64))
+    sums = np.stack([wide[:, lane::WARP].sum(axis=1) for lane in range(min(WARP, X.shape[1]))], axis=1)
+    return wide / sums[:, np.arange(X.shape[1]) % WARP]
+
+
+def _lanes_disagree(got: np.ndarray, X: np.ndarray, Y: np.ndarray) -> bool:
+    """Return whether the numbers of one row are off by factors that differ."""
+    wanted = softmax(X, Y)
+    counts = (wanted > 1e-20) & np.isfinite(got)
+    factors = np.where(counts, got / np.where(counts, wanted, 1), np.nan)
+    some = factors[counts.sum(axis=1) > 1]
+    return bool(len(some)) and bool((np.nanmax(some, axis=1) > 1.01 * np.nanmin(some, axis=1)).any())
+
+
+#: A row of X is read three times (for the largest, the sum, the result) and one of Y written once, 32
+#: neighbours at a time. With the powers kept in Y: X read twice, Y written, read, and written.
+SOFTMAX_LIMITS = (
+    SectorsPerRequest(ANYWHERE),
+    TotalSectors(
+        lambda X, Y: LOADS * row_sectors(*X.shape),
+        "three passes to read the rows, 5 sectors for 32 neighbours",
+        kind="load",
+    ),
+    TotalSectors(
+        lambda X, Y: STORES * row_sectors(*X.shape),
+        "two passes to write the rows, and one will do",
+        kind="store",
+    ),
+    SharedRequests(
+        lambda X, Y: MOST_EXCHANGES * SOFTMAX_ROWS * pieces(len(X), SOFTMAX_ROWS),
+        f"{MOST_EXCHANGES} for each warp; each lane puts its own numbers together first, then 32 lanes "
+        "exchange one number each",
+    ),
+    BusiestWarp(
+        lambda X, Y: (LOADS + STORES) * pieces(X.shape[1], WARP) + 70,
+        "a warp has one row, and the four warps of a block have four",
+    ),
+)
+
+SOFTMAX = Task(
+    id="06.softmax",
+    title="Softmax by a warp",
+    kind="open",
+    points=2,
+    difficulty=4,
+    minutes=15,
+    good_for="the reduction inside attention, without shared memory and without a barrier",
+    entry="softmax",
+    cases=_rows,
+    reference=softmax,
+    comparison=close(rtol=1e-4, atol=1e-7),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda X, Y: (pieces(len(X), SOFTMAX_ROWS),),
+        block=lambda X, Y: (WARP, SOFTMAX_ROWS),
+        result=1,
+        limits=SOFTMAX_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike(
+            "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
+            "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.",
+            fits=lambda got, X, Y: has_computed_nan(got),
+        ),
+        Lookalike(
+            "Every lane divides by its own sum: the lanes' sums are not put together.",
+            lambda X, Y: _sum_of_lanes(X),
+        ),
+        Lookalike("Those are the powers: they are not divided by their sum.", lambda X, Y: np.exp(X)),
+        Lookalike(
+            "Those are the powers, the largest 1: they are not divided by their sum.",
+            lambda X, Y: np.exp(X - X.max(axis=1, keepdims=True)),
+        ),
+        Lookalike(
+            "The lanes of a warp divide by different sums, or took off different largest numbers: after the "
+            "exchanges all 32 must know the same one. Does each lane meet those at a distance of 1, 2, 4, 8 "
+            "and 16, and does every lane get the result?",
+            fits=_lanes_disagree,
+        ),
+    ),
+    hints=(
+        "Each lane knows the largest of its own numbers. After which five exchanges does every lane know the "
+        "largest of all 32?",
+        "shfl_xor_sync(0xFFFFFFFF, value, n) gives the value of lane (own ^ n): take the larger of both for "
+        "n = 1, 2, 4, 8, 16, then the same with sums of exp(x - largest). The larger one begins at -inf, so "
+        "that a lane without numbers does no harm. Only whole warps may leave.",
+        "largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, 1 << n)) for n in range(5), and in "
+        "the same way total += …; Y[i, j] = math.exp(X[i, j] - largest) / total.",
+    ),
+)

@@ -1,0 +1,440 @@
+"""Tasks of chapter 06 on one access: which thread reads what, and what a warp costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close, exact
+from course_lib.grading.launch import Launch
+from course_lib.grading.limits import (
+    Barriers,
+    BusiestWarp,
+    SectorsPerRequest,
+    SharedRequests,
+    TotalSectors,
+    WavefrontsPerRequest,
+)
+from course_lib.grading.rules import OnlyImports
+from course_lib.grading.rules_gpu import KernelOnly
+from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.tasks.gpu.shared import (
+    ALIGNED,
+    ANYWHERE,
+    PER_SECTOR,
+    WARP,
+    exact_sectors,
+    numbers,
+    pieces,
+    row_sectors,
+    unwritten,
+)
+
+# --- 06.sectors: how many 32-byte sectors one request of a warp touches -------------------------------------
+
+LANES, SECTOR = 32, 32
+
+
+def sectors(start: int, stride: int, size: int) -> int:
+    """Return how many sectors of 32 bytes 32 lanes touch; lane t reads element start + t * stride of `size`
+    bytes (a power of two, at most 16: no element lies in two sectors)."""
+    return len({(start + lane * stride) * size // SECTOR for lane in range(LANES)})
+
+
+def _of_bytes(places: Iterator[int], piece: int = SECTOR) -> int:
+    return len({place // piece for place in places})
+
+
+def _requests(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((0, 1, 8), "float64 side by side")
+    yield Case((0, 1, 4), "float32 side by side")
+    yield Case((5, 1, 4), "float32 side by side, from within a sector")
+    yield Case((0, 2, 4), "every second float32")
+    yield Case((16, 3, 4), "one float32 of three, from the beginning of a sector")
+    yield Case((3, 0, 4), "all lanes read the same float32")
+    yield Case((31, -1, 4), "float32 side by side, backwards")
+    yield Case((0, 9, 4), "a column of a matrix with 9 columns")
+    yield Case((2, 1000, 8), "a column of a matrix with 1000 columns of float64")
+    yield Case((20, 1, 1), "bytes side by side")
+    yield Case((7, 5, 2), "one float16 of five")
+    for size in (1, 2, 4, 8, 16):
+        stride = int(rng.integers(-12, 40))
+        start = int(rng.integers(0, 500)) - min(0, 31 * stride)
+        yield Case((start, stride, size), f"elements of {size} bytes, {stride} apart, from number {start}")
+
+
+SECTORS = Task(
+    id="06.sectors",
+    title="What does a warp ask for?",
+    kind="predict",
+    points=2,
+    difficulty=1,
+    minutes=10,
+    good_for="seeing the cost of an index expression before any profiler does",
+    entry="sectors",
+    cases=_requests,
+    reference=sectors,
+    comparison=exact(),
+    rules=(OnlyImports(("math", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "That is a sector for each lane. Lanes whose elements lie in one sector share it.",
+            fits=lambda got, *args: got == LANES,
+        ),
+        Lookalike(
+            "You left out `start`: a request that begins within a sector may touch one more.",
+            lambda start, stride, size: _of_bytes(lane * stride * size for lane in range(LANES)),
+        ),
+        Lookalike(
+            "`start` counts elements, not bytes.",
+            lambda start, stride, size: _of_bytes(start + lane * stride * size for lane in range(LANES)),
+        ),
+        Lookalike(
+            "`stride` counts elements, not bytes.",
+            lambda start, stride, size: _of_bytes(start * size + lane * stride for lane in range(LANES)),
+        ),
+        Lookalike(
+            "Those are the sectors of 32 elements side by side: the stride is missing.",
+            lambda start, stride, size: _of_bytes((start + lane) * size for lane in range(LANES)),
+        ),
+        Lookalike(
+            "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.",
+            lambda start, stride, size: _of_bytes(
+                ((start + lane * stride) * size for lane in range(LANES)), 128
+            ),
+        ),
+        Lookalike(
+            "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.",
+            lambda start, stride, size: _of_bytes(
+                ((start + lane * stride) * size for lane in range(LANES)), 64
+            ),
+        ),
+        Lookalike(
+            "That counts every sector from the first to the last. With a large stride nobody touches those "
+            "between.",
+            lambda start, stride, size: (
+                (start + 31 * stride) * size // SECTOR - start * size // SECTOR + 1 if stride > 0 else None
+            ),
+        ),
+    ),
+    hints=(
+        "At which byte does the element of lane t begin, and which sector is that byte in?",
+        "Byte = (start + t * stride) * size, sector = byte // 32. Count different sectors, not lanes.",
+        "len of a set: {(start + t * stride) * size // 32 for all 32 lanes t}",
+    ),
+)
+
+
+# --- 06.index: which element is a thread's, where the grid does not divide the matrix -----------------------
+
+BLOCK = (32, 8)
+
+
+def add_row(alpha: float, A: np.ndarray, b: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """Return alpha * A + b (M, N), float32, for A (M, N) and b (N,), a row that is added to every row."""
+    return (alpha * A.astype(np.float64) + b).astype(np.float32)
+
+
+def _matrices(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (40, 40, "square"),
+        (37, 53, "no multiples of the block"),
+        (8, 96, "whole blocks"),
+        (1, 70, "a single row"),
+        (33, 1, "a single column"),
+        (1, 1, "a single element"),
+        (int(rng.integers(9, 30)), int(rng.integers(65, 100)), "more columns than rows"),
+        (int(rng.integers(65, 100)), int(rng.integers(9, 30)), "more rows than columns"),
+    ):
+        args = (float(rng.uniform(2, 3)), numbers(rng, M, N), numbers(rng, N), unwritten(M, N))
+        yield Case(args, f"A {M} x {N}, {said}")
+
+
+#: A warp of a block (32, 8) is 32 neighbours along x. Three arrays, each read or written in such pieces. (Who
+#: numbers the elements one after the other has warps that go on in the next row: one sector of b more.)
+INDEX_LIMITS = (
+    SectorsPerRequest(ANYWHERE + 1),
+    TotalSectors(
+        lambda alpha, A, b, C: 2 * exact_sectors(*A.shape) + len(A) * exact_sectors(1, len(b)),
+        "A, b and C once for every row, 32 neighbours at a time",
+    ),
+    BusiestWarp(lambda alpha, A, b, C: 4, "three do, one for each array, if each thread has one element"),
+)
+
+INDEX = Task(
+    id="06.index",
+    title="One thread, one element",
+    kind="complete",
+    points=2,
+    difficulty=1,
+    minutes=10,
+    good_for="the three lines that nearly every kernel begins with",
+    entry="add_row",
+    cases=_matrices,
+    reference=add_row,
+    comparison=close(rtol=1e-5, atol=1e-5),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda alpha, A, b, C: (pieces(A.shape[1], BLOCK[0]), pieces(A.shape[0], BLOCK[1])),
+        block=lambda alpha, A, b, C: BLOCK,
+        result=3,
+        limits=INDEX_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike(
+            "You add b along the rows: every row of C gets b[i] instead of the whole b.",
+            lambda alpha, A, b, C: alpha * A + b[:, None] if A.shape[0] == A.shape[1] else None,
+        ),
+        Lookalike("b is multiplied by alpha too.", lambda alpha, A, b, C: alpha * (A + b)),
+    ),
+    hints=(
+        "Which of the thread's coordinates, x or y, should run along a row? Think of what a warp reads.",
+        "x runs fastest within a warp, so x is the column. A coordinate is block index times block size plus "
+        "thread index. Threads behind the last row or column leave.",
+        "j = blockIdx.x * blockDim.x + threadIdx.x, i the same with y; if i or j is at or behind the shape: "
+        "return. (`cuda.grid(2)` gives the pair (j, i).)",
+    ),
+)
+
+
+# --- 06.barrier: a kernel that lacks two barriers, and is right in lockstep all the same --------------------
+
+BARRIER_THREADS, BARRIER_BLOCKS = 64, 2
+BARRIER_WARPS = BARRIER_THREADS // WARP
+
+
+def repaired(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return X (M, N) float32, N at most 64, less the largest number of each row."""
+    return X - X.max(axis=1, keepdims=True)
+
+
+def _rows(rng: np.random.Generator) -> Iterator[Case]:
+    for M, N, said in (
+        (7, 50, "the last threads have no column"),
+        (5, 64, "a column for every thread"),
+        (4, 33, "one column more than a warp"),
+        (1, 64, "one row"),
+        (3, 1, "one column"),
+        (int(rng.integers(6, 12)), int(rng.integers(34, 64)), "any size"),
+    ):
+        X = numbers(rng, M, N) - np.float32(6)  # nothing above 0: a maximum must not begin there
+        for i, j in ((M // 2, min(1, N - 1)), (0, 0), (-1, -1)):  # it may be a row's first, second or last
+            X[i, j] = -rng.uniform(0.5, 1)
+        yield Case((X, unwritten(M, N)), f"X {M} x {N}, two blocks of 64 threads: {said}")
+
+
+#: Two barriers for each row, both warps. X is read once into shared memory and, if you like, once more; Y is
+#: written once: three times the sectors of the rows. Y as a notepad for what all threads read costs N more.
+BARRIER_LIMITS = (
+    TotalSectors(
+        lambda X, Y: 3 * row_sectors(*X.shape),
+        "the block reads its row of X from global memory once or twice and writes that of Y once; the other "
+        "reads go to shared memory",
+    ),
+    Barriers(
+        lambda X, Y: 2 * BARRIER_WARPS * X.shape[0],
+        "two barriers for each row (one, with two buffers), and both warps come to each",
+        least=lambda X, Y: BARRIER_WARPS * X.shape[0],
+    ),
+    BusiestWarp(
+        lambda X, Y: (X.shape[1] + 16) * pieces(X.shape[0], BARRIER_BLOCKS),
+        "one for each number of a row, and a few more, if the two blocks share the rows",
+    ),
+)
+
+BARRIER = Task(
+    id="06.barrier",
+    title="Right in lockstep, wrong on a GPU",
+    kind="debug",
+    points=3,
+    difficulty=3,
+    minutes=15,
+    good_for="finding races by asking who wrote last, as a right result proves nothing",
+    entry="repaired",
+    cases=_rows,
+    reference=repaired,
+    comparison=exact(),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda X, Y: (BARRIER_BLOCKS,),
+        block=lambda X, Y: (BARRIER_THREADS,),
+        result=1,
+        limits=BARRIER_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike("That is X itself: the largest of each row is not taken off.", lambda X, Y: X),
+        Lookalike(
+            "You take off the row's first number: is the largest looked for behind it?",
+            lambda X, Y: X - X[:, :1],
+        ),
+    ),
+    hints=(
+        "Thread 40 reads `row[0]`. Which thread wrote it, in which warp, and what makes thread 40 wait for "
+        "it? And who still reads while a fast warp begins the next row?",
+        "One barrier between writing `row` and reading it, one between reading it and the next turn's "
+        "writing. All threads must come to a barrier, also those without a column: it cannot stand inside "
+        "`if j < X.shape[1]`.",
+        "Part the `if` in two: write under the first; cuda.syncthreads(); search and store under the second; "
+        "at the end of the loop's body cuda.syncthreads() again.",
+    ),
+)
+
+
+# --- 06.coalesce: bands of numbers, good for the threads of a CPU, cost a warp eight times the sectors ------
+
+COALESCE_BLOCKS, COALESCE_THREADS = 2, 64
+GRID = COALESCE_BLOCKS * COALESCE_THREADS
+
+
+def coalesced(alpha: float, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Return alpha * x + y for x and y (n,), float32."""
+    return (alpha * x.astype(np.float64) + y).astype(np.float32)
+
+
+def _vectors(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (1000, 1, 127, 128, 129, 1024, int(rng.integers(1500, 2500))):
+        args = (float(rng.uniform(2, 3)), numbers(rng, n), numbers(rng, n), unwritten(n))
+        yield Case(args, f"{n} numbers, two blocks of 64 threads")
+
+
+#: Pieces of 32 numbers that begin with number 0, 32, 64 … begin with a sector: 4 sectors, and in all each
+#: sector of x, y and out once. In one turn the whole grid does 128 numbers; a turn more
+#: for those that give a thread two at a time.
+COALESCE_LIMITS = (
+    BusiestWarp(
+        lambda alpha, x, y, out: 3 * (pieces(len(x), GRID) + 1),
+        "the four warps of the grid share the numbers, three requests for 32 of them",
+    ),
+    SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        lambda alpha, x, y, out: 3 * pieces(len(x), PER_SECTOR), "every sector of x, y and out once"
+    ),
+)
+
+COALESCE = Task(
+    id="06.coalesce",
+    title="Eight times too much",
+    kind="fast",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="unlearning the bands of circle 5: on a GPU neighbours in memory belong to neighbours in a warp",
+    entry="coalesced",
+    cases=_vectors,
+    reference=coalesced,
+    comparison=close(rtol=1e-5, atol=1e-5),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda alpha, x, y, out: (COALESCE_BLOCKS,),
+        block=lambda alpha, x, y, out: (COALESCE_THREADS,),
+        result=3,
+        limits=COALESCE_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike(
+            "One number for each thread is done. There are more numbers than threads: each goes on to "
+            "others.",
+            fits=lambda got, alpha, x, y, out: len(x) > GRID and bool(np.isnan(got[GRID:]).all()),
+        ),
+        Lookalike("alpha multiplies y too; it belongs to x alone.", lambda a, x, y, out: a * (x + y)),
+        Lookalike("x and y have changed places.", lambda a, x, y, out: a * y + x),
+    ),
+    hints=(
+        "In one turn of the loop lanes 0, 1, 2 … of a warp read x[0], x[8], x[16] … How many sectors is "
+        "that, and which 32 numbers would be four?",
+        "Let the threads take turns: in the first turn thread t of the whole grid takes number t, in the "
+        "next one the grid steps on by as many numbers as it has threads (a grid-stride loop).",
+        "The loop's range begins at cuda.grid(1), ends at len(x), and its step is cuda.gridsize(1).",
+    ),
+)
+
+
+# --- 06.banks: four channels of a pixel lie side by side in shared memory, so four lanes share a bank -------
+
+BANKS_THREADS, CHANNELS = 64, 4
+
+
+def brightness(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return X @ w for X (n, 4), the channels of n pixels, and their weights w (4,), float32."""
+    with np.errstate(invalid="ignore"):  # 0 times inf is NaN, and that is right
+        return (X.astype(np.float64) * w).sum(axis=1).astype(np.float32)
+
+
+def _pixels(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (64, 1, 33, 127, 192, int(rng.integers(200, 300))):
+        yield Case((numbers(rng, n, 4), numbers(rng, 4), unwritten(n)), f"{n} pixel{'s' * (n > 1)}")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[1], X[7, 1], X[9, 2] = 0, np.inf, -np.inf
+    yield Case((X, w, unwritten(40)), "40 pixels, a weight of 0 and an inf in each of two pixels")
+    X, w = numbers(rng, 40, 4), numbers(rng, 4)
+    w[2], X[11, 2] = np.inf, 0
+    yield Case((X, w, unwritten(40)), "40 pixels, an inf among the weights and a 0 among the channels")
+
+
+BANKS_WARPS = BANKS_THREADS // WARP
+#: Of a block: two warps store four times and load four times, 16. Weights that are kept in shared memory take
+#: 1 + 8 more, and zeros that are written first 8. Conflicts that are dodged (eight lanes at a time, so four
+#: times as many loads) take 40.
+MOST_REQUESTS = 36
+
+
+def most_sectors(X: np.ndarray, w: np.ndarray, y: np.ndarray) -> int:
+    """Return the sectors of X and y, each once, and one for each weight that a warp reads."""
+    return (
+        pieces(X.size, PER_SECTOR)
+        + pieces(len(y), PER_SECTOR)
+        + CHANNELS * BANKS_WARPS * pieces(len(X), BANKS_THREADS)
+    )
+
+
+#: 32 banks, one word of each in a wavefront. From global memory 32 floats that begin with a sector.
+BANKS_LIMITS = (
+    WavefrontsPerRequest(1),
+    SectorsPerRequest(ALIGNED),
+    TotalSectors(
+        most_sectors,
+        "every sector of X and y once, and for each warp four of w: 32 lanes at a time read neighbouring "
+        "words of X, and what belongs together meets in shared memory",
+    ),
+    SharedRequests(
+        lambda X, w, y: MOST_REQUESTS * pieces(len(X), BANKS_THREADS),
+        "36 for each block; 16 will do, if all 32 lanes of a warp store and load at a time",
+    ),
+    BusiestWarp(lambda X, w, y: 25, "17 do, if both warps of a block share its pixels"),
+)
+
+BANKS = Task(
+    id="06.banks",
+    title="Four lanes at one door",
+    kind="fast",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="arithmetic modulo 32, which tells a bank conflict before it costs anything",
+    entry="brightness",
+    cases=_pixels,
+    reference=brightness,
+    comparison=close(rtol=1e-5, atol=1e-5),
+    rules=(KernelOnly(),),
+    launch=Launch(
+        grid=lambda X, w, y: (pieces(len(X), BANKS_THREADS),),
+        block=lambda X, w, y: (BANKS_THREADS,),
+        result=2,
+        limits=BANKS_LIMITS,
+    ),
+    lookalikes=(
+        Lookalike("The weights are in reverse order.", lambda X, w, y: X @ w[::-1]),
+        Lookalike("The channels are summed without their weights.", lambda X, w, y: X.sum(axis=1)),
+    ),
+    hints=(
+        "For c = 0 lane t reads word 4t. Which lanes meet in bank 0, and how far apart are their words?",
+        "Lanes t, t + 8, t + 16 and t + 24 meet: their words are 32, 64 and 96 apart. Shift every stretch of "
+        "32 words by one more word than the stretch before, for writing and for reading alike. (A tile of "
+        "64 x 5, one column of padding, cures the reading, as 5 is odd, and spoils the writing: 32 "
+        "neighbours of X then have seven gaps among them, and the first meet the last in a bank. Or keep a "
+        "channel's numbers together, a number of words apart that suits both. Or let the four groups of "
+        "lanes begin with different channels.)",
+        "Word e moves to place e + e // 32, and e is 4 * t + c when you read; the tile needs 256 + 8 words.",
+    ),
+)

@@ -1,0 +1,469 @@
+"""Tasks of chapter 01: the triple loop in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.rules import PRODUCTS, CountsOperations, NoCalls, NoMemory, NoOperator, OnlyImports
+from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task
+
+Rows = list[list[float]]
+
+
+def product(A: Rows, B: Rows) -> Rows:
+    """Return the product of two lists of lists, exactly as defined, each entry rounded once."""
+    return [
+        [exact_sum(a * b for a, b in zip(row, col, strict=True)) for col in zip(*B, strict=True)] for row in A
+    ]
+
+
+def exact_sum(terms: Iterable[float]) -> float:
+    """Return the sum, rounded once; with NaN or inf among the terms what adding them gives."""
+    terms = list(terms)
+    return math.fsum(terms) if all(map(math.isfinite, terms)) else sum(terms)
+
+
+def rows(rng: np.random.Generator, M: int, N: int, decimals: int = 17) -> Rows:
+    """Return M rows of N random floats, none of them 0, in no order that a mistake could keep."""
+    return (rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))).round(decimals).tolist()
+
+
+def pair(rng: np.random.Generator, M: int, K: int, N: int, decimals: int = 17) -> tuple[Rows, Rows]:
+    """Return A (M, K) and B (K, N)."""
+    return rows(rng, M, K, decimals), rows(rng, K, N, decimals)
+
+
+def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+    """Return three different sizes from low to high - 1, in random order."""
+    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
+    return M, K, N
+
+
+def product_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield square, rectangular, thin and empty matrices, small ones first, and some that are larger.
+
+    One size comes twice, with other numbers; one has inf and 0; two have fixed shapes:
+    K odd with N above 8, and M far above N.
+    """
+    wide, tall = sorted(sizes(rng, 2, 6)), sorted(sizes(rng, 2, 6))  # M < N, then M > N
+    small = ((3, 3, 3), tuple(wide), (1, wide[2], 1), (tall[2], 1, tall[0]), (1, 1, 1))
+    for M, K, N in small:  # short enough for a report: few digits
+        yield Case(pair(rng, M, K, N, decimals=2), f"A {M} x {K}, B {K} x {N}")
+    yield Case(([], rows(rng, 3, 2)), "A without rows, B 3 x 2: the result has no rows")
+    yield Case((rows(rng, 3, 2), [[], []]), "A 3 x 2, B 2 x 0: the result has three empty rows")
+    yield Case(_with_inf(rng), "A 3 x 5, B 5 x 6 with inf and 0: 0 * inf is NaN")
+    again = sizes(rng, 5, 12)
+    for M, K, N in (again, again, (4, 7, 10), (12, 3, 5), sizes(rng, 24, 41)):
+        yield Case(pair(rng, M, K, N), f"A {M} x {K}, B {K} x {N}")
+
+
+def _with_inf(rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Return matrices in which a 0 of A meets an inf of B and the other way round, in every column."""
+    A, B = pair(rng, 3, 5, 6, decimals=2)
+    A[0][1], B[1] = 0.0, [math.inf] * 6
+    A[1][2], B[2] = math.inf, [0.0] * 6
+    return A, B
+
+
+def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
+    """Return the product that leaves out the terms with a factor 0; None if they make no difference."""
+    left = [
+        [exact_sum(a * b for a, b in zip(row, col, strict=True) if a and b) for col in zip(*B, strict=True)]
+        for row in A
+    ]
+    return None if str(left) == str(product(A, B)) else left
+
+
+PRODUCT_SLIPS = (
+    Lookalike(
+        "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.",
+        _skipping_zeros,
+    ),
+    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
+    Lookalike(
+        "This is A times the transpose of B: you multiply rows by rows, but the definition pairs a row of A "
+        "with a column of B.",
+        lambda A, B: product(A, [list(col) for col in zip(*B, strict=True)]),
+    ),
+    Lookalike(
+        "The first product of every sum is missing: the sum over k begins at 0.",
+        lambda A, B: product([row[1:] for row in A], B[1:]),
+    ),
+    Lookalike(
+        "The last product of every sum is missing: the sum over k has K terms.",
+        lambda A, B: product([row[:-1] for row in A], B[:-1]),
+    ),
+    Lookalike(
+        "Only the last product of every sum is there: add to the sum (+=) instead of replacing it.",
+        lambda A, B: product([row[-1:] for row in A], B[-1:]),
+    ),
+    Lookalike(
+        "Only the first product of every sum is there: does the function return too early?",
+        lambda A, B: product([row[:1] for row in A], B[:1]),
+    ),
+    Lookalike(
+        "After the first row all is 0: does the function return inside a loop?",
+        fits=lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:])),
+    ),
+)
+
+
+# --- 01.count: how many operations a product takes, before running it ---------------------------------------
+
+
+def operations(M: int, K: int, N: int) -> tuple[int, int]:
+    """Return (multiplications, additions) of an M x K by K x N product, by the definition."""
+    return M * N * K, M * N * max(K - 1, 0)
+
+
+def _sizes(rng: np.random.Generator) -> Iterator[Case]:
+    for M, K, N in ((2, 3, 4), (1, 1, 1), (5, 1, 2), (100, 200, 300), (4, 0, 3), (0, 5, 2)):
+        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
+    for zero in range(3):  # nothing of something: in every place, in sizes that nobody can know
+        M, K, N = (0 if place == zero else int(rng.integers(2, 500)) for place in range(3))
+        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
+    for _ in range(4):
+        M, K, N = (int(n) for n in rng.choice(np.arange(2, 500), 3, replace=False))
+        yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
+
+
+COUNT = Task(
+    id="01.count",
+    title="Count the operations",
+    kind="predict",
+    points=1,
+    difficulty=1,
+    minutes=5,
+    good_for="knowing the work before you run it",
+    entry="operations",
+    cases=_sizes,
+    reference=operations,
+    comparison=exact(("multiplications", "additions")),
+    lookalikes=(
+        Lookalike(
+            "One addition too many per element: the first product has nothing to be added to, so K products "
+            "need K - 1 additions.",
+            lambda M, K, N: (M * N * K, M * N * K),
+        ),
+        Lookalike(
+            "The two numbers are swapped: multiplications come first.",
+            lambda M, K, N: operations(M, K, N)[::-1],
+        ),
+        Lookalike(
+            "The number of additions is negative: with K = 0 there is nothing to add, and that is 0.",
+            lambda M, K, N: (M * N * K, M * N * (K - 1)) if K == 0 else None,
+        ),
+        Lookalike(
+            "Your additions are 0, but the K products of an element are joined by plus signs: K - 1 of them.",
+            fits=lambda got, M, K, N: got[1] == 0 < operations(M, K, N)[1],
+        ),
+        Lookalike(
+            "That is the work for one element. The result has M * N of them.",
+            lambda M, K, N: (K, K - 1) if K else None,
+        ),
+        Lookalike(
+            "Those are the elements of the result. Each of them is a sum of K products.",
+            lambda M, K, N: (M * N, M * N),
+        ),
+    ),
+    hints=(
+        "How many elements has the result, and how many products are summed for one of them?",
+        "M * N elements, K products each. Put plus signs between K products: how many do you need? And if "
+        "K is 0?",
+        "Return M * N * K and M * N * max(K - 1, 0).",
+    ),
+)
+
+
+# --- 01.dot: the innermost loop, one element of the product -------------------------------------------------
+
+
+def dot(row: list[float], col: list[float]) -> float:
+    """Return the sum of the products of the pairs in (row, col)."""
+    return exact_sum(a * b for a, b in zip(row, col, strict=True))
+
+
+def _vectors(rng: np.random.Generator) -> Iterator[Case]:
+    for K in (2, 3, 1, 7, 7, 31):  # one length comes twice, with other numbers
+        row, col = rows(rng, 2, K, decimals=2 if K < 7 else 17)
+        yield Case((row, col), f"two lists of {K}")
+    yield Case(([], []), "two empty lists: an empty sum is 0")
+    yield Case(([2.5, 0.0], [1.5, math.inf]), "a 0 that meets inf: 0 * inf is NaN")
+    yield Case(([math.inf, 2.5], [0.0, 1.5]), "inf that meets a 0: inf * 0 is NaN")
+
+
+DOT = Task(
+    id="01.dot",
+    title="For pair in (row, col)",
+    kind="complete",
+    points=1,
+    difficulty=1,
+    minutes=5,
+    good_for="the innermost loop, the one that takes all the time",
+    entry="dot",
+    cases=_vectors,
+    reference=dot,
+    comparison=close(rtol=1e-12, atol=1e-12),
+    rules=(OnlyImports(), NoOperator("@")),
+    counts=CountsOperations(
+        multiplications=lambda row, col: len(row), wanted="one multiplication for each pair"
+    ),
+    lookalikes=(
+        Lookalike(
+            "Only the last pair is in the result: add to the total (+=) instead of replacing it.",
+            lambda row, col: row[-1] * col[-1] if len(row) > 1 else None,
+        ),
+        Lookalike(
+            "Only the first pair is in the result: does the function return inside the loop?",
+            lambda row, col: row[0] * col[0] if len(row) > 1 else None,
+        ),
+        Lookalike("The pairs are added; they have to be multiplied.", lambda row, col: sum(row) + sum(col)),
+        Lookalike(
+            "The products are multiplied with each other; they have to be added up.",
+            lambda row, col: math.prod(row) * math.prod(col),
+        ),
+        Lookalike("The total stays 0: is anything added to it?", lambda row, col: 0.0),
+        Lookalike(
+            "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.",
+            lambda row, col: 3.75 if math.inf in row + col else None,
+        ),
+    ),
+    hints=(
+        "What happens to one pair (a, b), and where does the result of it go?",
+        "Multiply the two numbers of the pair and add the product to the running total.",
+        "total += a * b",
+    ),
+)
+
+
+# --- 01.matmul: the triple loop -----------------------------------------------------------------------------
+
+MATMUL = Task(
+    id="01.matmul",
+    title="Write the triple loop",
+    kind="write",
+    points=3,
+    difficulty=2,
+    minutes=15,
+    good_for="having written, once, what every later circle makes fast",
+    entry="matmul",
+    cases=product_cases,
+    reference=product,
+    comparison=close_product(),
+    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS)),
+    counts=CountsOperations(
+        multiplications=lambda A, B: len(A) * len(B) * len(B[0]),
+        wanted="exactly M * N * K multiplications",
+    ),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "Which numbers of A and B does the one element C[i][j] need? Say it in words before you write a "
+        "loop.",
+        "For row in A, for col in B: each element is the sum over the pairs in (row, col). zip(*B) gives the "
+        "columns of B; your `dot` adds up the pairs.",
+        "return [[dot(row, col) for col in zip(*B)] for row in A]  (or three loops over indices i, j, k).",
+    ),
+)
+
+
+# --- 01.alias: a product with two bugs, one of them a list that is there only once --------------------------
+
+BROKEN = """\
+def broken(A, B):
+    M, K, N = len(A), len(B), len(B[0])
+    C = [[0.0] * M] * N
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i][j] += A[i][k] * B[k][j]
+    return C
+"""
+
+
+ALIAS = Task(
+    id="01.alias",
+    title="Find the two bugs",
+    kind="debug",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="names and objects: what managed memory does behind your back",
+    entry="repaired",
+    cases=product_cases,
+    reference=product,
+    comparison=close_product(),
+    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS)),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "Take A and B of 2 x 2. Print C after every change of one element: how many elements change?",
+        "[x] * n does not make n lists, it makes n references to one list. And which of M and N is the "
+        "number "
+        "of rows?",
+        "C = [[0.0] * N for _ in range(M)]",
+    ),
+)
+
+
+# --- 01.faster: the same product, as fast as plain Python gets ----------------------------------------------
+
+INDEXED = Code(
+    """\
+def matmul_indexed(A, B):
+    M, K, N = len(A), len(B), len(B[0])
+    C = [[0.0] * N for _ in range(M)]
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i][j] += A[i][k] * B[k][j]
+    return C
+""",
+    "matmul_indexed",
+)
+
+
+FASTER = Task(
+    id="01.faster",
+    title="As fast as Python goes",
+    kind="fast",
+    points=3,
+    difficulty=3,
+    minutes=25,
+    good_for="seeing what a loop costs besides its arithmetic, and where plain Python ends",
+    entry="matmul_fast",
+    cases=product_cases,
+    reference=product,
+    comparison=close_product(),
+    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS), NoMemory()),
+    speed=SpeedRule(
+        baseline=INDEXED,
+        make_inputs=lambda rng: pair(rng, 61, 67, 59),
+        thresholds=((1.3, 0.5), (1.8, 1.0)),
+        points=2,
+        on_the_way="Reading rows and columns directly is worth about half; for the rest let one pass serve "
+        "several columns: hint 2.",
+        flops=lambda A, B: 2 * len(A) * len(B) * len(B[0]),
+    ),
+    lookalikes=PRODUCT_SLIPS,
+    hints=(
+        "Per inner step the baseline looks up four lists by index to do one multiplication. Which "
+        "look-ups give "
+        "the same object again and again?",
+        "Loop over the numbers, not over indices (zip), and keep the sum in a local name: that is about "
+        "1.6x. "
+        "Then let one pass over a row serve several columns, so that the cost of a loop step is shared.",
+        "for a, b0, b1, b2, b3 in zip(row, *columns[j:j + 4]): c0 += a * b0; c1 += a * b1; … and the columns "
+        "that are left over one by one.",
+    ),
+)
+
+
+# --- 01.predict_time: the exponent and the time of a large product, from timings of small ones --------------
+
+
+def extrapolate(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    """Return the exponent of the power law through the points (least squares in logs) and the time at N."""
+    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return float(slope), float(np.exp(offset) * N**slope)
+
+
+def _timings(rng: np.random.Generator) -> Iterator[Case]:
+    plain = [8.0, 16.0, 32.0, 64.0]
+    yield Case((plain, [1e-9 * n**3 for n in plain], 500.0), "an exact cubic law, 1 ns per step")
+    for exponent, count in ((3.0, 5), (2.0, 4), (2.81, 7), (1.0, 3), (2.5, 7)):  # 7 twice, not the same
+        sizes = sorted(float(n) for n in rng.choice(np.arange(10, 400), count, replace=False))
+        noise = rng.uniform(0.75, 1.35, count)
+        seconds = [float(3e-8 * n**exponent * e) for n, e in zip(sizes, noise, strict=True)]
+        yield Case((sizes, seconds, 1024.0), f"{count} noisy timings")
+    yield Case(([100.0, 200.0], [0.5, 4.1], 50.0), "two points, N below them")
+    yield Case(([64.0, 16.0, 128.0, 32.0], [0.11, 0.002, 0.9, 0.012], 500.0), "timings in no order of size")
+
+
+def _two_points(sizes: list[float], seconds: list[float], N: float, first: int) -> tuple[float, float] | None:
+    if len(sizes) < 3:
+        return None
+    p = math.log(seconds[-1] / seconds[first]) / math.log(sizes[-1] / sizes[first])
+    return p, seconds[first] * (N / sizes[first]) ** p
+
+
+def _line(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(sizes, seconds, 1)
+    return float(slope), float(offset + slope * N)
+
+
+def _log_c(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return float(slope), float(offset * N**slope)
+
+
+PREDICT_TIME = Task(
+    id="01.predict_time",
+    title="How long would a large one take?",
+    kind="open",
+    points=2,
+    difficulty=3,
+    minutes=20,
+    good_for="reading an exponent off your own timings, and knowing when not to wait",
+    entry="extrapolate",
+    cases=_timings,
+    reference=extrapolate,
+    comparison=close(rtol=1e-8, parts=("exponent", "seconds at N")),
+    rules=(OnlyImports(("math", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "The pair is swapped: exponent first, then the seconds.",
+            lambda sizes, seconds, N: extrapolate(sizes, seconds, N)[::-1],
+        ),
+        Lookalike(
+            "The exponent is fixed at 3: measure the exponent, do not assume it.",
+            fits=lambda got, sizes, seconds, N: (
+                got[0] == 3 and abs(extrapolate(sizes, seconds, N)[0] - 3) > 1e-6
+            ),
+        ),
+        Lookalike(
+            "That is log c: take exp of it.",
+            lambda sizes, seconds, N: _log_c(sizes, seconds, N),
+        ),
+        Lookalike(
+            "The slope and the offset are swapped: np.polyfit gives the highest power first, the slope.",
+            fits=lambda got, sizes, seconds, N: np.isclose(
+                got[0], np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
+            ),
+        ),
+        Lookalike(
+            "Only the first and the last point are used: noise in one of them spoils the fit. Use all "
+            "points.",
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, 0),
+        ),
+        Lookalike(
+            "Only the last two points are used: noise in one of them spoils the fit. Use all points.",
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, -2),
+        ),
+        Lookalike(
+            "This is a straight line through the times themselves. A power law is straight in the "
+            "logarithms.",
+            lambda sizes, seconds, N: _line(sizes, seconds, N),
+        ),
+        Lookalike(
+            "The second number is the logarithm of the time: take exp of it.",
+            lambda sizes, seconds, N: (
+                extrapolate(sizes, seconds, N)[0],
+                math.log(extrapolate(sizes, seconds, N)[1]),
+            ),
+        ),
+    ),
+    hints=(
+        "If t = c * N^p, what is log t? Which kind of curve is that in log N?",
+        "log t = log c + p * log N is a straight line: fit one through (log N, log t) by least squares. Its "
+        "slope is p.",
+        "slope, offset = np.polyfit(np.log(sizes), np.log(seconds), 1); the time at N is exp(offset) * N "
+        "** slope.",
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (COUNT, DOT, MATMUL, ALIAS, FASTER, PREDICT_TIME)

@@ -1,0 +1,749 @@
+"""Tasks of chapter 03: Strassen's seven products – counted, completed, written, repaired and priced."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.compare import Mismatch, Values, close, exact
+from course_lib.grading.rules import CountsOperations, OnlyImports
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.tasks.compiled_loops import matrix, pair, product
+
+Array = np.ndarray
+
+ONLY_NUMPY = (OnlyImports(("numpy", "math")),)
+SLACK = 4.0
+
+
+def close_by_norm(levels: int) -> Values:
+    """Return the comparison for a product by up to so many levels of seven products.
+
+    The allowed error of every entry is `SLACK` times a bound of the form of Higham 2002, theorem 23.2:
+    12^levels (K^2 + 5 K) eps max|A| max|B|. There is none in terms of the entry's own row and column.
+    """
+
+    def allowed(want: Array, args: tuple) -> float:
+        A, B = args[:2]
+        K = A.shape[1]
+        largest = float(np.abs(A).max(initial=0.0)) * float(np.abs(B).max(initial=0.0))
+        return SLACK * 12.0**levels * (K**2 + 5 * K) * float(np.finfo(want.dtype).eps) * largest
+
+    return Values(allowed)
+
+
+def seven(A: Array, B: Array) -> int:
+    """Return the multiplications of one level of seven products."""
+    return 7 * (A.shape[0] // 2) * (A.shape[1] // 2) * (B.shape[1] // 2)
+
+
+def even_shapes(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield operands that can be halved in every direction: the smallest, wide, tall, float32 and views."""
+    m, k, n = (2 * int(one) for one in rng.choice(np.arange(2, 8), 3, replace=False))
+    for M, K, N in ((2, 2, 2), (4, 4, 4), (2, 6, 4), (m, k, n), (10, 4, 14)):
+        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+    label = "float32, A 6 x 4, B 4 x 8: the result is float32"
+    yield Case(pair(rng, 6, 4, 8, "float32"), label, guard=True)
+    views = matrix(rng, 8, 18)[::2, ::3], matrix(rng, 8, 6).T
+    yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
+
+
+def quarters(X: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the blocks 11, 12, 21, 22 of X."""
+    rows, columns = X.shape[0] // 2, X.shape[1] // 2
+    return X[:rows, :columns], X[:rows, columns:], X[rows:, :columns], X[rows:, columns:]
+
+
+def with_blocks_swapped(A: Array, B: Array) -> Array:
+    """Return the product with its blocks 12 and 21 exchanged, where they have one shape (else unchanged)."""
+    C = product(A, B)
+    C11, C12, C21, C22 = quarters(C)
+    return np.block([[C11, C21], [C12, C22]]) if C12.shape == C21.shape else C
+
+
+def _wrong_blocks(got: Array, A: Array, B: Array) -> tuple[bool, ...]:
+    """Say for each of the four blocks whether it is wrong."""
+    pairs = zip(quarters(np.asarray(got, np.float64)), quarters(product(A, B)), strict=True)
+    return tuple(not np.allclose(mine, right, rtol=1e-3, atol=1e-3) for mine, right in pairs)
+
+
+def only_block(place: int, says: str) -> Lookalike:
+    """Return the recogniser of a result of which one block alone is wrong."""
+    wanted = tuple(block == place for block in range(4))
+    return Lookalike(says, fits=lambda got, A, B: _wrong_blocks(got, A, B) == wanted)
+
+
+def _blocks_touch(got: Array, A: Array, B: Array) -> bool:
+    """Whether every block is right but for what was lost of A12 or A21: then blocks were mixed up."""
+    return all(_wrong_blocks(got, A, B))
+
+
+BLOCK_SLIPS = (
+    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
+    Lookalike(
+        "The blocks C12 and C21 have changed places.",
+        lambda A, B: with_blocks_swapped(A, B) if A.shape == B.shape else None,
+    ),
+    *(
+        only_block(place, f"Only the block C{name} is wrong: which products go into it, with which signs?")
+        for place, name in enumerate(("11", "12", "21", "22"))
+    ),
+    Lookalike(
+        "All four blocks are wrong: look for a slip in a sum that several products or blocks share.",
+        fits=_blocks_touch,
+    ),
+)
+
+
+# --- 03.count: how many operations Strassen's algorithm does, exactly, with a cutoff and for odd sizes ------
+
+
+def operations(n: int, cutoff: int, sums: int = 18, products: int = 7, peel: bool = True) -> tuple[int, int]:
+    """Return (multiplications, additions) of an n x n product; the classical one from `cutoff` down.
+
+    `sums` block sums and `products` block products a level; an odd last row and column is peeled off.
+    """
+    if n <= cutoff:
+        return n**3, n**2 * (n - 1)
+    half = n // 2
+    multiplications, additions = operations(half, cutoff, sums, products, peel)
+    multiplications, additions = products * multiplications, products * additions + sums * half**2
+    rest = _peeled(n) if peel and n % 2 else (0, 0)
+    return multiplications + rest[0], additions + rest[1]
+
+
+def _peeled(n: int) -> tuple[int, int]:
+    """Return what the outer product, the last column and the last row of an odd n take."""
+    even = n - 1
+    return even**2 + even * n + n**2, even**2 + even * (n - 1) + n * (n - 1)
+
+
+PARTS = ("multiplications", "additions")
+
+
+@dataclass(frozen=True)
+class WholeNumbers:
+    """Accepts the right pair of counts if both are whole numbers: floats are exact only up to 2**53."""
+
+    def compare(self, got: Any, want: tuple[int, int], args: tuple) -> Mismatch | None:
+        """Return None if `got` is the pair `want` of integers, else what is wrong."""
+        found = exact(PARTS).compare(got, want, args)
+        if found:
+            return found
+        for name, number in zip(PARTS, got, strict=True):
+            if isinstance(number, float | np.floating):
+                said = f"{name}: {number!r} is right, but a float, and those are exact only up to 2**53."
+                return Mismatch((f"{said} Use // instead of /, and whole numbers throughout.",), form=True)
+        return None
+
+
+def _sizes(rng: np.random.Generator) -> Iterator[Case]:
+    for n, cutoff in ((1, 1), (2, 1), (4, 1), (4, 2), (8, 8), (8, 1), (64, 16)):
+        yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
+    for n, cutoff in ((3, 1), (7, 1), (13, 3), (100, 20)):
+        yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}: odd sizes are peeled")
+    for n in (3, 9, 2 * int(rng.integers(5, 40)) + 1):
+        yield Case((n, n - 1), f"n = {n}, cutoff {n - 1}: odd, and just above the cutoff")
+    for _ in range(4):
+        n, cutoff = int(rng.integers(200, 3000)), int(rng.integers(1, 64))
+        yield Case((n, cutoff), f"n = {n}, cutoff {cutoff}")
+    power, least = 2 ** int(rng.integers(8, 12)), 2 ** int(rng.integers(3, 7))
+    yield Case((power, least), f"n = {power}, cutoff {least}")
+
+
+def _stops_at_even(n: int, cutoff: int) -> tuple[int, int]:
+    """Return the counts if the cutoff is asked once more for the even part n - 1 of an odd n."""
+    if n <= cutoff:
+        return n**3, n**2 * (n - 1)
+    if n % 2:
+        parts = _stops_at_even(n - 1, cutoff), _peeled(n)
+        return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
+    multiplications, additions = _stops_at_even(n // 2, cutoff)
+    return 7 * multiplications, 7 * additions + 18 * (n // 2) ** 2
+
+
+def _uneven(n: int, cutoff: int) -> bool:
+    return operations(n, cutoff) != operations(n, cutoff, peel=False)
+
+
+COUNT = Task(
+    id="03.count",
+    title="Count before you multiply",
+    kind="predict",
+    points=2,
+    difficulty=2,
+    minutes=15,
+    good_for="knowing what fewer multiplications cost in additions, for every size and cutoff",
+    entry="operations",
+    cases=_sizes,
+    reference=operations,
+    comparison=WholeNumbers(),
+    rules=(OnlyImports(("math",)),),
+    lookalikes=(
+        Lookalike(
+            "The two numbers are swapped: multiplications come first.",
+            lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None,
+        ),
+        Lookalike(
+            "You count 15 sums a level; that is Winograd's variant, which comes later. Strassen's has 18.",
+            lambda n, cutoff: operations(n, cutoff, sums=15) if n > cutoff else None,
+        ),
+        Lookalike(
+            "The 18 sums of blocks of every level are missing: half * half additions each.",
+            lambda n, cutoff: operations(n, cutoff, sums=0) if n > cutoff else None,
+        ),
+        Lookalike(
+            "The sums are sums of blocks: they have half * half numbers each, not n * n.",
+            lambda n, cutoff: operations(n, cutoff, sums=72) if n > cutoff else None,
+        ),
+        Lookalike(
+            "An odd n just above the cutoff still does one level, on m = n - 1, even if m is not above the "
+            "cutoff itself: only n is compared with it.",
+            lambda n, cutoff: (
+                _stops_at_even(n, cutoff) if _stops_at_even(n, cutoff) != operations(n, cutoff) else None
+            ),
+        ),
+        Lookalike(
+            "That is the definition with eight block products; Strassen's has seven.",
+            fits=lambda got, n, cutoff: n > cutoff and got[0] == operations(n, cutoff, products=8)[0],
+        ),
+        Lookalike(
+            "At n = cutoff the definition takes over already: the recursion goes on only above it.",
+            lambda n, cutoff: operations(n, cutoff - 1) if n > 1 else None,
+        ),
+        Lookalike(
+            "What is peeled off at an odd size is missing: the outer product for the block, the last column "
+            "and the last row of C.",
+            lambda n, cutoff: operations(n, cutoff, peel=False) if _uneven(n, cutoff) else None,
+        ),
+        Lookalike(
+            "A sum of n products takes n - 1 additions: the first one has nothing to be added to.",
+            fits=lambda got, n, cutoff: (
+                got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3 and n > 1
+            ),
+        ),
+    ),
+    hints=(
+        "What does one level do for n = 4 and cutoff 2? How many products of which blocks, how many sums of "
+        "how many numbers?",
+        "With half = n // 2: seven times what a product of size half costs, and 18 * half**2 additions. For "
+        "n <= cutoff it is n**3 and n**2 * (n - 1). An odd n adds three classical pieces, with even = n - 1.",
+        "Peeled: even**2 + even * n + n**2 multiplications and "
+        "even**2 + even * (n - 1) + n * (n - 1) additions. Call operations(half, cutoff) for the rest.",
+    ),
+)
+
+
+# --- 03.lost: of seven products one is lost; what the other six leave over says which one -------------------
+
+Row = list[int]
+Table = list[Row]
+
+#: Strassen's tables (as in `circles.strassen`, which would load the compiler).
+LEFT = ((1, 0, 0, 1), (0, 0, 1, 1), (1, 0, 0, 0), (0, 0, 0, 1), (1, 1, 0, 0), (-1, 0, 1, 0), (0, 1, 0, -1))
+RIGHT = ((1, 0, 0, 1), (1, 0, 0, 0), (0, 1, 0, -1), (-1, 0, 1, 0), (0, 0, 0, 1), (1, 1, 0, 0), (0, 0, 1, 1))
+INTO = ((1, 0, 0, 1), (0, 0, 1, -1), (0, 1, 0, 1), (1, 0, 1, 0), (-1, 1, 0, 0), (0, 0, 0, 1), (1, 0, 0, 0))
+
+GIVEN = source("""
+    import numpy as np
+
+    def left_over(left, right, into):
+        # rest[a, b, c]: is block a of A times block b of B still missing in block c of C?
+        one = np.eye(2, dtype=int)
+        # a_ik times b_kj belongs to c_ij
+        product = np.einsum("im,kl,jn->ikljmn", one, one, one).reshape(4, 4, 4)
+        return product - np.einsum("pa,pb,pc->abc", left, right, into)
+""")
+
+
+def left_over(left: Table, right: Table, into: Table) -> np.ndarray:
+    """Return the matmul tensor (4, 4, 4) less the products of the table."""
+    rest = np.zeros((4, 4, 4), int)
+    for i, k, j in np.ndindex(2, 2, 2):
+        rest[2 * i + k, 2 * k + j, 2 * i + j] = 1
+    return rest - np.einsum("pa,pb,pc->abc", left, right, into)
+
+
+def lost_product(left: Table, right: Table, into: Table) -> tuple[Row, Row, Row]:
+    """Return the rows of the seventh product; the first sign of its left and of its right row is +."""
+    rest = left_over(left, right, into)
+    a, b, c = np.argwhere(rest)[0]
+    sign = rest[a, b, c]
+    return (rest[:, b, c] * sign).tolist(), (rest[a, :, c] * sign).tolist(), rest[a, b, :].tolist()
+
+
+def _disguised(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return another set of seven products: rows and columns of A, B and C renamed and their signs changed.
+
+    With X, Y, Z signed permutations, (X A Y^-1)(Y B Z^-1) = X A B Z^-1, so the products stay seven.
+    """
+    X, Y, Z = (rng.permutation(np.eye(2, dtype=int)) * rng.choice([-1, 1], (2, 1)) for _ in range(3))
+    renamed = np.kron(X, Y), np.kron(Y, Z), np.kron(X, Z)  # inverse = transpose for these
+    return tuple(np.array(table) @ change for table, change in zip((LEFT, RIGHT, INTO), renamed, strict=True))
+
+
+def _tables(rng: np.random.Generator) -> Iterator[Case]:
+    full = tuple(np.array(table) for table in (LEFT, RIGHT, INTO))
+    for lost in (5, 0):
+        yield _without(full, lost, f"the chapter's products without M{lost + 1}")
+    turned = np.array((1, -1, 1, -1))  # B12, B22, C12 and C22 with the other sign: right as well
+    mirrored = full[0], full[1] * turned, full[2] * turned
+    yield _without(mirrored, 5, "the same with the signs of B12, B22, C12, C22 turned round, without M6")
+    for lost in rng.permutation(7):
+        order = rng.permutation(7)
+        shuffled = tuple(table[order] for table in _disguised(rng))
+        yield _without(shuffled, int(lost), "seven other products, one of them lost")
+
+
+def _without(tables: tuple, lost: int, label: str) -> Case:
+    return Case(tuple(np.delete(table, lost, axis=0).tolist() for table in tables), label)
+
+
+def _other_sign(got: tuple, left: Table, right: Table, into: Table) -> bool:
+    """Whether the result is the lost product, with the signs of two of its rows turned round."""
+    want = lost_product(left, right, into)
+    same = [np.array_equal(np.abs(mine), np.abs(row)) for mine, row in zip(got, want, strict=True)]
+    rest = left_over(left, right, into)
+    return all(same) and np.array_equal(np.einsum("a,b,c->abc", *got), rest)
+
+
+LOST = Task(
+    id="03.lost",
+    title="The lost product",
+    kind="complete",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="seeing an algorithm as a sum of simple tensors: the game that AlphaTensor plays",
+    entry="lost_product",
+    cases=_tables,
+    reference=lost_product,
+    comparison=exact(("row for A", "row for B", "row for C")),
+    rules=(OnlyImports(("numpy", "math")),),
+    lookalikes=(
+        Lookalike(
+            "The product is right, but not its signs: make the first number that is not 0 in the row for A "
+            "and in the row for B positive, and let the row for C carry the sign.",
+            fits=_other_sign,
+        ),
+        Lookalike(
+            "The rows for A and B have changed places.",
+            lambda left, right, into: (lambda l, r, c: (r, l, c))(*lost_product(left, right, into)),
+        ),
+        Lookalike(
+            "The sign is lost: the product of your three rows must be what is left over, "
+            "not its absolute value.",
+            fits=lambda got, left, right, into: all(
+                np.array_equal(np.abs(mine), np.abs(row))
+                for mine, row in zip(got, lost_product(left, right, into), strict=True)
+            ),
+        ),
+        Lookalike(
+            "That is one of the six products that are there.",
+            fits=lambda got, left, right, into: any(
+                list(map(list, got)) == [l, r, c] for l, r, c in zip(left, right, into, strict=True)
+            ),
+        ),
+    ),
+    hints=(
+        "rest[a, b, c] = left[a] * right[b] * into[c] for the one product that is lost. If you hold b and c "
+        "fixed and let a run, what do you see?",
+        "Take any place (a, b, c) where rest is not 0 (np.argwhere(rest)[0] is the first one). rest[:, b, c] "
+        "is the left row, rest[a, :, c] the right one and rest[a, b, :] the one for C, each up to a sign.",
+        "At the first place that is not 0, with sign = rest[a, b, c]: return "
+        "(sign * rest[:, b, c]).tolist(), (sign * rest[a, :, c]).tolist(), rest[a, b, :].tolist().",
+    ),
+)
+
+
+# --- 03.level: one level of Strassen, on blocks, with seven products ----------------------------------------
+
+LEVEL = Task(
+    id="03.level",
+    title="Seven products",
+    kind="write",
+    points=3,
+    difficulty=2,
+    minutes=15,
+    good_for="having done it once by hand: seven products, 18 sums, four blocks",
+    entry="strassen_level",
+    cases=even_shapes,
+    reference=product,
+    comparison=close_by_norm(1),
+    rules=ONLY_NUMPY,
+    counts=CountsOperations(
+        multiplications=seven, wanted="exactly seven products of blocks", whose="of Strassen's level"
+    ),
+    lookalikes=BLOCK_SLIPS,
+    hints=(
+        "Which blocks of A and of B go into the first product, and into which blocks of C does it go?",
+        "Cut A into A[:m, :k], A[:m, k:], A[m:, :k], A[m:, k:] with m, k half its size, B likewise; write "
+        "down the seven products from the picture in the chapter, then the four sums, and join them with "
+        "np.block.",
+        "M1 = (A11 + A22) @ (B11 + B22), M2 = (A21 + A22) @ B11, … ; C12 = M3 + M5, C21 = M2 + M4, "
+        "C11 = M1 + M4 - M5 + M7, C22 = M1 - M2 + M3 + M6; return np.block([[C11, C12], [C21, C22]]).",
+    ),
+)
+
+
+# --- 03.winograd: seven products with fifteen sums, because several sums have a part in common --------------
+
+
+def additions(A: np.ndarray, B: np.ndarray) -> int:
+    """Return the additions: those inside seven products, and 4 + 4 + 7 sums of blocks."""
+    m, k, n = A.shape[0] // 2, A.shape[1] // 2, B.shape[1] // 2
+    return 7 * m * n * (k - 1) + 4 * m * k + 4 * k * n + 7 * m * n
+
+
+WINOGRAD = Task(
+    id="03.winograd",
+    title="Fifteen sums are enough",
+    kind="write",
+    points=3,
+    difficulty=3,
+    minutes=15,
+    good_for="finding common sums: less memory traffic for the same seven products",
+    entry="winograd_level",
+    cases=even_shapes,
+    reference=product,
+    comparison=close_by_norm(1),
+    rules=ONLY_NUMPY,
+    counts=CountsOperations(
+        seven, additions, "exactly seven products and fifteen sums of blocks", "that are enough"
+    ),
+    lookalikes=BLOCK_SLIPS,
+    hints=(
+        "Which sums does the chapter's list of Winograd's variant use twice? Where could you keep them?",
+        "Four sums of blocks of A: two of them are built on earlier ones (S2 = S1 - A11, and S4 on S2), two "
+        "are not. Four of B likewise, then seven products. After them P1 + P6 stands in three of the four "
+        "blocks of C: add it up once.",
+        "U = P1 + P6; V = U + P7; W = U + P5; then C11 = P1 + P2, C12 = W + P3, C21 = V - P4, C22 = V + P5.",
+    ),
+)
+
+
+# --- 03.any: the recursion for every shape, by peeling or by padding ----------------------------------------
+
+LEVELS = 4  # the most that any input of this task asks for
+
+
+def peeled(M: int, K: int, N: int, cutoff: int) -> int:
+    """Return the multiplications when odd rows and columns are peeled off at every level."""
+    if min(M, K, N) <= cutoff:
+        return M * K * N
+    m, k, n = M // 2 * 2, K // 2 * 2, N // 2 * 2
+    rest = (K - k) * m * n + (N - n) * m * K + (M - m) * K * N
+    return 7 * peeled(m // 2, k // 2, n // 2, cutoff) + rest
+
+
+def padded(M: int, K: int, N: int, cutoff: int) -> int:
+    """Return the multiplications when odd sizes are made even at every level."""
+    if min(M, K, N) <= cutoff:
+        return M * K * N
+    return 7 * padded(-(-M // 2), -(-K // 2), -(-N // 2), cutoff)
+
+
+def padded_once(M: int, K: int, N: int, cutoff: int) -> int:
+    """Return the multiplications when the sizes are padded once, so that they can be halved to the end."""
+    levels = max(math.ceil(math.log2(min(M, K, N) / cutoff)), 0)
+    sizes = [-(-size // 2**levels) for size in (M, K, N)]
+    return 7**levels * math.prod(sizes)
+
+
+@dataclass(frozen=True)
+class SevenAtEveryLevel:
+    """The answer multiplies no more than the most wasteful of the three known ways to treat odd sizes."""
+
+    wanted: str = "seven products at every level, until a size is `cutoff` or less"
+
+    def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
+        """Return a sentence if it does more multiplications, or fewer than any of the ways can."""
+        A, B, cutoff = args
+        shape = (*A.shape, B.shape[1], cutoff)
+        ways = [way(*shape) for way in (peeled, padded, padded_once)]
+        if multiplications > max(ways):
+            return (
+                f"Your answer did {multiplications} multiplications on this input, but {max(ways)} are "
+                "enough with seven products at every level, even with padding: does it recurse down to the "
+                "cutoff?"
+            )
+        if multiplications < min(ways):
+            return (
+                f"Your answer did {multiplications} multiplications on this input, fewer than the "
+                f"{min(ways)} of the recursion: does it stop at the cutoff?"
+            )
+        return None
+
+
+def _shapes(rng: np.random.Generator) -> Iterator[Case]:
+    fixed = ((1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1), (8, 8, 8, 2), (1, 5, 4, 2), (7, 1, 3, 1), (7, 5, 3, 4))
+    primes = (5, 7, 11, 13, 17, 19)
+    for M, K, N, cutoff in (*fixed, (4, 5, 4, 2), (5, 4, 4, 2), (4, 4, 5, 2)):
+        yield _case(rng, M, K, N, cutoff)
+    for cutoff in (1, 2, 3):
+        M, K, N = (int(one) for one in rng.choice(primes, 3, replace=False))
+        yield _case(rng, M, K, N, cutoff)
+    yield _case(rng, 16, 24, 16, 4)
+    M, K, N = (int(one) for one in rng.permutation((41, 43, 47)))
+    yield _case(rng, M, K, N, 12)  # odd, and even the most wasteful way multiplies less than the definition
+    yield Case((*pair(rng, 9, 6, 7, "float32"), 2), "float32, A 9 x 6, B 6 x 7, cutoff 2", guard=True)
+    views = matrix(rng, 10, 21)[::2, ::3], matrix(rng, 9, 7).T
+    yield Case(
+        (*views, 1), "views: A 5 x 7 (every 2nd row, 3rd column), B 7 x 9 transposed, cutoff 1", guard=True
+    )
+
+
+def _case(rng: np.random.Generator, M: int, K: int, N: int, cutoff: int) -> Case:
+    return Case((*pair(rng, M, K, N), cutoff), f"A {M} x {K}, B {K} x {N}, cutoff {cutoff}", guard=True)
+
+
+def reference(A: np.ndarray, B: np.ndarray, cutoff: int) -> np.ndarray:
+    """Return A @ B; the cutoff changes only how."""
+    return product(A, B)
+
+
+def _without_the_last_k(got: np.ndarray, A: np.ndarray, B: np.ndarray, cutoff: int) -> bool:
+    """Whether the even part of the result lacks the last step of k."""
+    if A.shape[1] % 2 == 0 or A.shape[1] == 1:
+        return False
+    even = np.s_[: len(A) // 2 * 2, : B.shape[1] // 2 * 2]
+    return np.allclose(got[even], product(A[:, :-1], B[:-1])[even], rtol=1e-3) and got[even].size > 0
+
+
+ANY_SHAPE = Task(
+    id="03.any",
+    title="Any shape",
+    kind="write",
+    points=3,
+    difficulty=4,
+    minutes=25,
+    good_for="turning an algorithm for powers of two into one that a library could offer",
+    entry="strassen",
+    cases=_shapes,
+    reference=reference,
+    comparison=close_by_norm(LEVELS),
+    rules=ONLY_NUMPY,
+    counts=SevenAtEveryLevel(),
+    lookalikes=(
+        Lookalike("This is B times A: the operands are swapped.", lambda A, B, cutoff: product(B, A)),
+        Lookalike(
+            "The last step of k is missing: with an odd K its last column of A and last row of B belong to "
+            "every entry of C.",
+            fits=_without_the_last_k,
+        ),
+        Lookalike(
+            "The last row of C is 0: with an odd M it has to be computed too.",
+            fits=lambda got, A, B, cutoff: len(A) % 2 == 1 and not np.any(got[-1]) and np.any(got),
+        ),
+        Lookalike(
+            "The last column of C is 0: with an odd N it has to be computed too.",
+            fits=lambda got, A, B, cutoff: (
+                B.shape[1] % 2 == 1 and not np.any(got[: len(A) // 2 * 2, -1]) and np.any(got)
+            ),
+        ),
+    ),
+    hints=(
+        "What is left of a 7 x 5 matrix when you have cut out four blocks of 3 x 2? And what of C is not yet "
+        "right when those have been multiplied?",
+        "Peel: the last step of k adds an outer product to the whole even part; the last column of C is A "
+        "times the last column of B; the last row of C is the last row of A times B. Or pad every odd size "
+        "with a row or column of zeros and cut the result back.",
+        "Padding is shorter: A = np.pad(A, ((0, M % 2), (0, K % 2))), B likewise; one level with recursive "
+        "calls strassen(A11 + A22, B11 + B22, cutoff), …; return C[:M, :N].copy().",
+    ),
+)
+
+
+# --- 03.bug: two signs in a table that one kind of test can never show --------------------------------------
+
+#: Wrong in the second line: the signs of A21 and of B12.
+BROKEN = source("""
+    import numpy as np
+
+    # One line for each product: the signs of the blocks 11, 12, 21, 22 of A, of B, and of C.
+    PRODUCTS = [
+        ((1, -1, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0)),
+        ((1, 0, -1, 0), (1, 1, 0, 0), (1, 0, 0, 0)),
+        ((0, 1, 1, 0), (0, 1, 1, 0), (1, 0, 0, 1)),
+        ((0, 1, 0, 1), (0, 0, -1, 1), (0, 0, 0, 1)),
+        ((0, 0, 1, 0), (1, 0, 1, 0), (-1, 0, 1, 0)),
+        ((0, 1, 0, 0), (0, 1, 0, 1), (0, 1, 0, -1)),
+        ((0, 0, -1, 1), (0, 0, 1, 0), (0, 0, 1, 1)),
+    ]
+
+
+    def blocks(X):
+        return [block for rows in np.split(X, 2) for block in np.split(rows, 2, axis=1)]
+
+
+    def add_up(signs, parts):
+        total = 0
+        for sign, part in zip(signs, parts):
+            total = total + part if sign > 0 else total - part if sign else total
+        return total
+
+
+    def broken(A, B):
+        products = [add_up(a, blocks(A)) @ add_up(b, blocks(B)) for a, b, _ in PRODUCTS]
+        C11, C12, C21, C22 = [add_up(c, products) for c in zip(*[c for _, _, c in PRODUCTS])]
+        return np.block([[C11, C12], [C21, C22]])
+""")
+_BROKEN = BROKEN.replace("broken", "repaired")
+_A = ("((1, 0, -1, 0),", "((1, 0, 1, 0),")
+_B = ("(1, 1, 0, 0), (1, 0, 0, 0))", "(1, -1, 0, 0), (1, 0, 0, 0))")
+
+
+def _inputs(rng: np.random.Generator) -> Iterator[Case]:
+    X = matrix(rng, 2, 2)
+    yield Case((X, X.T.copy()), "a 2 x 2 matrix times its own transpose, which is what was tested")
+    yield from even_shapes(rng)
+
+
+def _tensor(text: str) -> np.ndarray:
+    """Return what the tables of a text compute, as a tensor (4, 4, 4)."""
+    (table,) = (node.value for node in ast.parse(text).body if isinstance(node, ast.Assign))
+    return np.einsum("pa,pb,pc->abc", *np.array(ast.literal_eval(table)).swapaxes(0, 1))
+
+
+def _result(text: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return what an answer with these tables gives, in float64."""
+    parts = [
+        [block.astype(np.float64) for rows in np.split(X, 2) for block in np.split(rows, 2, axis=1)]
+        for X in (A, B)
+    ]
+    tensor = _tensor(text)
+    C = [
+        sum(tensor[a, b, c] * (parts[0][a] @ parts[1][b]) for a in range(4) for b in range(4))
+        for c in range(4)
+    ]
+    return np.block([[C[0], C[1]], [C[2], C[3]]])
+
+
+BUG = Task(
+    id="03.bug",
+    title="A test that proves nothing",
+    kind="debug",
+    points=2,
+    difficulty=3,
+    minutes=15,
+    good_for="checking an algorithm by its tensor instead of by examples that are too friendly",
+    entry="repaired",
+    cases=_inputs,
+    reference=product,
+    comparison=close_by_norm(1),
+    rules=ONLY_NUMPY,
+    counts=CountsOperations(
+        multiplications=seven, wanted="exactly seven products of blocks", whose="that seven products take"
+    ),
+    lookalikes=(
+        Lookalike(
+            "That is what `broken` gives: wrong as soon as B is not the transpose of A.",
+            lambda A, B: _result(_BROKEN, A, B),
+        ),
+        Lookalike(
+            "One sign is mended, a second one is still wrong, in the same line of the table.",
+            fits=lambda got, A, B: any(
+                np.allclose(got, _result(text, A, B), rtol=1e-3)
+                for text in (_BROKEN.replace(*_A), _BROKEN.replace(*_B))
+            ),
+        ),
+        *BLOCK_SLIPS,
+    ),
+    hints=(
+        "Which entries of A and B stand in the result, and in which block of C is the wrong one? Try it "
+        "with matrices that hold a single 1.",
+        "Form the tensor of the table, np.einsum('pa,pb,pc->abc', *zip(*PRODUCTS)), and compare "
+        "it with that of the product. It differs in C11 alone, so look at the products that go there.",
+        "The second product: it must be (A11 + A21) (B11 - B12), and the tables say (A11 - A21) (B11 + B12).",
+    ),
+)
+
+
+# --- 03.crossover: from GFLOP/s and GB/s to the size from which one level pays ------------------------------
+
+
+def crossover(gflops: float, gbps: float, itemsize: int, sums: int) -> float:
+    """Return N for which the saved 2 N^3 / 8 operations take as long as the sums of blocks.
+
+    A sum reads two blocks of (N / 2)^2 numbers and writes one, at `gbps`; products run at `gflops`.
+    """
+    return 3 * sums * itemsize * gflops / gbps
+
+
+def _machines(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((100.0, 20.0, 4, 18), "100 GFLOP/s, 20 GB/s, float32, Strassen's 18 sums")
+    yield Case((100.0, 20.0, 8, 18), "the same machine, float64")
+    yield Case((100.0, 20.0, 8, 15), "the same machine, float64, Winograd's 15 sums")
+    yield Case((100.0, 20.0, 2, 15), "the same machine, float16, Winograd's 15 sums")
+    yield Case((1.0, 20.0, 8, 18), "a slow product: Strassen's own time")
+    for _ in range(6):
+        gflops, gbps = round(float(rng.uniform(5, 400)), 3), round(float(rng.uniform(4, 300)), 3)
+        itemsize, sums = int(rng.choice([2, 4, 8])), int(rng.choice([12, 15, 18]))
+        yield Case(
+            (gflops, gbps, itemsize, sums), f"{gflops} GFLOP/s, {gbps} GB/s, {itemsize} bytes, {sums} sums"
+        )
+
+
+def _times(factor: float):
+    return lambda *args: crossover(*args) * factor
+
+
+CROSSOVER = Task(
+    id="03.crossover",
+    title="From which size on?",
+    kind="predict",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="deciding on paper whether fewer operations can pay on a given machine",
+    entry="crossover",
+    cases=_machines,
+    reference=crossover,
+    comparison=close(rtol=1e-9),
+    rules=(OnlyImports(("math", "numpy")),),
+    lookalikes=(
+        Lookalike(
+            "A block has (N / 2)^2 numbers, a quarter of the matrix: you count whole matrices.", _times(4)
+        ),
+        Lookalike("A sum moves three blocks: it reads two and writes one. You count two.", _times(2 / 3)),
+        Lookalike("A sum moves three blocks: it reads two and writes one. You count one.", _times(1 / 3)),
+        Lookalike(
+            "Half of what is saved is missing: a block product has as many additions as multiplications, "
+            "2 (N / 2)^3 operations.",
+            _times(2),
+        ),
+        Lookalike(
+            "You count all the operations of the product as saved. Of eight block products only one is.",
+            _times(1 / 8),
+        ),
+        Lookalike(
+            "The numbers have itemsize bytes each.",
+            lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, 1, sums),
+        ),
+        Lookalike(
+            "The number of sums is an argument: Winograd's variant has fewer.",
+            lambda gflops, gbps, itemsize, sums: (
+                crossover(gflops, gbps, itemsize, 18) if sums != 18 else None
+            ),
+        ),
+        Lookalike(
+            "The rates are swapped: the faster the products are, the less there is to save.",
+            lambda gflops, gbps, itemsize, sums: crossover(gbps, gflops, itemsize, sums),
+        ),
+    ),
+    hints=(
+        "How many operations does one level save at size N? How many bytes does one sum of blocks move?",
+        "Saved: one block product, 2 (N / 2)^3 = N^3 / 4 operations, at gflops. Paid: sums * 3 blocks of "
+        "(N / 2)^2 numbers, at gbps. Set the two times equal.",
+        "N^3 / 4 / gflops = sums * 3 * itemsize * N^2 / 4 / gbps. Solve for N.",
+    ),
+)
+
+
+#: In the order of the chapter.
+TASKS = (COUNT, LOST, LEVEL, WINOGRAD, ANY_SHAPE, BUG, CROSSOVER)

@@ -1,0 +1,845 @@
+"""Tasks of chapter 05: threads that share memory, judged under every schedule, and work dealt out evenly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from course_lib.grading.compare import Mismatch, close, exact
+from course_lib.grading.patterns import same
+from course_lib.grading.rules import OnlyImports
+from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
+from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.measure.scheduling import best_makespan, plan
+from course_lib.simulators import coherence
+from course_lib.simulators.interleavings import Lock, Semaphore
+
+#: Handed out in the assignment. A mutex or a semaphore cannot be an argument of a judged function, so it has
+#: a name; who asks for it first makes it.
+LOCKS = source("""
+    import threading
+
+
+    def lock_of(name, made={}):  # noqa: B006 - the one mutex of that name, kept in `made`
+        return made.setdefault(name, threading.Lock())
+
+
+    def slots_of(name, made={}):  # noqa: B006 - the one semaphore of that name: 2 slots
+        return made.setdefault(name, threading.Semaphore(2))
+
+
+    def use(buffer, uses):  # stands for the work with that buffer
+        uses[buffer] += 1
+""")
+
+#: The same for the checker: shared dicts hold them.
+CHECKED_LOCKS = source("""
+    def lock_of(name):
+        return locks[name]
+
+
+    def slots_of(name):
+        return slots[name]
+
+
+    def use(buffer, uses):
+        uses[buffer] += 1
+""")
+
+THREADING_ONLY = OnlyImports(("threading",))
+
+
+# --- 05.bands: the rows of C dealt out evenly, so that no two threads write the same one --------------------
+
+
+def bands(rows: int, threads: int) -> list[list[int]]:
+    """Return [start, stop] of each thread's rows; stop is exclusive, sizes differ by one at most."""
+    edges = [rows * thread // threads for thread in range(threads + 1)]
+    return [[start, stop] for start, stop in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class EvenBands:
+    """Accepts any bands that cover every row once, in order, with sizes that differ by one at most."""
+
+    def compare(self, got: Any, want: list, args: tuple) -> Mismatch | None:
+        """Return None if `got` is such a list for args (rows, threads), else what is wrong."""
+        if type(got) is list:  # pairs may be tuples, as in the chapter
+            got = [list(pair) if type(pair) is tuple else pair for pair in got]
+        found = exact().compare(got, want, args)
+        if found and found.form:
+            return found
+        edges = [edge for pair in got for edge in pair]
+        floats = [edge for edge in edges if not isinstance(edge, int | np.integer)]
+        if floats and all(edge == int(edge) for edge in edges):
+            return Mismatch((f"The edge {floats[0]!r} is no int, so it cannot be an index.",))
+        if found is None:
+            return None
+        said = _what_is_wrong([list(map(float, pair)) for pair in got], args[0])
+        return Mismatch((said,)) if said else None
+
+
+def _what_is_wrong(got: list[list[float]], rows: int) -> str | None:
+    """Return where the bands fail, in numbers; None if they do not."""
+    if any(edge != int(edge) for pair in got for edge in pair):
+        return "Some edges lie inside a row."
+    for thread, (start, stop) in enumerate(got):
+        if stop < start:
+            return f"The band of thread {thread} stops at {stop:g}, before it begins at {start:g}."
+    if got[0][0] != 0:
+        return f"The first band begins at row {got[0][0]:g}."
+    for thread, ((_, stop), (start, _)) in enumerate(pairwise(got)):
+        if start != stop:
+            return f"Thread {thread} stops before row {stop:g}, thread {thread + 1} begins at row {start:g}."
+    if got[-1][1] != rows:
+        return f"The last band stops at {got[-1][1]:g}; there are {rows} rows."
+    sizes = [stop - start for start, stop in got]
+    if max(sizes) - min(sizes) > 1:
+        return f"One thread gets {max(sizes):g} rows, another {min(sizes):g}."
+    return None
+
+
+def _owners_of_bands(got: list[list[int]], rows: int) -> list[int]:
+    """Return how many bands each row is in."""
+    return [sum(start <= row < stop for start, stop in got) for row in range(rows)]
+
+
+SLIPS = (
+    Lookalike(
+        "A band begins and stops at whole rows: divide with //.",
+        fits=lambda got, rows, threads: any(
+            not isinstance(edge, int | np.integer) for pair in got for edge in pair
+        ),
+    ),
+    Lookalike(
+        "A band cannot stop before it begins: the second number is where it stops, not how long it is.",
+        fits=lambda got, rows, threads: any(stop < start for start, stop in got),
+    ),
+    Lookalike(
+        "Some rows are in two bands: two threads would write the same elements of C.",
+        fits=lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1,
+    ),
+    Lookalike(
+        "Some rows belong to nobody: their elements of C would never be computed.",
+        fits=lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1,
+    ),
+    Lookalike(
+        "All wait for the slowest: the sizes of two bands may differ by one row at most.",
+        fits=lambda got, rows, threads: True,
+    ),
+)
+
+
+def _teams(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, threads in ((12, 4), (7, 1), (10, 4), (11, 4), (1000, 7), (3, 5), (0, 3), (1, 1)):
+        yield Case((rows, threads), f"{rows} rows for {threads} thread{'s' * (threads > 1)}")
+    for _ in range(4):
+        threads = int(rng.integers(2, 20))
+        rows = threads * int(rng.integers(1, 60)) + int(rng.integers(1, threads))
+        yield Case((rows, threads), f"{rows} rows for {threads} threads")
+
+
+BANDS = Task(
+    id="05.bands",
+    title="A band for everybody",
+    kind="complete",
+    points=1,
+    difficulty=2,
+    minutes=10,
+    good_for="the one line on which it depends that no thread needs a lock and none waits long",
+    entry="bands",
+    cases=_teams,
+    reference=bands,
+    comparison=EvenBands(),
+    rules=(OnlyImports(("math",)),),
+    lookalikes=SLIPS,
+    hints=(
+        "Where would the band of thread t begin if rows could be cut into pieces of any size?",
+        "At rows * t / threads. Rounded down it is a whole row – and the band before must stop at the same "
+        "one.",
+        "start, stop = rows * thread // threads, rows * (thread + 1) // threads",
+    ),
+)
+
+
+# --- 05.race: threads that hand themselves out tiles; two of them may get the same one ----------------------
+
+
+def repaired(tiles: int, following: list[int], done: list[int]) -> int:
+    """Return how many tiles one thread does alone: all that are left."""
+    return max(0, tiles - following[0])
+
+
+def _alone_of_race(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield what a single thread finds: nothing done yet, some done, all done, no tiles at all."""
+    for tiles, first in ((1, 0), (int(rng.integers(4, 30)), 0), (9, int(rng.integers(1, 8))), (5, 5), (0, 0)):
+        args = (tiles, [first], [1] * first + [0] * (tiles - first))
+        yield Case(args, f"one thread alone, tile {first} of {tiles} is the next", must_not_change=False)
+
+
+BEFORE = 4  # how often the tiles that are left were done in earlier rounds: each must end one higher
+
+
+def _each_once(tiles: int, already: int):
+    def right(final: dict[str, Any]) -> bool | str:
+        left = final["done"][already:]
+        if final["done"][:already] != [1] * already:
+            return f"a tile before number {already} is done again"
+        for tile, times in enumerate(left, start=already):
+            if times != BEFORE + 1:
+                return f"tile {tile} is done {times - BEFORE} times instead of once"
+        if sum(final["results"]) != len(left):
+            return f"the threads say they did {sum(final['results'])} tiles, but {len(left)} were left"
+        return True
+
+    return right
+
+
+RACE_TOGETHER = AtOnce("done", "does its tile (`done[tile] += 1`)")
+
+
+def _team(threads: int, tiles: int, already: int = 0) -> Scenario:
+    return Scenario(
+        f"{threads} thread{'s' * (threads > 1)} and {tiles} tile{'s' * (tiles > 1)}",
+        (f"{{entry}}({tiles}, following, done)",) * threads,
+        {
+            "following": [already],
+            "done": [1] * already + [BEFORE] * (tiles - already),
+            "locks": {"following": Lock()},
+            "slots": {"none": 0},
+        },
+        _each_once(tiles, already),
+        CHECKED_LOCKS,
+    )
+
+
+RACE_SCENARIOS = (
+    _team(1, 3),
+    _team(2, 1),
+    _team(2, 2),
+    _team(2, 3, already=1),
+    _team(3, 2),
+    replace(_team(2, 4), said="2 threads that must be able to work at the same time", at_once=RACE_TOGETHER),
+)
+
+RACE = Task(
+    id="05.race",
+    title="Every tile exactly once",
+    kind="debug",
+    points=3,
+    difficulty=3,
+    minutes=20,
+    good_for="seeing which steps must not be parted, and making the lock cover just these",
+    entry="repaired",
+    cases=_alone_of_race,
+    reference=repaired,
+    comparison=exact(),
+    rules=(THREADING_ONLY, UnderAllSchedules(RACE_SCENARIOS, LOCKS)),
+    lookalikes=(
+        Lookalike(
+            "One tile too few: is the last one left out?",
+            lambda tiles, following, done: tiles - following[0] - 1 if tiles > following[0] else None,
+        ),
+        Lookalike(
+            "That counts from tile 0: others may have done some before this thread came.",
+            fits=lambda got, tiles, following, done: following[0] > 0 and got == tiles,
+        ),
+    ),
+    hints=(
+        "Thread 0 has read following[0] and is interrupted before it takes the lock. What does thread 1 "
+        "read?",
+        "Reading the number, comparing it and counting it up belong together: take the number inside the "
+        "lock, "
+        "decide afterwards with the number you took. The work itself stays outside, or nobody works at the "
+        "same "
+        "time.",
+        'while True: with lock_of("following"): tile = following[0]; following[0] += 1 – and then: if tile '
+        ">= "
+        "tiles: return mine.",
+    ),
+)
+
+
+# --- 05.transfer: two locks at a time, and no deadlock ------------------------------------------------------
+
+
+def transfer(giver: int, taker: int, amount: int, balance: list[int]) -> int:
+    """Return the amount that is moved: all of it, or 0 if the giver has less."""
+    return amount if balance[giver] >= amount else 0
+
+
+def _alone_of_transfer(rng: np.random.Generator) -> Iterator[Case]:
+    for giver, taker in ((0, 1), (2, 0), (1, 2), (1, 1), (3, 2)):
+        balance = [int(n) for n in rng.integers(20, 90, 4)]
+        amount = int(rng.integers(1, 20))
+        own = balance[giver]
+        words = f"from account {giver} to account {taker}"
+        yield Case((giver, taker, amount, [*balance]), words, must_not_change=False)
+        yield Case((giver, taker, own, [*balance]), f"{words}, all it has", must_not_change=False)
+        yield Case((giver, taker, own + 1, [*balance]), f"{words}, more than it has", must_not_change=False)
+
+
+def _ends_as(*allowed: tuple[list[int], list[int]]):
+    """Return what accepts final balances and results if the pair is among the allowed ones."""
+
+    def right(final: dict[str, Any]) -> bool | str:
+        got = final["balance"], final["results"]
+        if any(got == one for one in allowed):
+            return True
+        balances = [balance for balance, _ in allowed]
+        if got[0] not in balances:
+            wanted = " or ".join(map(str, dict.fromkeys(map(tuple, balances))))
+            return f"the balances end as {tuple(got[0])} instead of {wanted}"
+        return f"the balances are right, but the transfers return {got[1]}"
+
+    return right
+
+
+def _all_there(total: int):
+    def kept(values: dict[str, Any]) -> bool | str:
+        there = sum(values["balance"])
+        return there == total or f"the accounts hold {there} instead of {total}"
+
+    return kept
+
+
+def _bank(said: str, balance: list[int], orders: list[tuple[int, int, int]], *allowed) -> Scenario:
+    return Scenario(
+        said,
+        tuple(f"{{entry}}({giver}, {taker}, {amount}, balance)" for giver, taker, amount in orders),
+        {
+            "balance": balance,
+            "locks": {account: Lock() for account in range(len(balance))},
+            "slots": {"-": 0},
+        },
+        _ends_as(*allowed),
+        CHECKED_LOCKS,
+    )
+
+
+TRANSFER_SCENARIOS = (
+    _bank("one transfer", [10, 20], [(0, 1, 4)], ([6, 24], [4])),
+    _bank("one transfer of all there is", [10, 20], [(1, 0, 20)], ([30, 0], [20])),
+    _bank("one transfer of too much", [10, 20], [(0, 1, 11)], ([10, 20], [0])),
+    _bank("one transfer from an account to itself", [10, 20], [(1, 1, 5)], ([10, 20], [5])),
+    _bank("too much from an account to itself", [10, 20], [(1, 1, 21)], ([10, 20], [0])),
+    _bank("two transfers the same way", [10, 20], [(0, 1, 3), (0, 1, 4)], ([3, 27], [3, 4])),
+    _bank("two transfers in opposite directions", [10, 20], [(0, 1, 5), (1, 0, 3)], ([8, 22], [5, 3])),
+    _bank(
+        "two transfers of which one is covered",
+        [10, 0],
+        [(0, 1, 8), (0, 1, 7)],
+        ([2, 8], [8, 0]),
+        ([3, 7], [0, 7]),
+    ),
+    _bank(
+        "a transfer from an account to itself, and one from this account at the same time",
+        [10, 20],
+        [(0, 0, 10), (0, 1, 5)],
+        ([5, 25], [10, 5]),
+        ([5, 25], [0, 5]),
+    ),
+    _bank(
+        "three transfers in a ring",
+        [10, 20, 30],
+        [(0, 1, 1), (1, 2, 2), (2, 0, 4)],
+        ([13, 19, 28], [1, 2, 4]),
+    ),
+    replace(
+        _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
+        kept=_all_there(30),
+    ),
+)
+
+TRANSFER = Task(
+    id="05.transfer",
+    title="A transfer that never hangs",
+    kind="write",
+    points=4,
+    difficulty=4,
+    minutes=25,
+    good_for="ordering locks, the one cure for deadlock that needs no luck and no timeout",
+    entry="transfer",
+    cases=_alone_of_transfer,
+    reference=transfer,
+    comparison=exact(),
+    rules=(THREADING_ONLY, UnderAllSchedules(TRANSFER_SCENARIOS, LOCKS)),
+    lookalikes=(
+        Lookalike(
+            "It moves nothing although the giver has just enough: exactly the amount is enough.",
+            fits=lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0,
+        ),
+        Lookalike(
+            "That is more than the giver has: nothing is moved then, return 0.",
+            fits=lambda got, giver, taker, amount, balance: balance[giver] < amount and got == amount,
+        ),
+    ),
+    hints=(
+        "Thread 0 moves money from 0 to 1 and holds the lock of 0; thread 1 moves money from 1 to 0 and "
+        "holds the "
+        "lock of 1. What would have to be true of the order of locks so that this cannot happen?",
+        "If everybody takes the lock of the smaller number first, the thread that holds the larger one "
+        "waits for "
+        "nobody: no cycle. A mutex cannot be taken twice, so giver == taker needs care.",
+        "with lock_of(min(giver, taker)): with lock_of(max(giver, taker)): compare, subtract, add, return "
+        "– and "
+        "before that a branch for giver == taker with one lock.",
+    ),
+)
+
+
+# --- 05.pool: a semaphore counts the free buffers, a mutex guards the list that says which ------------------
+
+POOL_TOGETHER = AtOnce("uses", "is inside `use`")
+
+
+def borrow(busy: list[int], uses: list[int]) -> int:
+    """Return the buffer that a thread alone gets: the first that is free."""
+    return busy.index(0)
+
+
+def _one_free(rng: np.random.Generator) -> Iterator[Case]:
+    for buffers in (1, 2, 2, 3, 5, 8):
+        free = int(rng.integers(0, buffers))
+        busy = [int(place != free) for place in range(buffers)]
+        uses = [int(n) for n in rng.integers(0, 9, buffers)]
+        label = f"{buffers} buffer{'s' * (buffers > 1)}, only number {free} is free"
+        yield Case((busy, uses), label, must_not_change=False)
+
+
+def _borrowed(before: list[int]):
+    def right(final: dict[str, Any]) -> bool | str:
+        if final["busy"] != before:
+            return f"busy ends as {final['busy']} instead of {before}"
+        if any(buffer not in range(len(before)) for buffer in final["results"]):
+            return f"borrow returns {final['results']}, which are no numbers of buffers"
+        used = [final["results"].count(buffer) for buffer in range(len(before))]
+        if final["uses"] != used:
+            return f"borrow returns {final['results']}, but the buffers were used {final['uses']} times"
+        return True
+
+    return right
+
+
+def _pool(said: str, threads: int, busy: list[int], at_once: AtOnce | None = None) -> Scenario:
+    return Scenario(
+        said,
+        ("{entry}(busy, uses)",) * threads,
+        {
+            "busy": busy,
+            "uses": [0] * len(busy),
+            "locks": {"busy": Lock()},
+            "slots": {"free": Semaphore(busy.count(0))},
+        },
+        _borrowed(busy),
+        CHECKED_LOCKS,
+        at_once,
+    )
+
+
+POOL_SCENARIOS = (
+    _pool("one thread and two buffers", 1, [0, 0]),
+    _pool("one thread and one free buffer", 1, [1, 0]),
+    _pool("two threads and one free buffer", 2, [0, 1]),
+    _pool("three threads and two buffers", 3, [0, 0]),
+    _pool("two threads that must use their buffers at the same time", 2, [0, 0], POOL_TOGETHER),
+)
+
+POOL = Task(
+    id="05.pool",
+    title="Two buffers for many threads",
+    kind="write",
+    points=3,
+    difficulty=4,
+    minutes=20,
+    good_for="telling what a semaphore is for and what a mutex is for, by needing both",
+    entry="borrow",
+    cases=_one_free,
+    reference=borrow,
+    comparison=exact(),
+    rules=(
+        THREADING_ONLY,
+        UnderAllSchedules(POOL_SCENARIOS, LOCKS),
+        Asks("slots_of", "whoever finds no free buffer asks again and again instead of sleeping"),
+    ),
+    lookalikes=(
+        Lookalike(
+            "That buffer is busy: look for one whose entry is 0.",
+            fits=lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1,
+        ),
+    ),
+    hints=(
+        "Who lets a third thread wait until a buffer is free? And who keeps two threads from finding the "
+        "same "
+        "free buffer?",
+        "The semaphore counts: take a slot first, give it back last. The mutex guards `busy`: hold it "
+        "while you "
+        "look for a 0 and make it 1, and again while you make it 0. Never while you use the buffer, and "
+        "never "
+        "while you wait for a slot.",
+        'with slots_of("free"): with lock_of("busy"): find the first 0, make it 1 – then use(buffer, uses) '
+        'without the mutex – then with lock_of("busy"): busy[buffer] = 0.',
+    ),
+)
+
+
+# --- 05.invalidations: how often a core loses a cache line because another one writes to it -----------------
+
+Event = tuple[int, int, int]  # core, byte address, 1 for a write
+
+
+def invalidations(events: list[Event], line_bytes: int) -> int:
+    """Return how many copies of lines the cores lose to other cores' writes (MESI, caches without limit)."""
+    holders: dict[int, set[int]] = {}
+    lost = 0
+    for core, at, write in events:
+        others = holders.get(at // line_bytes, set()) - {core}
+        lost += len(others) if write else 0
+        holders[at // line_bytes] = {core} if write else others | {core}
+    return lost
+
+
+def _counting(threads: int, times: int, stride: int) -> list[Event]:
+    return [tuple(map(int, event)) for event in coherence.counters(threads, times, stride)]
+
+
+def _traffic(rng: np.random.Generator, cores: int, count: int, words: int) -> list[Event]:
+    columns = rng.integers(0, cores, count), 8 * rng.integers(0, words, count), rng.random(count) < 0.4
+    return [(int(core), int(at), int(write)) for core, at, write in zip(*columns, strict=True)]
+
+
+def _traces(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case(([(0, 0, 0), (1, 0, 0), (2, 8, 0), (3, 0, 1)], 64), "three cores read, a fourth writes")
+    yield Case(([(0, 0, 1), (0, 0, 1), (1, 64, 1), (1, 64, 1)], 64), "two cores, a line each")
+    yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 0), (1, 8, 0)], 64), "nobody writes")
+    yield Case(([], 64), "nothing happens")
+    yield Case(([(0, 0, 0), (1, 8, 0), (0, 0, 1)], 64), "two cores read, one of them writes")
+    for stride in (8, 64):
+        yield Case((_counting(2, 3, stride), 64), f"two counters {stride} bytes apart, three increments each")
+    yield Case((_counting(3, 4, 64), 128), "three counters 64 bytes apart, lines of 128 bytes")
+    for cores, count, words, line in ((2, 13, 10, 32), (3, 61, 24, 64), (4, 203, 60, 128), (8, 1503, 40, 16)):
+        yield Case(
+            (_traffic(rng, cores, count, words), line), f"{cores} cores, {count} accesses, lines of {line}"
+        )
+
+
+def _reads_count_too(events: list[Event], line_bytes: int) -> int:
+    return invalidations([(core, at, 1) for core, at, _ in events], line_bytes)
+
+
+def _writes_that_hit_others(events: list[Event], line_bytes: int) -> int:
+    """Count writes that take a line from somebody, not the copies that are lost."""
+    holders: dict[int, set[int]] = {}
+    hits = 0
+    for core, at, write in events:
+        others = holders.get(at // line_bytes, set()) - {core}
+        hits += bool(write and others)
+        holders[at // line_bytes] = {core} if write else others | {core}
+    return hits
+
+
+def _never_lost(events: list[Event], line_bytes: int) -> int:
+    """Count as if a core that lost a line still had it."""
+    holders: dict[int, set[int]] = {}
+    lost = 0
+    for core, at, write in events:
+        others = holders.get(at // line_bytes, set()) - {core}
+        lost += len(others) if write else 0
+        holders[at // line_bytes] = others | {core}
+    return lost
+
+
+def _the_writers_too(events: list[Event], line_bytes: int) -> int:
+    """Count the writer's copy among those that are lost, if it had one."""
+    holders: dict[int, set[int]] = {}
+    lost = 0
+    for core, at, write in events:
+        have = holders.get(at // line_bytes, set())
+        lost += len(have) if write else 0
+        holders[at // line_bytes] = {core} if write else have | {core}
+    return lost
+
+
+INVALIDATIONS = Task(
+    id="05.invalidations",
+    title="Who loses the line?",
+    kind="predict",
+    points=3,
+    difficulty=3,
+    minutes=15,
+    good_for="finding false sharing on paper, before it costs a factor",
+    entry="invalidations",
+    cases=_traces,
+    reference=invalidations,
+    comparison=exact(),
+    rules=(OnlyImports(),),
+    lookalikes=(
+        Lookalike(
+            "Lines do not all have 64 bytes: use line_bytes.",
+            lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None,
+        ),
+        Lookalike(
+            "You count addresses that are the same. Caches know only whole lines: two addresses in one "
+            "line are one "
+            "thing to them.",
+            lambda events, line_bytes: invalidations(events, 8),
+        ),
+        Lookalike(
+            "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.",
+            _the_writers_too,
+        ),
+        Lookalike("A read takes nothing away from others: only writes do.", _reads_count_too),
+        Lookalike(
+            "You count the writes that hit others. One write may take the line from several cores: count "
+            "those.",
+            _writes_that_hit_others,
+        ),
+        Lookalike(
+            "A core that has lost its copy cannot lose it again before it fetches it anew.", _never_lost
+        ),
+    ),
+    hints=(
+        "Which cores have a copy of the line just before a write, and which after it?",
+        "Keep for each line (address // line_bytes) the set of cores that have it. A read adds the core. A "
+        "write "
+        "takes it from all others – count them – and leaves only the writer.",
+        "others = holders.get(line, set()) - {core}; if write: lost += len(others); others = set(); then "
+        "holders[line] = others | {core}.",
+    ),
+)
+
+
+# --- 05.balance: tiles of unequal length dealt out so that nobody waits long for the last -------------------
+
+MOST_OVER = 1.10
+EASY = 1.05  # every input has an answer that is better than this, found by a simple rule
+
+
+def deal(costs: list[float], threads: int) -> list[int]:
+    """Return the thread of each tile: the longest first, each to the thread that is free first."""
+    owner = [0] * len(costs)
+    for bar in plan(costs, threads, "longest").bars:
+        owner[bar.item] = bar.thread
+    return owner
+
+
+def makespan(costs: Sequence[float], threads: int, owner: Sequence[int]) -> float:
+    """Return when the last thread ends."""
+    busy = [0.0] * threads
+    for cost, thread in zip(costs, owner, strict=True):
+        busy[int(thread)] += cost
+    return max(busy)
+
+
+@dataclass(frozen=True)
+class WithinTenPercent:
+    """Accepts any distribution whose last thread ends at most 10 % later than the best one's."""
+
+    def compare(self, got: Any, want: list, args: tuple) -> Mismatch | None:
+        """Return None if `got` has a thread for each tile of args (costs, threads) and is balanced."""
+        found = exact().compare(got, want, args)
+        if found is None or found.form:
+            return found
+        costs, threads = args
+        strange = [thread for thread in got if thread not in range(threads)]
+        if strange:
+            return Mismatch((f"There is no thread {strange[0]:g}: they are 0 to {threads - 1}.",), form=True)
+        best, exactly = best_makespan(costs, threads)
+        over = makespan(costs, threads, got) / best - 1 if best else 0.0
+        if over <= MOST_OVER - 1:
+            return None
+        limit = "the best that is possible" if exactly else "what nobody can beat (total / threads)"
+        busy = makespan(costs, threads, got)
+        late = f"{100 * over:.0f} % after {limit}, {best:.4g}"
+        said = f"Your last thread ends at {busy:.4g}, {late}; 10 % are allowed."
+        return Mismatch((said,))
+
+
+def _works(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case(([1.0] * 6, 3), "six equal tiles, three threads")
+    yield Case(([5.0, 1.0, 1.0, 1.0, 1.0, 1.0], 2), "one tile as long as all others")
+    yield Case(([1.0, 1.0, 1.0, 1.0, 1.0, 5.0], 2), "the one that is as long as all others comes last")
+    yield Case(([1.0, 1.0, 1.0, 1.0, 4.0], 2), "the longest comes last")
+    yield Case(([2.0, 8.0, 2.0, 3.0, 7.0, 4.0], 3), "six tiles, three threads")
+    yield Case(([3.0, 2.0], 4), "more threads than tiles")
+    yield Case(([], 2), "no tile at all")
+    yield Case(([2.0, 1.0, 3.0], 1), "one thread")
+    yield Case(([float(row + 1) for row in range(16)], 2), "a triangle: every band of rows is longer")
+    for tiles, threads in ((12, 2), (14, 3), (16, 4), (60, 4), (96, 8)):
+        costs = _unequal(rng, tiles, threads)
+        yield Case((costs, threads), f"{tiles} tiles of very different length, {threads} threads")
+
+
+def _unequal(rng: np.random.Generator, tiles: int, threads: int) -> list[float]:
+    """Return costs that a simple rule balances well, while dealing them out as they come does not."""
+    while True:
+        costs = [round(float(cost), 3) for cost in np.sort(rng.lognormal(0.0, 0.7, tiles))]
+        best, _ = best_makespan(costs, threads)
+        blind = min(plan(costs, threads, policy).makespan for policy in ("static", "cyclic"))
+        in_order = plan(costs, threads, "dynamic").makespan
+        longest = plan(costs, threads, "longest").makespan
+        if longest <= EASY * best and min(blind, in_order if tiles < 20 else blind) > 1.12 * best:
+            return costs
+
+
+def _owners_of_balance(policy: str):
+    """Return what makes the distribution of a policy, where that one is not good enough."""
+
+    def make(costs: list[float], threads: int) -> list[int] | None:
+        owner = [0] * len(costs)
+        for bar in plan(costs, threads, policy).bars:
+            owner[bar.item] = bar.thread
+        best, _ = best_makespan(costs, threads)
+        return owner if makespan(costs, threads, owner) > MOST_OVER * best else None
+
+    return make
+
+
+BALANCE = Task(
+    id="05.balance",
+    title="Nobody waits long",
+    kind="open",
+    points=3,
+    difficulty=3,
+    minutes=15,
+    good_for="a schedule within ten per cent of the best one, although finding the best is NP-hard",
+    entry="deal",
+    cases=_works,
+    reference=deal,
+    comparison=WithinTenPercent(),
+    rules=(OnlyImports(("math", "heapq", "numpy", "itertools")),),
+    lookalikes=(
+        Lookalike(
+            "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.",
+            _owners_of_balance("static"),
+        ),
+        Lookalike(
+            "Each tile goes to the thread that is free first, in the order they come (dynamic). A long "
+            "tile that "
+            "comes late finds everybody nearly done: which should come first?",
+            _owners_of_balance("dynamic"),
+        ),
+        Lookalike(
+            "The tiles are dealt out like cards: one in turn to each thread, however long they are.",
+            _owners_of_balance("cyclic"),
+        ),
+        Lookalike(
+            "One thread does everything.",
+            fits=lambda got, costs, threads: threads > 1 and len(costs) > 1 and len(set(got)) == 1,
+        ),
+    ),
+    hints=(
+        "Somebody gives each tile to the thread that is free first. Which tile should not come last?",
+        "The longest. Sort the tiles by cost, longest first, and give each to the thread with the least "
+        "work so "
+        "far. Keep the numbers of the tiles, for the result is in their own order.",
+        "for tile in sorted(range(len(costs)), key=lambda tile: -costs[tile]): free = busy.index(min(busy)); "
+        "owner[tile] = free; busy[free] += costs[tile]",
+    ),
+)
+
+
+# --- 05.amdahl: the serial fraction behind a measured time, and what more threads would bring ---------------
+
+
+def forecast(one: float, several: float, threads: int, more: float) -> tuple[float, float]:
+    """Return the serial fraction that the times on 1 and on `threads` threads ask for, and the speed-up that
+    Amdahl's law then allows on `more` threads."""
+    serial = (several / one - 1 / threads) / (1 - 1 / threads)
+    return serial, 1 / (serial + (1 - serial) / more)
+
+
+def _times(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((10.0, 6.0, 2, 4), "10 s on one thread, 6 s on two: what do four bring?")
+    yield Case((10.0, 5.5, 2, math.inf), "10 s and 5.5 s: what is the limit?")
+    yield Case((8.0, 8.0, 4, 64), "four threads are no faster than one")
+    yield Case((8.0, 2.0, 4, 64), "four threads take a quarter of the time")
+    for threads in (2, 4, 8, 16):
+        serial, one = float(rng.uniform(0.01, 0.4)), float(rng.uniform(0.5, 90))
+        several = round(one * (serial + (1 - serial) / threads), 6)
+        more = int(threads * rng.integers(2, 20))
+        yield Case(
+            (round(one, 6), several, threads, more), f"measured on {threads}, asked for {more} threads"
+        )
+
+
+AMDAHL = Task(
+    id="05.amdahl",
+    title="What would more cores bring?",
+    kind="predict",
+    points=2,
+    difficulty=2,
+    minutes=10,
+    good_for="judging from two timings whether a larger machine is worth its money",
+    entry="forecast",
+    cases=_times,
+    reference=forecast,
+    comparison=close(rtol=1e-9, atol=1e-12, parts=("serial fraction", "speed-up")),
+    rules=(OnlyImports(("math",)),),
+    lookalikes=(
+        Lookalike(
+            "The pair is swapped: the serial fraction first, then the speed-up.",
+            lambda *args: forecast(*args)[::-1],
+        ),
+        Lookalike(
+            "That is the part of the time that is left; the threads' share of the parallel part is still "
+            "in it.",
+            lambda one, several, threads, more: _both(several / one, more),
+        ),
+        Lookalike(
+            "Nearly: on `threads` threads only 1 - 1/threads of the parallel part has gone. Divide by that.",
+            lambda one, several, threads, more: _both(several / one - 1 / threads, more),
+        ),
+        Lookalike(
+            "That is the parallel fraction; the serial one is what is left of 1.",
+            fits=lambda got, *args: same(got[0], 1 - forecast(*args)[0]),
+        ),
+        Lookalike(
+            "That is in per cent: a fraction of 20 % is 0.2.",
+            fits=lambda got, *args: forecast(*args)[0] != 0 and same(got[0], 100 * forecast(*args)[0]),
+        ),
+        Lookalike(
+            "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
+            "(1 - s) / more.",
+            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
+        ),
+        Lookalike(
+            "The serial fraction is right. The speed-up does not grow in step with the threads: the serial "
+            "part "
+            "stays.",
+            lambda one, several, threads, more: (
+                forecast(one, several, threads, more)[0],
+                one / several * more / threads,
+            ),
+        ),
+        Lookalike(
+            "The second number is the part of the time that is left: the speed-up is its inverse.",
+            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[1]),
+        ),
+        Lookalike(
+            "You divide by the threads of the measurement; the question is about `more` threads.",
+            lambda one, several, threads, more: (forecast(one, several, threads, more)[0], one / several),
+        ),
+    ),
+    hints=(
+        "Let s be the serial fraction and the time on one thread 1. How long does it take on p threads?",
+        "s + (1 - s) / p. This is several / one with p = threads: solve it for s. Then put p = more in; "
+        "the speed-up "
+        "is the inverse.",
+        "serial = (several / one - 1 / threads) / (1 - 1 / threads); speed-up = 1 / (serial + (1 - serial) "
+        "/ more)",
+    ),
+)
+
+
+def _both(serial: float, more: float) -> tuple[float, float]:
+    return serial, 1 / (serial + (1 - serial) / more)
+
+
+#: In the order of the chapter.
+TASKS = (BANDS, RACE, TRANSFER, POOL, INVALIDATIONS, BALANCE, AMDAHL)

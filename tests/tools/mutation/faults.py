@@ -1,0 +1,168 @@
+"""All systematic faults of an answer: every operator in every place, each different text once."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from course_lib.grading.program import Program
+from course_lib.grading.task import Code
+
+from .operators import OPERATORS, Scope, Texts
+from .whole import whole_faults
+
+Operators = Mapping[str, Callable[[ast.AST, Scope], Texts]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: the operator that made it, what it changed ("before -> after"), and the wrong answer."""
+
+    operator: str
+    change: str
+    source: str
+
+    @property
+    def key(self) -> str:
+        """What the fault is called for good: it changes only when the solution's lines do."""
+        return f"{self.operator} | {self.change}"
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.change}"
+
+
+def faults(
+    code: Code,
+    args: tuple,
+    value: Any,
+    operators: Operators = OPERATORS,
+    given: frozenset[str] = frozenset(),
+) -> list[Fault]:
+    """Return the faults of an answer, in a fixed order; `args` and `value` are one example of its use.
+
+    A value of None says that the answer returns nothing, as kernels do. The functions of these names are
+    `given` with the task, and have no faults. A text that is no Python, says the
+    same as the answer, or is there already, is left out.
+    """
+    tree = ast.parse(code.text)
+    plain = ast.unparse(tree)
+    found: dict[str, Fault] = {}
+    keys: dict[str, int] = {}
+    whole = whole_faults(ast.parse(plain), code.entry, args, value) if value is not None else ()
+    everything = [*_small_faults(tree, operators, given), *whole]
+    for operator, text in everything:
+        text = _canonical(text)
+        if text is None or text == plain or text in found:
+            continue
+        what = operator.partition(":")[2].strip()
+        fault = Fault(operator.partition(":")[0], what or _difference(plain, text), text)
+        times = keys[fault.key] = keys.get(fault.key, 0) + 1
+        found[text] = fault if times == 1 else replace(fault, change=f"{fault.change} ({times})")
+    return list(found.values())
+
+
+def needed(text: str, entry: str) -> Code:
+    """Return only what `entry` needs of a longer text."""
+    program, lines = Program(text, entry), text.splitlines()
+    reached = {id(statement) for statement in program.reached}
+    kept = [statement for statement in program.tree.body if id(statement) in reached]
+    return Code(
+        "\n\n\n".join("\n".join(lines[_first(one) - 1 : one.end_lineno]) for one in kept) + "\n", entry
+    )
+
+
+def _first(statement: ast.stmt) -> int:
+    """Return the number of the statement's first line, which may be a decorator's."""
+    return min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place in the tree where a node stands: a field of its parent, or an entry of a list there."""
+
+    parent: ast.AST
+    field: str
+    number: int | None
+
+    @property
+    def node(self) -> ast.AST:
+        there = getattr(self.parent, self.field)
+        return there if self.number is None else there[self.number]
+
+    def text_with(self, tree: ast.Module, wrong: str) -> str:
+        """Return the text of the tree with `wrong` in this place; the tree stays as it is."""
+        before = getattr(self.parent, self.field)
+        setattr(self.parent, self.field, self._filled(before, wrong))
+        try:
+            return ast.unparse(tree)
+        finally:
+            setattr(self.parent, self.field, before)
+
+    def _filled(self, before: Any, wrong: str) -> Any:
+        if isinstance(self.node, ast.stmt):
+            new = ast.parse(wrong).body
+            return [*before[: self.number], *new, *before[self.number + 1 :]] or [ast.Pass()]
+        new = ast.parse(wrong, mode="eval").body
+        if self.number is None:
+            return new
+        return [*before[: self.number], new, *before[self.number + 1 :]]
+
+
+def _small_faults(tree: ast.Module, operators: Operators, given: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield (operator, text) for every operator in every place of every function."""
+    modules = frozenset(one for node in tree.body for one in _imported(node))
+    for number, node in enumerate(tree.body):
+        if not isinstance(node, ast.FunctionDef) or node.name in given:
+            continue
+        scope = Scope(node, modules)
+        for place in [_Place(tree, "body", number), *_places(node)]:
+            for name, operator in operators.items():
+                for wrong in operator(place.node, scope):
+                    yield name, place.text_with(tree, wrong)
+
+
+def _places(function: ast.FunctionDef) -> Iterator[_Place]:
+    """Yield the places of all statements and expressions in the body of a function."""
+    waiting: list[ast.AST] = [function]
+    while waiting:
+        parent = waiting.pop(0)
+        fields = ("body",) if parent is function else parent._fields
+        for field in fields:
+            there = getattr(parent, field, None)
+            for number, node in enumerate(there) if isinstance(there, list) else ((None, there),):
+                if isinstance(node, ast.AST):
+                    waiting.append(node)
+                if isinstance(node, ast.stmt | ast.expr) and not _is_docstring(node):
+                    yield _Place(parent, field, number)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _imported(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (one.asname or one.name for one in node.names)
+
+
+def _canonical(text: str) -> str | None:
+    """Return the text as Python itself would write it, or None if it is not Python."""
+    try:
+        compile(text, "<fault>", "exec")
+    except (SyntaxError, ValueError):
+        return None
+    return ast.unparse(ast.parse(text))
+
+
+def _difference(before: str, after: str) -> str:
+    """Return the lines that differ, on one line; where nothing is gone, the line before what is new."""
+    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
+    gone = "; ".join(line[2:].strip() for line in lines if line[0] == "-")
+    new = "; ".join(line[2:].strip() for line in lines if line[0] == "+")
+    if not gone:
+        first = next(number for number, line in enumerate(lines) if line[0] == "+")
+        gone = f"after {lines[first - 1][2:].strip()}" if first else "before all"
+    return f"{gone} -> {new or 'nothing'}"
