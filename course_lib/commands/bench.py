@@ -11,13 +11,16 @@ import math
 import os
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib import ladder
 from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
-PROBE_SIZE = 48  # small enough for plain Python, large enough to tell rungs apart
+#: Two sizes, small enough for plain Python: what does a call cost at least, and what does a product add?
+PROBE_SIZES = (16, 48)
+PROBES = 3  # calls of each: the quickest counts
 DEFAULT_SIZES = (64, 256, 1024)
 DEFAULT_DTYPES = ("float64",)
 WRITABLE = "choose a file in a folder that exists and is yours"
@@ -65,7 +68,7 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     tables = []
     for dtype in [] if args.summit else args.dtype or DEFAULT_DTYPES:
         able = _able(rungs, dtype)
-        costs = {entry.id: _seconds_at_probe(entry, dtype) for entry in able}
+        costs = {entry.id: call_cost(entry, dtype) for entry in able}
         for size in args.sizes or DEFAULT_SIZES:
             tables.append(_one_table(args, able, costs, size, dtype))
     measured = [table for table in tables if table]
@@ -79,15 +82,16 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     return 0 if measured or lines else 1
 
 
-def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, size: int, dtype: str):
+def _one_table(
+    args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict[str, CallCost], size: int, dtype: str
+) -> dict | None:
     """Measure the rungs that are fast enough at this size; return the comparison as data, or None."""
-    growth = (size / PROBE_SIZE) ** 3
-    in_time = [entry.id for entry in rungs if costs[entry.id] * growth <= args.longest]
+    expected = {entry.id: costs[entry.id].seconds(size) for entry in rungs}
+    in_time = [entry.id for entry in rungs if expected[entry.id] <= args.longest]
     print(f"\n{size} x {size} x {size}, {dtype}, {args.threads} thread(s)")
     for entry in rungs:
         if entry.id not in in_time:
-            expected = costs[entry.id] * growth
-            about = seconds_in_words(expected, significant=2)
+            about = seconds_in_words(expected[entry.id], significant=2)
             print(f"  {entry.id}: left out, one call would take about {about} (see --longest)")
     if not in_time:
         return None
@@ -104,13 +108,35 @@ def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, 
     return comparison.data()
 
 
-def _seconds_at_probe(entry: ladder.Rung, dtype: str) -> float:
-    """Time one small call, after one that compiles."""
-    A, B = ladder.operands((PROBE_SIZE, PROBE_SIZE, PROBE_SIZE), dtype)
-    entry.matmul(A, B)
-    start = time.perf_counter()
-    entry.matmul(A, B)
-    return time.perf_counter() - start
+@dataclass(frozen=True)
+class CallCost:
+    """What a call takes: `start_s` at least (waking threads …), and N^3 times `product_s`."""
+
+    start_s: float
+    product_s: float
+
+    def seconds(self, size: int) -> float:
+        """Return what is to be expected of size x size matrices."""
+        return self.start_s + self.product_s * size**3
+
+
+def call_cost(entry: ladder.Rung, dtype: str) -> CallCost:
+    """Estimate what the rung takes from calls of two sizes, after one that compiles."""
+    small, large = PROBE_SIZES
+    entry.matmul(*ladder.operands((small,) * 3, dtype))
+    at_small, at_large = (_quickest_call(entry, size, dtype) for size in PROBE_SIZES)
+    product_s = max(0.0, at_large - at_small) / (large**3 - small**3)
+    return CallCost(max(0.0, at_small - product_s * small**3), product_s)
+
+
+def _quickest_call(entry: ladder.Rung, size: int, dtype: str) -> float:
+    A, B = ladder.operands((size,) * 3, dtype)
+    calls = []
+    for _ in range(PROBES):
+        start = time.perf_counter()
+        entry.matmul(A, B)
+        calls.append(time.perf_counter() - start)
+    return min(calls)
 
 
 def _able(rungs: list[ladder.Rung], dtype: str) -> list[ladder.Rung]:
