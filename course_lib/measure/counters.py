@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.arguments import is_whole, one_of, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
 from course_lib.measure.timing import compare
@@ -233,17 +234,13 @@ def _seconds(kernel: Callable, memory: np.ndarray, times: int) -> float:
 
 
 def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None) -> tuple[int, ...]:
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {MOST_THREADS}.")
-    if kind not in ("plain", "locked"):
-        raise ValueError(f'kind is {kind!r}, but it must be "plain" or "locked".')
-    is_count = isinstance(times, int) and not isinstance(times, bool) and 0 < times <= MOST_TIMES
-    if times is not None and not is_count:
-        raise ValueError(f"times is {times!r}, but it must be a whole number from 1 to {MOST_TIMES:,}.")
+    whole("threads", threads, most=MOST_THREADS)
+    one_of("kind", kind, ("plain", "locked"))
+    if times is not None:
+        whole("times", times, most=MOST_TIMES)
     distances = tuple(strides)
     for stride in distances:
-        is_number = isinstance(stride, int) and not isinstance(stride, bool)
-        if not is_number or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
+        if not is_whole(stride) or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
             raise ValueError(
                 f"strides holds {stride!r}, but a distance is a multiple of 8 bytes, at most {PAGE_BYTES}."
             )

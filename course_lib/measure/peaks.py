@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import is_whole, number
 from course_lib.measure import clocks, hardware
 
 if TYPE_CHECKING:
@@ -371,12 +372,10 @@ def _own_time() -> float:
 
 def _between(values: dict[str, float], threads: int, all_threads: int) -> float:
     """Return the limit of ``threads`` cores: as many times one core's, but not above all cores' together."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    if not is_whole(threads) or threads < 1:
         raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {all_threads}.")
     return values["all"] if threads >= all_threads else min(threads * values["one"], values["all"])
 
 
 def _positive(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is no positive number")
-    return value
+    return number("a limit", value, above=0)

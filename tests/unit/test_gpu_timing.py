@@ -3,9 +3,15 @@
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from course_lib.measure import gpu_timing
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global torch
+    import torch
 
 
 @pytest.fixture

@@ -6,10 +6,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import ladder
-from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
-from course_lib.circles.compiled import matmul as compiled_matmul
 from course_lib.circles.front_door import RungUnavailable, through_the_door
-from course_lib.measure import jit
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global FUSE_AND_REORDER, ORDERS, compiled_loops, compiled_matmul, jit
+    from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
+    from course_lib.circles.compiled import matmul as compiled_matmul
+    from course_lib.measure import jit
+
 
 RUNGS = [entry for entry in ladder.LADDER if not entry.missing()]
 LAYOUTS = ("C", "F", "strided", "reversed", "read-only", "unaligned")

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.measure.scheduling import POLICIES, Bar, Hand, Timeline, _Work, best_makespan, plan, schedule
+from course_lib.measure.scheduling import (
+    POLICIES,
+    Bar,
+    Hand,
+    Timeline,
+    _Work,
+    best_makespan,
+    plan,
+    schedule,
+)
 
 costs_of_some = st.lists(st.integers(0, 20), max_size=12)
 
@@ -188,30 +197,24 @@ def test_the_figures_of_a_timeline():
     assert "1.50 s" in text and "50 %" in text and "0 % above the bound" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_plans_refuse_nonsense():
+    for arguments, sentence in [
         (([1], 0), "threads is 0"),
         (([1], 2, "fair"), "policy is 'fair'"),
         (([1], 2, "dynamic", 0), "chunk is 0"),
         (([-1], 2), "at least 0"),
         (([float("nan")], 2), "at least 0"),
-    ],
-)
-def test_plans_refuse_nonsense(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        plan(*arguments)
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            plan(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_schedule_refuses_nonsense():
+    for arguments, sentence in [
         ({"policy": "longest"}, "pass costs="),
         ({"costs": [1]}, "1 costs for 3 items"),
         ({"time_limit_s": 0}, "time_limit_s is 0"),
         ({"run": 3}, "run is 3"),
-    ],
-)
-def test_schedule_refuses_nonsense(arguments, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        schedule(**{"items": [1, 2, 3], "run": print, "threads": 2, **arguments})
+    ]:
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            schedule(**{"items": [1, 2, 3], "run": print, "threads": 2, **arguments})
