@@ -212,31 +212,6 @@ def test_a_large_matrix_of_a_batch_goes_to_the_rung_that_packs(monkeypatch):
         assert len(calls) == count
 
 
-def test_cores_are_woken_for_enough_work(monkeypatch):
-    for batch, M, K, N, parts in [
-        (1, 1, 1, 1, 1),
-        (1, 25, 64, 24, 1),  # 38,400 FMAs: less than 20,000 for a second core
-        (1, 25, 64, 25, 2),  # 40,000
-        (3, 25, 64, 25, 6),
-        (8, 25, 64, 25, 7),  # 320,000 would do for 16 cores, and there are 7
-    ]:
-        monkeypatch.setattr(batched_numba.numba, "get_num_threads", lambda: 7)
-        assert batched_numba.parts_for(batch, M, K, N) == parts, (batch, M, K, N, parts)
-
-
-def test_a_batch_is_cut_into_that_many_parts(monkeypatch):
-    seen = []
-    monkeypatch.setattr(batched_numba, "parts_for", lambda *sizes: seen.append(sizes) or 3)
-    monkeypatch.setattr(batched_strided, "parts_for", lambda *sizes: seen.append(sizes) or 4)
-    monkeypatch.setattr(batched_numba, "multiply", lambda parts, A, B, C: seen.append(parts))
-    monkeypatch.setattr(
-        batched_strided, "multiply_for", lambda dtype: lambda A, B, C, panels: seen.append(len(panels))
-    )
-    for rung in (batched_numba, batched_strided):
-        rung.matmul(*batched_ladder.operands(5, 25, 64, 26))
-    assert seen == [(5, 25, 64, 26), 3, (5, 25, 64, 26), 4]
-
-
 def test_slivers_fit_the_registers_and_do_few_rows_twice():
     for vectors in [1, 2, 4]:
         for M in range(1, 200):

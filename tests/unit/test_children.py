@@ -164,7 +164,7 @@ os._exit(0)
         stubborn, stopped, parent = (children.start(code) for code in (deaf, SLEEP, daemon))
         for child in (stubborn, stopped):
             child.wait_for("up", 10)
-        parent.wait_for("inner", 10)
+        assert children.wait_until(lambda: "inner" in parent.output, 10)  # its child may print after its end
         os.kill(stopped.pid, signal.SIGSTOP)
         (orphan,) = pids_in(parent.output)
         parent.wait(10)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib.measure import code_listing, machine, ptx
-from course_lib.measure.code_listing import ListedInstruction, MalformedListing
+from course_lib.measure.code_listing import MalformedListing
 from course_lib.measure.kernel_fingerprint import fingerprint
 
 
@@ -170,12 +170,6 @@ def test_a_malformed_file_is_refused_in_a_sentence(tmp_path):
         assert "\n" not in message and message.endswith("."), case
 
 
-def test_what_is_not_json_is_refused_in_a_sentence(tmp_path):
-    (tmp_path / "half.json").write_text("{")
-    with pytest.raises(MalformedListing, match=r"half\.json is no listing: it is not JSON"):
-        code_listing.shipped(tmp_path)
-
-
 # -- PTX ---------------------------------------------------------------------------------------------------
 
 PTX = """
@@ -247,10 +241,3 @@ def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     assert command("--code", "--folder", str(tmp_path / "file")) == 1
     assert "see --folder" in capsys.readouterr().out
-
-
-def test_kinds_of_a_file_are_those_of_the_text_not_of_the_file():
-    (one,) = code_listing.restore(
-        {**content(), "listings": [{**content()["listings"][0], "loop": ["3\t@P1 STL [R1], R4"]}]}
-    )
-    assert one.loop == (ListedInstruction("@P1 STL [R1], R4", "local memory", 3),)

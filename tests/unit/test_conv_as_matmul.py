@@ -79,13 +79,6 @@ def test_depthwise_calls_no_matmul_and_pointwise_copies_no_column():
     assert shared == [True, True, False]
 
 
-def test_implicit_gathers_no_more_than_a_block():
-    widths = []
-    x, weight = tensors((1, 3, 700), (4, 3, 5))
-    conv1d(x.numpy(), weight.numpy(), implicit=True, matmul=lambda A, B: widths.append(B.shape[1]) or A @ B)
-    assert widths == [256, 256, 696 - 512] and conv_as_matmul.PLACES == 256
-
-
 def test_addmm_is_torchs():
     for dtype in [torch.float32, torch.float64]:
         for shape in ((5, 7), (7,), (5, 1), (1, 7)):

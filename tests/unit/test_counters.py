@@ -9,7 +9,7 @@ import pytest
 from pace import slowness
 
 from course_lib.measure import assembly, counters, hardware
-from course_lib.measure.counters import false_sharing, lost_updates, page_aligned
+from course_lib.measure.counters import false_sharing, lost_updates
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,12 +56,6 @@ def test_a_plain_loop_would_be_folded_into_one_addition():
     assert stores == []
 
 
-def test_counters_begin_at_a_page():
-    for words in (1, 9, 600):
-        memory = page_aligned(words)
-        assert memory.ctypes.data % 4096 == 0 and len(memory) == words and not memory.any()
-
-
 def test_locked_increments_are_never_lost():
     for threads in [1, 2, 3]:
         counted = lost_updates(threads, 20_000, "locked")
@@ -96,15 +90,6 @@ def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch
     with pytest.raises(KeyboardInterrupt):
         lost_updates(1, counters.MOST_TIMES, "locked")
     assert time.perf_counter() - start < 3 * slowness()
-
-
-def test_slices_count_exactly_and_grow(monkeypatch):
-    monkeypatch.setattr(counters, "FIRST_SLICE", 7)
-    sizes = []
-    with counters._Team(1) as team:
-        assert team._sliced(sizes.append, 100, time.perf_counter() + 60) == 100
-    assert sizes == [7, 14, 28, 51]
-    assert lost_updates(2, 1000, "locked").counted == 2000
 
 
 @pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")

@@ -222,13 +222,6 @@ def test_reads_of_shared_memory_for_an_fma():
         assert reads_per_fma(first[id]) == 16 / 64
 
 
-def test_tiled_reads_two_numbers_from_global_memory_for_32_fmas():
-    for id, each in (("cuda-coalesced", 2), ("cuda-tiled", 2 / 32)):
-        seen, *_ = traced(OF_RUNG[id][0], 64, 64, 64, races=False)
-        loads = sum(row.accesses for row in seen.global_accesses if row.kind == "load")
-        assert loads / (seen.flops / 2) == each
-
-
 def test_lanes_of_a_pair_want_the_same_numbers():
     """What halves the turns of a 16-byte load: all lanes n and n ^ 1, or all n and n ^ 2, agree."""
     for one in OF_RUNG["cuda-warptiled"]:

@@ -171,26 +171,6 @@ def test_a_while_loop_costs_a_fraction_of_a_range():
 
 
 @needs_cubin
-def test_an_unsigned_thread_number_saves_instructions():
-    """What cuda_1d's first lines say: a signed index may be negative, and then counts from the end."""
-
-    def kernel(number):
-        @cuda.jit
-        def column_sums(X, sums):
-            t = number(cuda.threadIdx.x)
-            total = float32(0)
-            k = 0
-            while k < 64:
-                total += X[t + k, t]
-                k += 1
-            sums[t] = total
-
-        return compile_kernel(column_sums, MATRIX, types.Array(float32, 1, "C")).sass.instructions
-
-    assert len(kernel(uint32)) < len(kernel(types.int32))
-
-
-@needs_cubin
 def test_the_lines_of_the_source_are_known():
     code = compile_kernel(cuda_tiled.tiled, MATRIX, MATRIX, MATRIX)
     source = cuda_tiled.tiled.py_func.__code__

@@ -2,15 +2,13 @@
 
 import inspect
 import json
-import multiprocessing
-import os
 
 import numpy as np
 import pytest
 
 from course_lib import ladder
 from course_lib.measure.accuracy import exact_dot, relative_error
-from course_lib.measure.store import StoreNotice, data_dir
+from course_lib.measure.store import data_dir
 
 
 def test_the_registry_is_in_order():
@@ -74,34 +72,6 @@ def test_an_entry_nobody_understands_is_skipped_and_kept():
     assert len(ladder.results()) == 1
     ladder.climb(["compiled-ikj"], 8, budget_s=0.05)
     assert "odd" in json.loads(path.read_text())["values"]
-
-
-def test_a_damaged_file_is_set_aside_with_a_notice():
-    ladder.climb(["numpy"], 8, budget_s=0.05)
-    path = data_dir() / "ladder.json"
-    path.write_text(path.read_text()[:-20])
-    with pytest.warns(StoreNotice, match="set aside"):
-        ladder.climb(["numpy"], 8, budget_s=0.05)
-    assert len(ladder.results()) == 1
-    assert list(data_dir().glob("ladder.damaged-*.json"))
-
-
-def _climb_many(folder, sizes):
-    os.environ["NINE_CIRCLES_HOME"] = folder
-    for size in sizes:
-        ladder.climb(["numpy"], size, budget_s=0.01)
-
-
-def test_two_notebooks_writing_at_once_lose_nothing(private_data_folder):
-    context = multiprocessing.get_context("spawn")
-    halves = [list(range(2, 22)), list(range(22, 42))]
-    workers = [context.Process(target=_climb_many, args=(str(private_data_folder), half)) for half in halves]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0, 0]
-    assert [result.shape[0] for result in ladder.results()] == list(range(2, 42))
 
 
 def test_climb_refuses_shapes_that_are_none():

@@ -55,13 +55,9 @@ def test_plateaus_are_found_and_named_after_the_caches():
         assert [one.name for one in found] == ["L1", "L2", "memory"], noise
         assert [one.nanoseconds for one in found] == pytest.approx([1, 4, 100], rel=0.16), noise
         assert [one.size_bytes for one in found] == [32 * KIB, MIB, None], noise
-
-
-def test_the_climb_is_where_the_curve_climbs():
     first, second, last = made_up(THREE).plateaus()
     assert 32 * KIB < first.edge_bytes < 32 * KIB * 2**0.5
-    assert MIB < second.edge_bytes < MIB * 2**0.5
-    assert last.edge_bytes is None
+    assert MIB < second.edge_bytes < MIB * 2**0.5 and last.edge_bytes is None
 
 
 def test_a_cache_of_which_one_has_only_a_part_is_said():
@@ -99,15 +95,6 @@ def test_a_cache_without_a_plateau_does_not_shift_the_names_of_the_others():
     assert found[0].edge_bytes is None and 16 * MIB < found[1].edge_bytes < 32 * MIB
     assert "L2 has no plateau of its own" in str(curve.table())
     assert "no plateau of its own" not in str(made_up(THREE).table())
-
-
-def test_two_steps_in_one_cache_do_not_shift_the_names_of_the_others():
-    steps = ((32 * KIB, 1.0), (256 * KIB, 4.0), (MIB, 6.5), (16 * MIB, 30.0), (2**40, 100.0))
-    curve = made_up(steps, THREE_CACHES)
-    found = curve.plateaus()
-    assert [one.name for one in found] == ["L1", "L2", "L2, step 2", "L3", "memory"]
-    assert [one.level for one in found] == ["L1", "L2", "L2", "L3", "memory"]
-    assert "leaves L2 at about" in str(curve.table())
 
 
 def test_a_curve_that_ends_inside_the_last_cache_says_so():
@@ -149,17 +136,14 @@ def test_a_curve_is_measured_where_it_was_asked_for():
     assert curve.at(17 * KIB) == curve.nanoseconds[1]
 
 
-def test_pages_can_be_chosen_or_it_is_said_that_they_cannot():
-    for pages in ["small", "huge"]:
+def test_pages_can_be_chosen_or_it_is_said_that_they_cannot(monkeypatch):
+    for pages in ("small", "huge"):
         try:
             curve = latency.measure(pages, [8 * KIB, 4 * MIB])
         except RuntimeError as problem:
             assert "take pages=" in str(problem), pages
         else:
             assert curve.pages == pages and len(curve.nanoseconds) == 2, pages
-
-
-def test_a_system_without_huge_pages_is_said_in_a_sentence(monkeypatch):
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
     with pytest.raises(RuntimeError, match="does not let a program ask for huge pages"):
         latency.measure("huge", [8 * KIB])

@@ -65,23 +65,16 @@ def test_describe_fills_every_field_and_is_asked_once():
     assert machine.key() == machine.key() and here.cpu in machine.key()
 
 
-def test_describe_is_quick_and_light():
+def test_describe_is_light():
     code = """
-        import sys, time
-        start = time.perf_counter()
+        import sys
         from course_lib.measure import machine
-        imported = time.perf_counter()
-        assert not {"numpy", "numba", "torch", "matplotlib"} & set(sys.modules)
+        assert not {"numpy", "numba", "torch", "matplotlib", "pydantic"} & set(sys.modules)
         machine.describe()
-        print(imported - start, time.perf_counter() - imported)
-        assert not {"numba", "torch", "matplotlib"} & set(sys.modules)
+        assert not {"numba", "torch", "matplotlib", "pydantic"} & set(sys.modules)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
-    imported, described = map(float, done.stdout.split())
-    assert imported < 1.0 and described < 1.5, done.stdout
-    assert done.stderr == ""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_caches_are_read_with_ways_and_sharing(tmp_path, monkeypatch):
@@ -101,16 +94,6 @@ def test_caches_are_read_with_ways_and_sharing(tmp_path, monkeypatch):
         CacheLevel(1, 48 * 1024, 64, 12, 2),
         CacheLevel(3, 32 * 2**20, 64, None, 16),
     )
-
-
-def test_a_system_that_tells_nothing_is_unknown_and_no_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(hardware, "_cpuinfo", dict)
-    assert hardware.caches(tmp_path) == ()
-    assert hardware.cpu_name(tmp_path) == "unknown"
-    assert hardware.threads(tmp_path) >= 1
-    assert hardware.cores(tmp_path) >= 1
-    assert hardware.memory_bytes(tmp_path) > 0
 
 
 def test_macos_is_asked_through_sysctl(monkeypatch):
@@ -193,13 +176,6 @@ def test_a_gpu_is_described(nvidia_smi):
 
 
 @posix_only
-def test_no_gpu_is_none(nvidia_smi):
-    for script in ["exit 9", "echo 'No devices were found'", "true"]:
-        nvidia_smi(script)
-        assert hardware.gpu() is None, script
-
-
-@posix_only
 def test_a_hanging_nvidia_smi_is_given_up(nvidia_smi, monkeypatch):
     nvidia_smi("exec sleep 60")
     monkeypatch.setattr(hardware, "NVIDIA_SMI_TIMEOUT_S", 0.1)
@@ -217,6 +193,10 @@ def test_hidden_and_chosen_devices(nvidia_smi, monkeypatch):
     for hidden in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
         assert hardware.gpu() is None
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    for script in ("exit 9", "echo 'No devices were found'", "true"):
+        nvidia_smi(script)
+        assert hardware.gpu() is None, script
 
 
 # -- what is missing, and the BLAS -------------------------------------------------------------------------
@@ -336,12 +316,6 @@ def test_garbage_in_the_store_is_measured_again(measurements):
     Store("machine").update(lambda values: values.update({machine.key(): {"odd": 1}}))
     machine.peaks()
     assert len(measurements) == 1 and restore(Store("machine").read()[machine.key()]) is not None
-
-
-def test_peaks_without_numba_say_so(measurements, monkeypatch):
-    monkeypatch.setattr(machine, "missing", lambda need: f"This needs {need}.")
-    with pytest.raises(RuntimeError, match="This needs numba"):
-        machine.peaks()
 
 
 def test_peaks_answer_for_threads_and_dtypes():

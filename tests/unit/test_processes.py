@@ -117,16 +117,6 @@ class TestProducts:
                 C = workers.matmul(np.ones((M, K), "f4"), np.ones((K, N), "f4"))
                 assert C.shape == (M, N) and C.dtype == np.float32 and not C.any()
 
-    @posix
-    def test_an_interrupt_is_not_for_the_workers(self, learners):
-        A, B = random(8, 5), random(5, 3)
-        with processes.Workers(2, learners.picky) as workers, ThreadPoolExecutor(1) as pool:
-            product = pool.submit(workers.matmul, A, B)
-            time.sleep(0.05)
-            for pid in workers.pids:
-                os.kill(pid, signal.SIGINT)
-            np.testing.assert_allclose(product.result(), A @ B)
-
     def test_threads_take_turns(self):
         pairs = [(random(60, 40) + i, random(40, 50)) for i in range(12)]
         with processes.Workers(2, time_limit_s=15) as workers, ThreadPoolExecutor(4) as pool:
@@ -178,15 +168,6 @@ class TestFailures:
             with pytest.raises(ValueError, match="as many columns"):
                 workers.matmul(random(4, 4), random(2, 4))
             assert workers.matmul(random(4, 4), random(4, 4)).shape == (4, 4)
-
-    def test_leaving_the_block_while_another_thread_multiplies(self, learners):
-        with ThreadPoolExecutor(1) as pool:
-            with processes.Workers(2, learners.slow) as workers:
-                answer = pool.submit(workers.matmul, random(4, 4), random(4, 4))
-                while workers._one_product.acquire(blocking=False):
-                    workers._one_product.release()
-            with pytest.raises((RuntimeError, ValueError), match=r"is gone|not running"):
-                answer.result(10)
 
     def test_the_time_limit(self):
         start = time.monotonic()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib import theme
-from course_lib.measure import machine, roofline, roofline_labels
+from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.peaks import Peaks
 from course_lib.measure.roofline import Point
 
@@ -103,11 +103,6 @@ def test_dtype_and_threads_choose_the_roofs():
     assert "From 16 flop per byte on, arithmetic is the limit" in alt
     with pytest.raises(ValueError, match="float16"):
         roofline.figure([], "float16", peaks=PEAKS)
-
-
-def test_the_machines_own_peaks_are_the_usual_ones(monkeypatch):
-    monkeypatch.setattr(machine, "peaks", lambda: PEAKS)
-    assert "peak 100 GFLOP/s" in roofline.figure([]).alt
 
 
 @pytest.fixture

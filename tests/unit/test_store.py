@@ -145,19 +145,6 @@ def test_an_exception_in_the_change_is_the_callers_and_saves_nothing():
         store.update(put("a", 1))  # the lock was given back
 
 
-def test_a_file_system_without_locks_is_said_and_survived(monkeypatch):
-    import filelock
-
-    def no_locks(*_, **__):
-        raise NotImplementedError("FileSystem does not appear to support flock")
-
-    monkeypatch.setattr(filelock.FileLock, "acquire", no_locks)
-    store = Store("ladder")
-    with pytest.warns(StoreNotice, match="flock"):
-        store.update(put("a", 1))
-    assert store.read() == {"a": 1}
-
-
 def test_a_lock_that_nobody_gives_back_ends_the_wait(monkeypatch, path):
     import filelock
 

@@ -90,15 +90,6 @@ def test_flops_come_from_two_matrices_or_from_the_caller_only():
     assert inputs.matmul_flops((np.ones((2, 3)), np.ones((4, 5)))) is None
 
 
-def test_the_ratio_needs_two_functions():
-    three = comparison(row("a", 1.0), row("b", 2.0), row("c", 3.0))
-    with pytest.raises(ValueError, match="two functions"):
-        _ = three.ratio
-    assert three.ranking() == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="no function 'd' here; there are 'a', 'b', 'c'"):
-        three.row("d")
-
-
 def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():
     rng = np.random.default_rng(0)
     covered, widths = 0, []
@@ -316,13 +307,6 @@ def test_threads_that_numba_starts_in_the_first_call_are_capped_and_others_not_s
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_more_threads_than_there_are_is_noted(monkeypatch):
-    monkeypatch.setattr("course_lib.measure.hardware.threads", lambda root=None: 2)
-    result = compare({"f": python_work(10)}, threads=64, **QUICK)
-    assert result.threads == 2
-    assert "64 threads were asked for" in str(result.card())
 
 
 # -- the clock ---------------------------------------------------------------------------------------------
@@ -545,14 +529,6 @@ def test_titles_and_the_labels_behind_long_whiskers_stay_inside_the_picture(monk
     words = [*figure.axes[0].texts, figure._suptitle]
     assert len(words) == 4
     assert all(one.get_window_extent().x1 <= figure.bbox.x1 for one in words)
-
-
-def test_one_function_has_a_table_and_no_figure():
-    result = compare({"a": python_work(10)}, **QUICK)
-    assert "a (baseline)" in str(result.table())
-    assert "uncertainty" not in dict(result.card().facts) and "ratio is known" not in str(result)
-    with pytest.raises(ValueError, match="only one"):
-        result.figure()
 
 
 def test_numbers_ratios_and_durations_are_rounded_for_reading():
