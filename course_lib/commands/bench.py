@@ -11,16 +11,14 @@ import math
 import os
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib import ladder
 from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
-#: Two sizes, small enough for plain Python: what does a call cost at least, and what does a product add?
-PROBE_SIZES = (16, 48)
-PROBES = 3  # calls of each: the quickest counts
+SMALLEST_PROBE = 48  # N of the first call that is tried: small enough for plain Python
+PROBES = 2  # calls of a size: the quicker counts
 DEFAULT_SIZES = (64, 256, 1024)
 DEFAULT_DTYPES = ("float64",)
 WRITABLE = "choose a file in a folder that exists and is yours"
@@ -68,9 +66,8 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     tables = []
     for dtype in [] if args.summit else args.dtype or DEFAULT_DTYPES:
         able = _able(rungs, dtype)
-        costs = {entry.id: call_cost(entry, dtype) for entry in able}
         for size in args.sizes or DEFAULT_SIZES:
-            tables.append(_one_table(args, able, costs, size, dtype))
+            tables.append(_one_table(args, able, size, dtype))
     measured = [table for table in tables if table]
     lines = []
     if with_summit:
@@ -82,11 +79,9 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     return 0 if measured or lines else 1
 
 
-def _one_table(
-    args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict[str, CallCost], size: int, dtype: str
-) -> dict | None:
+def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], size: int, dtype: str) -> dict | None:
     """Measure the rungs that are fast enough at this size; return the comparison as data, or None."""
-    expected = {entry.id: costs[entry.id].seconds(size) for entry in rungs}
+    expected = {entry.id: expected_s(entry, size, dtype, args.longest) for entry in rungs}
     in_time = [entry.id for entry in rungs if expected[entry.id] <= args.longest]
     print(f"\n{size} x {size} x {size}, {dtype}, {args.threads} thread(s)")
     for entry in rungs:
@@ -108,25 +103,21 @@ def _one_table(
     return comparison.data()
 
 
-@dataclass(frozen=True)
-class CallCost:
-    """What a call takes: `start_s` at least (waking threads …), and N^3 times `product_s`."""
+def expected_s(entry: ladder.Rung, size: int, dtype: str, longest_s: float) -> float:
+    """Return about what a call takes at this size, from calls of growing sizes.
 
-    start_s: float
-    product_s: float
-
-    def seconds(self, size: int) -> float:
-        """Return what is to be expected of size x size matrices."""
-        return self.start_s + self.product_s * size**3
-
-
-def call_cost(entry: ladder.Rung, dtype: str) -> CallCost:
-    """Estimate what the rung takes from calls of two sizes, after one that compiles."""
-    small, large = PROBE_SIZES
-    entry.matmul(*ladder.operands((small,) * 3, dtype))
-    at_small, at_large = (_quickest_call(entry, size, dtype) for size in PROBE_SIZES)
-    product_s = max(0.0, at_large - at_small) / (large**3 - small**3)
-    return CallCost(max(0.0, at_small - product_s * small**3), product_s)
+    Time grows at most with N^3, and a part of a small call (waking threads, packing) does not grow at all. So
+    an estimate from a small call may be far too high: it is believed if it is below `longest_s`, or if that
+    call itself was so long that one of twice the size would not be tried.
+    """
+    probe = min(SMALLEST_PROBE, size)
+    entry.matmul(*ladder.operands((probe,) * 3, dtype))  # compiles
+    while True:
+        call_s = _quickest_call(entry, probe, dtype)
+        estimate_s = call_s * (size / probe) ** 3
+        if estimate_s <= longest_s or 8 * call_s > longest_s or probe == size:
+            return estimate_s
+        probe = min(2 * probe, size)
 
 
 def _quickest_call(entry: ladder.Rung, size: int, dtype: str) -> float:

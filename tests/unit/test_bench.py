@@ -55,10 +55,10 @@ def fake_rung(id, cost_s):
 
 def test_a_constant_cost_of_each_call_is_not_multiplied_by_the_size():
     """As of waking threads: 20 ms for a tiny product do not make minutes of a large one."""
-    start = bench.call_cost(fake_rung("threads", lambda size: 20e-3), "float64")
-    assert 20e-3 <= start.seconds(1024) < 5  # 48 -> 1024 times 20 ms would be 194 s
-    work = bench.call_cost(fake_rung("loops", lambda size: 1e-6 * size**3), "float64")
-    assert 0.5 < work.seconds(200) / (1e-6 * 200**3) < 2
+    start = fake_rung("threads", lambda size: 20e-3)
+    assert bench.expected_s(start, 1024, "float64", longest_s=5) < 5  # 48 -> 1024 times 20 ms would be 194 s
+    work = fake_rung("loops", lambda size: 1e-6 * size**3)
+    assert 60 < bench.expected_s(work, 400, "float64", longest_s=0.5) < 120  # and one that is slow stays slow
 
 
 def test_bad_options_get_one_sentence(capsys):
