@@ -5,7 +5,7 @@
     lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
 
 The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
-Every increment loads and stores in memory (see `counting_kernels`). Nothing here runs on for ever: threads
+Every increment loads and stores in memory (see `counting_loops`). Nothing here runs on for ever: threads
 look at the clock between slices of their increments and stop TIME_LIMIT_S after they began.
 """
 
@@ -159,9 +159,9 @@ class _Team:
 
     def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
         """Return a function that lets every thread count in its counter and returns what was added in all."""
-        from course_lib.measure.counting_kernels import KERNELS
+        from course_lib.measure.counting_loops import LOOPS
 
-        kernel = KERNELS[kind]
+        loop = LOOPS[kind]
         memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
         places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
 
@@ -172,7 +172,7 @@ class _Team:
             except threading.BrokenBarrierError:  # the others did not come in time
                 return 0, 0.0
             start = time.thread_time()
-            done = self._sliced(lambda turns: kernel(memory, place, turns), times, until)
+            done = self._sliced(lambda turns: loop(memory, place, turns), times, until)
             return done, time.thread_time() - start
 
         def run() -> int:
@@ -216,20 +216,20 @@ def page_aligned(words: int) -> np.ndarray:
 
 def _times(kind: str) -> int:
     """Return how many increments one thread does in CALL_S."""
-    from course_lib.measure.counting_kernels import KERNELS
+    from course_lib.measure.counting_loops import LOOPS
 
     memory = page_aligned(1)
     times = 20_000
     while True:
-        took = min(_seconds(KERNELS[kind], memory, times) for _ in range(5))
+        took = min(_seconds(LOOPS[kind], memory, times) for _ in range(5))
         if took > CALL_S / 8:
             return max(1, int(times * CALL_S / took))
         times *= 2
 
 
-def _seconds(kernel: Callable, memory: np.ndarray, times: int) -> float:
+def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
     start = time.perf_counter()
-    kernel(memory, 0, times)
+    loop(memory, 0, times)
     return time.perf_counter() - start
 
 

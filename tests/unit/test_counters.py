@@ -15,22 +15,22 @@ from course_lib.measure.counters import false_sharing, lost_updates
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Imported when the first test runs: collecting tests stays quick."""
-    global KERNELS
-    from course_lib.measure.counting_kernels import KERNELS
+    global LOOPS
+    from course_lib.measure.counting_loops import LOOPS
 
 
 def test_one_thread_counts_exactly():
     for kind in ["plain", "locked"]:
         memory = np.arange(8)
-        KERNELS[kind](memory, 3, 1001)
+        LOOPS[kind](memory, 3, 1001)
         assert memory.tolist() == [0, 1, 2, 1004, 4, 5, 6, 7], kind
-        KERNELS[kind](memory, 3, 0)
+        LOOPS[kind](memory, 3, 0)
         assert memory[3] == 1004, kind
 
 
 def test_every_turn_of_the_loop_stores_to_memory():
     for kind in ["plain", "locked"]:
-        code = assembly.inspect(KERNELS[kind])
+        code = assembly.inspect(LOOPS[kind])
         assert code.loops, "the loop was folded away: the compiler keeps the sum in a register"
         locked = ("lock", "ldadd", "stadd", "ldxr", "cas")
         for loop in code.loops:

@@ -383,7 +383,7 @@ def pretended_time(monkeypatch):
 
 
 def test_the_bandwidth_is_three_arrays_of_eight_bytes_over_the_right_clock(pretended_time, monkeypatch):
-    from course_lib.measure import peak_kernels
+    from course_lib.measure import peak_loops
 
     seen = []
 
@@ -392,8 +392,8 @@ def test_the_bandwidth_is_three_arrays_of_eight_bytes_over_the_right_clock(prete
         seen.append(a.__array_interface__["data"][0])
         pretended_time.work(len(a) * 1e-9)  # 1 ns of CPU time per element: 24 bytes
 
-    monkeypatch.setattr(peak_kernels, "triad", triad)
-    monkeypatch.setattr(peak_kernels, "touch", lambda *_: None)
+    monkeypatch.setattr(peak_loops, "triad", triad)
+    monkeypatch.setattr(peak_loops, "touch", lambda *_: None)
     found, is_disturbed = peaks._measure_bandwidth(8, 2**26)
     assert found["one"] == pytest.approx(24)  # of the thread's own time
     assert found["all"] == pytest.approx(8 * 24 / 2)  # of wall time, in which the threads had half
@@ -404,13 +404,13 @@ def test_the_bandwidth_is_three_arrays_of_eight_bytes_over_the_right_clock(prete
 
 
 def test_the_flops_are_those_of_the_loop_over_the_right_clock(pretended_time, monkeypatch):
-    from course_lib.measure import peak_kernels
+    from course_lib.measure import peak_loops
 
     def fma_loop(dtype, simd_bits, chains, fused):
         flops_per_turn = simd_bits // (4 if dtype == "float32" else 8)
         return lambda turns, x, y: pretended_time.work(turns * 1e-9), flops_per_turn
 
-    monkeypatch.setattr(peak_kernels, "fma_loop", fma_loop)
+    monkeypatch.setattr(peak_loops, "fma_loop", fma_loop)
     found, is_disturbed = peaks._measure_flops("AVX-512", 512, threads=8)
     for bits, dtype, per_turn in ((512, "float32", 128), (512, "float64", 64), (256, "float64", 32)):
         assert found[bits][dtype]["one"] == pytest.approx(per_turn)
@@ -435,11 +435,11 @@ def test_a_disturbed_measurement_of_either_kind_says_so(monkeypatch):
 def test_the_triad_is_the_triad():
     import numpy as np
 
-    from course_lib.measure import peak_kernels
+    from course_lib.measure import peak_loops
 
     a, b, c = np.empty(10), np.empty(10), np.empty(10)
-    peak_kernels.touch(a, b, c)
-    peak_kernels.triad(a, b, c, 3.0)
+    peak_loops.touch(a, b, c)
+    peak_loops.triad(a, b, c, 3.0)
     assert (a == 1 + 3.0 * 2).all()
 
 
@@ -447,7 +447,7 @@ def test_the_register_loop_does_the_operations_that_are_counted():
     """However often LLVM unrolls it: twice for some CPUs."""
     from course_lib.circles.simd import BITS  # narrower than the CPU's where LLVM is told of an older one
     from course_lib.measure.assembly import inspect
-    from course_lib.measure.peak_kernels import UNROLL, fma_loop
+    from course_lib.measure.peak_loops import UNROLL, fma_loop
 
     here = machine.describe()
     chains = 12
