@@ -7,7 +7,7 @@ from course_lib import ladder, views
 from course_lib.measure import gpu_published, latency, parallel_chase, recordings
 from course_lib.measure.hardware import CacheLevel
 from course_lib.measure.parallel_chase import InFlight
-from course_lib.measure.recordings import HidingPoint, Recording, RungRow
+from course_lib.measure.recordings import HidingPoint, Recording, Row
 from course_lib.simulators.gpu import warp_scheduler
 from course_lib.simulators.gpu.occupancy import REGISTERS_PER_SM
 from course_lib.views import gpu_ladder_figure, warp_figure
@@ -28,10 +28,10 @@ MADE_UP = Recording(
     highest_sm_mhz=None,
     method="Made up.",
     rows=(
-        RungRow("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
-        RungRow("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7),
-        RungRow("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
-        RungRow("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
+        Row("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
+        Row("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7),
+        Row("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
+        Row("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
     ),
     latency_hiding=(HidingPoint(1, 1.0, 2e12), HidingPoint(1, 4.0, 8e12)),
 )

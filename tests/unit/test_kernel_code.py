@@ -12,7 +12,7 @@ pytest.importorskip("ipywidgets")
 from course_lib import views
 from course_lib.circles import cuda_naive, cuda_tiled, cuda_warptiled
 from course_lib.measure import code_listing, machine
-from course_lib.measure.code_listing import ListedInstruction
+from course_lib.measure.code_listing import Line
 from course_lib.simulators.gpu import occupancy
 from course_lib.views import kernel_code, kernel_code_page
 from course_lib.views.paper import Html
@@ -125,7 +125,7 @@ def test_a_kind_that_the_other_language_lacks_is_forgotten():
     view = views.gpu_code(cuda_naive.naive)
     view.only.value = "index"
     view._listing = lambda cc: replace(
-        code_listing.find(cuda_naive.naive, cc), ptx=(ListedInstruction("bar.sync 0", "barrier"),)
+        code_listing.find(cuda_naive.naive, cc), ptx=(Line("bar.sync 0", "barrier"),)
     )
     view.language.value = "PTX"
     assert view.only.value == "" and [cells[1] for cells in rows(view.picture.value)] == ["bar.sync 0"]
@@ -145,7 +145,7 @@ def test_spills_are_said_and_edged():
         spill_store_bytes=8,
         spill_load_bytes=4,
         stack_bytes=16,
-        loop=(ListedInstruction("LDL R1, [R1]", "local memory"), *good.loop),
+        loop=(Line("LDL R1, [R1]", "local memory"), *good.loop),
     )
     shown = kernel_code_page.still(cuda_naive.naive, spilling)
     assert "12 bytes spilled" in shown.text and "1 go to local memory" in shown.text

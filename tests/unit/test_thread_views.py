@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from course_lib import views
 from course_lib.measure import amdahl
-from course_lib.measure.comparison import Comparison, Conditions, TimedRow
+from course_lib.measure.comparison import Comparison, Conditions, Row
 from course_lib.measure.counters import ONE_CORE, Counting
 from course_lib.measure.scheduling import Bar, Timeline, plan
 from course_lib.simulators.coherence import counters
@@ -127,7 +127,7 @@ class TestInterleaving:
 
 
 def row(name, seconds, ratio, low, high):
-    return TimedRow(name, seconds, seconds / 50, 20, None, ratio, low, high, 0.0)
+    return Row(name, seconds, seconds / 50, 20, None, ratio, low, high, 0.0)
 
 
 def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
