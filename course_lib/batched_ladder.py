@@ -7,11 +7,10 @@ A registry of its own: everything that walks along `ladder.LADDER` multiplies tw
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import Any
 
-from course_lib.ladder import Rung, make_rung
+from course_lib.ladder import Rung, find_rung, make_rung
 
 _rung = functools.partial(make_rung, batched=True)
 
@@ -67,12 +66,7 @@ BATCHED: tuple[Rung, ...] = (
 
 def rung(id: str) -> Rung:
     """Return the rung of that id; raises KeyError with the nearest names if there is none."""
-    for entry in BATCHED:
-        if entry.id == id:
-            return entry
-    names = [entry.id for entry in BATCHED]
-    near = difflib.get_close_matches(str(id), names, n=2) or names
-    raise KeyError(f"There is no batched rung {id!r}: did you mean {' or '.join(near)}?")
+    return find_rung(id, BATCHED, "batched rung", "")
 
 
 def operands(batch: int, M: int, K: int, N: int, dtype: str = "float32", seed: int = 0) -> tuple[Any, Any]:

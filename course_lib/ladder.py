@@ -13,13 +13,12 @@ import datetime
 import difflib
 import functools
 import importlib
-import math
-import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import is_number, is_whole
 from course_lib.measure.store import Store
 
 if TYPE_CHECKING:
@@ -247,12 +246,17 @@ LADDER: tuple[Rung, ...] = (
 
 def rung(id: str) -> Rung:
     """Return the rung of that id; raises KeyError with the nearest names if there is none."""
-    for entry in LADDER:
+    return find_rung(id, LADDER, "rung", " on the ladder")
+
+
+def find_rung(id: str, rungs: Sequence[Rung], noun: str, where: str) -> Rung:
+    """Return the one of `rungs` with that id; raises KeyError in the words of the registry they come from."""
+    for entry in rungs:
         if entry.id == id:
             return entry
-    names = [entry.id for entry in LADDER]
+    names = [entry.id for entry in rungs]
     near = difflib.get_close_matches(str(id), names, n=2) or names
-    raise KeyError(f"There is no rung {id!r} on the ladder: did you mean {' or '.join(near)}?")
+    raise KeyError(f"There is no {noun} {id!r}{where}: did you mean {' or '.join(near)}?")
 
 
 def operands(shape: Shape, dtype: str = "float64", seed: int = 0):
@@ -417,13 +421,10 @@ def _shape(size: int | None, shape: Shape | None) -> Shape:
     if (size is None) == (shape is None):
         raise ValueError("Give either a size N or a shape (M, K, N), for example climb(ids, 256).")
     given = (size, size, size) if shape is None else shape
-    try:
-        wanted = tuple(operator.index(n) for n in given)  # NumPy's integers as well, but no 3.0
-    except TypeError:
-        wanted = ()
-    if len(wanted) != 3 or min(wanted) < 1 or any(isinstance(n, bool) for n in given):
+    is_triple = isinstance(given, Sequence) and len(given) == 3
+    if not is_triple or not all(is_whole(n) and n > 0 for n in given):
         raise ValueError(f"The shape is {given}, but it must be three positive whole numbers (M, K, N).")
-    return wanted
+    return tuple(int(n) for n in given)
 
 
 def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list[Result]:
@@ -477,11 +478,7 @@ def _is_sound(result: Result) -> bool:
         all(isinstance(word, str) for word in words)
         and len(result.shape) == 3
         and all(type(count) is int and count > 0 for count in counts)
-        and all(_is_number(time) and 0 < time < math.inf for time in times)
-        and _is_number(result.spread_s)
-        and (result.max_error is None or _is_number(result.max_error))
+        and all(is_number(time) and time > 0 for time in times)
+        and is_number(result.spread_s)
+        and (result.max_error is None or isinstance(result.max_error, float | int))
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.arguments import whole
 from course_lib.circles.front_door import Array, Matmul, check_operands
 from course_lib.measure.children import SHARED_MEMORY_FOLDER, Children, in_words
 
@@ -59,10 +60,7 @@ class Workers:
     """
 
     def __init__(self, workers: int = 2, multiply: Matmul | None = None, time_limit_s: float = 60) -> None:
-        if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-            raise ValueError(
-                f"workers is {workers!r}, but it must be a whole number from 1 to {MOST_WORKERS}."
-            )
+        whole("workers", workers, most=MOST_WORKERS)
         _check_multiply(multiply)
         self.pids: tuple[int, ...] = ()
         self.start_s = 0.0  # how long it took until every worker was ready

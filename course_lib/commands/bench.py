@@ -17,7 +17,8 @@ from course_lib import ladder
 from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
-PROBE_SIZE = 48  # small enough for plain Python, large enough to tell rungs apart
+SMALLEST_PROBE = 48  # N of the first call that is tried: small enough for plain Python
+PROBES = 2  # calls of a size: the quicker counts
 DEFAULT_SIZES = (64, 256, 1024)
 DEFAULT_DTYPES = ("float64",)
 WRITABLE = "choose a file in a folder that exists and is yours"
@@ -65,9 +66,8 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     tables = []
     for dtype in [] if args.summit else args.dtype or DEFAULT_DTYPES:
         able = _able(rungs, dtype)
-        costs = {entry.id: _seconds_at_probe(entry, dtype) for entry in able}
         for size in args.sizes or DEFAULT_SIZES:
-            tables.append(_one_table(args, able, costs, size, dtype))
+            tables.append(_one_table(args, able, size, dtype))
     measured = [table for table in tables if table]
     lines = []
     if with_summit:
@@ -79,15 +79,14 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     return 0 if measured or lines else 1
 
 
-def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, size: int, dtype: str):
+def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], size: int, dtype: str) -> dict | None:
     """Measure the rungs that are fast enough at this size; return the comparison as data, or None."""
-    growth = (size / PROBE_SIZE) ** 3
-    in_time = [entry.id for entry in rungs if costs[entry.id] * growth <= args.longest]
+    expected = {entry.id: expected_s(entry, size, dtype, args.longest) for entry in rungs}
+    in_time = [entry.id for entry in rungs if expected[entry.id] <= args.longest]
     print(f"\n{size} x {size} x {size}, {dtype}, {args.threads} thread(s)")
     for entry in rungs:
         if entry.id not in in_time:
-            expected = costs[entry.id] * growth
-            about = seconds_in_words(expected, significant=2)
+            about = seconds_in_words(expected[entry.id], significant=2)
             print(f"  {entry.id}: left out, one call would take about {about} (see --longest)")
     if not in_time:
         return None
@@ -104,13 +103,31 @@ def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], costs: dict, 
     return comparison.data()
 
 
-def _seconds_at_probe(entry: ladder.Rung, dtype: str) -> float:
-    """Time one small call, after one that compiles."""
-    A, B = ladder.operands((PROBE_SIZE, PROBE_SIZE, PROBE_SIZE), dtype)
-    entry.matmul(A, B)
-    start = time.perf_counter()
-    entry.matmul(A, B)
-    return time.perf_counter() - start
+def expected_s(entry: ladder.Rung, size: int, dtype: str, longest_s: float) -> float:
+    """Return about what a call takes at this size, from calls of growing sizes.
+
+    Time grows at most with N^3, and a part of a small call (waking threads, packing) does not grow at all. So
+    an estimate from a small call may be far too high: it is believed if it is below `longest_s`, or if that
+    call itself was so long that one of twice the size would not be tried.
+    """
+    probe = min(SMALLEST_PROBE, size)
+    entry.matmul(*ladder.operands((probe,) * 3, dtype))  # compiles
+    while True:
+        call_s = _quickest_call(entry, probe, dtype)
+        estimate_s = call_s * (size / probe) ** 3
+        if estimate_s <= longest_s or 8 * call_s > longest_s or probe == size:
+            return estimate_s
+        probe = min(2 * probe, size)
+
+
+def _quickest_call(entry: ladder.Rung, size: int, dtype: str) -> float:
+    A, B = ladder.operands((size,) * 3, dtype)
+    calls = []
+    for _ in range(PROBES):
+        start = time.perf_counter()
+        entry.matmul(A, B)
+        calls.append(time.perf_counter() - start)
+    return min(calls)
 
 
 def _able(rungs: list[ladder.Rung], dtype: str) -> list[ladder.Rung]:

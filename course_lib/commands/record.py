@@ -23,7 +23,7 @@ from course_lib.circles.front_door import RungUnavailable
 from course_lib.commands import record_order
 from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
 from course_lib.measure import gpu_state, recordings
-from course_lib.measure.recordings import Recording, Row
+from course_lib.measure.recordings import Recording, RungRow
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.timing import HASTE_VARIABLE, in_haste
 
@@ -155,7 +155,7 @@ def measured(
 
     here = machine.gpu()
     rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
-    rows: list[Row] = []
+    rows: list[RungRow] = []
     free, _ = torch.cuda.mem_get_info()
     check_memory(sizes, len(rungs), free)
     watch = gpu_state.Watch()
@@ -201,7 +201,7 @@ def check_memory(sizes: Sequence[int], rungs: int, free: int) -> None:
 
 def measure(
     rungs: Sequence[ladder.Rung], size: int, sampler: Callable[[Mapping[str, Any]], Mapping], device: str
-) -> list[Row]:
+) -> list[RungRow]:
     """Return a row for each rung, of products of size x size float32 matrices on torch's `device`.
 
     `sampler` takes the functions by name and returns what each took (`measure.gpu_timing.samples`). Raises
@@ -224,7 +224,7 @@ def measure(
             )
     taken = sampler(starts)
     return [
-        Row(
+        RungRow(
             rung=entry.id,
             shape=(size,) * 3,
             seconds=taken[entry.id].median_s,

@@ -37,7 +37,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Line:
+class SummitLine:
     """One measured product: GFLOP/s of each function, and the ratio that counts."""
 
     goal: Goal
@@ -67,7 +67,7 @@ STRASSEN = Goal("strassen-fused, one core, against simd", "simd", None, 1.08)
 
 def measure(
     squares: Sequence[int] | None, budget_s: float, save: bool, say: Callable[[str], None] = print
-) -> list[Line]:
+) -> list[SummitLine]:
     """Measure every line, saying each as it is known, and the verdicts at the end; return the lines.
 
     `squares` are the sizes of square products (None: those that were aimed at, and the skinny ones).
@@ -83,7 +83,7 @@ def measure(
         comparison = _compare(rungs, shape, dtype, threads, budget_s, save)
         rates = {row.name: row.gflops for row in comparison.rows}
         times = {row.name: row.seconds for row in comparison.rows}
-        lines.append(Line(goal, shape, dtype, threads, rates, times[goal.against] / times[rungs[0]]))
+        lines.append(SummitLine(goal, shape, dtype, threads, rates, times[goal.against] / times[rungs[0]]))
         say(_in_words(lines[-1], rungs[0]))
     for sentence in verdicts(lines):
         say(sentence)
@@ -138,7 +138,7 @@ def _tuned_in_words() -> str:
     return f"Tuned: the same OpenBLAS, told to use this CPU's instructions: {openblas.kernels()} kernels."
 
 
-def _in_words(line: Line, ours: str) -> str:
+def _in_words(line: SummitLine, ours: str) -> str:
     M, K, N = line.shape
     what = f"{ours} {M} x {K} x {N}" + (f", {line.threads} threads" if line.threads > 1 else "")
     rates = [line.gflops.get(name) for name in (ours, "numpy", "openblas")]
@@ -146,7 +146,7 @@ def _in_words(line: Line, ours: str) -> str:
     return f"{what:42} {line.dtype:8} {shown} {line.ratio:6.2f}x {line.goal.against}"
 
 
-def verdicts(lines: Sequence[Line]) -> list[str]:
+def verdicts(lines: Sequence[SummitLine]) -> list[str]:
     """Return a sentence for each goal: what was aimed at, and what was reached."""
     said = []
     for goal in dict.fromkeys(line.goal for line in lines):

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.arguments import is_whole
 from course_lib.measure import hardware
-from course_lib.measure.comparison import Comparison, Row
+from course_lib.measure.comparison import Comparison, TimedRow
 from course_lib.measure.table import Table, digits, seconds_in_words
 from course_lib.measure.timing import compare
 
@@ -213,7 +214,7 @@ def _on(run: Callable[[int], Any], p: int) -> Any:
         ) from problem
 
 
-def _relative_error(row: Row) -> float:
+def _relative_error(row: TimedRow) -> float:
     return (row.ratio_high - row.ratio_low) / row.ratio / (2 * Z_QUANTILE)
 
 
@@ -357,7 +358,7 @@ def _note(
 def _counts(threads: Sequence[int]) -> list[int]:
     counts = list(threads)
     for p in counts:
-        if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 256:
+        if not is_whole(p) or not 1 <= p <= 256:
             raise ValueError(f"threads holds {p!r}, but a number of threads is a whole number from 1 to 256.")
     if not counts:
         raise ValueError("threads is empty, but at least one number of threads is needed.")

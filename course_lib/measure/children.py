@@ -24,11 +24,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
+
+from course_lib.arguments import number
 from course_lib.measure import children_guard
 from course_lib.measure.children_guard import FOLDER_PREFIX, MARK, carrying, hunt
 from course_lib.measure.table import Table
@@ -36,49 +38,22 @@ from course_lib.measure.table import Table
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY_FOLDER = Path("/dev/shm")  # where Linux shows shared memory; other systems show it nowhere
 LOOK_EVERY_S = 0.02
-WATCH_EVERY_S = 0.1
 LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
-MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept in the report
-MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
-MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, held by the system itself (on Linux)
+MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept
+MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, its output too, held by the system (on Linux)
 
 
 class TimeIsOver(TimeoutError):
     """The children's time limit was reached and they were ended."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """A process that the course started and that lives."""
-
-    pid: int
-    status: str  # "running", "sleeping", "zombie" …
-    parent: str  # "python (pid 12)"
-    command: str
-
-    def __str__(self) -> str:
-        return f"pid {self.pid}, {self.status}, parent {self.parent}: {self.command}"
-
-
-def alive() -> list[Found]:
-    """Return the living processes that the course has started, in this session or another of yours."""
-    return [_found(process) for process in carrying()]
-
-
-def _found(process: Any) -> Found:
-    import psutil
-
-    try:
-        command = " ".join(process.cmdline())[:100]
-        return Found(process.pid, process.status(), parent_of(process.pid), command)
-    except psutil.Error:
-        return Found(process.pid, "gone", "", "")
+def alive() -> list[Any]:
+    """Return the living processes (psutil's) that the course has started, in any session of yours."""
+    return carrying()
 
 
 def parent_of(pid: int) -> str:
     """Return who the parent of a process is: "systemd (pid 1)"; "" if the process is gone."""
-    import psutil
-
     try:
         parent = psutil.Process(pid).parent()
         return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
@@ -88,8 +63,6 @@ def parent_of(pid: int) -> str:
 
 def status_of(pid: int) -> str:
     """Return "running", "sleeping", "zombie" …, or "gone". Asking does not reap a zombie."""
-    import psutil
-
     try:
         return psutil.Process(pid).status()
     except psutil.NoSuchProcess:
@@ -111,13 +84,10 @@ class Child:
     @property
     def output(self) -> str:
         """What it has printed so far, errors as well: the first MOST_OUTPUT characters."""
-        if self._kept is not None:
-            return self._kept
-        try:
+        if self._kept is None:
             with self._output.open(encoding="utf-8", errors="replace") as file:
                 return file.read(MOST_OUTPUT)
-        except OSError:
-            return ""
+        return self._kept
 
     @property
     def status(self) -> str:
@@ -171,23 +141,17 @@ class Children:
     """Starts Python processes, and ends them and all that they have started when the block is left.
 
     `time_limit_s`: after so many seconds everything is ended, whatever the block is doing; what waits then
-    raises TimeIsOver. What children print is kept in `child.output`; who prints without end is ended.
+    raises TimeIsOver. What children print is kept in `child.output`.
     """
 
     def __init__(self, time_limit_s: float = 20.0) -> None:
-        is_number = isinstance(time_limit_s, int | float) and not isinstance(time_limit_s, bool)
-        if not is_number or not 0 < time_limit_s <= 3600:
-            raise ValueError(f"time_limit_s is {time_limit_s!r}, but it must be above 0 and at most 3600.")
-        self.time_limit_s = time_limit_s
+        self.time_limit_s = number("time_limit_s", time_limit_s, above=0, most=3600)
         self.token = secrets.token_hex(8)
         self.started: list[Child] = []
         self.is_over = False  # whether the time limit ended everything
-        self._others: list[tuple[int, str]] = []  # what else was ended: pid, command
         self._lock = threading.RLock()
         self._closed = False
         self._folder: tempfile.TemporaryDirectory | None = None
-        self._stop_watching = threading.Event()
-        self._guard: subprocess.Popen | None = None
 
     def __enter__(self) -> Children:
         if self._closed or self._folder is not None:
@@ -202,7 +166,9 @@ class Children:
             env={name: value for name, value in os.environ.items() if name != MARK},
             **_apart(),
         )
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._timer = threading.Timer(self.time_limit_s, self._time_is_over)
+        self._timer.daemon = True
+        self._timer.start()
         atexit.register(self.close)
         return self
 
@@ -234,26 +200,19 @@ class Children:
             self._check_time()
             if self._closed:
                 raise ValueError("This Children block has ended: make a new one with Children(…).")
-            number = len(self.started)
-            output = Path(self._folder.name) / f"{number}.txt"
+            output = Path(self._folder.name) / f"{len(self.started)}.txt"
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-            environment = {
-                **os.environ,
-                MARK: self._marks(),
-                "PYTHONPATH": path,
-                "PYTHONIOENCODING": "utf-8",
-            }
-            with output.open("wb") as file:
+            with self.marked(), output.open("wb") as file:
                 process = subprocess.Popen(
                     [sys.executable, "-u", *what, *map(str, arguments)],
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,
-                    env=environment,
+                    env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
                     **_apart(),
                 )
             _limit_files(process.pid)
-            child = Child(name or f"child {number}", process, output, self)
+            child = Child(name or f"child {len(self.started)}", process, output, self)
             self.started.append(child)
             return child
 
@@ -262,17 +221,13 @@ class Children:
         """Let processes that are started meanwhile by other means (multiprocessing) belong to this block."""
         with self._lock:
             before = os.environ.get(MARK)
-            os.environ[MARK] = self._marks()
+            os.environ[MARK] = ",".join(filter(None, [before, self.token]))
             try:
                 yield
             finally:
-                if before is None:
-                    del os.environ[MARK]
-                else:
+                del os.environ[MARK]
+                if before is not None:
                     os.environ[MARK] = before
-
-    def _marks(self) -> str:
-        return ",".join(filter(None, [os.environ.get(MARK), self.token]))
 
     # -- waiting and ending ---------------------------------------------------------------------------------
 
@@ -293,24 +248,11 @@ class Children:
                 f"The time limit of {self.time_limit_s:g} s was reached and all was ended: {names}."
             )
 
-    def _watch(self) -> None:
-        """End all at the time limit, and before it whoever fills the disk with what it prints."""
-        until = time.monotonic() + self.time_limit_s
-        while (left := until - time.monotonic()) > 0:
-            if self._stop_watching.wait(min(left, WATCH_EVERY_S)):
-                return
-            with suppress(Exception):  # the time limit must come whatever happens here
-                self._end_who_floods()
+    def _time_is_over(self) -> None:
         with self._lock:
             if not self._closed:
                 self.is_over = True
                 self.end_all(self.limit_reached)
-
-    def _end_who_floods(self) -> None:
-        for child in list(self.started):
-            if _size(child._output) > MOST_PRINTED and child.status not in ("gone", "zombie"):
-                child.why = child.why or f"killed: it printed more than {MOST_PRINTED >> 20} MiB"
-                child._process.kill()
 
     @property
     def limit_reached(self) -> str:
@@ -320,16 +262,11 @@ class Children:
     def end_all(self, why: str = "killed by this notebook") -> None:
         """End every child and everything that they have started, now."""
         with self._lock:
-            own = {child.pid for child in self.started}
             for child in self.started:
                 if child._process.poll() is None:
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
-            self._others += [(p.pid, _command(p)) for p in carrying(self.token) if p.pid not in own]
-            for child in self.started:
-                child._process.kill()
+                    child._process.kill()
             hunt(self.token)
-            for child in self.started:
-                _kill(child._process)  # and what of its group has shed the mark
             until = time.monotonic() + LONGEST_END_S
             for child in self.started:  # waited for here, so that nobody else takes their exit codes
                 with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
@@ -342,7 +279,7 @@ class Children:
                 return
             self.end_all("killed when the block was left")
             self._closed = True
-            self._stop_watching.set()
+            self._timer.cancel()
             for child in self.started:
                 child._kept = child.output
             self._folder.cleanup()
@@ -350,27 +287,20 @@ class Children:
             atexit.unregister(self.close)
 
     def _dismiss_guard(self) -> None:
-        guard = self._guard
-        if guard is None:
-            return
         try:
-            guard.communicate("done", timeout=5)
+            self._guard.communicate("done", timeout=5)
         except (OSError, ValueError, subprocess.TimeoutExpired):
-            guard.kill()
-            guard.wait()
+            self._guard.kill()
+            self._guard.wait()
 
     # -- what happened --------------------------------------------------------------------------------------
 
     def report(self) -> Table:
-        """Return a row for each process: how it ended and who ended it."""
+        """Return a row for each child: how it ended and who ended it."""
         rows = [
             (child.name, str(child.pid), child.ended or child.status, child.why or "–")
             for child in self.started
         ]
-        for pid, command in self._others:
-            rows.append(
-                (f"started by a child: {command}"[:60], str(pid), status_of(pid), "killed with its parents")
-            )
         return Table(("process", "pid", "end", "by whom"), tuple(rows), words=True)
 
 
@@ -391,18 +321,6 @@ def _apart() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _kill(process: subprocess.Popen) -> None:
-    """Kill a child and its process group (whose number stays taken until the child has been waited for)."""
-    if process.returncode is not None:
-        return
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    process.kill()  # it may have left its group
-
-
 def _limit_files(pid: int) -> None:
     """Let no file of a process grow beyond MOST_WRITTEN bytes, where the system can limit another process."""
     try:
@@ -411,19 +329,3 @@ def _limit_files(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
     except (ImportError, AttributeError, OSError, ValueError):  # no Linux; gone already; a lower limit
         return
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _command(process: Any) -> str:
-    import psutil
-
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return "?"

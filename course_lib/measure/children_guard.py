@@ -53,35 +53,12 @@ def hunt(token: str) -> None:
     import psutil
 
     begun = time.monotonic()
-    while (passed := time.monotonic() - begun) < LONGEST_HUNT_S:
-        found = carrying(token)
-        if not found:
-            return
-        for process in found:
-            try:
+    while (passed := time.monotonic() - begun) < LONGEST_HUNT_S and (processes := carrying(token)):
+        for process in processes:
+            with suppress(psutil.Error):
                 if passed >= SPARED_S or not is_tracker(process):
                     process.kill()
-            except psutil.Error:
-                continue
-        _wait_until_gone(found, 0.5)
-
-
-def _wait_until_gone(processes: list, timeout_s: float) -> None:
-    """Wait as psutil.wait_procs does, but leave the exit codes of our own children to their Popen."""
-    import psutil
-
-    until = time.monotonic() + timeout_s
-    while processes and time.monotonic() < until:
-        time.sleep(0.01)
-        with suppress(psutil.Error, OSError):
-            while processes and not _lives(processes[-1]):
-                processes.pop()
-
-
-def _lives(process: Any) -> bool:
-    import psutil
-
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        time.sleep(0.02)
 
 
 def is_tracker(process: Any) -> bool:

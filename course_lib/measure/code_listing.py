@@ -37,12 +37,15 @@ class MalformedListing(ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class ListedInstruction:
     """One instruction: its text with the predicate, what it does, and where in the kernel it comes from."""
 
     text: str
     kind: str  # as `measure.sass` has it
     source: int = NOT_KNOWN  # a line of the kernel, counted from 0: its decorator
+
+
+Line = ListedInstruction  # its former name, which other rooms import
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Listing:
     spill_store_bytes: int
     spill_load_bytes: int
     shared_bytes: int
-    loop: tuple[Line, ...]  # SASS; empty if the kernel has no loop with an FMA
-    ptx: tuple[Line, ...]  # the same loop, as far as it is one there
+    loop: tuple[ListedInstruction, ...]  # SASS; empty if the kernel has no loop with an FMA
+    ptx: tuple[ListedInstruction, ...]  # the same loop, as far as it is one there
     versions: Mapping[str, str] = field(default_factory=dict)
     rung: str = ""
     tile: str = ""
@@ -122,7 +125,7 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         return line - first if first <= line < first + len(lines) else NOT_KNOWN
 
     loop = tuple(
-        Line(
+        ListedInstruction(
             f"{one.predicate} {one.text}".strip(),
             one.kind,
             place(one.line) if one.file == file else NOT_KNOWN,
@@ -137,7 +140,9 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         threads=threads,
         **{name: getattr(code, name) for name in FIGURES},
         loop=loop,
-        ptx=tuple(Line(text, ptx.kind(text), place(line)) for line, text in ptx.hot_loop(code.ptx)),
+        ptx=tuple(
+            ListedInstruction(text, ptx.kind(text), place(line)) for line, text in ptx.hot_loop(code.ptx)
+        ),
         versions=_versions(),
     )
 
@@ -210,9 +215,9 @@ def _restored(content: dict[str, Any]) -> Listing:
     )
 
 
-def _line(written: str, kind: Callable[[str], str]) -> Line:
+def _line(written: str, kind: Callable[[str], str]) -> ListedInstruction:
     source, _, text = written.partition("\t")
-    return Line(text, kind(text), int(source))
+    return ListedInstruction(text, kind(text), int(source))
 
 
 # -- the parts ---------------------------------------------------------------------------------------------

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from course_lib import theme
 from course_lib.measure import inputs as inputs_
-from course_lib.measure.table import Facts, Table, digits, seconds_in_words
+from course_lib.measure.table import Facts, Table, digits, seconds_in_words, times
 
 if TYPE_CHECKING:
-    from course_lib.theme import Picture
+    from matplotlib.axes import Axes
 
 
 WITHIN_THIS_RUN = "this holds within this run: another run on a busy machine may differ more"
+WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
+TELLING = 0.1  # an interval that reaches further than this from 1 leaves a difference open
+TITLE_WIDTH = 68
+LABEL_WIDTH = 80
 UNREADABLE = 0.1  # a speed below this many times the baseline's is written as a fraction
 
 
 @dataclass(frozen=True)
-class Row:
+class TimedRow:
     """One function of a comparison."""
 
     name: str
@@ -34,6 +40,9 @@ class Row:
     def differs(self) -> bool:
         """Whether its time differs from the baseline's by more than the uncertainty."""
         return self.ratio_low > 1 or self.ratio_high < 1
+
+
+Row = TimedRow  # its former name, which other rooms import
 
 
 @dataclass(frozen=True)
@@ -58,14 +67,14 @@ class Conditions:
 class Comparison:
     """The rows in the order they were given, and how they were measured."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TimedRow, ...]
     baseline: str
     threads: int
     dtype: str
     shapes: tuple[tuple[int, ...], ...]
     conditions: Conditions
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> TimedRow:
         """Return the row of one function."""
         for row in self.rows:
             if row.name == name:
@@ -121,7 +130,7 @@ class Comparison:
             rows.append((*cells, *([_error(row, self.baseline)] * with_error)))
         return Table(tuple(columns), tuple(rows), marked=self.baseline, notes=self._table_notes())
 
-    def _speed(self, row: Row) -> str:
+    def _speed(self, row: TimedRow) -> str:
         unsure = "" if row.differs or row.name == self.baseline else "≈ "
         return unsure + (_fraction(row) or digits(1 / row.ratio))
 
@@ -136,13 +145,13 @@ class Comparison:
             legend.append(f"max error: against the result of {self.baseline}")
         return ("; ".join(legend) + ".",)
 
-    def figure(self, guess: Any = None, guess_label: str = "your guess", speed: bool = False) -> Picture:
+    def figure(
+        self, guess: Any = None, guess_label: str = "your guess", speed: bool = False
+    ) -> theme.Picture:
         """Draw the times as multiples of the baseline's (`speed`: the speeds), and a guess of that multiple.
 
         `guess` is a number, an object with a `.value`, or None.
         """
-        from course_lib.measure.bars import draw
-
         return draw(self, guess, guess_label, speed)
 
     def card(self) -> Facts:
@@ -219,17 +228,17 @@ def _rounds(count: int) -> str:
     return f"{count} round{'s' if count > 1 else ''}"
 
 
-def _microseconds(row: Row) -> str:
+def _microseconds(row: TimedRow) -> str:
     median = digits(row.seconds * 1e6)
     return f"{median} ± {digits(row.spread_s * 1e6, 2)}" if row.rounds > 2 else f"{median} (one call)"
 
 
-def _fraction(row: Row) -> str | None:
+def _fraction(row: TimedRow) -> str | None:
     """Return a speed far below the baseline's as "1/893", None for one that reads well as a number."""
     return f"1/{digits(row.ratio, 2)}" if 1 / row.ratio < UNREADABLE else None
 
 
-def _error(row: Row, baseline: str) -> str:
+def _error(row: TimedRow, baseline: str) -> str:
     if row.max_error is None or row.name == baseline:
         return "–"
     return f"{row.max_error:.0e}" if row.max_error else "0"
@@ -241,3 +250,162 @@ def _json_number(value: float | None) -> float | str | None:
 
 def _listed(names: Any) -> str:
     return ", ".join(repr(name) for name in names)
+
+
+# -- the figure: a bar for each function, in multiples of the baseline -------------------------------------
+
+
+def draw(comparison: Comparison, guess: Any, guess_label: str, speed: bool) -> theme.Picture:
+    """Draw the bars; `speed` shows times as fast instead of times as long."""
+    if len(comparison.rows) < 2:
+        raise ValueError(
+            "The figure compares functions, and this comparison has only one: look at its table."
+        )
+    guessed = value_of(guess)
+    title = finding(comparison, speed)
+    values = [1 / row.ratio if speed else row.ratio for row in comparison.rows]
+    everything = [*values, 1.0, *([guessed] if guessed and guessed > 0 else [])]
+    with theme.figure(8.0, 1.5 + 0.55 * len(values)) as fig:
+        axes = fig.subplots()
+        is_log = max(everything) / min(everything) > WIDE_RANGE
+        if is_log:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        for place, (row, value) in enumerate(zip(comparison.rows, values, strict=True)):
+            _bar(axes, place, row, value, comparison, speed, is_log)
+        ends = [_whiskers(row, value)[1] for row, value in zip(comparison.rows, values, strict=True)]
+        low, high = min(everything), max(*everything, *ends)  # the labels stand behind the whiskers
+        axes.set_xlim((low / 2.5, high * 12) if is_log else (0, high * 1.3))
+        names = [_name(row, comparison) for row in comparison.rows]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.95 if guessed is not None else -0.6)
+        what = "speed" if speed else "time"
+        scale = ", logarithmic" if is_log else ""
+        label = f"{what} relative to {comparison.baseline}{scale} (whiskers: middle half of the samples)"
+        axes.set_xlabel(textwrap.fill(label, LABEL_WIDTH))
+        axes.grid(False, axis="y")
+        axes.set_axisbelow(True)
+        # of the figure, not of the axes: long names beside the bars would push it over the right edge
+        fig.suptitle(textwrap.fill(title, TITLE_WIDTH), x=0.01, ha="left", fontsize=13, fontweight="bold")
+        if guessed is not None:
+            _draw_guess(axes, guessed, guess_label, is_log)
+        return theme.Picture.of(fig, _alt(comparison, title, values, what, guessed, guess_label))
+
+
+def value_of(guess: Any) -> float | None:
+    """Return the number in a guess: a number, an object with a `.value`, or None."""
+    value = getattr(guess, "value", guess)
+    return None if value is None else float(value)
+
+
+def finding(comparison: Comparison, speed: bool = False) -> str:
+    """Say in one sentence what the comparison found."""
+    base = comparison.baseline
+    others = [row for row in comparison.rows if row.name != base]
+    if len(others) == 1:
+        return _versus(others[0], base, speed)
+    faster = [row for row in others if row.differs and row.ratio < 1]
+    best = min(faster, key=lambda row: row.ratio, default=None)
+    rivals = [row for row in others if is_open(row) and row.ratio_low < (best.ratio if best else 1)]
+    if rivals:
+        return _left_open(best, rivals, base)
+    if best is None:
+        return f"Nothing beats {base}; {_versus(max(others, key=lambda row: row.ratio), base, speed)}"
+    return f"{best.name} {_verb(best.name, 'is', 'are')} fastest: {times(1 / best.ratio)} as fast as {base}"
+
+
+def is_open(row: TimedRow) -> bool:
+    """Say whether the row may be as fast as the baseline, and may as well be much faster or slower."""
+    return not row.differs and max(row.ratio_high - 1, 1 - row.ratio_low) > TELLING
+
+
+def _left_open(best: TimedRow | None, rivals: list[TimedRow], base: str) -> str:
+    names = ", ".join(row.name for row in rivals)
+    said = f"No difference between {base} and {names} can be told in this run: run it again"
+    return said if best is None else f"{_versus(best, base, True)}. {said}"
+
+
+def _versus(row: TimedRow, base: str, speed: bool) -> str:
+    if is_open(row):
+        span = f"{times(row.ratio_low)} to {times(row.ratio_high)} of its time"
+        return f"No difference between {base} and {row.name} can be told in this run ({span}): run it again"
+    if not row.differs:
+        return f"{row.name} and {base} take the same time, as far as can be told here"
+    if row.ratio > 1 and not speed:
+        return f"{row.name} {_verb(row.name, 'takes', 'take')} {times(row.ratio)} as long as {base}"
+    return f"{row.name} {_verb(row.name, 'is', 'are')} {times(1 / row.ratio)} as fast as {base}"
+
+
+def _verb(name: str, singular: str, plural: str) -> str:
+    """Choose the verb: names such as "rows" or "python-lists" are plurals, "blas" and "class" are not."""
+    return plural if name.endswith("s") and not name.endswith(("ss", "as", "us", "is")) else singular
+
+
+def _name(row: TimedRow, comparison: Comparison) -> str:
+    name = textwrap.fill(row.name, 26)
+    return f"{name}\n(baseline)" if row.name == comparison.baseline else name
+
+
+def _bar(
+    axes: Axes, place: int, row: TimedRow, value: float, comparison: Comparison, speed: bool, is_log: bool
+) -> None:
+    is_baseline = row.name == comparison.baseline
+    colour = theme.VIOLET if is_baseline else theme.PINK
+    if is_log:  # a logarithmic axis has no zero: bars begin at the baseline's 1
+        axes.barh(place, value - 1, left=1, height=0.5, color=colour, alpha=0.85)
+        axes.plot([value], [place], "o", color=colour, markersize=7)
+    else:
+        axes.barh(place, value, height=0.5, color=colour, alpha=0.85)
+    low, high = _whiskers(row, value)
+    axes.errorbar(
+        value, place, xerr=[[value - low], [high - value]], color=theme.INK, capsize=4, linewidth=1.2
+    )
+    said = "1x" if is_baseline else times(value)
+    axes.annotate(
+        f"{said}  ({seconds_in_words(row.seconds)})",
+        (max(high, value, 1.0 if is_log else 0), place),
+        xytext=(9, 0),
+        textcoords="offset points",
+        va="center",
+        # the guess's line may pass behind a label
+        bbox={"boxstyle": "square,pad=0.1", "facecolor": theme.PAPER, "edgecolor": "none"},
+        zorder=4,
+    )
+
+
+def _whiskers(row: TimedRow, value: float) -> tuple[float, float]:
+    share = min(0.9, row.spread_s / row.seconds)
+    return value * (1 - share), value * (1 + share)
+
+
+def _draw_guess(axes: Axes, guessed: float, label: str, is_log: bool) -> None:
+    if is_log and guessed <= 0:
+        return
+    axes.axvline(guessed, color=theme.INK, linestyle=(0, (4, 2)), linewidth=1.6, zorder=2.5)
+    low, high = axes.get_xlim()
+    is_right = guessed > ((low * high) ** 0.5 if is_log else (low + high) / 2)
+    axes.annotate(
+        f"{label}: {guessed:,.4g}x",
+        (guessed, axes.get_ylim()[1]),
+        xytext=(-5 if is_right else 5, -3),
+        textcoords="offset points",
+        ha="right" if is_right else "left",
+        va="top",
+        style="italic",
+    )
+
+
+def _alt(
+    comparison: Comparison,
+    title: str,
+    values: list[float],
+    what: str,
+    guessed: float | None,
+    guess_label: str,
+) -> str:
+    bars = ", ".join(
+        f"{row.name} {times(value)} ({seconds_in_words(row.seconds)})"
+        for row, value in zip(comparison.rows, values, strict=True)
+    )
+    marked = "" if guessed is None else f" A dashed line marks {guess_label}: {guessed:,.4g}x."
+    return f"Bar chart: {title}. Bars of {what} relative to {comparison.baseline}: {bars}.{marked}"

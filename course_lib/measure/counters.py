@@ -5,7 +5,7 @@
     lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
 
 The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
-Every increment loads and stores in memory (see `counting_kernels`). Nothing here runs on for ever: threads
+Every increment loads and stores in memory (see `counting_loops`). Nothing here runs on for ever: threads
 look at the clock between slices of their increments and stop TIME_LIMIT_S after they began.
 """
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.arguments import is_whole, one_of, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
 from course_lib.measure.timing import compare
@@ -158,9 +159,9 @@ class _Team:
 
     def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
         """Return a function that lets every thread count in its counter and returns what was added in all."""
-        from course_lib.measure.counting_kernels import KERNELS
+        from course_lib.measure.counting_loops import LOOPS
 
-        kernel = KERNELS[kind]
+        loop = LOOPS[kind]
         memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
         places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
 
@@ -171,7 +172,7 @@ class _Team:
             except threading.BrokenBarrierError:  # the others did not come in time
                 return 0, 0.0
             start = time.thread_time()
-            done = self._sliced(lambda turns: kernel(memory, place, turns), times, until)
+            done = self._sliced(lambda turns: loop(memory, place, turns), times, until)
             return done, time.thread_time() - start
 
         def run() -> int:
@@ -215,35 +216,31 @@ def page_aligned(words: int) -> np.ndarray:
 
 def _times(kind: str) -> int:
     """Return how many increments one thread does in CALL_S."""
-    from course_lib.measure.counting_kernels import KERNELS
+    from course_lib.measure.counting_loops import LOOPS
 
     memory = page_aligned(1)
     times = 20_000
     while True:
-        took = min(_seconds(KERNELS[kind], memory, times) for _ in range(5))
+        took = min(_seconds(LOOPS[kind], memory, times) for _ in range(5))
         if took > CALL_S / 8:
             return max(1, int(times * CALL_S / took))
         times *= 2
 
 
-def _seconds(kernel: Callable, memory: np.ndarray, times: int) -> float:
+def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
     start = time.perf_counter()
-    kernel(memory, 0, times)
+    loop(memory, 0, times)
     return time.perf_counter() - start
 
 
 def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None) -> tuple[int, ...]:
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {MOST_THREADS}.")
-    if kind not in ("plain", "locked"):
-        raise ValueError(f'kind is {kind!r}, but it must be "plain" or "locked".')
-    is_count = isinstance(times, int) and not isinstance(times, bool) and 0 < times <= MOST_TIMES
-    if times is not None and not is_count:
-        raise ValueError(f"times is {times!r}, but it must be a whole number from 1 to {MOST_TIMES:,}.")
+    whole("threads", threads, most=MOST_THREADS)
+    one_of("kind", kind, ("plain", "locked"))
+    if times is not None:
+        whole("times", times, most=MOST_TIMES)
     distances = tuple(strides)
     for stride in distances:
-        is_number = isinstance(stride, int) and not isinstance(stride, bool)
-        if not is_number or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
+        if not is_whole(stride) or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
             raise ValueError(
                 f"strides holds {stride!r}, but a distance is a multiple of 8 bytes, at most {PAGE_BYTES}."
             )

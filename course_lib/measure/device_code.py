@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 from course_lib.measure import machine, sass
-from course_lib.measure.sass import Loop, Sass
+from course_lib.measure.sass import Sass, SassLoop
 
 Capability = tuple[int, int]
 
@@ -72,7 +72,7 @@ class DeviceCode:
         return sass.parse(self.sass_text)
 
     @property
-    def hot(self) -> Loop | None:
+    def hot(self) -> SassLoop | None:
         """The innermost loop with the most FMAs; None if there is none."""
         return self.sass.hot
 

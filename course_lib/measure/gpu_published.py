@@ -18,7 +18,7 @@ KIB, MIB = 2**10, 2**20
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedGpu:
     """What a GPU's maker says of it. A multiprocessor (SM) begins `fp32_lanes` float32 FMAs a cycle."""
 
     name: str
@@ -50,7 +50,7 @@ class Published:
 PUBLISHED = {
     gpu.name: gpu
     for gpu in (
-        Published(
+        PublishedGpu(
             "A100",
             (8, 0),
             108,
@@ -61,7 +61,7 @@ PUBLISHED = {
             40 * MIB,
             "NVIDIA A100 Tensor Core GPU Architecture, 2020, A100-SXM4-40GB",
         ),
-        Published(
+        PublishedGpu(
             "RTX A6000",
             (8, 6),
             84,
@@ -72,7 +72,7 @@ PUBLISHED = {
             6 * MIB,
             "NVIDIA Ampere GA102 GPU Architecture, V2.1, 2021",
         ),
-        Published(
+        PublishedGpu(
             "RTX 4090",
             (8, 9),
             128,
@@ -83,7 +83,7 @@ PUBLISHED = {
             72 * MIB,
             "NVIDIA Ada GPU Architecture, V2.02, 2023",
         ),
-        Published(
+        PublishedGpu(
             "H100",
             (9, 0),
             132,

@@ -27,7 +27,7 @@ _X86_BITS = {"x": 128, "y": 256, "z": 512}
 
 
 @dataclass(frozen=True)
-class Instruction:
+class DecodedInstruction:
     """What one instruction is, as far as a loop's arithmetic and memory traffic go."""
 
     kind: str = ""  # "fma", "mul", "add", "other" (division, root, …) or "" for no floating-point arithmetic
@@ -38,31 +38,31 @@ class Instruction:
     is_final: bool = False  # the next line does not follow: a return or a jump without a condition
 
 
-def read(line: str) -> Instruction:
+def read(line: str) -> DecodedInstruction:
     """Return what a line of assembler does."""
     mnemonic, operands = _split(line)
     if mnemonic in ("lock", "rep", "bnd", "notrack"):  # a prefix
         return read(operands.strip())
     if not mnemonic or mnemonic.endswith(":"):
-        return Instruction()
+        return DecodedInstruction()
     parts = _operands(operands)
     if _X86_JUMP.match(mnemonic) or _ARM_JUMP.match(mnemonic):
-        return Instruction(jumps_to=parts[-1] if parts else "", is_final=mnemonic in _ALWAYS_JUMP)
+        return DecodedInstruction(jumps_to=parts[-1] if parts else "", is_final=mnemonic in _ALWAYS_JUMP)
     if mnemonic.startswith(_RETURN):
-        return Instruction(is_final=True)
+        return DecodedInstruction(is_final=True)
     if arithmetic := _X86_ARITHMETIC.match(mnemonic):
         is_packed = arithmetic["width"] == "p"
         bits = (
             max((_X86_BITS[size] for size in _X86_REGISTER.findall(operands)), default=0) if is_packed else 0
         )
-        return Instruction(_kind(arithmetic["kind"]), bits, loads=any(map(_is_memory, parts)))
+        return DecodedInstruction(_kind(arithmetic["kind"]), bits, loads=any(map(_is_memory, parts)))
     if arithmetic := _ARM_ARITHMETIC.match(mnemonic):
         lanes = _ARM_LANES.search(arithmetic["lanes"] or operands)
         # a whole vector names its lanes (v0.4s); one lane of it is v0.s[1], a single number s0 or d0
         bits = int(lanes[1]) * _ARM_LANE_BITS[lanes[2]] if lanes else 0
-        return Instruction(_kind(arithmetic["kind"]), bits)
+        return DecodedInstruction(_kind(arithmetic["kind"]), bits)
     loads, stores = _memory(mnemonic, parts)
-    return Instruction(loads=loads, stores=stores)
+    return DecodedInstruction(loads=loads, stores=stores)
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from course_lib.arguments import one_of
 from course_lib.measure import hardware
 from course_lib.measure.jit import compiled
 from course_lib.measure.sizes import in_bytes
@@ -72,7 +73,7 @@ class Plateau:
 
 
 @dataclass
-class _Run:
+class _FlatRun:
     """Neighbouring measured sizes between which the latency hardly grows."""
 
     sizes: list[int]
@@ -89,7 +90,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LatencyCurve:
     """Latencies in nanoseconds against working sets in bytes, the shortest of several samples each."""
 
     sizes: tuple[int, ...]
@@ -125,15 +126,15 @@ class Curve:
             found.append(Plateau(name, level, size_bytes, run.median, edge, run.sizes[0], run.sizes[-1]))
         return found
 
-    def _flat_runs(self) -> list[_Run]:
+    def _flat_runs(self) -> list[_FlatRun]:
         """Return the runs that are long enough; one that is no higher than the one before belongs to it."""
-        runs = [_Run([self.sizes[0]], [self.nanoseconds[0]])]
+        runs = [_FlatRun([self.sizes[0]], [self.nanoseconds[0]])]
         for (size, before), (next_size, ns) in pairwise(zip(self.sizes, self.nanoseconds, strict=True)):
             if ns >= before * (next_size / size) ** FLAT:
-                runs.append(_Run([], []))
+                runs.append(_FlatRun([], []))
             runs[-1].sizes.append(next_size)
             runs[-1].nanoseconds.append(ns)
-        found: list[_Run] = []
+        found: list[_FlatRun] = []
         for run in runs:
             if len(run.sizes) < FLAT_POINTS:
                 continue
@@ -154,7 +155,7 @@ class Curve:
         nearest = min(fitting, key=lambda cache: cache.size_bytes)
         return f"L{nearest.level}", nearest.size_bytes
 
-    def _sloping(self, runs: Sequence[_Run]) -> list[hardware.CacheLevel]:
+    def _sloping(self, runs: Sequence[_FlatRun]) -> list[hardware.CacheLevel]:
         """Return the caches for which sizes were measured, but none of them on a plateau."""
         found, below = [], 0
         for cache in sorted(self.caches, key=lambda cache: cache.size_bytes):
@@ -250,7 +251,7 @@ class Curve:
         return {"small": "4 KiB pages", "huge": "2 MiB pages"}.get(self.pages, "the system's own pages")
 
 
-def measure(pages: str = "system", sizes: Sequence[int] | None = None, seed: int = 0) -> Curve:
+def measure(pages: str = "system", sizes: Sequence[int] | None = None, seed: int = 0) -> LatencyCurve:
     """Return the latency curve of this machine: about a second.
 
     pages: "system" (what NumPy would get), "small" or "huge" (2 MiB; Linux only). sizes: working sets in
@@ -263,7 +264,7 @@ def measure(pages: str = "system", sizes: Sequence[int] | None = None, seed: int
     memory, notes = allocate(sizes[-1], pages)
     rng = np.random.default_rng(seed)
     found = [_latency(memory[: size // WORD], line, rng) for size in sizes]
-    return Curve(tuple(sizes), tuple(found), caches, pages, notes)
+    return LatencyCurve(tuple(sizes), tuple(found), caches, pages, notes)
 
 
 def default_sizes(caches: Sequence[hardware.CacheLevel]) -> list[int]:
@@ -319,8 +320,7 @@ def _timed(memory: np.ndarray, place: int, steps: int) -> tuple[np.uint64, float
 
 def allocate(size: int, pages: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return uint64 memory that begins at a multiple of 2 MiB, and what there is to say about its pages."""
-    if pages not in PAGES:
-        raise ValueError(f"pages is {pages!r}, but it must be one of {', '.join(PAGES)}.")
+    one_of("pages", pages, PAGES)
     room = -(-size // HUGE) * HUGE + HUGE
     if pages == "system":
         raw = np.empty(room, np.uint8)

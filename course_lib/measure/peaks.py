@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from course_lib.arguments import is_whole, number
 from course_lib.measure import clocks, hardware
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Peaks:
     ``flops`` in GFLOP/s per dtype, ``bandwidth`` in GB/s (10^9 bytes; STREAM triad, three arrays counted).
 
     The triad a = b + s * c is counted as STREAM counts it, 24 bytes per float64 element. Most CPUs move 32:
-    they read the lines of ``a`` before they write them (write-allocate). A kernel that only reads has no such
+    they read the lines of ``a`` before they write them (write-allocate). A loop that only reads has no such
     extra traffic, so it can exceed ``bandwidth`` by up to a third.
     """
 
@@ -167,13 +168,13 @@ def _measure_flops(
     Each is the best of many short windows; all kinds take turns, so each gets its calm moments.
     """
     widths = (simd_bits, 256) if simd_bits > 256 else (simd_bits,)
-    kernels = {(bits, dtype): _kernel(dtype, simd, bits) for bits in widths for dtype in DTYPES}
-    rates = {(*kind, span): [] for kind in kernels for span in SPANS}
+    loops = {(bits, dtype): _loop(dtype, simd, bits) for bits in widths for dtype in DTYPES}
+    rates = {(*kind, span): [] for kind in loops for span in SPANS}
     end = time.perf_counter() + WINDOWS_S
     for window in range(WINDOWS):
         if window >= FEWEST_WINDOWS and time.perf_counter() > end:
             break
-        for kind, (call, gflop) in kernels.items():
+        for kind, (call, gflop) in loops.items():
             rates[*kind, "one"].append(gflop * _rate(call))
             if threads > 1:
                 rates[*kind, "all"].append(gflop * _rate_together(call, threads))
@@ -193,11 +194,11 @@ def _is_disturbed(rates: list[float]) -> bool:
     return bool(rates) and sorted(rates)[len(rates) // 2] < 0.85 * max(rates)
 
 
-def _kernel(dtype: str, simd: str, simd_bits: int) -> tuple[Callable[[], Any], float]:
+def _loop(dtype: str, simd: str, simd_bits: int) -> tuple[Callable[[], Any], float]:
     """Return a call that takes about CALL_S, and the GFLOP it does."""
     import numpy as np
 
-    from course_lib.measure.peak_kernels import fma_loop
+    from course_lib.measure.peak_loops import fma_loop
 
     # Latency 4 times 2 ports (x86) or 4 ports (ARM): 8 or 16 operations must be in flight. With 16 registers,
     # two of them taken by x and y, there is room for 12 chains and some to spare.
@@ -280,7 +281,7 @@ def _bytes_touched_in(seconds: float) -> int:
     """Return the size of three arrays that can be touched first in this time, or the smallest size."""
     import numpy as np
 
-    from course_lib.measure.peak_kernels import touch
+    from course_lib.measure.peak_loops import touch
 
     arrays = [np.empty(SMALLEST_TRIAD_ARRAY // 8) for _ in range(3)]
     start = time.perf_counter()
@@ -304,7 +305,7 @@ def _triad_rates(threads: int, array_bytes: int) -> list[float]:
     """
     import numpy as np
 
-    from course_lib.measure.peak_kernels import touch, triad
+    from course_lib.measure.peak_loops import touch, triad
 
     count = array_bytes // 8
     arrays = [np.empty(count) for _ in range(3)]
@@ -371,12 +372,10 @@ def _own_time() -> float:
 
 def _between(values: dict[str, float], threads: int, all_threads: int) -> float:
     """Return the limit of ``threads`` cores: as many times one core's, but not above all cores' together."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    if not is_whole(threads) or threads < 1:
         raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {all_threads}.")
     return values["all"] if threads >= all_threads else min(threads * values["one"], values["all"])
 
 
 def _positive(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is no positive number")
-    return value
+    return number("a limit", value, above=0)

@@ -50,7 +50,7 @@ VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
 
 
 @dataclass(frozen=True)
-class Row:
+class RungRow:
     """One rung for one shape (M, K, N) in float32."""
 
     rung: Text
@@ -66,6 +66,9 @@ class Row:
     def tflops(self) -> float:
         """TFLOP/s, counting 2MNK operations."""
         return 2 * math.prod(self.shape) / self.seconds / 1e12
+
+
+Row = RungRow  # its former name, which other rooms import
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Recording:
     power_limit_w: Positive | None
     highest_sm_mhz: Positive | None
     method: Text  # how it was measured, in words
-    rows: Annotated[tuple[Row, ...], Checked(len, "one row or more")]
+    rows: Annotated[tuple[RungRow, ...], Checked(len, "one row or more")]
     latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
 
     def __post_init__(self) -> None:
@@ -109,7 +112,7 @@ class Recording:
         """The N of the N x N matrices, rising."""
         return tuple(sorted({row.shape[0] for row in self.rows}))
 
-    def row(self, rung: str, size: int) -> Row | None:
+    def row(self, rung: str, size: int) -> RungRow | None:
         """Return the row of a rung for size x size matrices, None if it was not measured."""
         return next((row for row in self.rows if (row.rung, row.shape) == (rung, (size,) * 3)), None)
 
@@ -139,7 +142,7 @@ class Recording:
             ),
         )
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
+    def _cells(self, row: RungRow) -> tuple[str, ...]:
         share = self.share(row.rung, row.shape[0])
         return (
             row.rung,

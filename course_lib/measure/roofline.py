@@ -6,16 +6,15 @@ smaller of the peak FLOP/s and intensity x bandwidth. Where the two are equal is
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
+from course_lib.arguments import is_number, is_whole
 from course_lib.measure import roofline_labels
-from course_lib.measure.bars import TITLE_WIDTH
+from course_lib.measure.comparison import TITLE_WIDTH
 from course_lib.measure.table import digits
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
     No program moves less, so this is the largest intensity a product of this shape can have.
     """
     for name, value in {"M": M, "K": K, "N": N, "itemsize": itemsize}.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        if not is_whole(value) or value < 1:
             raise ValueError(
                 f"{name} is {value!r}, but something must be moved: give a whole number from 1 on."
             )
@@ -97,14 +96,10 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
 
 def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
     for name, value in {"peak_gflops": peak_gflops, "gbps": gbps}.items():
-        if not _is_number(value) or not 0 < value < math.inf:
+        if not is_number(value) or value <= 0:
             raise ValueError(f"{name} is {value!r}, but it must be a finite number above 0.")
-    if not _is_number(intensity) or not 0 <= intensity < math.inf:
+    if not is_number(intensity) or intensity < 0:
         raise ValueError(f"intensity is {intensity!r}, but flop per byte must be a finite number from 0 on.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def figure(
@@ -185,7 +180,7 @@ def _checked(points: Any) -> list[Point]:
                 f"points[{number}] is {point!r}, but it must be a Point(name, gflops, intensity)."
             )
         values = (point.gflops, point.intensity)
-        if not all(_is_number(value) and 0 < value < math.inf for value in values):
+        if not all(is_number(value) and value > 0 for value in values):
             raise ValueError(f"{point} cannot be drawn: gflops and intensity must be positive and finite.")
     return points
 

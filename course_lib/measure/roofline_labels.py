@@ -21,7 +21,7 @@ SIZE = 10  # of a name
 EDGE = 1.75  # pixels that are kept free around a marker
 
 
-class Place(Protocol):
+class NamedPoint(Protocol):
     """A point of a roofline; `marker` is the diameter of its mark, in points."""
 
     name: str
@@ -36,7 +36,7 @@ def label_roofs(
     gbps: float,
     low: float,
     high: float,
-    points: Sequence[Place],
+    points: Sequence[NamedPoint],
     prefix: str = "G",
 ) -> list[Bbox]:
     """Write the roofs' numbers along them, away from markers; return the places that are taken."""
@@ -95,7 +95,7 @@ def label_narrow(
     gbps: float,
     ridge: float,
     high: float,
-    points: Sequence[Place],
+    points: Sequence[NamedPoint],
     taken: list[Bbox],
 ) -> None:
     """Name the lower roof under its line, away from markers where there is room; note what is taken."""
@@ -124,7 +124,7 @@ def label_narrow(
     taken += [best.get_window_extent(), *_boxes_along(start, end, 8)]
 
 
-def _around(axes: Axes, point: Place) -> Bbox:
+def _around(axes: Axes, point: NamedPoint) -> Bbox:
     """Return the box that a point's marker covers."""
     from matplotlib.transforms import Bbox
 
@@ -161,7 +161,12 @@ def _offsets(up: int, radius: float, reach: float) -> Iterator[tuple[float, floa
 
 
 def name(
-    axes: Axes, point: Place, taken: list[Bbox], points: Sequence[Place], said: str = "", reach: float = 0
+    axes: Axes,
+    point: NamedPoint,
+    taken: list[Bbox],
+    points: Sequence[NamedPoint],
+    said: str = "",
+    reach: float = 0,
 ) -> bool:
     """Write a point's name (or what is `said`) where it covers nothing; return whether there is such a place.
 

@@ -45,7 +45,7 @@ _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """One instruction: its text without the predicate, and where in the kernel's source it comes from."""
 
     address: int
@@ -78,11 +78,11 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Loop:
+class SassLoop:
     """An innermost loop: one turn of it (which the compiler may have unrolled)."""
 
     label: str
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[SassInstruction, ...]
 
     def count(self, name: str) -> int:
         """Return how many instructions have this name, with these modifiers if any ("FFMA", "LDS.128")."""
@@ -120,11 +120,11 @@ class Loop:
 class Sass:
     """The instructions of a kernel, and the labels before them."""
 
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[SassInstruction, ...]
     labels: dict[str, int]  # label -> place of the instruction that follows it
 
     @cached_property
-    def loops(self) -> tuple[Loop, ...]:
+    def loops(self) -> tuple[SassLoop, ...]:
         """The innermost loops, in the order of the code."""
         regions = {}
         for place, instruction in enumerate(self.instructions):
@@ -132,25 +132,25 @@ class Sass:
             if instruction.name == "BRA" and target and self.labels.get(target[1], place + 1) <= place:
                 regions[target[1]] = (self.labels[target[1]], place)  # of several jumps back, the last
         return tuple(
-            Loop(label, self.instructions[first : last + 1])
+            SassLoop(label, self.instructions[first : last + 1])
             for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
             if last > first and not any(_inside(other, (first, last)) for other in regions.values())
         )
 
     @cached_property
-    def hot(self) -> Loop | None:
+    def hot(self) -> SassLoop | None:
         """The innermost loop with the most FMAs (of equals the longest); None if none has any."""
         computing = [loop for loop in self.loops if loop.kinds["FMA"]]
         return max(computing, key=lambda loop: (loop.kinds["FMA"], len(loop.instructions)), default=None)
 
     def count(self, name: str) -> int:
-        """Return how many instructions of the whole kernel have this name, as `Loop.count`."""
-        return Loop("", self.instructions).count(name)
+        """Return how many instructions of the whole kernel have this name, as `SassLoop.count`."""
+        return SassLoop("", self.instructions).count(name)
 
 
 def parse(text: str) -> Sass:
     """Return the instructions of what nvdisasm printed for one kernel."""
-    instructions: list[Instruction] = []
+    instructions: list[SassInstruction] = []
     labels: dict[str, int] = {}
     file, line = "", 0
     for row in text.splitlines():
@@ -162,7 +162,7 @@ def parse(text: str) -> Sass:
             predicate = _PREDICATE.match(found["text"])
             rest = _REMARK.sub("", found["text"][predicate.end() :] if predicate else found["text"])
             before = predicate[0].strip() if predicate else ""
-            instructions.append(Instruction(int(found["address"], 16), rest, before, file, line))
+            instructions.append(SassInstruction(int(found["address"], 16), rest, before, file, line))
     return Sass(tuple(instructions), labels)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.measure.bars import value_of
+from course_lib.measure.comparison import value_of
 from course_lib.measure.progress import Progress
 from course_lib.measure.table import Table, digits, seconds_in_words
 from course_lib.measure.timing import compare

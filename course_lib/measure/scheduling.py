@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.arguments import number, one_of, whole
 from course_lib.measure.table import Table, seconds_in_words
 
 POLICIES = ("static", "cyclic", "dynamic", "guided", "longest")
@@ -258,12 +259,7 @@ def schedule(
     _check(threads, policy, chunk)
     if not callable(run):
         raise TypeError(f"run is {run!r}, but it must be a function that is called with an item.")
-    if (
-        isinstance(time_limit_s, bool)
-        or not isinstance(time_limit_s, int | float)
-        or not 0 < time_limit_s < 1e6
-    ):
-        raise ValueError(f"time_limit_s is {time_limit_s!r}, but it must be a number of seconds above 0.")
+    number("time_limit_s", time_limit_s, above=0, most=10**6)
     weights = None if costs is None else _checked_costs(costs)
     if weights is not None and len(weights) != len(items):
         raise ValueError(f"There are {len(weights)} costs for {len(items)} items: one each is needed.")
@@ -302,10 +298,10 @@ class _Work:
         self._wait(max(self._limit_s, GRACE_S))
         if self._problem is not None:
             raise self._problem
-        for number, thread in enumerate(self._threads):
+        for place, thread in enumerate(self._threads):
             if thread.is_alive():
                 raise TimeoutError(
-                    f"Thread {number} is still at one item long after the time limit of {self._limit_s:g} "
+                    f"Thread {place} is still at one item long after the time limit of {self._limit_s:g} "
                     "s: check that item for a loop that does not end."
                 )
         start = self._start
@@ -388,9 +384,6 @@ def _checked_costs(costs: Sequence[float]) -> list[float]:
 
 
 def _check(threads: int, policy: str, chunk: int) -> None:
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {MOST_THREADS}.")
-    if policy not in POLICIES:
-        raise ValueError(f"policy is {policy!r}, but it must be one of {', '.join(POLICIES)}.")
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
-        raise ValueError(f"chunk is {chunk!r}, but it must be a whole number of at least 1.")
+    whole("threads", threads, most=MOST_THREADS)
+    one_of("policy", policy, POLICIES)
+    whole("chunk", chunk)

@@ -10,27 +10,34 @@ uncertainty are reported; measuring ends when the ratios are certain enough or t
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from course_lib.measure import clocks, hardware, inputs, results
-from course_lib.measure.comparison import Comparison, Conditions, Row, describe_inputs
+from course_lib.arguments import number, one_of, whole
+from course_lib.measure import clocks, hardware, inputs
+from course_lib.measure.comparison import Comparison, Conditions, TimedRow, describe_inputs
 from course_lib.measure.progress import Progress
-from course_lib.measure.subjects import SHORTEST_SAMPLE_S, Subject
-from course_lib.measure.uncertainty import ratio_interval
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["Comparison", "TimedRow", "compare"]
 
+SHORTEST_SAMPLE_S = 1e-3  # a thousand times what reading a clock costs
+TRIALS = 3
 LONGEST_SAMPLE_S = 20e-3
 SETTLE_S = 0.15  # OpenBLAS's threads go on spinning after their work; 0.08 s was too short, 0.1 s just enough
 HASTE_VARIABLE = "NINE_CIRCLES_HASTE"  # set: a look at what a chapter does, in a fraction of the time
 HASTY_ROUNDS, HASTY_SHARE = 2, 0.1
 SHORTEST_MEASURING_S = 0.15  # agreement within less may be luck: clock frequencies change in such times
+RESAMPLES = 1000
+FEWEST_RESAMPLES = 200
+MOST_DRAWS = 200_000  # so that the check costs milliseconds however many samples there are
 
 
 def compare(
@@ -59,7 +66,7 @@ def compare(
     """
     baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
     usable = hardware.threads()
-    subjects = [Subject(name, function, arguments) for name, function in functions.items()]
+    subjects = [TimedFunction(name, function, arguments) for name, function in functions.items()]
     run = _Run(subjects, baseline, budget_s, target, min_rounds, seed)
     if in_haste() if haste is None else haste:
         run.hurry()
@@ -81,7 +88,7 @@ class _Run:
 
     def __init__(
         self,
-        subjects: list[Subject],
+        subjects: list[TimedFunction],
         baseline: str,
         budget_s: float,
         target: float,
@@ -155,7 +162,7 @@ class _Run:
                 self.ended = self.ended or "budget spent"
                 return
 
-    def _settle(self, subject: Subject) -> None:
+    def _settle(self, subject: TimedFunction) -> None:
         """Wait until the last function's threads have gone to sleep, then wake this one's: not timed."""
         if self._wait_for_other_threads(self.threads) and subject.call_s < LONGEST_SAMPLE_S:
             subject.sample(self.clock.read)
@@ -168,7 +175,7 @@ class _Run:
             time.sleep(SETTLE_S)
         return is_needed
 
-    def _moving(self) -> list[Subject]:
+    def _moving(self) -> list[TimedFunction]:
         return [subject for subject in self.subjects if subject.call_s <= self.budget_s]
 
     def _settle_slow_ones(self) -> None:
@@ -202,7 +209,7 @@ class _Run:
             widths.append((high - low) / (high + low))
         return max(widths)
 
-    def _interval(self, subject: Subject) -> tuple[float, float]:
+    def _interval(self, subject: TimedFunction) -> tuple[float, float]:
         reference = [1.0] * len(subject.samples) if len(self.subjects) == 1 else self.baseline.samples
         return ratio_interval(np.array(subject.samples), np.array(reference))
 
@@ -235,12 +242,12 @@ class _Run:
         shapes = tuple(tuple(int(n) for n in array.shape) for array in inputs.arrays(arguments))
         return Comparison(rows, self.baseline.name, threads, inputs.dtype_of(arguments), shapes, conditions)
 
-    def _row(self, subject: Subject, flops: float | None, max_error: bool) -> Row:
+    def _row(self, subject: TimedFunction, flops: float | None, max_error: bool) -> TimedRow:
         seconds = float(np.median(subject.samples))
         quarter, three_quarters = np.percentile(subject.samples, (25, 75))
         low, high = (1.0, 1.0) if subject is self.baseline else self._interval(subject)
         ratio = seconds / float(np.median(self.baseline.samples))
-        return Row(
+        return TimedRow(
             name=subject.name,
             seconds=seconds,
             spread_s=float(three_quarters - quarter) / 2,
@@ -249,7 +256,7 @@ class _Run:
             ratio=ratio,
             ratio_low=min(low, ratio),
             ratio_high=max(high, ratio),
-            max_error=results.max_error(subject.result, self.baseline.result) if max_error else None,
+            max_error=largest_error(subject.result, self.baseline.result) if max_error else None,
         )
 
     def _note_shapes(self) -> None:
@@ -286,14 +293,173 @@ def _checked(
     for name, function in functions.items():
         if not isinstance(name, str) or not callable(function):
             raise TypeError(f"functions has {name!r}: {function!r}, but it must map names to functions.")
-    if baseline is not None and baseline not in functions:
-        raise ValueError(
-            f"baseline is {baseline!r}, but it must be one of {', '.join(map(repr, functions))}."
-        )
-    for what, value in (("threads", threads), ("min_rounds", min_rounds)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{what} is {value!r}, but it must be a whole number of at least 1.")
-    for what, value in (("budget_s", budget_s), ("target", target)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ValueError(f"{what} is {value!r}, but it must be a number above 0.")
+    if baseline is not None:
+        one_of("baseline", baseline, functions)
+    whole("threads", threads)
+    whole("min_rounds", min_rounds)
+    number("budget_s", budget_s, above=0)
+    number("target", target, above=0)
     return next(iter(functions)) if baseline is None else baseline
+
+
+# -- one function under measurement ------------------------------------------------------------------------
+
+
+class TimedFunction:
+    """One function of a comparison: its own inputs, its trials, its batch size and its samples."""
+
+    def __init__(self, name: str, function: Callable, original: tuple) -> None:
+        self.name = name
+        self.function = function
+        self.original = original
+        self.inputs = inputs.clone(original)
+        self.result: np.ndarray | None = None
+        self.changes_inputs = False
+        self.call_s = 0.0
+        self.batch = 1
+        self.trials: list[clocks.Trial] = []
+        self.samples: list[float] = []  # seconds per call
+
+    def first_call(self) -> None:
+        """Call it once: this compiles, loads libraries, gives the result and shows whether inputs change."""
+        with _named(self.name):
+            result = self.function(*self.inputs)
+        self.result = numbers(result)
+        self.refresh_if_changed()
+
+    def refresh_if_changed(self) -> bool:
+        """Give it fresh inputs if a call has changed them; say whether."""
+        if not inputs.changed(self.inputs, self.original):
+            return False
+        self.changes_inputs = True
+        self.inputs = inputs.clone(self.original)
+        return True
+
+    def try_out(self, budget_s: float) -> None:
+        """Find how long a call takes and where its time goes."""
+        calls, spent = 1, 0.0
+        while self._needs_a_trial(spent, budget_s):
+            with _named(self.name), _no_garbage_collection():
+                trial = clocks.try_out(self.function, self.inputs, calls)
+            spent += trial.wall
+            if self.changes_inputs:
+                self.inputs = inputs.clone(self.original)
+            elif trial.wall < SHORTEST_SAMPLE_S / 2 and calls < 10**6:
+                calls *= min(100, max(2, math.ceil(SHORTEST_SAMPLE_S / max(trial.wall, 1e-7))))
+                continue
+            self.trials.append(trial)
+        self.call_s = min(trial.wall for trial in self.trials) / calls
+
+    def _needs_a_trial(self, spent: float, budget_s: float) -> bool:
+        if not self.trials or len(self.trials) >= TRIALS:
+            return not self.trials
+        if spent < budget_s / 10:
+            return True
+        # one odd trial may be chance: if two like it would decide the clock, there must be two
+        is_odd = clocks.why_not_cpu_time(self.trials * clocks.SEVERAL) is not None
+        return len(self.trials) < clocks.SEVERAL and spent <= budget_s and is_odd
+
+    def sample(self, clock: Callable[[], float]) -> None:
+        """Add one sample: a batch of calls, per call."""
+        function, own = self.function, self.inputs
+        with _named(self.name), _no_garbage_collection():
+            if self.changes_inputs:
+                self.samples.append(self._sample_refreshing(clock))
+                return
+            start = clock()
+            for _ in repeat(None, self.batch):
+                function(*own)
+            self.samples.append((clock() - start) / self.batch)
+
+    def _sample_refreshing(self, clock: Callable[[], float]) -> float:
+        """Time each call of a batch by itself, with fresh inputs before it."""
+        total = 0.0
+        for _ in repeat(None, self.batch):
+            own = inputs.clone(self.original)
+            start = clock()
+            self.function(*own)
+            total += clock() - start
+        return total / self.batch
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Add to an exception which of the functions raised it."""
+    try:
+        yield
+    except Exception as problem:
+        problem.add_note(f"It was the function {name!r} that raised this, while it was being compared.")
+        raise
+
+
+# -- how certain, and how far apart ------------------------------------------------------------------------
+
+
+def ratio_interval(times: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of median(times) / median(reference), by bootstrap.
+
+    Samples of the same round are drawn together: what disturbed a whole round then cancels in the ratio.
+    """
+    if min(len(times), len(reference)) < 2:
+        ratio = float(np.median(times) / np.median(reference))
+        return ratio, ratio
+    random = np.random.default_rng(0)
+    resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, MOST_DRAWS // len(times)))
+    drawn = random.integers(len(times), size=(resamples, len(times)))
+    drawn_reference = drawn
+    if len(times) != len(reference):
+        drawn_reference = random.integers(len(reference), size=(resamples, len(reference)))
+    ratios = np.median(times[drawn], axis=1) / np.median(reference[drawn_reference], axis=1)
+    low, high = np.percentile(ratios, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def numbers(result: Any) -> np.ndarray | None:
+    """Return a float64 (or complex128) copy of a result, None when it holds no numbers.
+
+    A copy, because a function may return one of its inputs or a buffer that its next call overwrites.
+    """
+    if result is None:
+        return None
+    if hasattr(result, "detach") and hasattr(result, "cpu"):  # a torch tensor; NumPy knows no bfloat16
+        result = result.detach().cpu()
+        result = (result if result.is_complex() else result.double()).numpy()
+    try:
+        array = np.asarray(result)
+    except (ValueError, TypeError):  # a ragged list, or something that is no data at all
+        return None
+    if array.dtype.kind not in "biufc":
+        return None
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def largest_error(result: np.ndarray | None, reference: np.ndarray | None) -> float | None:
+    """Return max|C - C_reference| / max|C_reference|, both as `numbers` gives them.
+
+    Infinite when the shapes differ or when NaN or inf stand in different places; None without numbers.
+    """
+    if result is None or reference is None:
+        return None
+    if result.shape != reference.shape:
+        return math.inf
+    if result.size == 0:
+        return 0.0
+    same = (result == reference) | (np.isnan(result) & np.isnan(reference))  # also equal infinities
+    if same.all():
+        return 0.0
+    if not (np.isfinite(result[~same]).all() and np.isfinite(reference[~same]).all()):
+        return math.inf
+    largest = float(np.abs(reference[np.isfinite(reference)]).max())
+    apart = float(np.abs(result[~same] - reference[~same]).max())
+    return apart / largest if largest else math.inf

@@ -234,7 +234,7 @@ def _on_gpu(ready: Ready) -> bool:
     return any(setting.device == "cuda" for setting in ready)
 
 
-def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting, timing.Row]:
+def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting, timing.TimedRow]:
     """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
     threads = max(2 if _on_gpu(ready) else 1, *(setting.threads for setting in ready))

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.arguments import one_of, whole
-from course_lib.measure.gpu_published import BOEHM, Published
+from course_lib.measure.gpu_published import BOEHM, PublishedGpu
 from course_lib.speech.profiling import TalkProfile, TalkRow
 
 TILE = (64, 32)  # of the kernel that the talk lists with most calls and most time
@@ -132,7 +132,7 @@ class CannotBe(ValueError):
     """The talk's figures contradict the GPU that the model was given."""
 
 
-def constants(talk: TalkProfile, lengths: Sequence[int], gpu: Published) -> Constants:
+def constants(talk: TalkProfile, lengths: Sequence[int], gpu: PublishedGpu) -> Constants:
     """Return the model's constants from rows that are not to be predicted; lengths in mel frames.
 
     Raises CannotBe if an SM of this GPU would need longer for a tile of the scores than the talk measured.
@@ -198,7 +198,7 @@ class Why:
         return self.predicted.ratio / self.talk.ratio - 1
 
 
-def predict(talk: TalkProfile, lengths: Sequence[int], gpu: Published) -> tuple[Why, Why]:
+def predict(talk: TalkProfile, lengths: Sequence[int], gpu: PublishedGpu) -> tuple[Why, Why]:
     """Return addmm and the convolutions: predicted, and as the talk has them.
 
     lengths: the mel frames of the utterances; times are those of the talk's 64 forwards. The convolutions on

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.measure.bars import value_of
+from course_lib.measure.comparison import value_of
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
 from course_lib.views.figures import beside, hollow

@@ -15,10 +15,10 @@ from course_lib.views.paper import in_bytes, times
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.measure.latency import Curve
+    from course_lib.measure.latency import LatencyCurve
 
 
-def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Picture:
+def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None = None) -> Picture:
     """Return the figure of one curve of `measure.latency`, or of several by name.
 
     Dotted lines stand at the sizes of the caches as the system tells them, bars at the plateaus that were
@@ -49,7 +49,7 @@ def latency(curves: Curve | Mapping[str, Curve], title: str | None = None) -> Pi
         return Picture.of(fig, _alt(said, named))
 
 
-def _finding(curve: Curve) -> str:
+def _finding(curve: LatencyCurve) -> str:
     plateaus = curve.plateaus()
     if len(plateaus) < 2:
         return f"One read takes {digits(curve.nanoseconds[0], 2)} ns in the smallest working set"
@@ -79,7 +79,7 @@ def _ticks(axes: Axes, curves) -> None:
     axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
 
 
-def _mark_caches(axes: Axes, curve: Curve) -> None:
+def _mark_caches(axes: Axes, curve: LatencyCurve) -> None:
     low, high = axes.get_xlim()
     for cache in curve.caches:
         if low < cache.size_bytes < high:
@@ -95,7 +95,7 @@ def _mark_caches(axes: Axes, curve: Curve) -> None:
             )
 
 
-def _mark_plateaus(axes: Axes, curve: Curve) -> None:
+def _mark_plateaus(axes: Axes, curve: LatencyCurve) -> None:
     """Draw each plateau as a bar over the working sets it was found in, with its value above it."""
     for one in curve.plateaus():
         begin, end = one.first_bytes, one.last_bytes
@@ -112,7 +112,7 @@ def _mark_plateaus(axes: Axes, curve: Curve) -> None:
         )
 
 
-def _alt(said: str, named: Mapping[str, Curve]) -> str:
+def _alt(said: str, named: Mapping[str, LatencyCurve]) -> str:
     parts = [f"Latency against working set: {said}."]
     for name, curve in named.items():
         ends = [f"{digits(curve.nanoseconds[n], 2)} ns at {in_bytes(curve.sizes[n])}" for n in (0, -1)]

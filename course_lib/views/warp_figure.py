@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_lib import theme
-from course_lib.measure.bars import value_of
+from course_lib.measure.comparison import value_of
 from course_lib.measure.table import digits
 from course_lib.simulators.gpu.warp_scheduler import POLICIES, STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture

@@ -13,12 +13,11 @@ from course_lib.commands import house, readme
 
 #: Modules that import each other, at least in a function. The list may only become shorter.
 STILL_CIRCLES = [
-    ["course_lib.measure.bars", "course_lib.measure.comparison"],
     ["course_lib.simulators.gpu.lanes", "course_lib.simulators.gpu.loops"],
     ["course_lib.simulators.gpu.local", "course_lib.simulators.gpu.machine"],
     ["course_lib.simulators.gpu.report", "course_lib.simulators.gpu.result"],
 ]
-HEAVY = ("torch", "numba", "matplotlib", "ipywidgets", "IPython", "pandas", "jupyterlab")
+HEAVY = ("torch", "numba", "matplotlib", "pydantic", "ipywidgets", "IPython", "pandas", "jupyterlab")
 LIGHT = ("", ".ladder", ".views", ".grading", ".measure.timing", ".measure.machine", ".theme", ".__main__")
 LIMIT_S = 0.3
 

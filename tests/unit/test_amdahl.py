@@ -80,21 +80,18 @@ def test_karp_and_flatt_and_gustafson():
     assert "0.100" in str(fit(law(0.1, (1, 2, 8))).table())
 
 
-@pytest.mark.parametrize(
-    ("times", "sentence"),
-    [
+def test_what_makes_no_sense_is_refused_in_one_sentence():
+    for times, sentence in [
         ({}, "needs two"),
         ({1: 1.0}, "has 1 thread count, but"),
         ({1: 1.0, 2: 0.0}, "on 2 threads is 0.0"),
         ({1: 1.0, 2: math.nan}, "is nan"),
         ({0: 1.0, 2: 1.0}, "threads holds 0"),
         ({1: 1.0, 2.5: 1.0}, "threads holds 2.5"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_one_sentence(times, sentence):
-    with pytest.raises(ValueError, match=sentence) as caught:
-        fit(times)
-    assert "\n" not in str(caught.value)
+    ]:
+        with pytest.raises(ValueError, match=sentence) as caught:
+            fit(times)
+        assert "\n" not in str(caught.value), (times, sentence)
 
 
 def test_times_must_be_a_dict_and_run_a_function():

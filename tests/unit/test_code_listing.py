@@ -8,19 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from course_lib.circles import cuda_1d, cuda_tiled, cuda_vectorised
-from course_lib.commands import record, record_code
 from course_lib.measure import code_listing, machine, ptx
-from course_lib.measure.code_listing import Line, MalformedListing
+from course_lib.measure.code_listing import MalformedListing
 from course_lib.measure.kernel_fingerprint import fingerprint
 
-SUBJECTS = list(record_code.subjects())
-CASES = [
-    pytest.param(subject, cc, id=f"{subject.rung} cc {cc[0]}.{cc[1]}")
-    for subject in SUBJECTS
-    for cc in record_code.ARCHITECTURES
-]
-needs_cubin = pytest.mark.skipif(bool(machine.missing("cubin")), reason=machine.missing("cubin") or "")
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global cuda_1d, cuda_tiled, cuda_vectorised, record, record_code, SUBJECTS, CASES
+    from course_lib.circles import cuda_1d, cuda_tiled, cuda_vectorised
+    from course_lib.commands import record, record_code
+
+    SUBJECTS = list(record_code.subjects())
+    CASES = [(subject, cc) for subject in SUBJECTS for cc in record_code.ARCHITECTURES]
 
 
 def test_every_cuda_rung_is_a_subject():
@@ -36,28 +37,26 @@ def test_every_cuda_rung_is_a_subject():
     assert [subject.threads for subject in SUBJECTS] == [1024, 1024, 1024, 512, 256, 256, 256]
 
 
-@pytest.mark.parametrize(("subject", "cc"), CASES)
-def test_a_listing_of_the_present_text_is_shipped(subject, cc):
-    found = code_listing.find(subject.kernel, cc)
-    assert found, f"{subject.rung} was changed: run `python -m course_lib record --code` with .[cubin]"
-    assert (found.rung, found.tile, found.threads) == (subject.rung, subject.tile, subject.threads)
-    assert found.spilled_bytes == found.stack_bytes == 0 and 16 <= found.registers <= 128
-    assert found.kinds["FMA"] >= 4 and sum(line.kind == "FMA" for line in found.ptx) >= 4
-    assert "not here" in found.origin and found.versions["nvidia-nvvm"] in found.origin
+def test_a_listing_of_the_present_text_is_shipped():
+    for subject, cc in CASES:
+        found = code_listing.find(subject.kernel, cc)
+        assert found, f"{subject.rung} was changed: run `python -m course_lib record --code` with .[cubin]"
+        case = (subject.rung, cc)
+        assert (found.rung, found.tile, found.threads) == (subject.rung, subject.tile, subject.threads), case
+        assert found.spilled_bytes == found.stack_bytes == 0 and 16 <= found.registers <= 128, case
+        assert found.kinds["FMA"] >= 4 and sum(line.kind == "FMA" for line in found.ptx) >= 4, case
+        assert "not here" in found.origin and found.versions["nvidia-nvvm"] in found.origin, case
+    assert len(code_listing.shipped()) == len(CASES)  # no file is left over
 
 
-def test_no_file_is_left_over():
-    assert len(code_listing.shipped()) == len(CASES)
-
-
-@needs_cubin
-@pytest.mark.parametrize(("subject", "cc"), CASES)
-def test_the_same_compiler_makes_the_same(subject, cc):
-    shipped = code_listing.find(subject.kernel, cc)
-    fresh = record_code.compiled(subject, cc)
-    if fresh.versions != shipped.versions:
-        pytest.skip(f"compiled with {dict(shipped.versions)}, here is {dict(fresh.versions)}")
-    assert replace(fresh, when=shipped.when, commit=shipped.commit) == shipped
+@pytest.mark.needs("cubin")
+def test_the_same_compiler_makes_the_same():
+    for subject, cc in CASES:
+        shipped = code_listing.find(subject.kernel, cc)
+        fresh = record_code.compiled(subject, cc)
+        if fresh.versions != shipped.versions:
+            pytest.skip(f"compiled with {dict(shipped.versions)}, here is {dict(fresh.versions)}")
+        assert replace(fresh, when=shipped.when, commit=shipped.commit) == shipped, (subject, cc)
 
 
 def test_instructions_stand_at_their_lines():
@@ -103,28 +102,25 @@ def scale(X):
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "is_another"),
-    [
+def test_what_a_kernel_is_made_of_is_in_its_fingerprint(tmp_path):
+    for old, new, is_another in [
         ("", "", False),
         ("SIDE = 32", "SIDE = 64", True),
         ("return 2 * x", "return 3 * x", True),
         ("i < SIDE", "i <= SIDE", True),
         ("@cuda.jit\n", "@cuda.jit(fastmath=True)\n", True),
         ("\nSIDE", "\n\n# further down\nSIDE", False),
-    ],
-    ids=["the same", "a constant", "what it calls", "its text", "an option", "another place"],
-)
-def test_what_a_kernel_is_made_of_is_in_its_fingerprint(old, new, is_another, tmp_path):
-    made = []
-    for name, text in (("before", MODULE), ("after", MODULE.replace(old, new))):
-        file = tmp_path / f"{name}.py"
-        file.write_text(text)
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        made.append(fingerprint(module.scale))
-    assert (made[0] != made[1]) == is_another
+    ]:
+        made = []
+        for text in (MODULE, MODULE.replace(old, new)):
+            name = f"kernel_{len(list(tmp_path.iterdir()))}"
+            file = tmp_path / f"{name}.py"
+            file.write_text(text)
+            spec = importlib.util.spec_from_file_location(name, file)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            made.append(fingerprint(module.scale))
+        assert (made[0] != made[1]) == is_another, old
 
 
 def test_another_tile_and_narrow_rows_are_other_kernels():
@@ -149,10 +145,6 @@ def test_what_is_written_can_be_read(tmp_path):
     assert (tmp_path / "new/cuda-2d.json").read_text() == (code_listing.FOLDER / "cuda-2d.json").read_text()
 
 
-def test_files_are_small():
-    assert sum(path.stat().st_size for path in code_listing.FOLDER.glob("*.json")) < 300_000
-
-
 BAD = {
     "another kind": (lambda c: c.update(kind="gpu"), "does not say 'kind': 'code'"),
     "no listings": (lambda c: c.pop("listings"), "'listings' is missing"),
@@ -165,23 +157,17 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_a_malformed_file_is_refused_in_a_sentence(case, tmp_path):
-    spoil, words = BAD[case]
-    given = content()
-    spoil(given)
-    (tmp_path / "odd.json").write_text(json.dumps(given))
-    with pytest.raises(MalformedListing) as caught:
-        code_listing.shipped(tmp_path)
-    message = str(caught.value)
-    assert message.startswith("odd.json is no listing: ") and words in message
-    assert "\n" not in message and message.endswith(".")
-
-
-def test_what_is_not_json_is_refused_in_a_sentence(tmp_path):
-    (tmp_path / "half.json").write_text("{")
-    with pytest.raises(MalformedListing, match=r"half\.json is no listing: it is not JSON"):
-        code_listing.shipped(tmp_path)
+def test_a_malformed_file_is_refused_in_a_sentence(tmp_path):
+    for case in BAD:
+        spoil, words = BAD[case]
+        given = content()
+        spoil(given)
+        (tmp_path / "odd.json").write_text(json.dumps(given))
+        with pytest.raises(MalformedListing) as caught:
+            code_listing.shipped(tmp_path)
+        message = str(caught.value)
+        assert message.startswith("odd.json is no listing: ") and words in message, case
+        assert "\n" not in message and message.endswith("."), case
 
 
 # -- PTX ---------------------------------------------------------------------------------------------------
@@ -255,10 +241,3 @@ def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     assert command("--code", "--folder", str(tmp_path / "file")) == 1
     assert "see --folder" in capsys.readouterr().out
-
-
-def test_kinds_of_a_file_are_those_of_the_text_not_of_the_file():
-    (one,) = code_listing.restore(
-        {**content(), "listings": [{**content()["listings"][0], "loop": ["3\t@P1 STL [R1], R4"]}]}
-    )
-    assert one.loop == (Line("@P1 STL [R1], R4", "local memory", 3),)

@@ -11,14 +11,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import cuda
 
 from course_lib import ladder
-from course_lib.circles.cuda_tuning import Tile
-from course_lib.simulators.gpu import trace
-from tests.gpu_kernels.elsewhere import remember
 
-SQUARE = Tile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global cuda, Tile, trace, remember, SQUARE, KERNELS, KINDS, OF_RUNG
+    from numba import cuda
+
+    from course_lib.circles.cuda_tuning import Tile
+    from course_lib.simulators.gpu import trace
+    from tests.gpu_kernels.elsewhere import remember
+
+    SQUARE = Tile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
+    KERNELS = list(kernels())
+    KINDS = {(one.rung, one.wide): one for one in reversed(KERNELS)}  # with the first tile of each
+    OF_RUNG = {id: [one for one in KERNELS if one.rung == id] for id in RUNGS}
+
+
 ONE_KERNEL = {"cuda-naive": "naive", "cuda-coalesced": "coalesced", "cuda-tiled": "tiled"}
 WIDE = ("cuda-vectorised", "cuda-warptiled")  # these are compiled twice, for rows of 16 bytes and for others
 RUNGS = [entry.id for entry in ladder.LADDER if entry.id.startswith("cuda-")]
@@ -31,7 +43,7 @@ class Launched:
 
     rung: str
     kernel: Any
-    tile: Tile
+    tile: Any
     wide: bool | None = None  # None: the rung makes no difference
 
     def __str__(self) -> str:
@@ -48,11 +60,6 @@ def kernels():
             for wide in (True, False) if id in WIDE else (None,):
                 options = {} if wide is None else {"wide": wide}
                 yield Launched(id, module.kernel(tile, **options), tile, wide)
-
-
-KERNELS = list(kernels())
-KINDS = {(one.rung, one.wide): one for one in reversed(KERNELS)}  # with the first tile of each
-OF_RUNG = {id: [one for one in KERNELS if one.rung == id] for id in RUNGS}
 
 
 def traced(one, M, K, N, seed=0, **options):
@@ -93,18 +100,24 @@ def test_every_cuda_rung_is_here_with_two_tiles_or_its_only_kernel():
         assert {one.wide for one in launched} == ({True, False} if id in WIDE else {None})
 
 
-@pytest.mark.parametrize(
-    "one",
-    [
-        pytest.param(one, marks=[] if one in KINDS.values() else pytest.mark.slow, id=str(one))
-        for one in KERNELS
-    ],
-)
-def test_right_for_any_shape_and_without_a_hazard(one):
-    for M, K, N in shapes(one):
-        seen, *result = traced(one, M, K, N)
+def check_right(launched):
+    for M, K, N in shapes(launched):
+        seen, *result = traced(launched, M, K, N)
         assert_right(*result)
-        assert seen.hazards == []
+        assert seen.hazards == [], (str(launched), M, K, N)
+
+
+@pytest.mark.parametrize("id", RUNGS)
+def test_right_for_any_shape_and_without_a_hazard(id):
+    for launched in KINDS.values():
+        if launched.rung == id:
+            check_right(launched)
+
+
+@pytest.mark.slow
+def test_right_with_every_tile():
+    for launched in KERNELS:
+        check_right(launched)
 
 
 # -- counts ------------------------------------------------------------------------------------------------
@@ -183,14 +196,15 @@ def expected(one, shape):
     return by_tiles(one, shape, fetch=16, store_c=16, a=1, b=1, store_a=1, store_b=4, turns=turns)
 
 
-@pytest.mark.parametrize("one", KERNELS, ids=str)
-def test_the_counts_are_those_of_the_docstring(one):
-    shape = whole(one)
-    seen, *result = traced(one, *shape, races=False)
-    assert_right(*result)
-    assert counts(seen) == per_request(expected(one, shape))
-    M, K, N = shape
-    assert seen.flops == 2 * M * K * N
+@pytest.mark.parametrize("id", RUNGS)
+def test_the_counts_are_those_of_the_docstring(id):
+    for launched in OF_RUNG[id]:
+        shape = whole(launched)
+        seen, *result = traced(launched, *shape, races=False)
+        assert_right(*result)
+        assert counts(seen) == per_request(expected(launched, shape)), str(launched)
+        M, K, N = shape
+        assert seen.flops == 2 * M * K * N, str(launched)
 
 
 def reads_per_fma(one):
@@ -208,25 +222,18 @@ def test_reads_of_shared_memory_for_an_fma():
         assert reads_per_fma(first[id]) == 16 / 64
 
 
-def test_tiled_reads_two_numbers_from_global_memory_for_32_fmas():
-    for id, each in (("cuda-coalesced", 2), ("cuda-tiled", 2 / 32)):
-        seen, *_ = traced(OF_RUNG[id][0], 64, 64, 64, races=False)
-        loads = sum(row.accesses for row in seen.global_accesses if row.kind == "load")
-        assert loads / (seen.flops / 2) == each
-
-
-@pytest.mark.parametrize("one", OF_RUNG["cuda-warptiled"], ids=str)
-def test_lanes_of_a_pair_want_the_same_numbers(one):
+def test_lanes_of_a_pair_want_the_same_numbers():
     """What halves the turns of a 16-byte load: all lanes n and n ^ 1, or all n and n ^ 2, agree."""
-    t = one.tile
-    warps = t.threads // 32
-    seen, *_ = traced(one, t.BM, t.BK, t.BN, races=False, record=((0, 0), warps - 1))
-    reads = [step for step in seen.steps if step.kind == "load" and step.space == "shared"]
-    assert not seen.steps_cut and len(reads) == t.BK * (t.TM + t.TN)
-    for step in reads:
-        apart = {"a": 2, "b": 1}[step.array]
-        assert all(step.places[lane] == step.places[lane ^ apart] for lane in range(32))
-        assert len(set(step.places)) == {"a": 4, "b": 8}[step.array]
+    for one in OF_RUNG["cuda-warptiled"]:
+        t = one.tile
+        warps = t.threads // 32
+        seen, *_ = traced(one, t.BM, t.BK, t.BN, races=False, record=((0, 0), warps - 1))
+        reads = [step for step in seen.steps if step.kind == "load" and step.space == "shared"]
+        assert not seen.steps_cut and len(reads) == t.BK * (t.TM + t.TN), one
+        for step in reads:
+            apart = {"a": 2, "b": 1}[step.array]
+            assert all(step.places[lane] == step.places[lane ^ apart] for lane in range(32)), one
+            assert len(set(step.places)) == {"a": 4, "b": 8}[step.array], one
 
 
 def test_no_lane_beyond_the_edge_reads_or_writes():
@@ -257,13 +264,12 @@ def test_what_a_function_from_another_file_costs_stands_where_it_is_called():
     assert all(row.line in traced.source for row in traced.divergence)
 
 
-@cuda.jit
-def asks_twice(out):
-    out[0] = remember(7, True)
-    out[1] = remember(0, False)
-
-
 def test_one_shared_array_for_all_calls_of_a_function_from_another_file():
+    @cuda.jit
+    def asks_twice(out):
+        out[0] = remember(7, True)
+        out[1] = remember(0, False)
+
     out = np.zeros(2, np.int64)
     traced = trace(asks_twice, 1, 1, out, progress=False)
     assert out.tolist() == [7, 7]

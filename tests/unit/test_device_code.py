@@ -1,28 +1,53 @@
 """Kernels compiled for GPUs without a GPU: what the rungs become, and what is said when they cannot."""
 
+import itertools
 import re
 
 import pytest
-from numba import cuda, float32, types, uint32
 
-from course_lib.circles import (
-    cuda_1d,
-    cuda_2d,
-    cuda_coalesced,
-    cuda_naive,
-    cuda_tiled,
-    cuda_vectorised,
-    cuda_warptiled,
-)
-from course_lib.measure import device_code, machine
-from course_lib.measure.device_code import CannotCompile, compile_kernel
 
-MATRIX = types.Array(float32, 2, "C")
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global \
+        cuda, \
+        float32, \
+        types, \
+        uint32, \
+        cuda_1d, \
+        cuda_2d, \
+        cuda_coalesced, \
+        cuda_naive, \
+        cuda_tiled, \
+        cuda_vectorised, \
+        cuda_warptiled, \
+        device_code, \
+        machine, \
+        CannotCompile, \
+        compile_kernel, \
+        MATRIX
+    from numba import cuda, float32, types, uint32
+
+    from course_lib.circles import (
+        cuda_1d,
+        cuda_2d,
+        cuda_coalesced,
+        cuda_naive,
+        cuda_tiled,
+        cuda_vectorised,
+        cuda_warptiled,
+    )
+    from course_lib.measure import device_code, machine
+    from course_lib.measure.device_code import CannotCompile, compile_kernel
+
+    MATRIX = types.Array(float32, 2, "C")
+
+
 ARCHITECTURES = ((8, 0), (9, 0))
 MORE_ARCHITECTURES = ((8, 6), (8, 9))  # of the cards for games and desks
 REGISTERS, SHARED_BYTES = 65_536, 48 * 1024  # of a multiprocessor; of a block that asks for no more
 
-needs_cubin = pytest.mark.skipif(bool(machine.missing("cubin")), reason=machine.missing("cubin") or "")
+needs_cubin = pytest.mark.needs("cubin")
 
 
 def kernels():
@@ -39,30 +64,32 @@ def kernels():
                 yield words, module.kernel(tile, wide), tile, tile == module.TILES[0]
 
 
-CASES = [
-    pytest.param(
-        kernel,
-        tile,
-        cc,
-        id=f"{name} cc {cc[0]}.{cc[1]}",
-        marks=[] if first and cc in ARCHITECTURES else pytest.mark.slow,
-    )
-    for name, kernel, tile, first in kernels()
-    for cc in ARCHITECTURES + MORE_ARCHITECTURES
-]
+def check_no_spills(kernel, tile, cc, name):
+    case = (name, cc)
+    code = compile_kernel(kernel, MATRIX, MATRIX, MATRIX, cc=cc)
+    assert code.cc == cc and f"sm_{cc[0]}{cc[1]}" in code.ptx, case
+    assert code.spilled_bytes == 0 and code.stack_bytes == 0, f"{case}: not all numbers are in registers"
+    assert code.sass.count("LDL") == code.sass.count("STL") == 0, case
+    threads, blocks = (tile.threads, tile.blocks) if tile else (1024, 1)
+    assert code.registers * threads * blocks <= REGISTERS, case
+    assert code.shared_bytes <= SHARED_BYTES, case
+    assert code.hot.count("FFMA") >= 4, case
 
 
 @needs_cubin
-@pytest.mark.parametrize(("kernel", "tile", "cc"), CASES)
-def test_no_rung_spills_and_its_blocks_fit(kernel, tile, cc):
-    code = compile_kernel(kernel, MATRIX, MATRIX, MATRIX, cc=cc)
-    assert code.cc == cc and f"sm_{cc[0]}{cc[1]}" in code.ptx
-    assert code.spilled_bytes == 0 and code.stack_bytes == 0, "its numbers are not all in registers"
-    assert code.sass.count("LDL") == code.sass.count("STL") == 0
-    threads, blocks = (tile.threads, tile.blocks) if tile else (1024, 1)
-    assert code.registers * threads * blocks <= REGISTERS
-    assert code.shared_bytes <= SHARED_BYTES
-    assert code.hot.count("FFMA") >= 4
+def test_no_rung_spills_and_its_blocks_fit():
+    for name, kernel, tile, is_first in kernels():
+        if is_first:
+            for cc in ARCHITECTURES:
+                check_no_spills(kernel, tile, cc, name)
+
+
+@pytest.mark.slow
+@needs_cubin
+def test_no_tile_spills_on_any_card():
+    for name, kernel, tile, _ in kernels():
+        for cc in ARCHITECTURES + MORE_ARCHITECTURES:
+            check_no_spills(kernel, tile, cc, name)
 
 
 @needs_cubin
@@ -111,10 +138,9 @@ def share_of_a_step(code, tile):
 
 
 @needs_cubin
-@pytest.mark.parametrize("cc", ARCHITECTURES)
-def test_the_best_rung_computes_with_four_instructions_of_five(cc):
+def test_the_best_rung_computes_with_four_instructions_of_five():
     """All instructions count: fetching the next tile, writing it to shared memory, counting."""
-    for place, least in ((0, 0.8), (1, 0.85), (2, 0.85)):
+    for cc, (place, least) in itertools.product(ARCHITECTURES, ((0, 0.8), (1, 0.85), (2, 0.85))):
         tile = cuda_warptiled.TILES[place]
         code = compile_kernel(cuda_warptiled.kernel(tile), MATRIX, MATRIX, MATRIX, cc=cc)
         assert share_of_a_step(code, tile) > least
@@ -142,26 +168,6 @@ def test_a_while_loop_costs_a_fraction_of_a_range():
     )
     assert for_loop.count("FFMA") == while_loop.count("FFMA") == 4
     assert len(for_loop.instructions) > 3 * len(while_loop.instructions)
-
-
-@needs_cubin
-def test_an_unsigned_thread_number_saves_instructions():
-    """What cuda_1d's first lines say: a signed index may be negative, and then counts from the end."""
-
-    def kernel(number):
-        @cuda.jit
-        def column_sums(X, sums):
-            t = number(cuda.threadIdx.x)
-            total = float32(0)
-            k = 0
-            while k < 64:
-                total += X[t + k, t]
-                k += 1
-            sums[t] = total
-
-        return compile_kernel(column_sums, MATRIX, types.Array(float32, 1, "C")).sass.instructions
-
-    assert len(kernel(uint32)) < len(kernel(types.int32))
 
 
 @needs_cubin

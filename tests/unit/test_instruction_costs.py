@@ -15,9 +15,8 @@ from course_lib.measure.instruction_costs import (
 from course_lib.views import machine_code
 
 
-@pytest.mark.parametrize(
-    ("line", "flops", "loaded", "broadcast"),
-    [
+def test_one_line():
+    for line, flops, loaded, broadcast in [
         ("vfmadd231ps\t%zmm1, %zmm2, %zmm3", 32, 0, False),
         ("vfmadd231pd\t(%rax), %ymm2, %ymm3", 8, 32, False),
         ("vfmadd231ps\t(%rax){1to16}, %zmm2, %zmm3", 32, 4, True),
@@ -41,13 +40,11 @@ from course_lib.views import machine_code
         ("ldr\td0, [x8]", 0, 8, False),
         ("ld1r\t{ v0.4s }, [x8]", 0, 4, True),
         (".LBB0_3:", 0, 0, False),
-    ],
-)
-def test_one_line(line, flops, loaded, broadcast):
-    if broadcast and line.startswith("ld1r"):
-        loaded = loaded_bytes(line)  # one number, whatever the register it fills
-        assert loaded == 4
-    assert (flops_of(line), loaded_bytes(line), is_broadcast(line)) == (flops, loaded, broadcast)
+    ]:
+        if broadcast and line.startswith("ld1r"):
+            loaded = loaded_bytes(line)  # one number, whatever the register it fills
+            assert loaded == 4, line
+        assert (flops_of(line), loaded_bytes(line), is_broadcast(line)) == (flops, loaded, broadcast), line
 
 
 def test_prefetches_and_labels_are_told_apart():
@@ -87,21 +84,24 @@ def test_loops_are_compared_in_a_table(monkeypatch):
         views.loop_costs([])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_micro_kernel_of_the_simd_rung_is_found_and_has_no_spills(dtype):
+def test_the_micro_kernel_of_the_simd_rung_is_found_and_has_no_spills():
+    """Its loop does one step along k in a turn, or several where LLVM unrolls it for a CPU."""
     from course_lib.circles import simd
 
-    room = np.zeros(2**14, dtype)
-    NR = simd.ROW_BYTES // room.itemsize
-    simd.micro_kernel(8, room, 0, 8, room, 0, room, 2**13, NR, False, 0)
-    versions = [
-        s for s in simd.micro_kernel.signatures if s[1].dtype.name == dtype
-    ]  # others may be compiled too
-    loop = assembly.inspect(simd.micro_kernel, versions[-1]).hot
-    registers = simd.ROW_BYTES * 8 // simd.BITS
-    assert loop.n_fma == simd.MR * registers
-    assert loop.flops == 2 * simd.MR * NR
-    assert loop.n_prefetches == 1 + simd.ROW_BYTES // 64
-    assert machine_code.spills(loop) == 0
-    if loop.n_broadcasts:  # x86; ARM multiplies by a lane of a register instead
-        assert (loop.n_broadcasts, loop.n_loads - loop.n_broadcasts) == (simd.MR, registers)
+    for dtype in ("float32", "float64"):
+        room = np.zeros(2**14, dtype)
+        NR = simd.ROW_BYTES // room.itemsize
+        simd.micro_kernel(8, room, 0, 8, room, 0, room, 2**13, NR, False, 0)
+        signatures = simd.micro_kernel.signatures  # other dtypes may be compiled too
+        loop = assembly.inspect(
+            simd.micro_kernel, [s for s in signatures if s[1].dtype.name == dtype][-1]
+        ).hot
+        registers = simd.ROW_BYTES * 8 // simd.BITS
+        steps, left = divmod(loop.n_fma, simd.MR * registers)
+        assert steps and not left, dtype
+        assert loop.flops == steps * 2 * simd.MR * NR, dtype
+        assert loop.n_prefetches == steps * (1 + simd.ROW_BYTES // 64), dtype
+        assert machine_code.spills(loop) == 0, dtype
+        if loop.n_broadcasts:  # x86; ARM multiplies by a lane of a register instead
+            assert loop.n_broadcasts == steps * simd.MR, dtype
+            assert loop.n_loads - loop.n_broadcasts == steps * registers, dtype

@@ -6,7 +6,13 @@ import sys
 
 import pytest
 
-from course_lib.measure import hardware, jit
+
+@pytest.fixture(scope="module", autouse=True)
+def imports():
+    """Imported when the first test runs: collecting tests stays quick."""
+    global hardware, jit
+    from course_lib.measure import hardware, jit
+
 
 PROGRAM = """
 import sys

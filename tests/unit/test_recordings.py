@@ -28,7 +28,7 @@ def recordings():
 @pytest.fixture(scope="module")
 def recording(recordings):
     """No measurement: figures made up for these tests, of a device that does not exist."""
-    from course_lib.measure.recordings import HidingPoint, Row
+    from course_lib.measure.recordings import HidingPoint, RungRow
 
     return recordings.Recording(
         when="2020-02-03T04:05:06+00:00",
@@ -44,10 +44,10 @@ def recording(recordings):
         highest_sm_mhz=2000.0,
         method="Made up.",
         rows=(
-            Row("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
-            Row("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7, "64x64x8, 8x8 a thread"),
-            Row("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
-            Row("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
+            RungRow("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
+            RungRow("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7, "64x64x8, 8x8 a thread"),
+            RungRow("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
+            RungRow("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
         ),
         latency_hiding=(HidingPoint(1, 1.0, 2e12), HidingPoint(1, 4.0, 8e12), HidingPoint(4, 1.0, 1e13)),
     )

@@ -92,7 +92,3 @@ def test_a_constant_made_by_a_multiply_add_is_a_copy_and_remarks_are_no_operands
         "matrix product",
     ]
     assert code.instructions[2].text == "LDL.LU R10, [R1+0xc]"
-
-
-def test_a_kernel_without_loops_has_no_hot_one():
-    assert sass.parse("        /*0000*/                   EXIT ;\n").hot is None

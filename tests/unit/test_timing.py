@@ -5,7 +5,6 @@ import gc
 import io
 import json
 import math
-import re
 import subprocess
 import sys
 import textwrap
@@ -17,14 +16,11 @@ import numpy as np
 import pytest
 
 from course_lib import theme
-from course_lib.measure import clocks, inputs, results, timing
-from course_lib.measure.bars import finding
-from course_lib.measure.comparison import Conditions
+from course_lib.measure import clocks, inputs, timing
+from course_lib.measure.comparison import Conditions, finding
 from course_lib.measure.progress import Progress
-from course_lib.measure.subjects import Subject
-from course_lib.measure.table import Table, digits, seconds_in_words, times
-from course_lib.measure.timing import Comparison, Row, compare
-from course_lib.measure.uncertainty import ratio_interval
+from course_lib.measure.table import digits, seconds_in_words, times
+from course_lib.measure.timing import Comparison, TimedRow, compare, ratio_interval
 
 QUICK = {"budget_s": 0.05, "min_rounds": 3, "progress": False}
 
@@ -40,7 +36,7 @@ def python_work(turns):
 
 
 def row(name, ratio, **changes):
-    made = Row(name, ratio * 1e-3, ratio * 1e-5, 9, None, ratio, ratio * 0.98, ratio * 1.02, None)
+    made = TimedRow(name, ratio * 1e-3, ratio * 1e-5, 9, None, ratio, ratio * 0.98, ratio * 1.02, None)
     return replace(made, **changes)
 
 
@@ -85,45 +81,13 @@ def test_in_haste_two_rounds_do_and_the_card_says_so(monkeypatch):
     assert patient.rows[0].rounds >= 9
 
 
-def test_in_haste_what_takes_long_is_timed_once_and_the_card_says_so(monkeypatch):
-    calls = []
-
-    def long(nap):
-        calls.append(nap)
-        time.sleep(10 * nap)
-
-    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
-    hasty = compare({"long": long, "short": time.sleep}, 0.01, budget_s=0.4, progress=False)
-    assert hasty.row("long").rounds == 1 and hasty.row("short").rounds >= 2
-    assert len(calls) == 2  # a first call, and one that is timed
-    assert hasty.speedup("short") > 1
-    assert re.search(r"long: one call takes \d\.\d s, longer than the budget of 0\.04 s", str(hasty.card()))
-
-
 def test_flops_come_from_two_matrices_or_from_the_caller_only():
     x = np.ones(8)
     assert compare({"sum": np.sum}, x, **QUICK).rows[0].gflops is None
     given = compare({"sum": np.sum}, x, flops=8, **QUICK).rows[0]
     assert given.gflops == pytest.approx(8 / given.seconds / 1e9)
-    assert inputs.matmul_flops((np.ones((2, 3)), np.ones((4, 5)))) is None
     assert inputs.matmul_flops((np.ones((2, 3)), np.ones((3, 5)))) == 60
-    assert inputs.matmul_flops((np.ones((2, 3)), np.ones(3))) is None
-    assert inputs.matmul_flops((1.0, 2.0)) is None
-
-
-def test_the_ratio_needs_two_functions():
-    three = comparison(row("a", 1.0), row("b", 2.0), row("c", 3.0))
-    with pytest.raises(ValueError, match="two functions"):
-        _ = three.ratio
-    assert three.ranking() == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="no function 'd' here; there are 'a', 'b', 'c'"):
-        three.row("d")
-
-
-def test_the_baseline_can_be_any_of_them():
-    result = compare({"one": python_work(2000), "two": python_work(4000)}, baseline="two", **QUICK)
-    assert result.baseline == "two" and result.row("two").ratio == 1
-    assert result.ratio == result.row("one").ratio < 0.9
+    assert inputs.matmul_flops((np.ones((2, 3)), np.ones((4, 5)))) is None
 
 
 def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():
@@ -144,41 +108,26 @@ def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():
 
 def test_max_error_compares_values_places_of_nan_and_shapes():
     reference = np.array([1.0, -4.0, math.nan, math.inf])
-    assert results.max_error(reference.copy(), reference) == 0
-    assert results.max_error(np.array([1.0, -4.4, math.nan, math.inf]), reference) == pytest.approx(0.1)
-    assert results.max_error(np.array([1.0, -4.0, 0.0, math.inf]), reference) == math.inf
-    assert results.max_error(np.array([1.0, -4.0, math.nan, -math.inf]), reference) == math.inf
-    assert results.max_error(np.array([1.0]), reference) == math.inf
-    assert results.max_error(np.array([2.0]), np.array([0.0])) == math.inf
-    assert results.max_error(np.zeros((0, 3)), np.zeros((0, 3))) == 0
-    assert results.max_error(None, reference) is None
-    assert results.max_error(np.array([1 + 1j]), np.array([1 - 1j])) == pytest.approx(math.sqrt(2))
-
-
-@pytest.mark.parametrize("value", [None, "text", [[1, 2], [3]], object(), {"a": 1}])
-def test_what_is_no_number_has_no_error(value):
-    assert results.numbers(value) is None
-
-
-def test_lists_integers_and_scalars_are_numbers():
-    assert results.numbers([[1, 2], [3, 4]]).shape == (2, 2)
-    assert results.numbers(np.arange(3, dtype=np.uint8)).dtype == np.float64
-    assert results.numbers(2.5) == 2.5
+    for result, error in (
+        ([1.0, -4.0, math.nan, math.inf], 0),
+        ([1.0, -4.4, math.nan, math.inf], 0.1),
+        ([1.0, -4.0, 0.0, math.inf], math.inf),
+        ([1.0, -4.0, math.nan, -math.inf], math.inf),
+        ([1.0], math.inf),
+    ):
+        assert timing.largest_error(np.array(result), reference) == pytest.approx(error), result
+    assert timing.largest_error(np.zeros((0, 3)), np.zeros((0, 3))) == 0
+    assert timing.largest_error(None, reference) is None
 
 
 def test_a_result_in_a_reused_buffer_is_kept_as_it_was():
-    buffer = np.zeros((4, 4))
+    buffer, calls = np.zeros((4, 4)), []
 
-    def into_buffer(A):
-        return np.multiply(A, len(calls), out=buffer)
-
-    calls = [1]
-
-    def counting(A):
+    def buffered(A):
         calls.append(1)
-        return into_buffer(A)
+        return np.multiply(A, len(calls) + 1, out=buffer)
 
-    result = compare({"plain": lambda A: 2 * A, "buffered": counting}, np.ones((4, 4)), **QUICK)
+    result = compare({"plain": lambda A: 2 * A, "buffered": buffered}, np.ones((4, 4)), **QUICK)
     assert result.row("buffered").max_error == 0  # its later calls return other values
 
 
@@ -187,12 +136,6 @@ def test_a_wrong_shape_is_noted():
     assert result.row("b").max_error == math.inf
     assert "do not do the same job" in str(result.card())
     json.dumps(result.data(), allow_nan=False)
-
-
-def test_errors_are_left_out_when_not_wanted():
-    result = compare({"a": np.sin, "b": np.cos}, np.ones(3), max_error=False, **QUICK)
-    assert [r.max_error for r in result.rows] == [None, None]
-    assert "max error" not in str(result.table())
 
 
 # -- fair inputs -------------------------------------------------------------------------------------------
@@ -207,9 +150,8 @@ def test_every_function_gets_its_own_copy_and_the_original_stays():
     assert np.array_equal(seen["a"], A)
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
+def test_a_copy_has_the_layout_and_the_alignment_of_the_original():
+    for view in [
         lambda X: X,
         lambda X: X.T,
         lambda X: X[:, ::2],
@@ -219,30 +161,20 @@ def test_every_function_gets_its_own_copy_and_the_original_stays():
         lambda X: X[:0],
         lambda X: X[0, 0],
         lambda X: X.astype(np.float32)[:, 3],
-    ],
-)
-def test_a_copy_has_the_layout_and_the_alignment_of_the_original(view):
-    X = view(np.random.default_rng(0).standard_normal((7, 9)))
-    (copied,) = inputs.clone((X,))
-    assert np.array_equal(copied, X)
-    assert not np.shares_memory(copied, X)
-    if isinstance(X, np.ndarray) and X.size:
-        assert copied.strides == X.strides and copied.dtype == X.dtype
-        assert copied.ctypes.data % inputs.PAGE == X.ctypes.data % inputs.PAGE
-        assert copied.flags.writeable == X.flags.writeable
-
-
-def test_lists_and_other_objects_are_copied_deeply():
-    original = ([[1.0, 2.0], [3.0]], {"a": [1]}, 3.5, "text", np.array([[1], None], dtype=object))
-    copied = inputs.clone(original)
-    assert copied[0] == original[0] and copied[0][0] is not original[0][0]
-    copied[1]["a"].append(2)
-    copied[4][0].append(2)
-    assert original[1] == {"a": [1]} and original[4][0] == [1]
+    ]:
+        X = view(np.random.default_rng(0).standard_normal((7, 9)))
+        (copied,) = inputs.clone((X,))
+        assert np.array_equal(copied, X), view
+        assert not np.shares_memory(copied, X), view
+        if isinstance(X, np.ndarray) and X.size:
+            assert copied.strides == X.strides and copied.dtype == X.dtype, view
+            assert copied.ctypes.data % inputs.PAGE == X.ctypes.data % inputs.PAGE, view
+            assert copied.flags.writeable == X.flags.writeable, view
 
 
 def test_torch_tensors_are_copied_with_their_strides():
-    torch = pytest.importorskip("torch")
+    import torch
+
     base = torch.arange(24.0).reshape(4, 6)
     for tensor in (base, base.t(), base[:, ::2], base[0].expand(3, 6), base.to(torch.bfloat16)):
         (copied,) = inputs.clone((tensor,))
@@ -252,43 +184,6 @@ def test_torch_tensors_are_copied_with_their_strides():
         assert not inputs.changed((copied,), (tensor,))
     (copied,) = inputs.clone((base.clone().requires_grad_(),))
     assert copied.requires_grad and copied.is_leaf
-
-
-def test_torch_functions_are_compared():
-    torch = pytest.importorskip("torch")
-    A = torch.ones(8, 8, dtype=torch.bfloat16)
-    result = compare({"mm": torch.mm, "matmul": torch.matmul}, A, A.clone(), **QUICK)
-    assert result.dtype == "bfloat16" and result.shapes == ((8, 8), (8, 8))
-    assert result.row("matmul").max_error == 0 and result.row("mm").gflops > 0
-
-
-@pytest.mark.parametrize(
-    ("value", "change"),
-    [
-        (np.ones((2, 2)), lambda X: X.__setitem__((0, 0), 5)),
-        (np.ones((2, 2)), lambda X: X.__setitem__((0, 0), math.nan)),
-        (np.arange(3), lambda X: X.sort() or X.__setitem__(0, 9)),
-        ([[1.0, 2.0]], lambda X: X[0].append(3.0)),
-        ([[1.0, math.nan]], lambda X: X[0].__setitem__(1, 2.0)),
-        ([[1.0, 2.0]], lambda X: X[0].__setitem__(1, math.nan)),
-        ([1, 2], lambda X: X.__setitem__(0, 1.5)),
-        ({"a": [1]}, lambda X: X["a"].append(2)),
-        ({1, 2}, lambda X: X.add(3)),
-    ],
-)
-def test_a_change_of_the_inputs_is_seen(value, change):
-    (copied,) = inputs.clone((value,))
-    assert not inputs.changed((copied,), (value,))
-    change(copied)
-    assert inputs.changed((copied,), (value,))
-
-
-def test_nan_and_unknown_objects_are_no_change():
-    class Odd:
-        pass
-
-    values = (np.array([math.nan, 1.0]), [math.nan], float("nan"), Odd())
-    assert not inputs.changed(inputs.clone(values), values)
 
 
 def test_a_function_that_changes_its_inputs_gets_fresh_ones_and_is_reported():
@@ -364,38 +259,9 @@ def test_a_slow_call_is_timed_once_and_the_others_are_not_held_up():
     json.dumps(result.data(), allow_nan=False)
 
 
-def test_only_slow_functions():
-    result = compare(
-        {"a": lambda: time.sleep(0.03), "b": lambda: time.sleep(0.06)}, budget_s=0.01, progress=False
-    )
-    assert result.ratio == pytest.approx(2, rel=0.3)
-    assert "not known" in result.card()["uncertainty"]
-
-
-def test_min_rounds_are_made_even_over_the_budget():
-    result = compare(
-        {"a": lambda: time.sleep(0.02), "b": lambda: time.sleep(0.02)},
-        budget_s=0.03,
-        min_rounds=6,
-        target=1e-9,
-        progress=False,
-    )
-    assert result.row("a").rounds == 6
-    assert "the time was over" in result.card()["uncertainty"]
-
-
-def test_measuring_ends_early_when_the_ratio_is_certain():
-    start = time.perf_counter()
-    result = compare({"a": python_work(3000), "b": python_work(9000)}, budget_s=30, target=0.2)
-    assert time.perf_counter() - start < 10
-    assert "the target was" in result.card()["uncertainty"]
-    assert "within this run: another run on a busy machine may differ more" in result.card()["uncertainty"]
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_thread_pools_are_capped_and_restored(threads):
-    torch = pytest.importorskip("torch")
+def test_thread_pools_are_capped_and_restored():
     import numba
+    import torch
     from threadpoolctl import threadpool_info
 
     def pools():
@@ -409,9 +275,13 @@ def test_thread_pools_are_capped_and_restored(threads):
     def look():
         seen.append((*pools().values(), torch.get_num_threads(), numba.get_num_threads()))
 
-    result = compare({"look": look}, threads=threads, max_error=False, **QUICK)
-    usable = min(threads, result.threads)
-    assert {count for counts in seen for count in counts} == {usable}
+    for threads in (1, 2):
+        seen.clear()
+        result = compare({"look": look}, threads=threads, max_error=False, **QUICK)
+        assert {count for counts in seen for count in counts} == {min(threads, result.threads)}, threads
+        assert (pools(), torch.get_num_threads(), numba.get_num_threads()) == before, threads
+    with pytest.raises(ZeroDivisionError):
+        compare({"bad": lambda: 1 / 0}, **QUICK)
     assert (pools(), torch.get_num_threads(), numba.get_num_threads()) == before
 
 
@@ -440,22 +310,6 @@ def test_threads_that_numba_starts_in_the_first_call_are_capped_and_others_not_s
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_caps_are_lifted_after_an_exception():
-    from threadpoolctl import threadpool_info
-
-    before = [lib["num_threads"] for lib in threadpool_info()]
-    with pytest.raises(ZeroDivisionError):
-        compare({"bad": lambda: 1 / 0}, **QUICK)
-    assert [lib["num_threads"] for lib in threadpool_info()] == before
-
-
-def test_more_threads_than_there_are_is_noted(monkeypatch):
-    monkeypatch.setattr("course_lib.measure.hardware.threads", lambda root=None: 2)
-    result = compare({"f": python_work(10)}, threads=64, **QUICK)
-    assert result.threads == 2
-    assert "64 threads were asked for" in str(result.card())
-
-
 # -- the clock ---------------------------------------------------------------------------------------------
 
 
@@ -470,7 +324,6 @@ def test_pure_computation_is_timed_with_cpu_time():
     assert "CPU time" in result.card()["clock"]
 
 
-@pytest.mark.timing
 @needs_thread_clock
 def test_a_sleeper_brings_back_wall_time_for_all():
     result = compare({"busy": python_work(1000), "sleeper": lambda: time.sleep(0.004)}, **QUICK)
@@ -481,26 +334,25 @@ def test_a_sleeper_brings_back_wall_time_for_all():
     assert result.row("sleeper").seconds >= 0.004
 
 
-@pytest.mark.timing
 @needs_thread_clock
 def test_a_function_with_threads_of_its_own_brings_back_wall_time():
-    X = np.random.default_rng(0).standard_normal(2_000_000)
+    """Whatever else runs: the caller sleeps, and does not see the 10 ms of its thread in its own CPU time."""
 
-    def in_a_thread(X):
-        worker = threading.Thread(target=lambda: np.sort(X))
+    def work():
+        until = time.perf_counter() + 0.01
+        while time.perf_counter() < until:
+            pass
+
+    def in_a_thread():
+        worker = threading.Thread(target=work)
         worker.start()
         worker.join()
 
     # "elsewhere" first: on a busy host either may differ, and the card names the first that does
-    ways = {"elsewhere": in_a_thread, "here": np.sort}
-    result = compare(ways, X, baseline="here", max_error=False, **QUICK)
+    result = compare({"elsewhere": in_a_thread, "here": python_work(1000)}, max_error=False, **QUICK)
     assert result.conditions.clock == "wall time"
-    assert "wall and CPU time differed for elsewhere (other threads worked" in result.card()["clock"]
-    assert result.ratio > 0.5
-
-
-def test_several_threads_are_timed_with_wall_time():
-    assert clocks.choose(2, {}).name == "wall time"
+    assert "wall and CPU time differed for elsewhere (" in result.card()["clock"]
+    assert result.row("elsewhere").seconds >= 0.01
 
 
 def test_a_trial_that_was_disturbed_once_does_not_decide():
@@ -518,19 +370,6 @@ def test_a_trial_that_was_disturbed_once_does_not_decide():
         assert clocks.why_not_cpu_time(chance) is None
 
 
-@needs_thread_clock
-def test_an_odd_trial_of_a_slow_call_is_made_again(monkeypatch):
-    odd = clocks.Trial(wall=0.5, cpu=0.3, other_threads=0.2, queued=0.2)
-    calm = clocks.Trial(wall=0.5, cpu=0.5, other_threads=0.0, queued=0.0)
-    for first, trials in ((odd, 2), (calm, 1)):
-        answers = iter([first, calm, calm])
-        monkeypatch.setattr(clocks, "try_out", lambda *_, answers=answers: next(answers))
-        subject = Subject("slow", lambda: None, ())
-        subject.try_out(budget_s=1.0)
-        assert len(subject.trials) == trials
-        assert clocks.why_not_cpu_time(subject.trials) is None
-
-
 @pytest.mark.timing
 def test_a_call_is_not_taken_for_a_long_one_because_the_last_function_left_threads_spinning():
     """As OpenBLAS's do: whatever follows within 0.1 s is slow. Seen: a product timed cold, call by call."""
@@ -544,7 +383,7 @@ def test_a_call_is_not_taken_for_a_long_one_because_the_last_function_left_threa
     def victim():
         time.sleep(30e-3 if time.perf_counter() - last < 0.1 else 1e-3)
 
-    subjects = [Subject("product", product, ()), Subject("victim", victim, ())]
+    subjects = [timing.TimedFunction("product", product, ()), timing.TimedFunction("victim", victim, ())]
     run = timing._Run(subjects, "product", 0.5, 0.02, 7, 0)
     with clocks.ThreadCap(2) as cap:
         run.warm_up(cap, 2, Progress(False))
@@ -564,9 +403,8 @@ def test_an_exception_names_the_function():
     assert any("'broken one'" in note for note in caught.value.__notes__)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem", "message"),
-    [
+def test_arguments_that_make_no_sense_are_refused_in_a_sentence():
+    for arguments, problem, message in [
         ({"functions": {}}, TypeError, "functions is"),
         ({"functions": [max]}, TypeError, "functions is"),
         ({"functions": {"a": 3}}, TypeError, "must map names to functions"),
@@ -578,12 +416,10 @@ def test_an_exception_names_the_function():
         ({"budget_s": 0}, ValueError, "budget_s is 0"),
         ({"budget_s": math.nan}, ValueError, "budget_s is nan"),
         ({"target": -1}, ValueError, "target is -1"),
-    ],
-)
-def test_arguments_that_make_no_sense_are_refused_in_a_sentence(arguments, problem, message):
-    functions = arguments.pop("functions", {"a": lambda: None})
-    with pytest.raises(problem, match=message):
-        compare(functions, **arguments)
+    ]:
+        functions = arguments.pop("functions", {"a": lambda: None})
+        with pytest.raises(problem, match=message):
+            compare(functions, **arguments)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------
@@ -623,22 +459,6 @@ def test_a_speed_far_below_the_baseline_is_a_fraction():
     assert [cells[2] for cells in huge.rows[1:]] == ["1/1,730", "1/12,345"]
 
 
-def test_the_table_says_what_the_error_is_measured_against():
-    wrong = comparison(row("base", 1.0, max_error=0.0), row("fast", 0.5, max_error=1e-9)).table()
-    assert "max error: against the result of base" in wrong.notes[0]
-    assert "max error" not in comparison(row("base", 1.0), row("fast", 0.5)).table().notes[0]
-
-
-def test_text_and_html_are_aligned_and_escaped():
-    table = Table(
-        ("", "us"), (("a<b>", "1"), ("long name", "1,234")), "caption & more", "a<b>", ("note <i>",)
-    )
-    lines = str(table).splitlines()
-    assert lines[3].endswith("      1") and len(lines[3]) == len(lines[4])
-    html = table._repr_html_()
-    assert "a&lt;b&gt; (baseline)" in html and "caption &amp; more" in html and "note &lt;i&gt;" in html
-
-
 def test_the_card_names_what_matters():
     result = compare({"numpy": np.matmul, "b": np.dot}, np.ones((4, 6)), np.ones((6, 4)).T.copy().T, **QUICK)
     card = result.card()
@@ -658,54 +478,26 @@ def test_data_is_json_and_complete():
     assert data["conditions"]["clock"] == result.conditions.clock
 
 
-@pytest.mark.parametrize(
-    ("made", "speed", "said"),
-    [
-        (comparison(row("rows", 1.0), row("columns", 5.2)), False, "columns take 5.2x as long as rows"),
-        (
-            comparison(row("numpy", 1.0), row("compiled-ijk", 98.3)),
-            False,
-            "compiled-ijk takes 98.3x as long as",
-        ),
-        (
-            comparison(row("numpy", 1.0), row("compiled-ijk", 4.0)),
-            True,
-            "compiled-ijk is 0.25x as fast as numpy",
-        ),
-        (comparison(row("python", 1.0), row("numba", 0.02)), False, "numba is 50.0x as fast as python"),
-        (comparison(row("a", 1.0), row("b", 1.0)), False, "take the same time, as far as can be told"),
-        (comparison(row("a", 1.0), row("b", 0.5), row("c", 0.1)), False, "c is fastest: 10.0x as fast as a"),
-        (
-            comparison(row("a", 1.0), row("b", 2.0), row("c", 9.0)),
-            False,
-            "Nothing beats a; c takes 9.0x as long",
-        ),
-        (
-            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4), row("c", 9.0)),
-            False,
-            "No difference between a and b can be told in this run: run it again",
-        ),
-        (
-            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4), row("c", 0.5)),
-            False,
-            "c is 2.0x as fast as a. No difference between a and b can be told",
-        ),
-        (
-            comparison(row("a", 1.0), row("b", 0.8, ratio_low=0.6, ratio_high=1.4), row("c", 0.5)),
-            False,
-            "c is fastest: 2.0x as fast as a",  # whatever b is, it does not come near
-        ),
-        (
-            comparison(row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4)),
-            True,
-            "No difference between a and b can be told in this run (0.30x to 1.4x of its time)",
-        ),
-    ],
-)
-def test_the_title_says_the_finding(made, speed, said, monkeypatch):
+def test_the_title_says_the_finding(monkeypatch):
     monkeypatch.setattr(theme.Picture, "of", lambda fig, alt: theme.Picture(b"", alt, 0))  # no pixels
-    assert said in finding(made, speed)
-    assert finding(made, speed) in made.figure(speed=speed).alt
+    a, unsure = row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4)
+    near = row("b", 0.8, ratio_low=0.6, ratio_high=1.4)
+    for rows, speed, title in (
+        ((row("rows", 1.0), row("columns", 5.2)), False, "columns take 5.2x as long as rows"),
+        ((row("numpy", 1.0), row("ijk", 98.3)), False, "ijk takes 98.3x as long as"),
+        ((row("numpy", 1.0), row("ijk", 4.0)), True, "ijk is 0.25x as fast as numpy"),
+        ((row("python", 1.0), row("numba", 0.02)), False, "numba is 50.0x as fast as python"),
+        ((a, row("b", 1.0)), False, "take the same time, as far as can be told"),
+        ((a, row("b", 0.5), row("c", 0.1)), False, "c is fastest: 10.0x as fast as a"),
+        ((a, row("b", 2.0), row("c", 9.0)), False, "Nothing beats a; c takes 9.0x as long"),
+        ((a, unsure, row("c", 9.0)), False, "No difference between a and b can be told in this run: run"),
+        ((a, unsure, row("c", 0.5)), False, "c is 2.0x as fast as a. No difference between a and b can"),
+        ((a, near, row("c", 0.5)), False, "c is fastest: 2.0x as fast as a"),  # b does not come near
+        ((a, unsure), True, "No difference between a and b can be told in this run (0.30x to 1.4x of"),
+    ):
+        made = comparison(*rows)
+        assert title in finding(made, speed), title
+        assert finding(made, speed) in made.figure(speed=speed).alt, title
 
 
 def test_the_figure_draws_the_guess_and_says_so():
@@ -740,46 +532,11 @@ def test_titles_and_the_labels_behind_long_whiskers_stay_inside_the_picture(monk
     assert all(one.get_window_extent().x1 <= figure.bbox.x1 for one in words)
 
 
-def test_a_wide_range_is_drawn_on_a_logarithmic_axis():
-    made = comparison(row("python", 1.0), row("numba", 0.002), row("numpy", 0.0001))
-    assert made.figure(guess=0.01).png and made.figure(speed=True).png
-    assert "numpy is fastest: 10,000x as fast as python" in made.figure().alt
-
-
-def test_one_function_has_a_table_and_no_figure():
-    result = compare({"a": python_work(10)}, **QUICK)
-    assert "a (baseline)" in str(result.table())
-    assert "uncertainty" not in dict(result.card().facts) and "ratio is known" not in str(result)
-    with pytest.raises(ValueError, match="only one"):
-        result.figure()
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (1234.5, "1,234"),
-        (12.345, "12.3"),
-        (1.0, "1.00"),
-        (0.0123, "0.0123"),
-        (0.00001234, "1.23e-05"),
-        (0.0, "0"),
-        (None, "–"),
-        (math.nan, "–"),
-        (math.inf, "inf"),
-    ],
-)
-def test_numbers_are_rounded_for_reading(value, said):
-    assert digits(value) == said
-
-
-def test_ratios_and_durations_in_words():
-    assert [times(v) for v in (5.21, 0.187, 1.04, 17.34, 1734.2)] == [
-        "5.2x",
-        "0.19x",
-        "1.04x",
-        "17.3x",
-        "1,730x",
-    ]
+def test_numbers_ratios_and_durations_are_rounded_for_reading():
+    numbers = (1234.5, 12.345, 1.0, 0.0123, 0.00001234, 0.0, None, math.nan, math.inf)
+    assert " ".join(map(digits, numbers)) == "1,234 12.3 1.00 0.0123 1.23e-05 0 – – inf"
+    ratios = (5.21, 0.187, 1.04, 17.34, 1734.2)
+    assert " ".join(map(times, ratios)) == "5.2x 0.19x 1.04x 17.3x 1,730x"
     assert [seconds_in_words(s) for s in (5e-7, 0.0123, 4.5)] == ["0.500 us", "12.3 ms", "4.50 s"]
 
 
@@ -872,14 +629,5 @@ def ranked_right(kind, run):
 @pytest.mark.timing
 def test_ten_percent_are_told_apart_while_other_programs_run():
     with other_programs():
-        outcomes = {(kind, run): ranked_right(kind, run) for kind in KINDS for run in (0, 1)}
+        outcomes = {kind: ranked_right(kind, run) for run, kind in enumerate(KINDS)}
     assert all(outcomes.values()), outcomes
-
-
-@pytest.mark.timing
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_ten_percent_are_told_apart_in_19_of_20_runs(kind):
-    with other_programs():
-        right = sum(ranked_right(kind, run) for run in range(20))
-    assert right >= 19

@@ -21,7 +21,7 @@ import numpy as np
 
 from course_lib.grading.runner import Timing, change, clone, other_places, unchanged
 from course_lib.grading.sandbox.process import AnswerProcess, Stopped
-from course_lib.measure.uncertainty import ratio_interval
+from course_lib.measure.timing import ratio_interval
 
 SAMPLE_S = 20e-3  # of one exchange; shorter ones would measure the shipping
 FEWEST_ROUNDS, MOST_ROUNDS = 7, 200

@@ -63,4 +63,4 @@ def locked(memory, place, times):
         _locked_increment(memory, place)
 
 
-KERNELS = {"plain": plain, "locked": locked}
+LOOPS = {"plain": plain, "locked": locked}
