@@ -22,19 +22,19 @@ from numba import cuda, float32, uint32
 from course_lib.circles import cuda_launch
 from course_lib.circles.cuda_edges import element, put
 from course_lib.circles.cuda_launch import DeviceArray, GpuArray
-from course_lib.circles.cuda_tuning import Tile, fastest
+from course_lib.circles.cuda_tuning import CudaTile, fastest
 
 TILES = (
-    Tile(BM=64, BN=64, BK=8, TM=8),
-    Tile(BM=64, BN=64, BK=16, TM=8),
-    Tile(BM=128, BN=64, BK=8, TM=16),
-    Tile(BM=64, BN=32, BK=16, TM=8),
-    Tile(BM=32, BN=32, BK=16, TM=4),
+    CudaTile(BM=64, BN=64, BK=8, TM=8),
+    CudaTile(BM=64, BN=64, BK=16, TM=8),
+    CudaTile(BM=128, BN=64, BK=8, TM=16),
+    CudaTile(BM=64, BN=32, BK=16, TM=8),
+    CudaTile(BM=32, BN=32, BK=16, TM=4),
 )
 
 
 @functools.cache
-def kernel(tile: Tile) -> Callable:
+def kernel(tile: CudaTile) -> Callable:
     """Return the kernel for one tile shape; what is known here is a constant for the compiler."""
     BM, BN, BK, TM = tile.BM, tile.BN, tile.BK, tile.TM
     THREADS = tile.threads  # BM * BN / TM
@@ -73,7 +73,7 @@ def kernel(tile: Tile) -> Callable:
     return cuda_1d
 
 
-def start(A: DeviceArray, B: DeviceArray, C: DeviceArray, tile: Tile | None = None) -> None:
+def start(A: DeviceArray, B: DeviceArray, C: DeviceArray, tile: CudaTile | None = None) -> None:
     """Start C (M, N) = A (M, K) @ B (K, N) on the GPU, all float32 and contiguous there.
 
     `tile` None: the one of TILES that was fastest here for matrices of about this size.

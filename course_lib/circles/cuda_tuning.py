@@ -30,7 +30,7 @@ MOST_THREADS = 1024  # in a block, on every NVIDIA GPU
 
 
 @dataclass(frozen=True)
-class Tile:
+class CudaTile:
     """What a block and a thread compute: BM x BN and TM x TN elements of C, in steps of BK along k.
 
     `blocks` that should fit on a multiprocessor at once: the compiler limits the registers accordingly.
@@ -65,12 +65,12 @@ class Tile:
 
 
 Start = Callable[..., None]  # start(A, B, C, tile)
-_known: dict[str, Tile] = {}
+_known: dict[str, CudaTile] = {}
 
 
 def fastest(
-    rung: str, tiles: Sequence[Tile], start: Start, A: DeviceArray, B: DeviceArray, C: DeviceArray
-) -> Tile:
+    rung: str, tiles: Sequence[CudaTile], start: Start, A: DeviceArray, B: DeviceArray, C: DeviceArray
+) -> CudaTile:
     """Return the tile of `tiles` with which `start` was fastest for matrices of about this size on this GPU.
 
     The first time for a class of sizes all are tried, on these operands (C is written); after that the answer
@@ -95,7 +95,7 @@ def size_class(shape: tuple[int, int, int]) -> tuple[int, ...]:
     return tuple(min(max(SMALLEST, 2 ** math.ceil(math.log2(size))), LARGEST) for size in shape)
 
 
-def _key(rung: str, tiles: Sequence[Tile], shape: tuple[int, int, int], start: Start) -> str:
+def _key(rung: str, tiles: Sequence[CudaTile], shape: tuple[int, int, int], start: Start) -> str:
     import torch
 
     M, K, N = size_class(shape)
@@ -103,7 +103,7 @@ def _key(rung: str, tiles: Sequence[Tile], shape: tuple[int, int, int], start: S
 
 
 @functools.cache  # asked at every launch, which takes a few microseconds in all
-def _compiler_and_text(tiles: tuple[Tile, ...], start: Start) -> str:
+def _compiler_and_text(tiles: tuple[CudaTile, ...], start: Start) -> str:
     """Return what the answer depends on besides GPU and size: compiler, tiles, and the rung's own file."""
     import numba.cuda
 
@@ -112,24 +112,24 @@ def _compiler_and_text(tiles: tuple[Tile, ...], start: Start) -> str:
     return f"numba-cuda {compiler}|{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def _restore(saved: Any, tiles: Sequence[Tile]) -> Tile | None:
+def _restore(saved: Any, tiles: Sequence[CudaTile]) -> CudaTile | None:
     """Return the saved tile if it is still one of the list."""
     try:
-        tile = Tile(**saved["tile"])
+        tile = CudaTile(**saved["tile"])
     except (TypeError, KeyError, ValueError):
         return None
     return tile if tile in tiles else None
 
 
 def _times(
-    rung: str, tiles: Sequence[Tile], start: Start, A: DeviceArray, B: DeviceArray, C: DeviceArray
-) -> dict[Tile, float]:
+    rung: str, tiles: Sequence[CudaTile], start: Start, A: DeviceArray, B: DeviceArray, C: DeviceArray
+) -> dict[CudaTile, float]:
     """Return the seconds that one product takes with each tile that this GPU can run."""
     from course_lib.circles.cuda_launch import DoesNotFit
     from course_lib.measure.gpu_timing import samples
     from course_lib.measure.progress import Progress
 
-    able: dict[str, Tile] = {}
+    able: dict[str, CudaTile] = {}
     with Progress(None) as bar:
         for place, tile in enumerate(tiles):
             bar.update(place / len(tiles), f"{rung}: compiling {tile}")
@@ -138,7 +138,7 @@ def _times(
                 able[str(tile)] = tile
     if not able:
         raise RuntimeError(
-            f"None of the {len(tiles)} tile shapes of '{rung}' fits on this GPU: give it a smaller Tile."
+            f"None of the {len(tiles)} tile shapes of '{rung}' fits on this GPU: give it a smaller CudaTile."
         )
     functions = {name: (lambda tile=tile: start(A, B, C, tile)) for name, tile in able.items()}
     return {able[name]: min(taken.seconds) for name, taken in samples(functions, rounds=3).items()}

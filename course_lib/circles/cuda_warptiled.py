@@ -38,23 +38,23 @@ from numba import cuda, float32, uint32
 
 from course_lib.circles import cuda_launch
 from course_lib.circles.cuda_launch import DeviceArray, GpuArray, rows_are_wide
-from course_lib.circles.cuda_tuning import Tile, fastest
+from course_lib.circles.cuda_tuning import CudaTile, fastest
 from course_lib.circles.cuda_wide import elements, put_elements
 
 TILES = (
-    Tile(BM=128, BN=128, BK=8, TM=8, TN=8, blocks=2),
-    Tile(BM=128, BN=128, BK=16, TM=16, TN=8),
-    Tile(BM=256, BN=128, BK=8, TM=16, TN=8),
-    Tile(BM=64, BN=128, BK=16, TM=8, TN=8),
-    Tile(BM=64, BN=64, BK=16, TM=8, TN=4),
-    Tile(BM=32, BN=64, BK=16, TM=4, TN=4),
+    CudaTile(BM=128, BN=128, BK=8, TM=8, TN=8, blocks=2),
+    CudaTile(BM=128, BN=128, BK=16, TM=16, TN=8),
+    CudaTile(BM=256, BN=128, BK=8, TM=16, TN=8),
+    CudaTile(BM=64, BN=128, BK=16, TM=8, TN=8),
+    CudaTile(BM=64, BN=64, BK=16, TM=8, TN=4),
+    CudaTile(BM=32, BN=64, BK=16, TM=4, TN=4),
 )
 LANES = (4, 8)  # rows and columns of lanes in a warp's tile
 PAD = 4
 
 
 @functools.cache
-def kernel(tile: Tile, wide: bool = True) -> Callable:
+def kernel(tile: CudaTile, wide: bool = True) -> Callable:
     """Return the kernel for one tile shape; `wide`: K and N are multiples of 4, and so are the addresses."""
     BM, BN, BK, TM, TN = tile.BM, tile.BN, tile.BK, tile.TM, tile.TN
     THREADS = tile.threads
@@ -150,7 +150,7 @@ def kernel(tile: Tile, wide: bool = True) -> Callable:
     return cuda_warptiled
 
 
-def start(A: DeviceArray, B: DeviceArray, C: DeviceArray, tile: Tile | None = None) -> None:
+def start(A: DeviceArray, B: DeviceArray, C: DeviceArray, tile: CudaTile | None = None) -> None:
     """Start C (M, N) = A (M, K) @ B (K, N) on the GPU, all float32 and contiguous there.
 
     `tile` None: the one of TILES that was fastest here for matrices of about this size.

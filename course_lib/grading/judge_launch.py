@@ -15,8 +15,8 @@ import numpy as np
 
 from course_lib.grading.fault import Fault
 from course_lib.grading.launch import (
-    AccessRow,
     BarrierRow,
+    CountedAccess,
     CountLimit,
     GlobalRow,
     HazardRow,
@@ -159,13 +159,13 @@ def _limit_lines(limit: CountLimit, counts: LaunchCounts, args: tuple) -> list[s
 
 
 def _cost(row: Row) -> int:
-    return row.cost if isinstance(row, AccessRow) else getattr(row, "warps", 0)
+    return row.cost if isinstance(row, CountedAccess) else getattr(row, "warps", 0)
 
 
 def _row(row: Row) -> str:
     """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
-    if isinstance(row, AccessRow):
+    if isinstance(row, CountedAccess):
         unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
         return (
             f"{place}{row.kind} of {row.yours or row.array}, {_number(row.requests, 'request')}, "

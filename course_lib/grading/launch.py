@@ -67,7 +67,7 @@ class NoCounts(ValueError):
 
 
 @dataclass(frozen=True)
-class AccessRow:
+class CountedAccess:
     """The accesses of one line to one array.
 
     A request is one instruction of a warp, `cost` is what all requests took of the memory, `accesses` are
@@ -91,7 +91,7 @@ class AccessRow:
 
 
 @dataclass(frozen=True)
-class GlobalRow(AccessRow):
+class GlobalRow(CountedAccess):
     """In global memory; the cost is in sectors, the 32-byte pieces that a request touches.
 
     4 for each request are best for 4-byte elements, 32 are worst.
@@ -104,7 +104,7 @@ class GlobalRow(AccessRow):
 
 
 @dataclass(frozen=True)
-class SharedRow(AccessRow):
+class SharedRow(CountedAccess):
     """In shared memory; the cost is in wavefronts.
 
     1 for each request is free of bank conflicts (2 for 8-byte elements).

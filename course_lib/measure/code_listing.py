@@ -45,9 +45,6 @@ class ListedInstruction:
     source: int = NOT_KNOWN  # a line of the kernel, counted from 0: its decorator
 
 
-Line = ListedInstruction  # its former name, which other rooms import
-
-
 @dataclass(frozen=True)
 class Listing:
     """A kernel's inner loop and its figures, for one architecture. Figures in bytes are those of a thread,

@@ -42,9 +42,6 @@ class TimedRow:
         return self.ratio_low > 1 or self.ratio_high < 1
 
 
-Row = TimedRow  # its former name, which other rooms import
-
-
 @dataclass(frozen=True)
 class Conditions:
     """How a comparison was measured."""

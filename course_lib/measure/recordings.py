@@ -68,9 +68,6 @@ class RungRow:
         return 2 * math.prod(self.shape) / self.seconds / 1e12
 
 
-Row = RungRow  # its former name, which other rooms import
-
-
 @dataclass(frozen=True)
 class HidingPoint:
     """FMAs per second of the whole GPU with so many independent sums a thread and warps a scheduler."""

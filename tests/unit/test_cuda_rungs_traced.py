@@ -18,14 +18,14 @@ from course_lib import ladder
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Imported when the first test runs: collecting tests stays quick."""
-    global cuda, Tile, trace, remember, SQUARE, KERNELS, KINDS, OF_RUNG
+    global cuda, CudaTile, trace, remember, SQUARE, KERNELS, KINDS, OF_RUNG
     from numba import cuda
 
-    from course_lib.circles.cuda_tuning import Tile
+    from course_lib.circles.cuda_tuning import CudaTile
     from course_lib.simulators.gpu import trace
     from tests.gpu_kernels.elsewhere import remember
 
-    SQUARE = Tile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
+    SQUARE = CudaTile(BM=32, BN=32, BK=32)  # what the rungs without a choice of tiles compute with a block
     KERNELS = list(kernels())
     KINDS = {(one.rung, one.wide): one for one in reversed(KERNELS)}  # with the first tile of each
     OF_RUNG = {id: [one for one in KERNELS if one.rung == id] for id in RUNGS}

@@ -11,7 +11,7 @@ from tools.looped import looped
 
 from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_torch, cuda_tuning
-from course_lib.circles.cuda_tuning import Tile, fastest, size_class
+from course_lib.circles.cuda_tuning import CudaTile, fastest, size_class
 from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import cuda_software, cuda_stream, gpu_timing, machine
 from course_lib.measure.hardware import Gpu
@@ -338,7 +338,7 @@ def nothing(A, B, C, tile=None):
     """In the place of a rung's start."""
 
 
-TILES = (Tile(64, 64, 8, 8), Tile(32, 32, 16, 4), Tile(64, 32, 16, 8))
+TILES = (CudaTile(64, 64, 8, 8), CudaTile(32, 32, 16, 4), CudaTile(64, 32, 16, 8))
 A, B, C = np.zeros((100, 50)), np.zeros((50, 700)), np.zeros((100, 700))
 
 
