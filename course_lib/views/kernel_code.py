@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from course_lib.measure import code_listing, machine
-from course_lib.measure.code_listing import MATRICES, Line, Listing
+from course_lib.measure.code_listing import MATRICES, ListedInstruction, Listing
 from course_lib.measure.sizes import in_bytes
 from course_lib.simulators.gpu.occupancy import Occupancy, occupancy
 from course_lib.views.live import Live, widgets
@@ -334,7 +334,7 @@ def _badge(kind: str) -> str:
     )
 
 
-def _rows(kernel: Any, lines: Sequence[Line], only: str, whole: bool) -> list[str]:
+def _rows(kernel: Any, lines: Sequence[ListedInstruction], only: str, whole: bool) -> list[str]:
     source = _source(kernel)
     chosen = [line for line in lines if only in ("", line.kind)]
     rows, before = [], None
@@ -349,7 +349,7 @@ def _rows(kernel: Any, lines: Sequence[Line], only: str, whole: bool) -> list[st
     return rows
 
 
-def _groups(lines: Sequence[Line], whole: bool) -> Iterator[list[Line]]:
+def _groups(lines: Sequence[ListedInstruction], whole: bool) -> Iterator[list[ListedInstruction]]:
     """Yield single lines, and of a long run of a kind the first two and the rest together."""
     place = 0
     while place < len(lines):
@@ -368,7 +368,7 @@ def _groups(lines: Sequence[Line], whole: bool) -> Iterator[list[Line]]:
 _CELL = "padding:1px 8px 1px 4px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;text-align:left"
 
 
-def _row(line: Line, source: dict[int, tuple[int, str]], is_repeated: bool) -> str:
+def _row(line: ListedInstruction, source: dict[int, tuple[int, str]], is_repeated: bool) -> str:
     sign, ground, ink = LOOKS.get(line.kind, ("?", PAPER, INK))
     number, text = source.get(line.source, (None, ""))
     shown = "" if is_repeated or number is None else f"{number}&nbsp; {escape(text)}"
@@ -384,7 +384,7 @@ def _row(line: Line, source: dict[int, tuple[int, str]], is_repeated: bool) -> s
     )
 
 
-def _shortened(group: list[Line]) -> str:
+def _shortened(group: list[ListedInstruction]) -> str:
     kind = group[0].kind
     _, ground, ink = LOOKS[kind]
     said = (
@@ -420,7 +420,7 @@ def _source(kernel: Any) -> dict[int, tuple[int, str]]:
     return {number: (first + number, line.strip()) for number, line in enumerate(lines)}
 
 
-def _plain(lines: Sequence[Line]) -> list[str]:
+def _plain(lines: Sequence[ListedInstruction]) -> list[str]:
     return [f"{line.kind:13} {line.text}" for line in lines]
 
 

@@ -9,7 +9,7 @@ from each import each
 
 from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_tuning
-from course_lib.circles.cuda_tuning import Tile
+from course_lib.circles.cuda_tuning import CudaTile
 from course_lib.commands import record
 from course_lib.measure.store import Store
 
@@ -256,10 +256,10 @@ def test_the_tuner_picks_a_tile_of_the_list_and_keeps_it(id, monkeypatch):
     assert_right(ladder.rung(id).matmul(A, B), A, B, exact)
     (key, saved), *more = Store("cuda-tiles").read().items()
     assert more == [] and id in key
-    assert Tile(**saved["tile"]) in module.TILES
+    assert CudaTile(**saved["tile"]) in module.TILES
     assert set(saved["seconds"]) <= {str(tile) for tile in module.TILES}
     assert all(1e-7 < seconds < 1e-2 for seconds in saved["seconds"].values())
-    assert min(saved["seconds"].values()) == saved["seconds"][str(Tile(**saved["tile"]))]
+    assert min(saved["seconds"].values()) == saved["seconds"][str(CudaTile(**saved["tile"]))]
 
 
 def test_time_on_the_gpu_is_that_of_the_work():

@@ -76,7 +76,7 @@ def test_nan_and_inf_beyond_the_edge_are_not_touched():
 
 
 def test_a_tile_that_no_block_can_compute_is_refused():
-    from course_lib.circles.cuda_tuning import Tile
+    from course_lib.circles.cuda_tuning import CudaTile
 
     for sizes, words in (
         ({"BM": 64, "BN": 64, "BK": 8, "TM": 48, "TN": 1}, "does not divide evenly"),
@@ -85,5 +85,5 @@ def test_a_tile_that_no_block_can_compute_is_refused():
         ({"BM": 4, "BN": 4, "BK": 4}, "has 16 threads"),
     ):
         with pytest.raises(ValueError, match=words) as caught:
-            Tile(**sizes)
+            CudaTile(**sizes)
         assert str(caught.value).endswith(".") and "\n" not in str(caught.value), sizes

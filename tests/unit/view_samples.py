@@ -52,11 +52,11 @@ def deadlock():
 
 def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
     """Private counters 8 bytes apart that take `near_ratio` as long as 64 bytes apart."""
-    from course_lib.measure.comparison import Comparison, Conditions, Row
+    from course_lib.measure.comparison import Comparison, Conditions, TimedRow
     from course_lib.measure.counters import Counting
 
     def row(name, seconds, ratio, low, high):
-        return Row(name, seconds, seconds / 50, 20, None, ratio, low, high, 0.0)
+        return TimedRow(name, seconds, seconds / 50, 20, None, ratio, low, high, 0.0)
 
     low, high = 0.97 * near_ratio, 1.03 * near_ratio
     rows = (
@@ -71,7 +71,7 @@ def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
 def recording():
     """No measurement: figures of a device that does not exist."""
     from course_lib.measure import recordings
-    from course_lib.measure.recordings import HidingPoint, Recording, Row
+    from course_lib.measure.recordings import HidingPoint, Recording, RungRow
 
     return Recording(
         when="2020-02-03T04:05:06+00:00",
@@ -87,10 +87,10 @@ def recording():
         highest_sm_mhz=None,
         method="Made up.",
         rows=(
-            Row("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
-            Row("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7),
-            Row("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
-            Row("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
+            RungRow("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
+            RungRow("cuda-2d", (256, 256, 256), 4e-5, 1e-6, 9, 3e-5, 2e-7),
+            RungRow("torch", (256, 256, 256), 2e-5, 1e-6, 9, 1e-5, 1e-7),
+            RungRow("torch", (512, 512, 512), 1e-4, 1e-6, 9, 1e-5, 1e-7),
         ),
         latency_hiding=(HidingPoint(1, 1.0, 2e12), HidingPoint(1, 4.0, 8e12)),
     )
