@@ -25,6 +25,7 @@ LONG_FILES = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """One worker more than cores: many a test waits for a process, a browser or a notebook."""
     return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
