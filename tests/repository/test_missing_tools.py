@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,15 +41,26 @@ LACKING = (
 )
 
 
-def path_without(folder: Path, names: tuple[str, ...]) -> str:
-    """Return a PATH of links to everything but these programs."""
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def links(tmp_path_factory):
+    """A folder of links to all programs on the PATH."""
+    folder = tmp_path_factory.mktemp("links")
+    programs_of = {}
     for place in reversed(os.environ["PATH"].split(os.pathsep)):
-        for program in Path(place).iterdir() if Path(place).is_dir() else ():
-            if program.name not in names:
-                (folder / program.name).unlink(missing_ok=True)
-                (folder / program.name).symlink_to(program)
-    return str(folder)
+        programs_of |= {name: place for name in (os.listdir(place) if os.path.isdir(place) else ())}
+    for name, place in programs_of.items():
+        os.symlink(os.path.join(place, name), folder / name)
+    return folder
+
+
+@contextmanager
+def taken_away(links: Path, names: Iterable[str]) -> Iterator[None]:
+    gone = {name: os.readlink(links / name) for name in names if (links / name).is_symlink()}
+    for name in gone:
+        (links / name).unlink()
+    yield
+    for name, target in gone.items():
+        (links / name).symlink_to(target)
 
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="a PATH of links")
@@ -55,14 +68,14 @@ on_posix = pytest.mark.skipif(os.name != "posix", reason="a PATH of links")
 
 @on_posix
 @pytest.mark.needs(*missing.PROGRAMS)
-def test_without_each_tool_in_turn(tmp_path, monkeypatch):
+def test_without_each_tool_in_turn(tmp_path, links, monkeypatch):
+    monkeypatch.setenv("PATH", str(links))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
     missing.why_missing.cache_clear()
     for tool, names, sentence in LACKING:
         assert missing.why_missing(tool) is None
-        with monkeypatch.context() as without:
-            without.setenv("PATH", path_without(tmp_path / tool, names))
+        with taken_away(links, names):
             missing.why_missing.cache_clear()
             assert missing.sentence(Counter({tool: 3})).startswith(sentence)
             assert [name for name in missing.PROGRAMS if missing.why_missing(name)] == [tool]
@@ -72,30 +85,30 @@ def test_without_each_tool_in_turn(tmp_path, monkeypatch):
 
 @on_posix
 @pytest.mark.needs(*missing.PROGRAMS)
-def test_the_runs_end_says_what_did_not_run(tmp_path):
+def test_the_runs_end_says_what_did_not_run(tmp_path, links):
     project = tmp_path / "project"
     project.mkdir()
     (project / "test_tiny.py").write_text(TESTS)
     (project / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
     (project / "pytest.ini").write_text("[pytest]\nmarkers =\n    needs: tools\n")
-    path = path_without(tmp_path / "links", ("bwrap", *programs.BROWSERS))
 
     def run(*options, **variables):
-        places = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT)]), "PATH": path}
+        places = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT)]), "PATH": str(links)}
         settings = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
         unset = {missing.SWITCH: "", "NINE_CIRCLES_PASS": ""}
         order = [sys.executable, "-m", "pytest", "-q", "-c", "pytest.ini", "--rootdir=.", *options]
         environment = os.environ | places | settings | unset | variables
         return subprocess.run(order, cwd=project, env=environment, capture_output=True, text=True)
 
-    done = run("-p", "xdist", "-n", "2", NINE_CIRCLES_PASS="1")
-    sentence = "4 tests did not run: no bubblewrap (sandbox: 3), no chromium (browser: 1): "
-    assert done.returncode == 0 and done.stdout.count("did not run") == 1 and sentence in done.stdout
-    both = run("-k", "page", NINE_CIRCLES_PASS="2").stdout
-    assert "5 tests did not run: no bubblewrap (sandbox: 3), no chromium (browser: 2): " in both
-    strict = run(**{missing.SWITCH: "1"})
-    assert strict.returncode == 1 and "4 errors" in strict.stdout and "2 passed" in strict.stdout
-    assert "no bubblewrap" in strict.stdout and "did not run" not in strict.stdout
+    with taken_away(links, ["bwrap", *programs.BROWSERS]):
+        done = run("-p", "xdist", "-n", "2", NINE_CIRCLES_PASS="1")
+        sentence = "4 tests did not run: no bubblewrap (sandbox: 3), no chromium (browser: 1): "
+        assert done.returncode == 0 and done.stdout.count("did not run") == 1 and sentence in done.stdout
+        both = run("-k", "page", NINE_CIRCLES_PASS="2").stdout
+        assert "5 tests did not run: no bubblewrap (sandbox: 3), no chromium (browser: 2): " in both
+        strict = run(**{missing.SWITCH: "1"})
+        assert strict.returncode == 1 and "4 errors" in strict.stdout and "2 passed" in strict.stdout
+        assert "no bubblewrap" in strict.stdout and "did not run" not in strict.stdout
 
 
 def test_what_to_type(monkeypatch):
