@@ -13,19 +13,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from lab_pages import QUIET
 
 from course_lib.measure import programs
 
 ROOT = Path(__file__).resolve().parents[2]
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 START_LIMIT_S = 60.0
 OF_THE_LEARNER = {"NINE_CIRCLES_HASTE": "1"}  # pages, not times, are looked at
 

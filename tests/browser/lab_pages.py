@@ -6,8 +6,16 @@ import re
 import time
 from pathlib import Path
 
-import nbformat
-
+#: How a browser is started: it asks nobody for anything.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden) "
 RUN_LIMIT_S = 150.0
 
@@ -67,6 +75,8 @@ def run_cell(page, words):
 
 def write_notebook(path: Path, *sources: str) -> None:
     """Write a notebook of these code cells."""
+    import nbformat
+
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, path)

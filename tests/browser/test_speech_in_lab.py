@@ -7,8 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import QUIET
-from lab_pages import cell, fits, open_notebook, run_cell, write_notebook
+from lab_pages import QUIET, cell, fits, open_notebook, run_cell, write_notebook
 
 from course_lib import views
 from course_lib.measure import programs
