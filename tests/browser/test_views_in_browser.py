@@ -163,14 +163,14 @@ def test_the_keyboard_reaches_the_end_of_a_listing_and_opens_ptx(page):
 
 def test_words_of_a_listing_stand_out_from_their_ground():
     """A contrast of 4.5 to 1 at least (WCAG 2.1, 1.4.3)."""
-    from course_lib.views import kernel_code_page
+    from course_lib.views import kernel_code
 
     def luminance(colour):
         parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    for kind, (_, ground, ink) in kernel_code_page.LOOKS.items():
+    for kind, (_, ground, ink) in kernel_code.LOOKS.items():
         dark, light = sorted((luminance(ground), luminance(ink)))
         assert (light + 0.05) / (dark + 0.05) >= 4.5, kind
 
