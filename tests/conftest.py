@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -12,6 +13,7 @@ hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 MOST_WORKERS = 8
+GPU_TESTS = Path(__file__).resolve().parent / "gpu"  # every test in it is marked so
 NOT_RUN = "nine-circles/not-run"  # what the first pass of `make test` left out, for the second to tell
 #: Files that take a minute and more: a worker that began one of them last would end alone.
 LONG_FILES = (
@@ -25,14 +27,18 @@ LONG_FILES = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """One worker more than cores: many a test waits for a process, a browser or a notebook."""
     return min((os.cpu_count() or 1) + 1, MOST_WORKERS)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Pass over files that measure no time when only those are asked for: to read all takes half a minute."""
-    if collection_path.suffix != ".py" or not config.option.markexpr.startswith("timing and "):
+    """Pass over files with no test among those asked for: to read all takes its time."""
+    chosen = config.option.markexpr
+    if collection_path == GPU_TESTS:
+        return "not gpu" in chosen or None
+    if collection_path.suffix != ".py" or not chosen.startswith("timing and "):
         return None
     return "mark.timing" not in collection_path.read_text(encoding="utf-8") or None
 

@@ -16,8 +16,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from course_lib.measure import programs
 
 PROJECT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "nine-circles-of-matmul"
@@ -30,6 +33,13 @@ NBGRADER_EXTENSIONS = (
 )
 CORE = ("numpy", "numba", "torch", "matplotlib", "jupyterlab", "ipywidgets", "nbgrader")
 SAVED = ("ladder", "machine", "guesses")  # the Stores that the course keeps
+#: What does not come with pip, and who needs it.
+PROGRAMS = {
+    "chromium": "only 'make test' needs it",
+    "bubblewrap": "only tests and grading a class need it",
+    "C++ compiler": "only tests need it, and who runs chapter 10's kernels on the CPU",
+    "valgrind": "only 'make test' needs it",
+}
 ENOUGH_MEMORY_GB = 4
 ENOUGH_DISK_GB = 1
 
@@ -96,10 +106,10 @@ def wrong_python() -> Line | None:
 
 
 def _checked(check: Callable[[], Line]) -> Line:
-    what = check.__name__.strip("_").replace("_", " ")
     try:
         return check()
     except Exception as problem:  # a doctor must get to the end, whatever is broken
+        what = getattr(check, "__name__", "a program").strip("_").replace("_", " ")
         return Line("problem", what, f"{type(problem).__name__}: {problem}", INSTALL)
 
 
@@ -280,32 +290,18 @@ def _sound_files() -> Line:
     try:
         soundfile = importlib.import_module("soundfile")
     except (ImportError, OSError):  # OSError: the package is there, the library libsndfile is not
-        found = "WAV is read; FLAC, OGG, MP3 and others need soundfile, which is not installed or broken"
-        return Line("note", "sound files", found, "pip install soundfile, or convert to WAV")
+        return Line("note", "sound files", "none is read: soundfile is not installed or broken", INSTALL)
     formats = soundfile.available_formats()
-    named = [name for name in ("FLAC", "OGG", "MP3") if name in formats]
-    found = f"WAV is read; by soundfile {soundfile.__version__} {', '.join(named)} and others as well"
+    named = ", ".join(name for name in ("FLAC", "OGG", "MP3") if name in formats)
+    found = f"WAV is read; by soundfile {soundfile.__version__} {named} and others as well"
     return Line("OK", "sound files", found)
 
 
-def _browser() -> Line:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found:
-        return Line("OK", "chromium", found)
-    return Line(
-        "note", "chromium", "not found: only 'make test' needs it", "apt install chromium, or the like"
-    )
-
-
-def _sandbox() -> Line:
-    found = shutil.which("bwrap")
-    if found:
-        return Line("OK", "bubblewrap", found)
-    if sys.platform != "linux":
-        return Line("note", "bubblewrap", "for Linux only: a class is graded there, in its sandbox")
-    found = "not found: only tests and grading a class need it"
-    return Line("note", "bubblewrap", found, "apt install bubblewrap, or the like")
+def _program(name: str) -> Line:
+    why = programs.why_missing(name)
+    if why is None:
+        return Line("OK", name, str(programs.find(name)))
+    return Line("note", name, f"{why}: {PROGRAMS[name]}", programs.cure(name))
 
 
 def _memory_and_disk() -> Line:
@@ -333,7 +329,6 @@ CHECKS: tuple[Callable[[], Line], ...] = (
     _saved_results,
     _GPU,
     _sound_files,
-    _browser,
-    _sandbox,
+    *(partial(_program, name) for name in PROGRAMS),
     _memory_and_disk,
 )

@@ -138,12 +138,13 @@ def room_of(module: str) -> str:
 
 
 def picture() -> str:
-    """Return rooms and imports as a Mermaid diagram, without the arrows that follow from others."""
+    """Return rooms and imports as a Mermaid diagram, without arrows to the ground or that others imply."""
     arrows = defaultdict(set)
     for module in modules():
         if module not in (PACKAGE, f"{PACKAGE}.__main__"):  # they open rooms by name
             room = room_of(module)
-            arrows[room] |= {room_of(target) for target in graph()[module]} - {room}
+            others = {room_of(target) for target in graph()[module]} - {room}
+            arrows[room] |= {other for other in others if FLOOR[other]}  # the ground is everybody's
     words = {room: text for rooms in FLOORS for room, text in rooms.items()}
     drawn = [f'    {room}["{room}: {words[room]}"]' for room in sorted(arrows, key=_from_the_top)]
     for room in sorted(arrows, key=_from_the_top):

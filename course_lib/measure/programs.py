@@ -1,13 +1,12 @@
 """Programs that do not come with Python and that parts of the course use: compilers, a browser, the sandbox.
 
-Each function looks for one of them, and nothing else in the course does. What a machine lacks, and how to get
-it, is said by `cure`.
+Nothing else in the course looks for them. `why_missing("chromium")` says in two words what is not here,
+`cure("chromium")` what to type.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -54,7 +53,33 @@ _INSTALLERS = {
     "brew": "brew install",
     "winget": "winget install",
 }
-BWRAP_WORDS = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+#: The Debian name of each program's package; other systems mostly have the same.
+PACKAGES = {
+    "bubblewrap": "bubblewrap",
+    "chromium": "chromium",
+    "C compiler": "gcc",
+    "C++ compiler": "g++",
+    "valgrind": "valgrind",
+}
+#: Settings of Linux that forbid namespaces: the value that forbids, and the one that allows.
+_NAMESPACE_SWITCHES = {
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "user.max_user_namespaces": ("0", "15000"),
+}
+_BWRAP_WORDS = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+
+
+def why_missing(program: str) -> str | None:
+    """Return the words for a program that cannot be used here ("no chromium"), None if it can."""
+    if program == "bubblewrap":
+        return why_no_sandbox()
+    return None if find(program) else f"no {program}"
+
+
+def find(program: str) -> str | None:
+    """Return the path of one of PACKAGES, None where it is not installed."""
+    return _FINDERS[program]()
 
 
 def browser() -> str | None:
@@ -93,6 +118,15 @@ def cxx_compiler() -> str | None:
     return shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
 
+_FINDERS = {
+    "bubblewrap": lambda: shutil.which("bwrap"),
+    "chromium": browser,
+    "C compiler": c_compiler,
+    "C++ compiler": cxx_compiler,
+    "valgrind": lambda: shutil.which("valgrind"),
+}
+
+
 def why_no_sandbox() -> str | None:
     """Return the words for what keeps bubblewrap from making a sandbox here, None if it can."""
     return (
@@ -105,7 +139,7 @@ def _tried(bwrap: str | None) -> str | None:
     if bwrap is None:
         return "no bubblewrap"
     may_all = os.geteuid() == 0
-    words = [bwrap, *([] if may_all else ["--unshare-user"]), *BWRAP_WORDS, "true"]
+    words = [bwrap, *([] if may_all else ["--unshare-user"]), *_BWRAP_WORDS, "true"]
     try:
         tried = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         reason = tried.stderr.strip().splitlines()[-1:] if tried.returncode else None
@@ -118,30 +152,32 @@ def _tried(bwrap: str | None) -> str | None:
 
 
 def cure(*programs: str) -> str:
-    """Return what to type to get programs, called by their Debian names: "sudo apt install chromium"."""
-    installer = next((words for name, words in _INSTALLERS.items() if shutil.which(name)), None)
-    return f"{installer or 'install'} {' '.join(programs)}"
+    """Return what to type to get programs (one line; what the kernel forbids is allowed by root)."""
+    orders = []
+    if "bubblewrap" in programs and shutil.which("bwrap"):
+        orders.append(_how_to_allow_namespaces())
+    if sys.platform != "linux" or orders:
+        programs = tuple(name for name in programs if name != "bubblewrap")
+    if programs:
+        installer = next((words for name, words in _INSTALLERS.items() if shutil.which(name)), "install")
+        orders.append(f"{installer} {' '.join(PACKAGES[name] for name in programs)}")
+    return "; ".join(orders)
 
 
-def how_to_allow_namespaces() -> str:
+def _how_to_allow_namespaces() -> str:
     """Return what makes the kernel let users who are not root have namespaces, which bubblewrap needs."""
-    switches = {
-        "kernel.apparmor_restrict_unprivileged_userns": "0",
-        "kernel.unprivileged_userns_clone": "1",
-        "user.max_user_namespaces": "15000",
-    }
     closed = [
-        f"{name}={wanted}"
-        for name, wanted in switches.items()
-        if _switch(name) not in (None, wanted) and (wanted != "15000" or _switch(name) == "0")
+        f"{name}={value}"
+        for name, (forbids, value) in _NAMESPACE_SWITCHES.items()
+        if _setting(name) == forbids
     ]
-    if platform.system() != "Linux" or not closed:
-        return "run it outside this container, or in one that may make user namespaces"
-    return f"sudo sysctl {' '.join(closed)}"
+    if closed:
+        return f"sudo sysctl {' '.join(closed)}"
+    return "run it outside of this container, or in one that allows user namespaces"
 
 
-def _switch(name: str) -> str | None:
+def _setting(name: str) -> str | None:
     try:
-        return Path("/proc/sys", *name.split(".")).read_text().strip()
+        return Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()
     except OSError:
         return None

@@ -13,19 +13,21 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from lab_pages import QUIET
+
+from course_lib.measure import programs
 
 ROOT = Path(__file__).resolve().parents[2]
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 START_LIMIT_S = 60.0
 OF_THE_LEARNER = {"NINE_CIRCLES_HASTE": "1"}  # pages, not times, are looked at
+
+
+def pytest_collection_modifyitems(items):
+    """Whatever opens a page needs a browser."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.needs("chromium"))
 
 
 class Lab:
@@ -116,10 +118,8 @@ def lab(tmp_path_factory):
 def browser():
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert chromium, "The browser tests need chromium on the PATH: install it (Debian: apt install chromium)."
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        started = playwright.chromium.launch(executable_path=programs.browser(), args=QUIET)
         yield started
         started.close()
 

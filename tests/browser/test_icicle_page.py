@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import nbformat
+from functools import cache
+
 import pytest
-from test_chapter_in_lab import open_notebook, run_cell
-
-from course_lib import views
-from course_lib.speech.forward_tree import ForwardTree, Span
-
-pytestmark = [pytest.mark.browser]
 
 CELL = """import torch
 from course_lib import views
@@ -20,26 +15,6 @@ small = ConformerEncoder(n_layers=6, d_model=32, n_heads=2, subsampling_channels
 views.icicle(forward_tree(small, mel_features(60, seed=1), runs=1, threads=1))"""
 
 
-def operator(name, us):
-    return Span(f"aten::{name}", "operator", 2, us)
-
-
-def layer(number):
-    attention = Span("linear_q", "part", 1, 2.0, (operator("addmm", 200.0), operator("copy_", 9.0)))
-    parts = (
-        Span("norm", "part", 1, 3.0, (operator("native_layer_norm", 40.0),)),
-        Span("self_attn", "part", 1, 30.0, (attention, operator("bmm", 100.0), operator("_softmax", 30.0))),
-        Span("conv", "part", 1, 20.0, (operator("mkldnn_convolution", 300.0),)),
-    )
-    return Span(f"layers.{number}", "part", 1, 50.0, (*parts, Span("handing on", "operator", 40, 20.0)))
-
-
-TREE = ForwardTree(
-    Span("encoder", "part", 1, 80.0, (Span("pre_encode", "part", 1, 900.0), *map(layer, range(18)))),
-    frames=300,
-    runs=5,
-    threads=2,
-)
 #: Cells that reach out of the picture.
 OUT = """() => {
     const stage = document.querySelector('[data-part=stage]'), outer = stage.getBoundingClientRect();
@@ -50,13 +25,41 @@ OUT = """() => {
     }).map(one => one.getAttribute('aria-label')); }"""
 
 
+@cache
+def tree():
+    """An encoder of eighteen layers, with times that were made up."""
+    from course_lib.speech.forward_tree import ForwardTree, Span
+
+    def operator(name, us):
+        return Span(f"aten::{name}", "operator", 2, us)
+
+    def layer(number):
+        attention = Span("linear_q", "part", 1, 2.0, (operator("addmm", 200.0), operator("copy_", 9.0)))
+        softmax = operator("_softmax", 30.0)
+        parts = (
+            Span("norm", "part", 1, 3.0, (operator("native_layer_norm", 40.0),)),
+            Span("self_attn", "part", 1, 30.0, (attention, operator("bmm", 100.0), softmax)),
+            Span("conv", "part", 1, 20.0, (operator("mkldnn_convolution", 300.0),)),
+        )
+        return Span(f"layers.{number}", "part", 1, 50.0, (*parts, Span("handing on", "operator", 40, 20.0)))
+
+    parts = (Span("pre_encode", "part", 1, 900.0), *map(layer, range(18)))
+    return ForwardTree(Span("encoder", "part", 1, 80.0, parts), frames=300, runs=5, threads=2)
+
+
+def drawn():
+    from course_lib import views
+
+    return views.icicle(tree())._repr_html_()
+
+
 @pytest.fixture
 def shown(page):
     """The icicle on a page of its own, as an exported notebook holds it."""
     page.set_viewport_size({"width": 800, "height": 700})
     faults = []
     page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.set_content(f"<!doctype html><meta charset=utf-8><body>{views.icicle(TREE)._repr_html_()}")
+    page.set_content(f"<!doctype html><meta charset=utf-8><body>{drawn()}")
     yield page
     assert faults == []
 
@@ -160,31 +163,8 @@ def test_layers_can_be_added_up(shown):
 def test_without_scripts_the_still_twin_is_shown(browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.set_content(f"<!doctype html><meta charset=utf-8><body>{views.icicle(TREE)._repr_html_()}")
+    page.set_content(f"<!doctype html><meta charset=utf-8><body>{drawn()}")
     assert page.get_by_role("img").is_visible()
     assert "layers.0" in page.get_by_role("img").get_attribute("alt")
     assert not page.get_by_role("tree").is_visible()
     context.close()
-
-
-def test_in_the_notebook_the_keys_belong_to_the_picture(lab, page, pictures):
-    book = nbformat.v4.new_notebook()
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    book.cells = [nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell("1 + 1")]
-    nbformat.write(book, lab.folder / "icicle.ipynb")
-    open_notebook(page, lab, "icicle.ipynb")
-    output = run_cell(page, "views.icicle").locator(".jp-OutputArea")
-    output.get_by_role("tree").wait_for()
-    item(page, "layers.2").click()
-    assert focused(page) == "layers.2" and crumbs(page) == "encoder › layers.2"
-    for key in ("ArrowDown", "ArrowRight", "Enter"):
-        page.keyboard.press(key)
-    assert crumbs(page) == "encoder › layers.2 › feed_forward1"
-    page.keyboard.press("Escape")
-    assert crumbs(page) == "encoder › layers.2" and focused(page) == "layers.2 › feed_forward1"
-    for width in (1200, 800):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(500)
-        output.screenshot(path=pictures / f"icicle_in_lab_{width}.png")
-        assert output.get_by_role("figure").evaluate("one => one.scrollWidth <= one.clientWidth")
-        assert page.evaluate(OUT) == []

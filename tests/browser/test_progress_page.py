@@ -6,8 +6,6 @@ from course_lib import views
 from course_lib.grading import registry
 from course_lib.measure.store import Store
 
-pytestmark = [pytest.mark.browser]
-
 #: What notebooks do to tables in an output: ink and stripes of the page's theme, cells kept in one line.
 THEME = """
     body {{ background: {ground}; color: {ink}; font: 14px sans-serif; margin: 0 }}

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import struct
 
-import nbformat
 import numpy as np
 import pytest
-from conftest import QUIET
-from test_chapter_in_lab import cell, open_notebook, run_cell
+from lab_pages import QUIET, cell, fits, open_notebook, run_cell, write_notebook
 
 from course_lib import views
+from course_lib.measure import programs
 from course_lib.speech import audio, synthetic
 from course_lib.speech.sample import Sample
 from course_lib.views import microphone
-
-pytestmark = [pytest.mark.browser]
 
 RATE, TONE_HZ = 48_000, 1000
 #: A page at localhost, where browsers hand out microphones, with what the handler of the button needs.
@@ -40,10 +36,9 @@ def speaking(browser, tmp_path_factory):
     heard = tmp_path_factory.mktemp("microphone") / "tone.wav"
     integers = np.round(32767 * tone()).astype("<i2").tobytes()
     heard.write_bytes(wav_of_integers(integers))
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     fake = ["use-fake-device-for-media-stream", "use-fake-ui-for-media-stream"]
     arguments = [*QUIET, *(f"--{one}" for one in fake), f"--use-file-for-fake-audio-capture={heard}"]
-    started = browser.browser_type.launch(executable_path=chromium, args=arguments)
+    started = browser.browser_type.launch(executable_path=programs.browser(), args=arguments)
     yield started
     started.close()
 
@@ -139,11 +134,8 @@ ASK = "print(speech.name, speech.rate, speech.samples.dtype, speech.seconds)"
 
 
 def test_in_jupyterlab(lab, speaking, tmp_path, pictures):
-    book = nbformat.v4.new_notebook()
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    sources = ("from course_lib import views", "speech = views.speech_input()\nspeech", ASK)
-    book.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    nbformat.write(book, lab.folder / "speech.ipynb")
+    show = "speech = views.speech_input()\nspeech"
+    write_notebook(lab.folder / "speech.ipynb", "from course_lib import views", show, ASK)
     page = speaking.new_page(viewport={"width": 1280, "height": 1600})
     page.set_default_timeout(30_000)
     try:
@@ -184,9 +176,7 @@ def test_in_jupyterlab(lab, speaking, tmp_path, pictures):
         for width in (800, 1200):
             page.set_viewport_size({"width": width, "height": 1600})
             page.wait_for_timeout(300)
-            assert again.locator(".jp-OutputArea-output").evaluate_all(
-                "all => all.every(one => one.scrollWidth <= one.clientWidth + 8)"
-            )
+            assert fits(again)
             again.screenshot(path=pictures / f"speech_widget_{width}.png")
     finally:
         page.close()

@@ -15,6 +15,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from tools import missing
 
+from course_lib.measure import programs
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("course_lib", "tests", "notebooks", "solutions")
 SUFFIXES = {".py", ".ipynb", ".md", ".toml", ".yml"}
@@ -142,6 +144,8 @@ def test_every_way_to_install_is_the_same():
     assert bootstrap.WHAT == ".[lab,dev]"
     assert f'pip install -c constraints.txt -e "{bootstrap.WHAT}"' == doctor.INSTALL
     assert doctor.INSTALL in readme
+    assert bootstrap.CPU_TORCH in readme and f"torch=={pins()['torch']} --index-url" in readme
+    assert f"TORCH_INDEX ?= {bootstrap.CPU_TORCH}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
     assert "make lab" in readme and "make test" in readme
 
 
@@ -149,6 +153,6 @@ def test_ci_runs_the_readmes_command():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert script.rstrip().endswith("\nmake test") and "set -euo pipefail" in script
     assert f"export {missing.SWITCH}=1" in script, "there a test that lacks a tool must fail"
-    packages = {tool.package for tool in missing.TOOLS.values() if tool.package}
-    assert {name for name in packages if re.search(rf"\b{re.escape(name)}(?![\w])", script)} == packages
+    packages = set(programs.PACKAGES.values())
+    assert {name for name in packages if f"wanted+=({name})" in script} == packages
     assert subprocess.run(["bash", "-n", ROOT / ".ci" / "run"]).returncode == 0

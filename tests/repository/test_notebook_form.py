@@ -37,20 +37,13 @@ def formed(*cells, **more):
 # -- the course's own --------------------------------------------------------------------------------------
 
 
-def test_there_are_notebooks():
+def test_ours_are_canonical_and_their_code_cells_short():
     assert {path.parts[-2] for path in OURS} >= {"notebooks"}
-
-
-@pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_ours_are_canonical(path):
-    assert notebook_form.is_canonical(path), f"{path.name} is not in form: run 'make format'"
-
-
-@pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_our_code_cells_are_short(path):
-    for each in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if each["cell_type"] == "code":
-            assert len(each["source"]) <= LONGEST_CELL, f"cell {each['id']} is too long to teach"
+    assert [path.name for path in OURS if not notebook_form.is_canonical(path)] == [], "run 'make format'"
+    for path in OURS:
+        for each in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            short = each["cell_type"] != "code" or len(each["source"]) <= LONGEST_CELL
+            assert short, f"{path.name}: cell {each['id']} is too long to teach"
 
 
 # -- what the form is --------------------------------------------------------------------------------------
@@ -135,29 +128,29 @@ def test_twice_is_the_same_as_once(cells):
 # -- files -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("", "not JSON"),
-        ('{"cells": [', "not JSON"),
-        ("<<<<<<< HEAD\n{}", "not JSON"),
-        ("[]", "no list of cells"),
-        ('{"cells": {}}', "no list of cells"),
-        ('{"cells": [], "nbformat": 3}', "format 3"),
-        (notebook({"cell_type": "poem", "source": ""}), "none of code, markdown, raw"),
-        (notebook({"cell_type": "code", "source": 7}), "source is not text"),
-        (notebook(cell(metadata=[])), "metadata that is not an object"),
-        (notebook(cell(source="\ud800")), "broken character"),
-        (notebook(cell(metadata={"tags": "one"})), "no whole notebook"),
-    ],
+DAMAGED = (
+    ("", "not JSON"),
+    ('{"cells": [', "not JSON"),
+    ("<<<<<<< HEAD\n{}", "not JSON"),
+    ("[]", "no list of cells"),
+    ('{"cells": {}}', "no list of cells"),
+    ('{"cells": [], "nbformat": 3}', "format 3"),
+    (notebook({"cell_type": "poem", "source": ""}), "none of code, markdown, raw"),
+    (notebook({"cell_type": "code", "source": 7}), "source is not text"),
+    (notebook(cell(metadata=[])), "metadata that is not an object"),
+    (notebook(cell(source="\ud800")), "broken character"),
+    (notebook(cell(metadata={"tags": "one"})), "no whole notebook"),
 )
-def test_damaged_gives_a_sentence_and_is_left_alone(tmp_path, capsys, text, fragment):
+
+
+def test_damaged_gives_a_sentence_and_is_left_alone(tmp_path, capsys):
     path = tmp_path / "broken.ipynb"
-    path.write_text(text)
-    assert main(["format", str(path)]) == 1
-    said = capsys.readouterr().err.strip()
-    assert fragment in said and said.startswith("broken.ipynb") and "\n" not in said
-    assert path.read_text() == text and os.listdir(tmp_path) == ["broken.ipynb"]
+    for text, fragment in DAMAGED:
+        path.write_text(text)
+        assert main(["format", str(path)]) == 1, text
+        said = capsys.readouterr().err.strip()
+        assert fragment in said and said.startswith("broken.ipynb") and "\n" not in said, text
+        assert path.read_text() == text and os.listdir(tmp_path) == ["broken.ipynb"], text
 
 
 def test_not_utf8_gives_a_sentence(tmp_path):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 
@@ -25,45 +25,44 @@ SWITCH = "NINE_CIRCLES_ALL_TOOLS"
 PACKAGES = 'pip install -c constraints.txt -e ".[lab,dev,cubin]"'
 
 
-class Tool:
-    """Something that tests need. `why` returns the words for its absence; `cure` what to type."""
+class Tool(NamedTuple):
+    """Something that tests need; `why` returns the words for its absence, None where it is here."""
 
-    def __init__(self, what_for: str, why: Callable[[], str | None], package: str | None = None) -> None:
-        self.what_for, self.why, self.package = what_for, why, package
-
-
-def _unless(is_here: Callable[[], object], words: str) -> Callable[[], str | None]:
-    return lambda: None if is_here() else words
+    what_for: str
+    why: Callable[[], str | None]
+    program: str | None = None  # of the system; else a package (PACKAGES)
 
 
-def _has_package(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
+def _program(what_for: str, name: str) -> Tool:
+    return Tool(what_for, lambda: programs.why_missing(name), name)
 
 
-def _unless_machine_lacks(need: str) -> Callable[[], str | None]:
-    return lambda: f"no {need}" if machine.missing(need) else None
+def _no_greenlet() -> str | None:
+    return None if importlib.util.find_spec("greenlet") else "no greenlet"
 
 
-def _why_no_nvdisasm() -> str | None:
-    if not _has_package("cuda"):
-        return "no nvdisasm"
-    from cuda import pathfinder
+def _no_nvdisasm() -> str | None:
+    if importlib.util.find_spec("cuda"):
+        from cuda import pathfinder
 
-    return None if pathfinder.find_nvidia_binary_utility("nvdisasm") else "no nvdisasm"
+        if pathfinder.find_nvidia_binary_utility("nvdisasm"):
+            return None
+    return "no nvdisasm"
 
 
-#: What a test may name in `needs`. A tool without a package comes with pip (PACKAGES).
+#: What a test may name in `needs`.
 TOOLS = {
-    "bubblewrap": Tool("sandbox", programs.why_no_sandbox, "bubblewrap"),
-    "chromium": Tool("browser", _unless(programs.browser, "no chromium"), "chromium"),
-    "c compiler": Tool("C", _unless(programs.c_compiler, "no C compiler"), "gcc"),
-    "c++ compiler": Tool("C++", _unless(programs.cxx_compiler, "no C++ compiler"), "g++"),
-    "valgrind": Tool("cachegrind", _unless(lambda: shutil.which("valgrind"), "no valgrind"), "valgrind"),
-    "greenlet": Tool("GPU tracer", _unless(lambda: _has_package("greenlet"), "no greenlet")),
-    "nvrtc": Tool("CUDA C++", _unless_machine_lacks("nvrtc")),
-    "nvdisasm": Tool("machine code", _why_no_nvdisasm),
-    "cubin": Tool("Numba's GPU code", _unless_machine_lacks("cubin")),
+    "bubblewrap": _program("sandbox", "bubblewrap"),
+    "chromium": _program("browser", "chromium"),
+    "c compiler": _program("C", "C compiler"),
+    "c++ compiler": _program("C++", "C++ compiler"),
+    "valgrind": _program("cachegrind", "valgrind"),
+    "greenlet": Tool("GPU tracer", _no_greenlet),
+    "nvrtc": Tool("CUDA C++", lambda: "no nvrtc" if machine.missing("nvrtc") else None),
+    "nvdisasm": Tool("machine code", _no_nvdisasm),
+    "cubin": Tool("Numba's GPU code", lambda: "no cubin" if machine.missing("cubin") else None),
 }
+PROGRAMS = [name for name, tool in TOOLS.items() if tool.program]
 #: What the switch does not ask for: 550 MB for a handful of tests.
 TOO_LARGE = {"cubin"}
 
@@ -103,17 +102,12 @@ def sentence(counts: Counter[str]) -> str:
         for name, number in sorted(counts.items())
     ]
     tests = "1 test did" if total == 1 else f"{total} tests did"
-    return f"{tests} not run: {', '.join(parts)}: {cure(sorted(counts))}"
+    order = cure(sorted(counts))
+    return f"{tests} not run: {', '.join(parts)}" + (f": {order}" if order else "")
 
 
 def cure(names: Iterable[str]) -> str:
     """Return what to type to have these tools."""
-    names = list(names)
-    forbidden = [name for name in names if name == "bubblewrap" and shutil.which("bwrap")]
-    programs_wanted = [TOOLS[name].package for name in names if TOOLS[name].package and name not in forbidden]
-    orders = [programs.cure(*programs_wanted)] if programs_wanted else []
-    if forbidden:
-        orders.append(programs.how_to_allow_namespaces())
-    if any(TOOLS[name].package is None for name in names):
-        orders.append(PACKAGES)
-    return "; ".join(orders)
+    wanted = [TOOLS[name].program for name in names]
+    orders = [programs.cure(*filter(None, wanted))] if any(wanted) else []
+    return "; ".join([*orders, *([PACKAGES] if None in wanted else [])])
