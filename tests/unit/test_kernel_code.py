@@ -118,7 +118,7 @@ def test_long_runs_are_shortened_and_totals_add_up_to_a_turn(rungs):
 
 
 def test_the_choices_change_what_is_shown(rungs):
-    from course_lib.measure.code_listing import Line
+    from course_lib.measure.code_listing import ListedInstruction
 
     view = views.gpu_code(rungs["tiled"])
     view.only.value = "barrier"
@@ -135,7 +135,7 @@ def test_the_choices_change_what_is_shown(rungs):
     view = views.gpu_code(rungs["naive"])
     view.only.value = "index"  # a kind that the other language lacks is forgotten
     listing = shipped(rungs["naive"])
-    view._listing = lambda cc: replace(listing, ptx=(Line("bar.sync 0", "barrier"),))
+    view._listing = lambda cc: replace(listing, ptx=(ListedInstruction("bar.sync 0", "barrier"),))
     view.language.value = "PTX"
     assert view.only.value == "" and [cells[1] for cells in rows(view.picture.value)] == ["bar.sync 0"]
 
@@ -147,12 +147,12 @@ def test_a_page_can_be_read_and_scrolled_by_keyboard(rungs):
 
 
 def test_spills_are_said_and_edged(rungs):
-    from course_lib.measure.code_listing import Line
+    from course_lib.measure.code_listing import ListedInstruction
     from course_lib.views.kernel_code import still
 
     good = shipped(rungs["naive"])
     bytes_of = {"spill_store_bytes": 8, "spill_load_bytes": 4, "stack_bytes": 16}
-    spilling = replace(good, **bytes_of, loop=(Line("LDL R1, [R1]", "local memory"), *good.loop))
+    spilling = replace(good, **bytes_of, loop=(ListedInstruction("LDL R1, [R1]", "local memory"), *good.loop))
     shown = still(rungs["naive"], spilling)
     assert "12 bytes spilled" in shown.text and "1 go to local memory" in shown.text
     assert "16 bytes of local memory a thread" in shown.text

@@ -210,7 +210,7 @@ def latency_curve():
     sizes = tuple(4096 * 2**n for n in range(15))
     steps = ((2**15, 1.0), (2**20, 4.0), (2**40, 100.0))
     ns = tuple(next(ns for limit, ns in steps if size <= limit) for size in sizes)
-    return latency.Curve(
+    return latency.LatencyCurve(
         sizes, ns, (CacheLevel(1, 2**15, 64, 8, 1), CacheLevel(2, 2**20, 64, 16, 1)), "system"
     )
 
