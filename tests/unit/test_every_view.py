@@ -13,7 +13,7 @@ import view_samples
 from course_lib import views
 
 #: They give numbers, print a line, are classes, or return the house's `measure.table.Table`; `control_bits`
-#: and `machine_codes` need a compiler (see test_hopper_code).
+#: and `machine_codes` need a compiler (see test_fp8_jit).
 NO_PICTURE = {
     *("same", "strides_of", "innermost_loop", "crossover", "crossover_interval", "loop_costs"),
     *("Prediction", "Stepper", "Walker", "control_bits", "machine_codes"),
@@ -145,7 +145,7 @@ def said_by(widget):
 
 def test_every_widget_has_its_still_twin_and_names_its_controls_and_its_keys(shown):
     live = {name: view for name, view in shown.items() if hasattr(view, "widget")}
-    assert len(live) == 16
+    assert len(live) >= 16
     for name, view in live.items():
         bundle, still = view._repr_mimebundle_(), view.static()
         assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == view.widget.model_id, name

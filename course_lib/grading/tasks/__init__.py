@@ -1,1 +1,1 @@
-"""The tasks, one package per chapter, one module per task."""
+"""The tasks: one file a chapter, or a package of several."""
