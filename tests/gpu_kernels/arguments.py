@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-#: What float32 sums of some dozen products agree to.
-NEARLY = 1e-5
-
 
 def floats(seed: int, *shapes, dtype=np.float32) -> list[np.ndarray]:
     """Return one array of normally distributed numbers for each shape."""
@@ -30,12 +27,29 @@ def product(rows: int, inner: int, cols: int, order: str = "C", dtype=np.float32
 
 
 def of_product(A, B, C):
-    return {2: A.astype(np.float64) @ B.astype(np.float64)}
+    return A.astype(np.float64) @ B.astype(np.float64)
 
 
 def with_output(make_inputs, shape, dtype, fill=0):
     """Return a maker of the inputs and, last, an output array of that shape."""
     return lambda seed: (*make_inputs(seed), np.full(shape, fill, dtype))
+
+
+def normal(*shapes, out=None, out_dtype=np.float32):
+    """Return a maker of normally distributed float32 arrays and, if asked for, an output of zeros."""
+    outputs = () if out is None else (out,)
+    return lambda seed: (*floats(seed, *shapes), *(np.zeros(shape, out_dtype) for shape in outputs))
+
+
+def integers(shape, low: int, high: int, out=None):
+    """Return a maker of whole numbers from low to high - 1 and, if asked for, an output of zeros."""
+    outputs = () if out is None else (out,)
+    return lambda seed: (whole(seed, shape, low, high), *(np.zeros(shape, np.int32) for shape in outputs))
+
+
+def zeros(shape, dtype):
+    """Return a maker of one array of zeros."""
+    return lambda seed: (np.zeros(shape, dtype),)
 
 
 def by_block(x: np.ndarray, size: int, function) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,8 @@ class Case:
     """A kernel with its launch, its arguments and its result.
 
     make_args(seed) gives the arguments anew; `reference`, given such arguments, returns
-    {position: array wanted there after the launch}. Every other array must be as it was.
+    {position: array wanted there after the launch}, or the array alone that is wanted in the last place.
+    Every other array must be as it was.
     """
 
     name: str
@@ -52,14 +54,12 @@ class Case:
     make_args: Callable[[int], tuple]
     reference: Callable[..., dict[int, np.ndarray]]
     shared_bytes: int = 0
-    #: Relative and absolute tolerance; 0 asks for equality to the last bit.
-    tolerance: float = 0.0
+    #: Relative and absolute tolerance of floating-point numbers: what float32 sums of some dozen agree to.
+    tolerance: float = 1e-5
     #: Applied to result and reference before they are compared (np.sort where the order is nobody's promise).
     canonical: Callable[[np.ndarray], np.ndarray] = np.asarray
     #: What a tracer needs beyond loads, stores, block barriers and atomics.
     needs: frozenset[str] = frozenset()
-    #: Why a tracer may refuse this kernel (with a sentence), or "".
-    hard: str = ""
 
     @property
     def in_simulator(self) -> bool:
@@ -75,14 +75,16 @@ class Case:
         """Assert that `args`, made by make_args(seed) and then launched, hold the wanted result."""
         fresh = self.make_args(seed)
         wanted = self.reference(*self.make_args(seed))
+        wanted = wanted if isinstance(wanted, dict) else {len(args) - 1: wanted}
         for position, (got, before) in enumerate(zip(args, fresh, strict=True)):
             if not isinstance(before, np.ndarray):
                 continue
+            tolerance = self.tolerance if before.dtype.kind in "fc" else 0
             np.testing.assert_allclose(
                 self.canonical(got) if position in wanted else got,
                 self.canonical(wanted[position]) if position in wanted else before,
-                rtol=self.tolerance,
-                atol=self.tolerance,
+                rtol=tolerance,
+                atol=tolerance,
                 err_msg=f"{self.name}, argument {position}",
             )
 
@@ -97,8 +99,8 @@ class Fault(Case):
     marked: object = None
     #: Other kinds that follow from the fault and may be reported too, anywhere in the kernel.
     may_also: frozenset[str] = frozenset()
-    #: Whether the result is right all the same when a block's threads go statement by statement together.
-    right_in_lockstep: bool = False
+    #: Whether the result shows it even when a block's threads go statement by statement together.
+    wrong_in_lockstep: bool = False
 
     @property
     def line(self) -> int:
@@ -110,3 +112,13 @@ class Fault(Case):
     def lines(self) -> frozenset[int]:
         """`line` and the lines of what it collides with (marked `# PARTNER`): any of them may be named."""
         return frozenset({self.line, *marked_lines(self.marked or self.kernel, "PARTNER")})
+
+
+def case(name: str, kernel, griddim, blockdim) -> Callable[..., Case]:
+    """Return what makes a case of this launch from (make_args, reference, ...)."""
+    return partial(Case, name, kernel, griddim, blockdim)
+
+
+def fault(kind: str, name: str, kernel, griddim, blockdim) -> Callable[..., Fault]:
+    """Return what makes a fault of this launch from (make_args, reference, ...)."""
+    return partial(Fault, name, kernel, griddim, blockdim, kind=kind)

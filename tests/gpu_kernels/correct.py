@@ -1,8 +1,7 @@
 """Kernels that are right: a tracer must report no hazard on any of them, and the result must be NumPy's.
 
-`CASES` holds them all. Those with `hard` use what a tracer may refuse with a sentence. The kernels of
-`DISPUTED` work on GPUs while a strict reading of the rules calls them wrong: `hard` says why, and neither
-answer is a fault.
+`CASES` holds them all. The kernels of `DISPUTED` work on GPUs while a strict reading of the rules calls them
+wrong: neither answer is a fault.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda, float32
 
-from gpu_kernels.arguments import NEARLY, floats, with_output
-from gpu_kernels.case import SYNCWARP, Case
+from gpu_kernels.arguments import floats, normal, zeros
+from gpu_kernels.case import SYNCWARP, Case, case
 from gpu_kernels.cases_own import OWN
 from gpu_kernels.cases_third_party import THIRD_PARTY
 from gpu_kernels.own import reduction
@@ -42,65 +41,27 @@ def any_negative(x, found):
 CASES: tuple[Case, ...] = THIRD_PARTY + OWN
 
 DISPUTED: tuple[Case, ...] = (
-    Case(
-        "early return before a barrier",
-        leave_early,
-        2,
-        32,
-        with_output(lambda seed: floats(seed, 50), 50, np.float32),
-        lambda x, out: {1: 2 * x},
-        hard="not all threads of the second block reach the barrier; from compute capability 7.0 on it waits "
-        "only for those that have not left (CUDA C++ Programming Guide, Independent Thread Scheduling)",
+    # Not all threads of the second block reach the barrier; from compute capability 7.0 on it waits only for
+    # those that have not left (CUDA C++ Programming Guide, Independent Thread Scheduling).
+    case("early return before a barrier", leave_early, 2, 32)(normal(50, out=50), lambda x, out: 2 * x),
+    # Unordered stores to one word, all of the same value.
+    case("several threads store the same value", any_negative, 2, 32)(
+        normal(64, out=1, out_dtype=np.int32), lambda x, found: np.array([1])
     ),
-    Case(
-        "several threads store the same value",
-        any_negative,
-        2,
-        32,
-        with_output(lambda seed: floats(seed, 64), 1, np.int32),
-        lambda x, found: {1: np.array([1])},
-        hard="unordered stores to one word, all of the same value",
+    # Lane 0 stores ary[0] over itself while the other lanes load it: a race of equal values.
+    case("value spread by syncwarp", numba_warp_ops.useful_syncwarp, 1, 32)(
+        zeros(32, np.int32), lambda ary: np.full(32, 42), needs=SYNCWARP
     ),
-    Case(
-        "value spread by syncwarp",
-        numba_warp_ops.useful_syncwarp,
-        1,
-        32,
-        lambda seed: (np.zeros(32, np.int32),),
-        lambda ary: {0: np.full(32, 42)},
-        needs=SYNCWARP,
-        hard="lane 0 stores ary[0] over itself while the other lanes load it: a race of equal values",
+    # The blocks are ordered by a fence and an atomic, not by a barrier.
+    case("sum by the last block", reduction.sum_by_last_block, 3, 64)(
+        lambda seed: (*floats(seed, 150), *(np.zeros(n, t) for n, t in ((3, "f4"), (1, "i4"), (1, "f4")))),
+        lambda x, partial, tickets, total: {1: np.add.reduceat(x, [0, 64, 128]), 2: [3], 3: [x.sum()]},
     ),
-    Case(
-        "sum by the last block",
-        reduction.sum_by_last_block,
-        3,
-        64,
-        lambda seed: (
-            *floats(seed, 150),
-            np.zeros(3, np.float32),
-            np.zeros(1, np.int32),
-            np.zeros(1, np.float32),
-        ),
-        lambda x, partial, tickets, total: {
-            1: np.add.reduceat(x, [0, 64, 128]),
-            2: np.array([3]),
-            3: np.array([x.sum()]),
-        },
-        tolerance=NEARLY,
-        hard="the blocks are ordered by a fence and an atomic, not by a barrier",
-    ),
-    Case(
-        "Numba's own reduction, whole blocks",
-        numba_reduce.kernel,
-        2,
-        128,
+    # Two lanes in a branch call syncwarp() with the mask of all 32.
+    case("Numba's own reduction, whole blocks", numba_reduce.kernel, 2, 128)(
         lambda seed: (*floats(seed, 512, dtype=np.float64), np.zeros(2), 3.0, True),
-        lambda x, partials, init, use: {
-            1: x.reshape(2, 2, 128).sum(axis=(0, 2)) + np.array([init, 0]),
-        },
+        lambda x, partials, init, use: {1: x.reshape(2, 2, 128).sum(axis=(0, 2)) + np.array([init, 0])},
         tolerance=1e-12,
         needs=SYNCWARP,
-        hard="two lanes in a branch call syncwarp() with the mask of all 32; slices of a shared array",
     ),
 )

@@ -7,12 +7,14 @@ its active lanes; a store or atomic counts as a load does. `WIDE` holds what a t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 
 import numpy as np
 
-from gpu_kernels.arguments import NEARLY, floats, of_product, product, whole, with_output
+from gpu_kernels.arguments import floats, normal, of_product, product, whole, with_output, zeros
 from gpu_kernels.case import Case, marked_lines
 from gpu_kernels.counted import divergence, global_memory, shared_memory
 
@@ -55,15 +57,16 @@ class Counted(Case):
         return marked_lines(self.kernel, "BRANCH")[0]
 
 
+def counted(name: str, kernel, griddim, blockdim) -> Callable[..., Counted]:
+    """Return what makes a counted case of this launch from (make_args, reference, counts=...)."""
+    return partial(Counted, name, kernel, griddim, blockdim)
+
+
 def row_case(dtype, sectors: int) -> Counted:
     """128 elements by four warps, `sectors` a request."""
-    return Counted(
-        f"row of {np.dtype(dtype)}",
-        global_memory.row,
-        2,
-        64,
+    return counted(f"row of {np.dtype(dtype)}", global_memory.row, 2, 64)(
         with_output(lambda seed: (whole(seed, 128, 0, 100, dtype),), 128, dtype),
-        lambda x, out: {1: x},
+        lambda x, out: x,
         counts=tuple(
             Count(array, kind, 4, 128, 4 * sectors) for array, kind in (("x", "load"), ("out", "store"))
         ),
@@ -72,11 +75,7 @@ def row_case(dtype, sectors: int) -> Counted:
 
 def read_case(name: str, kernel, size, extra: tuple, sectors: int, answer) -> Counted:
     """64 elements of float32 read by two warps in some pattern, `sectors` a request, and written in a row."""
-    return Counted(
-        name,
-        kernel,
-        1,
-        64,
+    return counted(name, kernel, 1, 64)(
         lambda seed: (*floats(seed, size), *extra, np.zeros(64, np.float32)),
         lambda x, *rest: {len(rest): answer(x)},
         counts=(Count("x", "load", 2, 64, 2 * sectors), Count("out", "store", 2, 64, 8)),
@@ -85,14 +84,9 @@ def read_case(name: str, kernel, size, extra: tuple, sectors: int, answer) -> Co
 
 def matmul_case(name: str, kernel, grid, block, a: int, b: int, c: int) -> Counted:
     """A 32 x 8 by an 8 x 32 matrix; sectors a request of A, B and C."""
-    return Counted(
-        name,
-        kernel,
-        grid,
-        block,
+    return counted(name, kernel, grid, block)(
         product(32, 8, 32),
         of_product,
-        tolerance=NEARLY,
         counts=(
             Count("A", "load", 256, 8192, 256 * a),
             Count("B", "load", 256, 8192, 256 * b),
@@ -103,39 +97,27 @@ def matmul_case(name: str, kernel, grid, block, a: int, b: int, c: int) -> Count
 
 def bins_case(bins: int, sectors: int) -> Counted:
     """Three warps count modulo `bins`."""
-    return Counted(
-        f"atomics on {bins} addresses",
-        global_memory.count_modulo,
-        3,
-        32,
+    return counted(f"atomics on {bins} addresses", global_memory.count_modulo, 3, 32)(
         lambda seed: (bins, np.zeros(bins, np.int32)),
-        lambda bins, counts: {1: np.full(bins, 96 // bins)},
+        lambda bins, counts: np.full(bins, 96 // bins),
         counts=(Count("counts", "atomic", 3, 96, 3 * sectors, rounds=3 * 32 // bins),),
     )
 
 
 def bank_case(stride: int) -> Counted:
     """Two warps read shared memory with a stride."""
-    return Counted(
-        f"shared memory, stride {stride}",
-        shared_memory.strided,
-        1,
-        64,
+    return counted(f"shared memory, stride {stride}", shared_memory.strided, 1, 64)(
         lambda seed: (stride, np.zeros(64, np.float32)),
-        lambda stride, out: {1: stride * (np.arange(64) % 32)},
+        lambda stride, out: stride * (np.arange(64) % 32),
         counts=(Count("kept", "load", 2, 64, wavefronts=2 * (gcd(stride, 32) if stride else 1)),),
     )
 
 
 def tile_case(name: str, kernel, wavefronts: int) -> Counted:
     """32 warps write a tile's rows and read its columns, `wavefronts` for a column."""
-    return Counted(
-        name,
-        kernel,
-        1,
-        (32, 32),
-        with_output(lambda seed: floats(seed, (32, 32)), (32, 32), np.float32),
-        lambda x, out: {1: x.T},
+    return counted(name, kernel, 1, (32, 32))(
+        normal((32, 32), out=(32, 32)),
+        lambda x, out: x.T,
         counts=(
             Count("tile", "store", 32, 1024, wavefronts=32),
             Count("tile", "load", 32, 1024, wavefronts=32 * wavefronts, mark=1),
@@ -147,13 +129,9 @@ def tile_case(name: str, kernel, wavefronts: int) -> Counted:
 
 def short_row_case(name: str, kernel, dtype, wavefronts: int) -> Counted:
     """One warp turns 32 elements round through shared memory."""
-    return Counted(
-        name,
-        kernel,
-        1,
-        32,
+    return counted(name, kernel, 1, 32)(
         with_output(lambda seed: (whole(seed, 32, 0, 100, dtype),), 32, dtype),
-        lambda x, out: {1: x[::-1]},
+        lambda x, out: x[::-1],
         counts=(
             Count("kept", "store", 1, 32, wavefronts=wavefronts),
             Count("kept", "load", 1, 32, wavefronts=wavefronts, mark=1),
@@ -174,33 +152,21 @@ GLOBAL = (
     read_case("row shifted by one", global_memory.shifted, 65, (1,), 5, lambda x: x[1:]),
     read_case("row shifted by a sector", global_memory.shifted, 72, (8,), 4, lambda x: x[8:]),
     read_case("column of a wide matrix", global_memory.first_column, (64, 64), (), 32, lambda x: x[:, 0]),
-    Counted(
-        "warps of two rows",
-        global_memory.rows_of_16,
-        (4, 1),
-        (16, 16),
-        with_output(lambda seed: floats(seed, (16, 64)), (16, 64), np.float32),
-        lambda x, out: {1: x},
+    counted("warps of two rows", global_memory.rows_of_16, (4, 1), (16, 16))(
+        normal((16, 64), out=(16, 64)),
+        lambda x, out: x,
         counts=(Count("x", "load", 32, 1024, 128), Count("out", "store", 32, 1024, 128)),
     ),
-    Counted(
-        "last warp partly masked",
-        global_memory.guarded,
-        1,
-        64,
-        with_output(lambda seed: floats(seed, 40), 40, np.float32),
-        lambda x, out: {1: x},
+    counted("last warp partly masked", global_memory.guarded, 1, 64)(
+        normal(40, out=40),
+        lambda x, out: x,
         counts=(Count("x", "load", 2, 40, 5, mark=0), Count("out", "store", 2, 40, 5)),
         branch_warps=2,
         divergent_warps=1,
     ),
-    Counted(
-        "last warp partly filled",
-        global_memory.guarded,
-        1,
-        40,
-        with_output(lambda seed: floats(seed, 40), 40, np.float32),
-        lambda x, out: {1: x},
+    counted("last warp partly filled", global_memory.guarded, 1, 40)(
+        normal(40, out=40),
+        lambda x, out: x,
         counts=(Count("x", "load", 2, 40, 5), Count("out", "store", 2, 40, 5)),
         branch_warps=2,
         divergent_warps=0,  # the 24 lanes that are not there go neither way
@@ -219,14 +185,9 @@ SHARED = (
     tile_case("transpose of a tile", shared_memory.transpose, 32),
     tile_case("transpose of a padded tile", shared_memory.padded_transpose, 1),
     short_row_case("bytes in shared memory", shared_memory.bytes_in_a_row, np.uint8, 1),
-    Counted(
-        "step of a 16 x 16 tiled matmul",
-        shared_memory.tile_step,
-        1,
-        (16, 16),
+    counted("step of a 16 x 16 tiled matmul", shared_memory.tile_step, 1, (16, 16))(
         product(16, 16, 16),
         of_product,
-        tolerance=NEARLY,
         counts=(
             Count("a", "store", 8, 256, wavefronts=8),
             Count("b", "store", 8, 256, wavefronts=8, mark=1),
@@ -237,35 +198,23 @@ SHARED = (
 )
 
 DIVERGENCE = (
-    Counted(
-        "half of each warp",
-        divergence.by_lane,
-        2,
-        64,
-        lambda seed: (np.zeros(128, np.int32),),
-        lambda out: {0: np.tile(np.repeat([1, 2], 16), 4)},
+    counted("half of each warp", divergence.by_lane, 2, 64)(
+        zeros(128, np.int32),
+        lambda out: np.tile(np.repeat([1, 2], 16), 4),
         counts=(Count("out", "store", 4, 64, 8), Count("out", "store", 4, 64, 8, mark=1)),
         branch_warps=4,
         divergent_warps=4,
     ),
-    Counted(
-        "every second warp",
-        divergence.by_warp,
-        2,
-        64,
-        lambda seed: (np.zeros(128, np.int32),),
-        lambda out: {0: np.tile(np.repeat([1, 2], 32), 2)},
+    counted("every second warp", divergence.by_warp, 2, 64)(
+        zeros(128, np.int32),
+        lambda out: np.tile(np.repeat([1, 2], 32), 2),
         counts=(Count("out", "store", 2, 64, 8), Count("out", "store", 2, 64, 8, mark=1)),
         branch_warps=4,
         divergent_warps=0,
     ),
-    Counted(
-        "loops of falling length",
-        divergence.triangle,
-        1,
-        64,
+    counted("loops of falling length", divergence.triangle, 1, 64)(
         lambda seed: (whole(seed, 31, 0, 9), np.zeros(64, np.int32)),
-        lambda x, out: {1: np.tile(np.concatenate([[0], np.cumsum(x)]), 2)},
+        lambda x, out: np.tile(np.concatenate([[0], np.cumsum(x)]), 2),
         counts=(Count("x", "load", 62, 992, 62),),
     ),
 )
