@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pace import slowness
 from tools.looped import looped
 
-from course_lib.measure import machine
 from course_lib.measure.hardware import CacheLevel
 from course_lib.simulators import traces
 from course_lib.simulators.cache import BLOCK, Cache, Level, levels_of, simulate
@@ -123,29 +122,6 @@ def test_a_long_stream_agrees_too():
     compare_with_obvious(addresses, levels, generator.random(len(addresses)) < 0.3)
 
 
-def test_the_smallest_example_by_hand():
-    # two sets of one 16-byte line: 0 and 32 fall into set 0, 16 into set 1
-    result = simulate(np.array([0, 4, 32, 0, 16], np.uint64), [Level(32, 1, 16)])
-    assert result.accesses == (5,) and result.misses == (4,) and result.hits == (1,)
-    assert result.miss_rates == (0.8,)
-    assert result.fetched_bytes == 64 and result.written_bytes == 0
-
-
-def test_a_second_level_sees_the_misses_of_the_first():
-    result = simulate(traces.loops("jki", 40, 40, 40), [Level(1024, 2), Level(8192, 4), Level(32768, 8)])
-    assert result.accesses[1:] == result.misses[:-1]
-
-
-def test_writes_change_no_miss_and_are_written_back_once_per_eviction():
-    addresses = np.arange(0, 4096, 8, dtype=np.uint64)
-    levels = [Level(512, 2), Level(1024, 2)]
-    reads, writes = simulate(addresses, levels), simulate(addresses, levels, np.ones(512, bool))
-    assert reads.misses == writes.misses == (64, 64)
-    assert reads.write_backs == (0, 0)
-    assert writes.write_backs == (64 - 8, 64 - 16)  # all but what still lies in the caches
-    assert writes.memory_bytes == 64 * 64 + 48 * 64
-
-
 def test_a_run_in_pieces_is_the_run_in_one():
     trace = traces.blocked(30, 31, 32, 8)
     levels = [Level(2048, 4), Level(8192, 8)]
@@ -175,30 +151,10 @@ def test_what_lies_in_no_array_is_counted_but_not_attributed():
     assert result.accesses == (5,)
 
 
-def test_a_set_is_found_by_modulo_when_the_sets_are_no_power_of_two():
-    level = Level(3 * 64, 1)  # three sets
-    addresses = np.array([0, 64, 128, 192, 0], np.uint64)
-    assert simulate(addresses, [level]).misses == (5,)  # 192 falls on 0
-    assert simulate(addresses, [Level(4 * 64, 1)]).misses == (4,)
-
-
-def test_ways_none_is_fully_associative():
-    assert Level(48 * 1024, None).set_ways == 768 and Level(48 * 1024, None).sets == 1
-    addresses = np.tile(np.arange(0, 768 * 4096, 4096, dtype=np.uint64), 2)  # one set of any other cache
-    assert simulate(addresses, [Level(48 * 1024, None)]).misses == (768,)
-    assert simulate(addresses, [Level(48 * 1024, 12)]).misses == (1536,)
-
-
 def test_nothing_accessed_is_a_result():
     result = simulate(np.array([], np.uint64), [Level(1024, 2)])
     assert result.accesses == (0,) and "–" in str(result.table())
     assert simulate([], [Level(1024, 2)]).misses == (0,)
-
-
-def test_other_integers_and_strided_arrays_are_taken():
-    wanted = simulate(np.array([0, 64, 128], np.uint64), [Level(64, 1)])
-    assert simulate([0, 64, 128], [Level(64, 1)]) == wanted
-    assert simulate(np.arange(0, 192, 32, dtype=np.int32)[::2], [Level(64, 1)]) == wanted
 
 
 def test_table_names_levels_arrays_and_bytes():
@@ -234,12 +190,6 @@ def test_levels_of_a_machine_keep_what_is_known_and_say_what_is_assumed():
     assert [level.is_assumed for level in levels] == [False, True, True]
     text = str(simulate(traces.loops("ikj", 8, 8, 8), levels).table())
     assert "the ways of L2, L3: 8 are assumed" in text
-
-
-def test_this_machine_has_levels_one_can_simulate():
-    levels = levels_of(machine.caches())
-    if levels:
-        assert simulate(traces.loops("ikj", 16, 16, 16), levels).misses[-1] == 3 * 16 * 16 * 8 // 64
 
 
 # -- what is refused ---------------------------------------------------------------------------------------

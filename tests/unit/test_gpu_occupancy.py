@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.looped import looped
 
-from course_lib.simulators.gpu.occupancy import LIMITS, RESOURCES, UNITS, Occupancy, limits_of, occupancy
+from course_lib.simulators.gpu.occupancy import LIMITS, UNITS, Occupancy, limits_of, occupancy
 
 #: CUDA C++ Programming Guide 13, "Technical Specifications per Compute Capability":
 #: cc -> blocks, warps and threads per SM; KB of shared memory per SM and per block
@@ -105,15 +105,6 @@ def test_published_examples(example):
     assert (result.blocks_per_sm, result.occupancy) == (blocks, pytest.approx(share))
 
 
-def test_the_steps_of_a_published_calculation():
-    """Boehm's kernel 3 again: 40,960 registers, 9,216 bytes, room for 11 blocks of shared memory."""
-    result = occupancy(None, (32, 32), "8.6", registers=37, shared_bytes=8192)
-    assert (result.registers_per_warp, result.registers_per_block) == (1280, 40_960)
-    assert (result.shared_per_block, result.blocks_by["shared memory"]) == (9216, 11)
-    assert result.limited_by == ("warps", "registers")
-    assert (result.warps_per_sm, result.limits.warps) == (32, 48)
-
-
 @looped("row", CALCULATOR)
 def test_the_occupancy_calculator_agrees(row):
     cc, threads, registers, shared_bytes, blocks, limits, block_registers, block_bytes = row
@@ -121,38 +112,6 @@ def test_the_occupancy_calculator_agrees(row):
     assert result.blocks_per_sm == blocks
     assert {LETTERS[name] for name in result.limited_by} == set(limits)
     assert (result.registers_per_block, result.shared_per_block) == (block_registers, block_bytes)
-
-
-def packed(kernel):
-    """Put blocks on an SM one by one, warp by warp, until one does not fit; return how many do."""
-    warps = -(-kernel.threads // 32)
-    per_warp = next(given for given in range(0, 8193, 256) if given >= 32 * kernel.registers)
-    free, slots, memory, blocks = [16_384] * 4, kernel.limits.warps, kernel.limits.shared_bytes, 0
-    while blocks < kernel.limits.blocks:
-        for _ in range(warps):
-            roomiest = free.index(max(free))
-            free[roomiest] -= per_warp
-        slots -= warps
-        memory -= kernel.shared_per_block
-        if min(free) < 0 or slots < 0 or memory < 0:
-            return blocks
-        blocks += 1
-    return blocks
-
-
-@given(kernels)
-def test_blocks_put_on_an_sm_one_by_one(kernel):
-    assert kernel.blocks_per_sm == packed(kernel)
-
-
-@given(kernels)
-def test_what_limits_is_what_has_no_room_for_one_more(kernel):
-    assert 0 <= kernel.occupancy <= 1
-    assert kernel.limited_by
-    for name in RESOURCES:
-        room = kernel.blocks_by[name]
-        assert (room == kernel.blocks_per_sm) == (name in kernel.limited_by)
-        assert room is None or room >= kernel.blocks_per_sm
 
 
 @given(kernels)
@@ -261,11 +220,6 @@ def test_an_uncompiled_kernel_is_not_compiled_and_no_driver_is_asked(monkeypatch
     assert occupancy(double, 256, (8, 0), registers=16).occupancy == 1
 
 
-def test_a_device_function_has_no_registers_to_tell():
-    with pytest.raises(ValueError, match=r"has not been compiled .* give registers="):
-        occupancy(Compiled(40, 0, device=True), 256, (8, 0))
-
-
 @looped(
     "arguments, said",
     [
@@ -291,11 +245,6 @@ def test_bad_input_gets_one_sentence(arguments, said):
     sentence = str(caught.value)
     assert said in sentence
     assert sentence.endswith(".") and "\n" not in sentence and ". " not in sentence
-
-
-def test_the_static_shared_memory_counts_towards_the_limit():
-    with pytest.raises(ValueError, match="needs 101,377 bytes"):
-        occupancy(Compiled(32, 1), 256, (8, 6), shared_bytes=99 * 1024)
 
 
 def test_what_is_no_kernel_and_what_is_no_curve():

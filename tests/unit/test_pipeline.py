@@ -55,14 +55,6 @@ def test_the_copies_limit_with_enough_stages():
     assert found.cycles == 400 + 10 * 500 + 300 + 200
 
 
-def test_two_stages_share_the_lap():
-    """Laps of 1400 cycles, two of them side by side: 700 a block of K, more than either unit needs."""
-    pipeline = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
-    assert timeline(pipeline).cycles == 1400 * 5 + 500
-    assert pipeline.bounds["lap of a stage"] == 700 and pipeline.limit == "lap of a stage"
-    assert pipeline.stages_needed == 3 and changed(pipeline, stages=3).limit == "copy engine"
-
-
 def test_warpgroups_hide_each_others_promotion_only_if_they_need_not_march_in_step():
     """The products of 4 blocks take 2000 cycles. Apart, only the last promotion is left over. In step, the
     tensor core waits four times for the first warpgroup's promotion of 100.
@@ -78,13 +70,6 @@ def test_a_persistent_block_fetches_the_next_tile_while_it_stores_this_one():
     assert timeline(pipeline).cycles == 3 * (400 + 300 + 4 * 500 + 600)
     assert cycles(pipeline, roles="persistent") == 400 + 300 + 3 * (4 * 500 + 600)
     assert cycles(pipeline, roles="persistent", async_store=True) == 400 + 300 + 3 * 4 * 500 + 600
-
-
-def test_a_store_that_is_still_on_its_way_holds_up_the_next():
-    pipeline = Pipeline(
-        4, 0, 1, 100, tiles=3, blocks_of_k=2, epilogue_cycles=900, roles="persistent", consumers=1
-    )
-    assert cycles(pipeline, async_store=True) == 1 + 2 * 100 + 3 * 900
 
 
 def test_the_model_of_the_chooser_and_the_timeline_agree_in_the_steady_state():
@@ -195,14 +180,6 @@ def test_the_stages_are_those_that_the_kernel_is_started_with(kernel):
         if kernel != "v1_wgmma":
             assert pipeline_of(kernel, tile).stages == plan_for(kernel, problem, tile).constants["STAGES"]
     assert (pipeline_of(kernel).promotion_cycles > 0) == (kernel in SCALED)
-
-
-def test_every_tile_of_the_table_has_a_timeline():
-    from course_lib.fp8.pipelines import pipeline_of
-    from course_lib.fp8.tiles import TILES
-
-    shares = [timeline(pipeline_of("v6_tuned", tile, 2048)).share("tensor core") for tile in TILES]
-    assert min(shares) > 0.01 and max(shares) < 1
 
 
 def test_other_kernels_are_refused():

@@ -8,7 +8,7 @@ from course_lib import views
 from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
 from course_lib.simulators.pipeline import ROLES, Pipeline, timeline
 from course_lib.views import pipeline_explorer
-from course_lib.views.pipeline_explorer import finding, in_words, look, percent, shares, timelines
+from course_lib.views.pipeline_explorer import finding, in_words, percent, shares, timelines
 
 HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
 
@@ -47,13 +47,6 @@ def test_what_cannot_be_drawn_is_refused():
         timelines(HAND, [])
     with pytest.raises(ValueError, match=r"9 stages .* end at 8 and 2,000"):
         views.pipeline(dataclasses.replace(HAND, stages=9))
-
-
-def test_kinds_of_work_differ_without_colour_and_warpgroups_in_colour():
-    kinds = ("product", "promotion", "way out")
-    assert len({look(what, 0)[1] for what in kinds}) == 3
-    assert all(look(what, 0) != look(what, 1) for what in kinds[:2])
-    assert [percent(value) for value in (0.004, 0.996, 1.0)] == ["0 %", "99 %", "100 %"]
 
 
 def test_the_sum_behind_the_limit_and_what_limits_are_said():

@@ -120,22 +120,6 @@ def test_a_step_taken_apart_has_the_result_of_the_step(core, seed):
             assert term.kept % Fraction(2) ** step.unit == 0
 
 
-@every_core
-@looped("power", [-50, -60, -120, -126, -140])
-def test_zeros_times_large_numbers_take_nothing_from_a_tiny_old_sum(core, power):
-    a, b = np.full((1, 32), 448.0), np.zeros((1, 32))
-    c = np.float32(2.0**power * 1.7654321)
-    wanted = one_step(a[0, : core.terms], b[0, : core.terms], float(c), core).result
-    assert accumulate_e4m3(a, b, [[c]], core)[0, 0] == wanted
-    assert wanted == pytest.approx(float(c), rel=2.0**-core.result_bits) or power < -126
-
-
-def test_a_step_of_nothing_is_nothing():
-    step = one_step([0.0, 2.0], [1.0, 0.0])
-    assert (step.result, step.total, step.exact) == (0, 0, 0)
-    assert [term.exponent for term in step.terms] == [None, None, None]
-
-
 @looped(
     "arguments, said",
     [

@@ -74,15 +74,6 @@ def test_blocked_makes_the_accesses_of_six_plain_loops(shape, blocks, outer, inn
     assert len(trace) == len(wanted) and trace.flops == 2 * np.prod(shape)
 
 
-@looped("order", traces.ORDERS)
-@looped("in_registers", [True, False])
-def test_loops_are_blocked_with_one_block(order, in_registers):
-    shape = (5, 6, 7)
-    trace = traces.loops(order, *shape, in_registers=in_registers)
-    wanted = by_hand(shape, shape, "ijk", order, trace.matrices, in_registers)
-    assert pairs_of(trace) == wanted and len(trace) == len(wanted)
-
-
 def test_pieces_do_not_lose_or_repeat_anything(monkeypatch):
     monkeypatch.setattr(traces, "CHUNK", 100)
     trace = traces.blocked(9, 10, 11, 4)
@@ -166,19 +157,6 @@ def test_place_of_real_arrays_is_where_numpy_says():
     assert trace.addresses[:5].tolist() == [
         C.ctypes.data, A.ctypes.data, B.ctypes.data, A.ctypes.data + 8, B.ctypes.data + 8,
     ]  # fmt: skip
-
-
-def test_the_size_of_an_element_is_the_arrays_own_and_not_a_stride():
-    X = np.zeros((8, 8))
-    where = place_of(X[::2, ::2], X, X)
-    assert where["A"].itemsize == 8 and where["A"].column_stride == 16
-    assert where["A"].bytes == 3 * 128 + 3 * 16 + 8
-    assert Matrix(0, (2, 2), 32, 16).itemsize == 16  # as far as the strides tell
-
-
-def test_element_is_the_way_back_from_an_address():
-    matrix = place(4, 5, 6, pad=3)["B"]
-    assert matrix.element(at(matrix, 4, 5)) == (4, 5)
 
 
 def test_a_power_of_two_as_row_length_makes_conflicts():

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pace import slowness
 from tools.looped import looped
 
-from course_lib.simulators.gpu import warp_scheduler as module
 from course_lib.simulators.gpu.littles_law import pass_cycles
 from course_lib.simulators.gpu.warp_scheduler import (
     LATENCIES,
@@ -59,64 +58,11 @@ def test_one_warp_waits_out_every_latency():
     assert letters(simulate("a = load; use; use", 1, **once)) == ["III"]
 
 
-def test_independent_loads_overlap_and_dependent_ones_do_not():
-    once = {"passes": 1, "latencies": SHORT}
-    assert simulate("a = load; b = load; use a; use b", 1, **once).cycles == 22
-    assert simulate("a = load; use a; b = load; use b", 1, **once).cycles == 42
-
-
-def test_a_register_on_its_way_is_not_written_again():
-    assert letters(simulate("a = load; a = fma", 1, passes=1, latencies=SHORT)) == ["I" + 19 * "l" + "I"]
-
-
-def test_it_waits_for_what_comes_last_and_names_the_slowest_of_equals():
-    """In cycle 1 the FMA's result is 3 cycles away and the load's 19; then a tie of both in cycle 8."""
-    last = simulate("a = load; b = fma; use a b", 1, passes=1, latencies=SHORT)
-    assert letters(last) == ["II" + 18 * "l" + "I"]
-    tied = simulate("a = shared; use; use; b = fma; use b a", 1, passes=1, latencies=SHORT)
-    assert letters(tied) == ["IIIIsssI"]
-
-
 def test_loose_round_robin_takes_turns_and_greedy_stays():
     text = "a = fma; use; use a"
     run = {"passes": 1, "latencies": SHORT}
     assert letters(simulate(text, 2, policy="lrr", **run)) == ["InIwI.", "nInIwI"]
     assert letters(simulate(text, 2, policy="gto", **run)) == ["IIwwI..", "nnIIwwI"]
-
-
-def test_greedy_takes_the_oldest_when_its_warp_stalls():
-    """Who stalls is followed by the lowest number that can issue; then the loads' answers set the order."""
-    result = simulate("use; a = load; use a", 3, passes=1, policy="gto", latencies=SHORT)
-    assert [int(warp) for warp in result.issue[:6, 0]] == [0, 0, 1, 1, 2, 2]
-    assert [int(warp) for warp in result.issue[result.issue[:, 0] >= 0, 0][6:]] == [0, 1, 2]
-    turns = simulate("use; a = load; use a", 3, passes=1, policy="lrr", latencies=SHORT)
-    assert [int(warp) for warp in turns.issue[:6, 0]] == [0, 1, 2, 0, 1, 2]
-
-
-def test_memory_takes_a_request_every_so_many_cycles():
-    result = simulate("a = load; use a", 3, passes=1, latencies=SHORT, memory_interval=10)
-    # issued in cycles 0, 1, 2; taken in 0, 10, 20; answered in 20, 30, 40
-    assert [int(cycle) for cycle in np.flatnonzero(result.issue[:, 1] == 1)] == [20, 30, 40]
-    assert result.memory_latency == pytest.approx((20 + 29 + 38) / 3)
-    assert [int(n) for n in result.requests_in_flight[[0, 1, 2, 19, 20, 30, 39, 40]]] == [
-        1,
-        2,
-        3,
-        3,
-        2,
-        1,
-        1,
-        0,
-    ]
-    l2 = simulate("a = l2; use a", 2, passes=1, latencies=SHORT, memory_interval=10)
-    assert l2.cycles == 10 + 11 + 1
-    shared = simulate("a = shared; use a", 2, passes=1, latencies=SHORT, memory_interval=10)
-    assert shared.cycles == 1 + 7 + 1 and shared.requests == 0 and math.isnan(shared.memory_latency)
-
-
-def test_an_accumulator_is_carried_from_pass_to_pass():
-    assert simulate(CHAIN, 1, passes=10, latencies=SHORT).cycles == 9 * 4 + 1
-    assert simulate("s = fma x; use s", 1, passes=10, latencies=SHORT).cycles == 10 * 5
 
 
 # -- against a plain model ---------------------------------------------------------------------------------
@@ -209,14 +155,6 @@ def test_a_run_with_an_end_issues_everything_once(program, warps, policy, interv
         assert (result.timeline[warp, np.flatnonzero(result.issue[:, 0] == warp)[-1] + 1 :] == 0).all()
 
 
-def test_warming_up_leaves_out_the_beginning():
-    whole = simulate("a = load; use a; use", 3, cycles=500, latencies=SHORT, memory_interval=9)
-    later = simulate("a = load; use a; use", 3, cycles=400, warm_up=100, latencies=SHORT, memory_interval=9)
-    assert np.array_equal(later.timeline, whole.timeline[:, 100:])
-    assert np.array_equal(later.issue, whole.issue[100:])
-    assert np.array_equal(later.requests_in_flight, whole.requests_in_flight[100:])
-
-
 # -- Little's law ------------------------------------------------------------------------------------------
 
 
@@ -232,14 +170,6 @@ def test_the_latency_of_a_pass_in_closed_form(loads, arithmetic):
     assert pass_cycles(program, SHORT, 100) == 100 * loads
     prediction = littles_law(program, 3, latencies=SHORT)
     assert prediction.knee == pytest.approx((20 + loads + chain) / (2 * loads + arithmetic))
-
-
-def test_the_latency_of_a_pass_may_be_a_fraction():
-    """a waits for the last pass's b, b for the last pass's c, c for a: 3 loads of 7 cycles in two passes."""
-    program = stream("a = shared a b; b = shared c; c = shared a a")
-    assert pass_cycles(program, SHORT, 1) == 10.5
-    assert simulate(program, 1, cycles=210, warm_up=210, latencies=SHORT).instructions == 60
-    assert pass_cycles(stream("a = fma b; b = shared a"), SHORT, 1) == 11
 
 
 @settings(deadline=None)
@@ -262,17 +192,6 @@ def test_no_schedule_beats_littles_law(program, warps, policy, interval):
     found = simulate(program, warps, cycles=3000, warm_up=300, policy=policy, **run).utilisation
     edge = warps * len(program) / 3000  # a pass of every warp may be cut by the window
     assert found <= min(prediction.by_latency, prediction.by_memory) + edge
-
-
-@settings(deadline=None)
-@given(streams, st.integers(1, 16))
-def test_round_robin_is_not_far_below_littles_law(program, warps):
-    """Each instruction waits at most for one of every other warp: a pass takes that much longer at most."""
-    prediction = littles_law(program, warps, latencies=SHORT)
-    slowed = prediction.latency + len(program) * (warps - 1)
-    run = {"policy": "lrr", "latencies": SHORT}
-    found = simulate(program, warps, cycles=3000, warm_up=300, **run).utilisation
-    assert found >= warps * len(program) / slowed - warps * len(program) / 3000
 
 
 def test_below_the_knee_twice_the_warps_is_twice_the_throughput():
@@ -327,23 +246,6 @@ def test_littles_law_holds_inside_the_simulation(interval):
     in_flight = result.requests_in_flight.mean()
     assert in_flight == pytest.approx(result.requests / result.cycles * result.memory_latency, rel=2e-3)
     assert result.memory_latency >= 20
-
-
-def test_stalls_of_a_warp_alone_are_the_latencies():
-    result = simulate("x = load; s = fma x s; a = shared; use a s", 1, cycles=20 * 32, latencies=SHORT)
-    # x in 0, fma in 20, shared in 21, use in 28, next load in 29
-    assert pass_cycles(result.stream, SHORT, 1) == 29
-    result = simulate(result.stream, 1, cycles=10 * 29, latencies=SHORT)
-    counts = dict(zip(STATES, result.states[0].tolist(), strict=True))
-    assert counts == {
-        "finished": 0,
-        "selected": 40,
-        "not selected": 0,
-        "wait": 0,
-        "short scoreboard": 60,
-        "long scoreboard": 190,
-    }
-    assert result.share("long scoreboard") == pytest.approx(190 / 290)
 
 
 def test_taking_turns_keeps_the_warps_in_step_and_hides_less():
@@ -482,7 +384,3 @@ def test_it_is_fast_enough_for_a_slider():
     occupancy_curve(independent_loads(4, 20), memory_interval=10)
     both, slower = time.perf_counter() - start, slowness()
     assert one < 0.02 * slower and both < 0.5 * slower
-
-
-def test_the_door_names_what_it_has():
-    assert all(hasattr(module, name) for name in module.__all__)

@@ -41,15 +41,9 @@ def three():
     return number + 2
 
 
-@cuda.jit
-def beyond_after_a_call(out):
-    a = cuda.local.array(2, float32)
-    a[0] = a[1] = 0
-    a[cuda.grid(1)] = three()  # beyond
-    out[cuda.grid(1)] = a[0]
-
-
 def test_a_hazard_after_a_call_is_in_the_line_of_the_call():
+    body = "a = cuda.local.array(2, float32)\na[0] = a[1] = 0\na[i] = three()  # beyond\nout[i] = a[0]"
+    beyond_after_a_call = kernel("out", body, float32=float32, three=three)
     out = np.zeros(4)
     (hazard,) = trace(beyond_after_a_call, 1, 4, out).hazards
     assert (hazard.kind, hazard.line) == ("out-of-bounds", line_of(beyond_after_a_call, "beyond"))
@@ -60,41 +54,20 @@ def test_a_hazard_after_a_call_is_in_the_line_of_the_call():
 # -- control flow --------------------------------------------------------------------------------------------
 
 
-@cuda.jit
-def first_true(x, out):
-    i = cuda.grid(1)
-    out[i, 0] = x[i] or 5
-    out[i, 1] = x[i] and 7
-    out[i, 2] = x[i] or x[i] - 1 or 9
-
-
 def test_and_or_give_a_value():
+    body = "out[i, 0] = x[i] or 5\nout[i, 1] = x[i] and 7\nout[i, 2] = x[i] or x[i] - 1 or 9"
+    first_true = kernel("x, out", body)
     x, out = np.arange(40) % 3, np.zeros((40, 3), np.int64)
     trace(first_true, 2, 20, x, out)
     assert out.tolist() == [[v or 5, v and 7, v or v - 1 or 9] for v in x.tolist()]
 
 
-@cuda.jit
-def compares_in_a_chain(x, n, out):
-    i = cuda.grid(1)
-    out[i] = -1 < i < n < x[i] < 9  # no thread from n on reads x
-
-
 def test_a_chain_of_comparisons_stops_at_the_first_that_fails():
+    compares_in_a_chain = kernel("x, n, out", "out[i] = -1 < i < n < x[i] < 9  # no thread from n on reads x")
     x, out = np.arange(5, 13), np.zeros(40)
     seen = trace(compares_in_a_chain, 1, 40, x, 7, out)
     assert kinds(seen) == [] and seen.row("x").accesses == 7
     assert out.tolist() == [i < 7 < i + 5 < 9 for i in range(40)]
-
-
-@cuda.jit
-def assigned_by_some(out):
-    i = cuda.grid(1)
-    if i < 3:
-        y = i + 1
-    if i < 2:
-        out[i] = y
-    out[i] = y  # used
 
 
 @cuda.jit
@@ -111,6 +84,8 @@ def assigned_by_all(out):
 
 
 def test_a_variable_that_some_threads_have_not_assigned_is_reported():
+    body = "if i < 3:\n    y = i + 1\nif i < 2:\n    out[i] = y\nout[i] = y  # used"
+    assigned_by_some = kernel("out", body)
     (hazard,) = trace(assigned_by_some, 1, 40, np.zeros(40)).hazards
     assert (hazard.kind, hazard.line) == ("uninitialised", line_of(assigned_by_some, "used"))
     assert (hazard.array, hazard.threads, hazard.times) == ("y", ((3, 0, 0),), 37)
@@ -119,16 +94,8 @@ def test_a_variable_that_some_threads_have_not_assigned_is_reported():
     assert out.tolist() == [i + (i % 4 if i % 2 else 0) for i in range(40)]
 
 
-@cuda.jit
-def counts_down(x, out):
-    i = cuda.grid(1)
-    n = i % 5
-    while n > 0:  # decides
-        n -= 1
-    out[i] = n
-
-
 def test_a_loop_decides_once_a_turn():
+    counts_down = kernel("x, out", "n = i % 5\nwhile n > 0:  # decides\n    n -= 1\nout[i] = n")
     seen = trace(counts_down, 1, 32, np.zeros(32), np.zeros(32))
     (row,) = [row for row in seen.divergence if row.line == line_of(counts_down, "decides")]
     assert (row.warps, row.divided, row.decisions) == (1, 4, 5)
@@ -153,28 +120,17 @@ def test_threads_that_take_no_part_read_nothing(dtype):
     assert (out[992:] == x[::-1]).all() and (out[:992] == 0).all()
 
 
-@cuda.jit
-def one_thread_reads_far(x, out):
-    i = cuda.grid(1)
-    far = i * 1_000_000_000_000
-    if i == 3:
-        out[i] = x[far - 2_999_999_999_999]
-
-
 def test_a_far_address_of_an_idle_thread_is_never_touched():
+    body = "far = i * 1_000_000_000_000\nif i == 3:\n    out[i] = x[far - 2_999_999_999_999]"
+    one_thread_reads_far = kernel("x, out", body)
     out = np.zeros(32)
     assert kinds(trace(one_thread_reads_far, 1, 32, np.arange(32.0), out)) == []
     assert out[3] == 1 and out.sum() == 1
 
 
-@cuda.jit
-def wraps_below_zero(x, out):
-    i = cuda.grid(1)
-    out[i, 0] = x[uint32(i) - uint32(1)]  # of thread 0: 2**64 - 1
-    out[i, 1] = x[i - 1]
-
-
 def test_an_unsigned_index_below_zero_is_outside_and_a_signed_one_counts_from_the_end():
+    body = "out[i, 0] = x[uint32(i) - uint32(1)]  # of thread 0: 2**64 - 1\nout[i, 1] = x[i - 1]"
+    wraps_below_zero = kernel("x, out", body, uint32=uint32)
     x, out = np.arange(1, 33.0), np.zeros((32, 2))
     (hazard,) = trace(wraps_below_zero, 1, 32, x, out).hazards
     assert (hazard.kind, hazard.times, hazard.threads) == ("out-of-bounds", 1, ((0, 0, 0),))
@@ -182,25 +138,12 @@ def test_an_unsigned_index_below_zero_is_outside_and_a_signed_one_counts_from_th
     assert (out[1:] == x[:-1, None]).all()
 
 
-@cuda.jit
-def row_outside(x, out):
-    row = x[cuda.blockIdx.x + 7]
-    out[cuda.threadIdx.x] = row[cuda.threadIdx.x]  # outside
-
-
 def test_an_element_of_a_row_that_is_not_there_is_out_of_bounds():
+    body = "row = x[cuda.blockIdx.x + 7]\nout[cuda.threadIdx.x] = row[cuda.threadIdx.x]  # outside"
+    row_outside = kernel("x, out", body)
     (hazard,) = trace(row_outside, 1, 4, np.ones((4, 4)), np.zeros(4)).hazards
     assert (hazard.kind, hazard.line) == ("out-of-bounds", line_of(row_outside, "outside"))
     assert "x[7, 0] is outside of x (4 x 4)" in hazard.what
-
-
-@cuda.jit
-def writes_some(out):
-    i = cuda.grid(1)
-    a = cuda.local.array(4, float32)
-    if i < 3:
-        a[0] = 7
-    out[i] = a[0]  # read
 
 
 @cuda.jit
@@ -213,6 +156,8 @@ def writes_one_each(out):
 
 
 def test_local_memory_that_a_thread_has_not_written_is_reported():
+    body = "a = cuda.local.array(4, float32)\nif i < 3:\n    a[0] = 7\nout[i] = a[0]  # read"
+    writes_some = kernel("out", body, float32=float32)
     for made, thread, times in ((writes_some, 3, 37), (writes_one_each, 1, 10)):
         (hazard,) = trace(made, 1, 40, np.zeros(40)).hazards
         assert (hazard.kind, hazard.line) == ("uninitialised", line_of(made, "read"))
@@ -250,13 +195,9 @@ def element_of_shared(i):
     return element(a, i)
 
 
-@cuda.jit
-def two_arrays_of_one_name(a, out):
-    i = cuda.grid(1)
-    out[i] = element(a, i) + element_of_shared(i)
-
-
 def test_arrays_of_one_name_in_two_memories_are_counted_apart():
+    body = "out[i] = element(a, i) + element_of_shared(i)"
+    two_arrays_of_one_name = kernel("a, out", body, element=element, element_of_shared=element_of_shared)
     seen = trace(two_arrays_of_one_name, 1, 32, np.ones(32), np.zeros(32))
     loads = [row for row in (*seen.global_accesses, *seen.shared_accesses) if row.kind == "load"]
     assert [(type(row).__name__, row.array, row.requests) for row in loads] == [
@@ -311,14 +252,6 @@ def test_complex_numbers_that_differ_race():
 # -- counts --------------------------------------------------------------------------------------------------
 
 
-def test_flops_of_complex_numbers():
-    complex_arithmetic = kernel("x, out", "out[i] = x[i] * x[i] + x[i]")
-    x = np.full(32, 1 + 2j)
-    out = np.zeros_like(x)
-    assert trace(complex_arithmetic, 1, 32, x, out).flops == 32 * (6 + 2)
-    assert (out == x * x + x).all()
-
-
 def test_a_float32_with_a_short_integer_stays_one():
     with_short_integers = kernel("x, a, out", "out[i] = x[i] + a[i]")
     x = np.full(32, 0.1, np.float32)
@@ -326,13 +259,6 @@ def test_a_float32_with_a_short_integer_stays_one():
         out, a = np.zeros(32), np.ones(32, dtype)
         trace(with_short_integers, 1, 32, x, a, out)
         assert (out[0] == np.float32(0.1) + np.float32(1)) == kept, dtype
-
-
-def test_printing_is_left_out():
-    prints = kernel("x", 'print("thread", i)\nx[i] = i')
-    x = np.zeros(32)
-    assert trace(prints, 1, 32, x).accesses == 32
-    assert (x == np.arange(32)).all()
 
 
 # -- syncwarp ------------------------------------------------------------------------------------------------
@@ -407,22 +333,6 @@ def reads_for_long(out, turns):
 def test_a_race_is_found_however_many_accesses_lie_between(turns):
     (hazard,) = trace(reads_for_long, 1, 64, np.zeros(64), turns).hazards
     assert (hazard.kind, hazard.line, hazard.times) == ("race", line_of(reads_for_long, "races"), 64)
-
-
-@cuda.jit
-def ends_with_nothing(x):
-    i = cuda.grid(1)
-    if i > 3:
-        if i > 5:
-            return
-        """Nothing is done with the others."""
-    x[i] = 1
-
-
-def test_a_branch_may_end_with_nothing_after_a_return():
-    x = np.zeros(32)
-    trace(ends_with_nothing, 1, 32, x)
-    assert x.tolist() == [1] * 6 + [0] * 26
 
 
 # -- numbers that all threads share --------------------------------------------------------------------------

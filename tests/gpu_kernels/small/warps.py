@@ -109,8 +109,3 @@ def test_an_undefined_number_spoils_what_is_made_of_it():
     found = trace(sums, 1, 32, out, progress=False)
     assert found.hazards == [] and found.remarks[0].kind == "undefined-value"
     assert out[0] == 28 and np.isnan(out[1:8]).any() and not out[8:].any()
-
-
-def test_shuffles_are_counted_by_warps():
-    found = trace(sums, 2, 64, np.zeros(64, np.float32), progress=False)
-    assert sum(found.shuffles.values()) == 2 * 2 * 3
