@@ -269,8 +269,9 @@ def named(index: tuple[int, int, int]):
 # -- threads, blocks and the machine -------------------------------------------------------------------------
 
 
-#: lockstep: statement by statement together, block after block; random: by chance, all blocks at once.
-SCHEDULES = ("lockstep", "random")
+#: lockstep: statement by statement together; ascending, descending: block after block, thread after thread,
+#: each as far as it can; random: by chance, all blocks at once.
+SCHEDULES = ("lockstep", "ascending", "descending", "random")
 
 
 class Thread:
@@ -314,6 +315,8 @@ class Block:
         ):  # those behind catch up: lanes that parted meet after a branch
             hindmost = min((thread.line for thread in ready), default=0)
             return [thread for thread in ready if thread.line == hindmost]
+        if self.machine.schedule != "random":
+            return ready[:1] if self.machine.schedule == "ascending" else ready[-1:]
         chosen = self.machine.rng.permutation(len(ready))[: 1 + len(ready) // 8]
         return [ready[i] for i in chosen]
 
@@ -378,7 +381,7 @@ class Machine:
                 at = self.rng.integers(len(blocks))
                 if not blocks[at].step():
                     del blocks[at]
-        for block in blocks:
+        for block in reversed(blocks) if self.schedule == "descending" else blocks:
             while block.step():
                 pass
 
@@ -396,7 +399,9 @@ class Machine:
         return watched
 
     def turn(self) -> None:
-        """Before an access: let the other threads come first."""
+        """Before an access: let the other threads come first, unless each is to run as far as it can."""
+        if self.schedule not in ("lockstep", "random"):
+            return
         thread = self.current
         if self.schedule == "lockstep":
             frame = kernel_frame()

@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -255,21 +254,6 @@ def test_an_error_of_the_driver_is_a_sentence_whoever_called_it(failing, problem
     assert is_a_sentence(str(caught.value)) and caught.value.__cause__ is problem
 
 
-class FewBlocksWarning(Warning):
-    """As numba-cuda has it: no class of Numba's."""
-
-
-@pytest.mark.filterwarnings("error")
-def test_numba_does_not_warn_of_few_blocks():
-    class Kernel:
-        def __getitem__(self, how):
-            said = "Grid size 4 will likely result in GPU under-utilization due to low occupancy."
-            warnings.warn(FewBlocksWarning(said), stacklevel=2)
-            return how
-
-    assert cuda_stream.configured(Kernel(), (2, 2), 64, 0) == ((2, 2), 64, 0)
-
-
 def matmul_settings():
     """What torch says of TF32: both of its settings, and what it refuses to tell."""
 
@@ -385,20 +369,3 @@ def test_tiles_that_do_not_fit_are_left_out(monkeypatch):
 
 
 # -- how long it takes -------------------------------------------------------------------------------------
-
-
-def test_functions_take_turns_and_every_round_has_all(monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        gpu_timing,
-        "_sample",
-        lambda function, launches, flush=None: (function(), (1e-3, 1e-5), calls.append(launches))[1],
-    )
-    order = []
-    functions = {name: (lambda name=name: order.append(name)) for name in "abc"}
-    taken = gpu_timing.samples(functions, rounds=5)
-    assert {name: len(one.seconds) for name, one in taken.items()} == dict.fromkeys("abc", 5)
-    turns = ["".join(order[place : place + 3]) for place in range(6, len(order), 3)]
-    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns) and len(set(turns)) > 1
-    assert calls[3:] == [5] * 15  # 5 ms of launches of 1 ms
-    assert taken["a"].median_s == 1e-3 and taken["a"].spread_s == 0 and taken["a"].median_call_s == 1e-5

@@ -145,6 +145,83 @@ def test_finds_exactly_what_enumeration_finds(threads):
 
 # -- the classics ------------------------------------------------------------------------------------------
 
+LOST = """
+def work(more):
+    with lock:
+        x = s[0]
+    with lock:
+        s[0] = x + more
+"""
+GUARDED = "def work(mine):\n    with locks[mine]:\n        s[0] += 1"
+IN_LOCK_TWICE = "def work():\n    with lock:\n        with lock:\n            s[0] += 1"
+BACKING_OFF = """
+def work(mine, other):
+    done = False
+    while not done:
+        with locks[mine]:
+            if locks[other].acquire(timeout=0.1):
+                s[0] += 1
+                locks[other].release()
+                done = True
+"""
+AWAITING = """
+def work(me):
+    s[me] = 1
+    while s[1 - me]:
+        pass
+    s[me] = 0
+"""
+HANDING_OVER = """
+def produce():
+    box[0] = 7
+    full.release()
+
+def consume():
+    full.acquire()
+    s[0] = box[0]
+"""
+BOX = {"box": [0], "s": [0], "full": Semaphore(0)}
+STOLEN = "def a():\n    lock.acquire()\n    lock.release()\ndef b():\n    lock.release()"
+ASSERTS = "def work(me):\n    s[0] = s[0] + 1\n    assert s[0] < 2, 'late'"
+FLAG = "def writer():\n    s[0] = 1\ndef reader():\n    x = s[0]"
+WAITS_ALONE = "def work():\n    while s[0] == 0:\n        pass"
+SPINS_ALONE = "def work():\n    x = s[0]\n    other[0] = x\n    while True:\n        x += 0"
+
+ONE, TWO = {"s": [0], "lock": Lock()}, {"s": [0, 0], "locks": [Lock(), Lock()]}
+
+#: text, threads, shared, what is right -> kind of the finding ("" for none), words of its sentence
+VERDICTS = [
+    (FLAG, ["writer", "reader"], ONE, None, "race", "Data race on s[0]"),  # the result is right
+    (GUARDED, [("work", 0), ("work", 1)], TWO, None, "wrong result", "s ends as [1, 0], but one"),
+    (GUARDED, [("work", 0), ("work", 0)], TWO, None, "", "all 2 schedules"),
+    (LOST, [("work", 1)] * 2, ONE, {"s": [2]}, "wrong result", "s ends as [1] instead of [2]"),
+    (LOST, [("work", 1)] * 4, ONE, None, "wrong result", "one thread after the other gives [4]"),
+    (LOST, [("work", 1)] * 6, ONE, None, "wrong result", "one thread after the other gives [6]"),
+    (LOST, [("work", 1)] * 2, ONE, lambda end: bool(end["s"][0] == 2) or "one is missing", "wrong result",
+     "In some schedule one is missing."),
+    (LOST, [("work", 1)] * 2, ONE, lambda end: np.bool_(end["s"][0] == 2), "wrong result", ""),
+    (LOST, [("work", 1)] * 2, ONE, lambda end: np.bool_(end["s"][0] > 0), "", ""),
+    (WAITS_ALONE, ["work"], ONE, None, "error", "reads only what no thread writes (s[0])"),
+    (SPINS_ALONE, ["work"], {"s": [0], "other": [0]}, None, "error", "without touching anything shared"),
+    (IN_LOCK_TWICE, ["work"], ONE, None, "deadlock", "waits for lock, which it holds itself"),
+    (IN_LOCK_TWICE, ["work", "work"], {"s": [0], "lock": RLock()}, None, "", ""),
+    (BACKING_OFF, [("work", 0, 1), ("work", 1, 0)], TWO, {"s": [2, 0]}, "", ""),
+    (AWAITING, [("work", 0), ("work", 1)], TWO, None, "deadlock", "livelock"),
+    (HANDING_OVER, ["consume", "produce"], BOX, {"s": [7]}, "", ""),
+    (HANDING_OVER, ["consume"], BOX, None, "deadlock", "semaphore full, of which none is free"),
+    ("def work():\n    lock.release()", ["work"], ONE, None, "lock error", "releases lock in line 2, which"),
+    ("def work():\n    lock.acquire()", ["work"], ONE, None, "lock error", "ends and still holds lock"),
+    (STOLEN, ["a", "b"], ONE, None, "lock error", ""),
+    (ASSERTS, [("work", 0), ("work", 1)], ONE, None, "error", "`assert s[0] < 2` does not hold (line 3)"),
+]  # fmt: skip
+
+
+@looped("text, threads, shared, expect, kind, words", VERDICTS)
+def test_the_verdict_on_a_program(text, threads, shared, expect, kind, words):
+    verdict = explore(threads, shared, expect, source=text)
+    assert verdict.ok == (not kind) and (verdict.ok or verdict.kind == kind)
+    assert words in verdict.sentence and (verdict.ok or verdict.witness is not None)
+
 
 class TestRace:
     def test_a_lost_update_is_found_with_its_schedule(self):
@@ -153,21 +230,19 @@ class TestRace:
         assert "total ends as [1], but one thread after the other gives [2]" in verdict.sentence
         assert {tuple(outcome["total"]) for outcome in verdict.outcomes} == {(1,), (2,)}
         steps = [(step.thread, step.does) for step in verdict.witness.steps]
-        assert sorted(steps) == sorted(
-            [(t, f"{what}") for t in (0, 1) for what in ("reads total[0]: 0", "writes total[0] = 1")]
-        )
+        every = ("reads total[0]: 0", "writes total[0] = 1")
+        assert sorted(steps) == sorted((thread, what) for thread in (0, 1) for what in every)
         assert verdict.witness.shared == {"total": [1]} and verdict.witness.ended
         assert verdict.schedules == comb(4, 2) and verdict.complete
+        race = verdict.finding("race")
+        assert race.sentence.startswith("Data race on total[0]: thread 0 ")
+        assert "in line 2 while thread 1" in race.sentence
+        assert explore([count, count]).kind == "wrong result" and counter == 0  # nothing was run
 
     def test_the_witness_switches_between_threads_as_seldom_as_it_can(self):
         text = "def work():\n    for _ in range(6):\n        s[0] += 1"
         verdict = explore(["work", "work"], {"s": [0]}, source=text)
         assert verdict.kind == "wrong result" and verdict.witness.switches == 2
-
-    def test_the_data_race_is_named_with_both_lines(self):
-        race = explore([add, add]).finding("race")
-        assert race.sentence.startswith("Data race on total[0]: thread 0 ")
-        assert "in line 2 while thread 1" in race.sentence
 
     def test_a_lock_repairs_it_and_every_schedule_is_counted(self):
         verdict = explore([(add_safely, 2), (add_safely, 2)], expect={"total": [4]})
@@ -175,61 +250,12 @@ class TestRace:
         assert verdict.schedules == comb(4, 2)  # whole critical sections are interleaved
         assert "all 6 schedules" in verdict.sentence
 
-    def test_a_race_is_a_race_even_if_the_result_is_right(self):
-        text = "def writer(flag):\n    flag[0] = 1\ndef reader(flag):\n    x = flag[0]"
-        verdict = explore(["writer", "reader"], {"flag": [0]}, source=text)
-        assert verdict.kind == "race" and verdict.finding("wrong result") is None
-
-    def test_different_locks_protect_nothing(self):
-        text = """
-def work(mine):
-    with locks[mine]:
-        s[0] += 1
-"""
-        shared = {"s": [0], "locks": [Lock(), Lock()]}
-        assert explore([("work", 0), ("work", 1)], shared, source=text).finding("race")
-        assert explore([("work", 0), ("work", 0)], shared, source=text).ok
-
-    def test_a_lock_around_the_read_alone_is_not_enough(self):
-        text = """
-def work():
-    with lock:
-        x = s[0]
-    with lock:
-        s[0] = x + 1
-"""
-        verdict = explore(["work", "work"], {"s": [0], "lock": Lock()}, {"s": [2]}, source=text)
-        assert verdict.kind == "wrong result" and verdict.finding("race") is None
-        assert "s ends as [1] instead of [2]" in verdict.sentence
-
-    def test_expect_may_be_a_function_that_names_the_fault(self):
-        verdict = explore([add, add], expect=lambda final: final["total"] == [2] or "one is missing")
-        assert verdict.sentence == "In some schedule one is missing."
-        assert explore([add, add], expect=lambda final: final["total"][0] > 0).kind == "race"
-
 
 class TestWhatIsRight:
-    LOST = """
-def work(more):
-    with lock:
-        x = s[0]
-    with lock:
-        s[0] = x + more
-"""
-
-    def lost(self, threads, expect=None, **limits):
-        shared = {"s": [0], "lock": Lock()}
-        return explore([("work", more) for more in threads], shared, expect, source=self.LOST, **limits)
-
-    @looped("truth", [bool, np.bool_])
-    def test_numpys_truth_values_count_as_pythons_do(self, truth):
-        assert self.lost((1, 1), lambda final: truth(final["s"][0] == 2)).kind == "wrong result"
-        assert self.lost((1, 1), lambda final: truth(final["s"][0] > 0)).ok
-
     @looped("said", [None, 0, 1, "", " ", np.array([False]), np.int64(1), [True]])
     def test_what_is_neither_true_nor_false_nor_a_sentence_is_refused(self, said):
         with pytest.raises(NotJudged, match=r"expect returned .* must return True \(right\)") as caught:
-            self.lost((1, 1), lambda final: said)
+            explore([("work", 1)] * 2, ONE, lambda final: said, source=LOST)
         assert "\n" not in str(caught.value) and isinstance(caught.value, TypeError)
 
     def test_a_scenario_that_judges_nothing_is_no_fault_of_the_answer(self):
@@ -237,15 +263,9 @@ def work(more):
         with pytest.raises(NotJudged):
             UnderAllSchedules((once,)).judge("def answer():\n    return 1", "answer")
 
-    @looped("count", [2, 4, 5, 6])
-    def test_orders_of_whole_threads_are_what_is_right_for_any_number_of_threads(self, count):
-        verdict = self.lost((1,) * count)
-        assert verdict.kind == "wrong result"
-        assert f"one thread after the other gives [{count}]" in verdict.sentence
-
     def test_orders_that_take_too_long_are_refused_with_what_to_do(self):
         with pytest.raises(ValueError, match=r"orders of 5 whole threads .* expect="):
-            self.lost((1, 2, 3, 4, 5), time_limit_s=1e-4)
+            explore([("work", more) for more in range(1, 6)], ONE, source=LOST, time_limit_s=1e-4)
 
     def test_where_no_order_of_whole_threads_ends_one_must_say_what_is_right(self):
         text = """
@@ -258,19 +278,10 @@ def work(me):
         with lock:
             turn[0] = 1 - me
 """
-        shared = {"turn": [0], "lock": Lock()}
-        threads = [("work", 0), ("work", 1)]
+        shared, threads = {"turn": [0], "lock": Lock()}, [("work", 0), ("work", 1)]
         with pytest.raises(ValueError, match=r"do not end one after the other.* expect="):
             explore(threads, shared, source=text)
         assert explore(threads, shared, {"turn": [0]}, source=text).ok
-
-    def test_a_loop_that_reads_what_nobody_writes_is_told_so(self):
-        text = "def work():\n    while s[0] == 0:\n        pass"
-        verdict = explore(["work"], {"s": [0]}, source=text)
-        assert verdict.kind == "error" and "reads only what no thread writes (s[0])" in verdict.sentence
-        text = "def work():\n    x = s[0]\n    other[0] = x\n    while True:\n        x += 0"
-        alone = explore(["work"], {"s": [0], "other": [0]}, source=text)
-        assert "without touching anything shared" in alone.sentence
 
 
 class TestDeadlock:
@@ -308,40 +319,6 @@ def ordered(source, target, amount):
         right = explore([("ordered", *job) for job in jobs], shared, {"balance": [6, 12, 12]}, source=text)
         assert right.ok and right.outcomes == ({"balance": [6, 12, 12]},)
 
-    def test_a_transfer_to_oneself_is_a_deadlock_with_a_lock_and_none_with_a_reentrant_one(self):
-        text = "def work():\n    with lock:\n        with lock:\n            s[0] += 1"
-        assert (
-            "waits for lock, which it holds itself"
-            in explore(["work"], {"lock": Lock(), "s": [0]}, source=text).sentence
-        )
-        assert explore(["work", "work"], {"lock": RLock(), "s": [0]}, source=text).ok
-
-    def test_backing_off_breaks_it(self):
-        text = """
-def work(mine, other):
-    done = False
-    while not done:
-        with locks[mine]:
-            if locks[other].acquire(timeout=0.1):
-                s[0] += 1
-                locks[other].release()
-                done = True
-"""
-        shared = {"locks": [Lock(), Lock()], "s": [0]}
-        verdict = explore([("work", 0, 1), ("work", 1, 0)], shared, {"s": [2]}, source=text)
-        assert verdict.ok and verdict.schedules is None  # a thread may back off as often as it likes
-
-    def test_threads_that_wait_for_each_other_in_loops(self):
-        text = """
-def work(me):
-    flag[me] = 1
-    while flag[1 - me]:
-        pass
-    flag[me] = 0
-"""
-        verdict = explore([("work", 0), ("work", 1)], {"flag": [0, 0]}, source=text)
-        assert verdict.kind == "deadlock" and "livelock" in verdict.sentence
-
     def test_petersons_lock_excludes(self):
         text = """
 def work(me):
@@ -363,67 +340,17 @@ def work(me):
         assert broken.kind == "wrong result"
 
 
-class TestSemaphores:
-    TEXT = """
-def work():
-    with slots:
-        inside[0] += 1
-        inside[0] -= 1
-"""
-
-    def test_a_semaphore_makes_one_wait_for_the_other(self):
-        text = """
-def produce():
-    box[0] = 7
-    full.release()
-
-def consume():
-    full.acquire()
-    seen[0] = box[0]
-"""
-        shared = {"box": [0], "seen": [0], "full": Semaphore(0)}
-        assert explore(["consume", "produce"], shared, {"seen": [7]}, source=text).ok
-        nobody = explore(["consume"], shared, source=text)
-        assert nobody.kind == "deadlock" and "semaphore full, of which none is free" in nobody.sentence
-
-
-class TestLockErrors:
-    @looped(
-        "body, sentence",
-        [
-            ("lock.release()", "releases lock in line 2, which nobody holds"),
-            ("lock.acquire()", "ends and still holds lock"),
-        ],
-    )
-    def test_wrong_use(self, body, sentence):
-        verdict = explore(["work"], {"lock": Lock()}, source=f"def work():\n    {body}")
-        assert verdict.kind == "lock error" and sentence in verdict.sentence
-        assert verdict.witness.steps
-
-    def test_somebody_elses_lock(self):
-        text = "def a():\n    lock.acquire()\n    lock.release()\ndef b():\n    lock.release()"
-        verdict = explore(["a", "b"], {"lock": Lock()}, source=text)
-        assert "which thread 0 holds" in str([one.sentence for one in verdict.findings]) or "nobody" in str(
-            verdict.findings
-        )
-        assert verdict.finding("lock error")
-
-    @looped(
-        "body",
-        [
-            "with lock:\n        return",
-            "for i in range(3):\n        with lock:\n            if i == 1:\n                break",
-            "for i in range(3):\n        with lock:\n            continue",
-            "lock.acquire()\n    try:\n        return s[0]\n    finally:\n        lock.release()",
-        ],
-    )
-    def test_leaving_early_gives_the_lock_back(self, body):
-        assert explore(["work", "work"], {"lock": Lock(), "s": [0]}, source=f"def work():\n    {body}").ok
-
-    def test_an_error_of_a_thread_is_a_finding(self):
-        text = "def work(me):\n    s[0] = s[0] + 1\n    assert s[0] < 2, 'late'"
-        verdict = explore([("work", 0), ("work", 1)], {"s": [0]}, source=text)
-        assert verdict.kind == "error" and "`assert s[0] < 2` does not hold (line 3)" in verdict.sentence
+@looped(
+    "body",
+    [
+        "with lock:\n        return",
+        "for i in range(3):\n        with lock:\n            if i == 1:\n                break",
+        "for i in range(3):\n        with lock:\n            continue",
+        "lock.acquire()\n    try:\n        return s[0]\n    finally:\n        lock.release()",
+    ],
+)
+def test_leaving_early_gives_the_lock_back(body):
+    assert explore(["work", "work"], {"lock": Lock(), "s": [0]}, source=f"def work():\n    {body}").ok
 
 
 class TestReplay:
@@ -446,20 +373,6 @@ class TestReplay:
 
 
 # -- the language ------------------------------------------------------------------------------------------
-
-
-def final_of(body, shared=None, arguments=()):
-    """Run one thread alone and return the final shared variables, as plain Python would leave them."""
-    indented = "\n".join(f"    {line}" for line in body.splitlines())
-    names = ", ".join(f"p{number}" for number in range(len(arguments)))
-    text = f"def helper(a, b=2):\n    return a * b\n\ndef work({names}):\n{indented}"
-    mine = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}} if shared is None else shared
-    replay = run_schedule([("work", *arguments)], mine, source=text)
-    assert replay.ended, replay.sentence
-    space = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}} if shared is None else shared
-    exec(text, space)  # the test's own text: what Python makes of it
-    space["work"](*arguments)
-    return replay.shared, {name: space[name] for name in replay.shared}
 
 
 @looped(
@@ -491,8 +404,14 @@ def final_of(body, shared=None, arguments=()):
     ],
 )
 def test_computes_as_python_does(body):
-    ours, pythons = final_of(body)
-    assert ours == pythons
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    text = f"def helper(a, b=2):\n    return a * b\n\ndef work():\n{indented}"
+    replay = run_schedule(["work"], {"s": [0, 0, 0], "d": {"a": 1, "b": 2}}, source=text)
+    assert replay.ended, replay.sentence
+    space = {"s": [0, 0, 0], "d": {"a": 1, "b": 2}}
+    exec(text, space)  # the test's own text: what Python makes of it
+    space["work"]()
+    assert replay.shared == {name: space[name] for name in replay.shared}
 
 
 def test_shared_objects_in_each_other_and_by_two_names():

@@ -114,15 +114,8 @@ def test_the_compiled_loop_agrees_with_a_plain_one(program, warps, policy, inter
 @settings(deadline=None)
 @given(streams, st.integers(1, 6), policies, intervals, st.integers(0, 60))
 def test_every_cycle_is_accounted_for(program, warps, policy, interval, warm_up):
-    result = simulate(
-        program,
-        warps,
-        cycles=150,
-        warm_up=warm_up,
-        policy=policy,
-        latencies=SHORT,
-        memory_interval=interval,
-    )
+    run = {"policy": policy, "latencies": SHORT, "memory_interval": interval}
+    result = simulate(program, warps, cycles=150, warm_up=warm_up, **run)
     counts = dict(zip(STATES, result.states.sum(axis=0), strict=True))
     assert result.states.sum(axis=1).tolist() == [150] * warps
     assert counts["selected"] == result.instructions == 150 - result.no_eligible
@@ -138,15 +131,8 @@ def test_every_cycle_is_accounted_for(program, warps, policy, interval, warm_up)
 @settings(deadline=None)
 @given(streams, st.integers(1, 5), policies, intervals, st.integers(1, 6))
 def test_a_run_with_an_end_issues_everything_once(program, warps, policy, interval, passes):
-    result = simulate(
-        program,
-        warps,
-        cycles=20_000,
-        passes=passes,
-        policy=policy,
-        latencies=SHORT,
-        memory_interval=interval,
-    )
+    run = {"policy": policy, "latencies": SHORT, "memory_interval": interval}
+    result = simulate(program, warps, cycles=20_000, passes=passes, **run)
     assert result.instructions == warps * passes * len(program)
     assert result.issue[-1, 0] >= 0
     for warp in range(warps):
@@ -276,13 +262,7 @@ def test_streams_are_read_and_written_alike():
     )
     assert stream(";".join(map(str, program))) == program == stream(program)
     assert stream(["x0 = load", "s = fma x0 s", StreamInstruction("use")]) == program
-    assert [str(one) for one in independent_loads(2, 1, "l2")] == [
-        "x0 = l2",
-        "x1 = l2",
-        "use x0",
-        "use x1",
-        "s = fma s",
-    ]
+    assert independent_loads(2, 1, "l2") == stream("x0 = l2; x1 = l2; use x0; use x1; s = fma s")
 
 
 def test_the_tables():
@@ -306,62 +286,41 @@ def test_the_tables():
         assert "<table" in shown._repr_html_() and str(shown) == repr(shown)
 
 
-@looped(
-    "text, said",
-    [
-        ("", "has 0 instructions, but 1 to 256 are possible"),
-        ("use;" * 257, "has 257 instructions"),
-        ("x = add y", "has the operation 'add', but there are fma, use, shared, l2, load"),
-        ("load", "loads nothing: say where to, like 'x = load'"),
-        ("y = use x", "has a result, but use has none"),
-        ("x =", "'x =' cannot be read"),
-        ("= fma x", "'= fma x' cannot be read"),
-        ("x = y = fma", "names 'x = y', but a register is a word"),
-        ("use 3", "names '3', but a register is a word"),
-    ],
-)
-def test_a_stream_that_cannot_be_read_gets_one_sentence(text, said):
-    with pytest.raises(ValueError) as caught:
-        stream(text)
-    assert said in str(caught.value)
-    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+def run_with(**arguments):
+    return lambda: simulate("use", **({"warps": 1} | arguments))
 
 
 @looped(
-    "arguments, said",
+    "call, said",
     [
-        ({"warps": 0}, "warps is 0, but it must be a whole number from 1 to 64"),
-        ({"warps": 65}, "warps is 65, but"),
-        ({"warps": 2.0}, "warps is 2.0, but"),
-        ({"warps": True}, "warps is True, but"),
-        ({"cycles": 0}, "cycles is 0, but it must be a whole number from 1 to 500,000"),
-        ({"warm_up": -1}, "warm_up is -1, but"),
-        ({"passes": 0}, "passes is 0, but"),
-        ({"memory_interval": 0}, "memory_interval is 0, but"),
-        ({"policy": "fifo"}, "policy is 'fifo', but it must be 'gto' or 'lrr'"),
-        ({"latencies": "V100"}, "latencies is 'V100', but known are 'A100', 'RTX 4090', 'H100'"),
-        ({"passes": 3, "cycles": 2}, "cycles is 2, but 3 passes of 1 warps take longer"),
-        ({"passes": 1, "warm_up": 10}, "warm_up is 10, but all warps finish after 1: take fewer"),
+        (lambda: stream(""), "has 0 instructions, but 1 to 256 are possible"),
+        (lambda: stream("use;" * 257), "has 257 instructions"),
+        (lambda: stream("x = add y"), "has the operation 'add', but there are fma, use, shared, l2, load"),
+        (lambda: stream("load"), "loads nothing: say where to, like 'x = load'"),
+        (lambda: stream("y = use x"), "has a result, but use has none"),
+        (lambda: stream("x ="), "'x =' cannot be read"),
+        (lambda: stream("x = y = fma"), "names 'x = y', but a register is a word"),
+        (lambda: stream("use 3"), "names '3', but a register is a word"),
+        (run_with(warps=0), "warps is 0, but it must be a whole number from 1 to 64"),
+        (run_with(warps=2.0), "warps is 2.0, but"),
+        (run_with(cycles=0), "cycles is 0, but it must be a whole number from 1 to 500,000"),
+        (run_with(warm_up=-1), "warm_up is -1, but"),
+        (run_with(memory_interval=0), "memory_interval is 0, but"),
+        (run_with(policy="fifo"), "policy is 'fifo', but it must be 'gto' or 'lrr'"),
+        (run_with(latencies="V100"), "latencies is 'V100', but known are 'A100', 'RTX 4090', 'H100'"),
+        (run_with(passes=3, cycles=2), "cycles is 2, but 3 passes of 1 warps take longer"),
+        (run_with(passes=1, warm_up=10), "warm_up is 10, but all warps finish after 1: take fewer"),
+        (lambda: Latencies(4, 7, 0, 20), "The latency l2 is 0, but"),
+        (lambda: occupancy_curve("use", []), "warps is empty, but"),
+        (lambda: simulate("use", 1).share("asleep"), "state is 'asleep', but the states are finished"),
+        (lambda: memory_interval_of(1e12, 1e9, 0), "sms is 0, but it must be positive"),
     ],
 )
-def test_numbers_that_make_no_sense_get_one_sentence(arguments, said):
+def test_what_makes_no_sense_gets_one_sentence(call, said):
     with pytest.raises(ValueError) as caught:
-        simulate("use", **({"warps": 1} | arguments))
+        call()
     assert said in str(caught.value)
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
-
-
-def test_other_refusals():
-    with pytest.raises(ValueError, match=r"^The latency l2 is 0, but"):
-        Latencies(4, 7, 0, 20)
-    with pytest.raises(ValueError, match=r"^warps is empty, but"):
-        occupancy_curve("use", [])
-    with pytest.raises(ValueError, match=r"^state is 'asleep', but the states are finished"):
-        simulate("use", 1).share("asleep")
-    with pytest.raises(ValueError, match=r"^warps is 0, but"):
-        littles_law("use", 0)
-    with pytest.raises(ValueError, match=r"^sms is 0, but it must be positive"):
-        memory_interval_of(1e12, 1e9, 0)
 
 
 def test_the_published_latencies():

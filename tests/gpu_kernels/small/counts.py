@@ -13,7 +13,7 @@ from gpu_kernels.small import kernel, line_of
 TILE = 32
 
 
-# -- global memory: sectors for each request -----------------------------------------------------------------
+# -- counts -------------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -36,9 +36,6 @@ def test_a_view_is_counted_where_it_lies():
     assert trace(read_with_stride, 1, 16, x[::-2], np.zeros(16, np.float32), 1, 0).row("x").sectors == 5
 
 
-# -- shared memory: wavefronts for each request --------------------------------------------------------------
-
-
 @cuda.jit
 def transpose(A, B):
     s = cuda.shared.array((32, 32), float32)
@@ -46,9 +43,6 @@ def transpose(A, B):
     s[i, j] = A[i, j]
     cuda.syncthreads()
     B[i, j] = s[j, i]
-
-
-# -- matmul --------------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -95,14 +89,8 @@ def test_matmul_of_any_shape(kernel, shape):
     assert seen.hazards == [] and seen.remarks == []
 
 
-@cuda.jit
-def unequal(x, turns, out):
-    warp = cuda.grid(1) // 32
-    for n in range(turns[warp]):
-        out[cuda.grid(1)] += x[n]  # three requests
-
-
 def test_the_busiest_warp_is_that_with_most_requests_wherever_it_is():
+    unequal = kernel("x, turns, out", "for n in range(turns[i // 32]):\n    out[i] += x[n]  # three requests")
     warps = 2000  # more lanes than are run at a time
     for busiest in (0, 777, warps - 1):
         turns = np.ones(warps, np.int64)
@@ -200,18 +188,17 @@ def test_device_functions_return_early_and_take_arguments_by_name():
     assert seen.hazards == []
 
 
-@cuda.jit
-def guarded(x, out):
-    i = cuda.grid(1)
-    if i < x.size and x[i] > 0:  # the second half only where the first holds
-        out[i] = math.log(x[i])
-    elif i < x.size or x[i] > 5:
-        out[i] = 0 if x[i] == 0 else -1
+GUARDED = """
+if i < x.size and x[i] > 0:  # the second half only where the first holds
+    out[i] = math.log(x[i])
+elif i < x.size or x[i] > 5:
+    out[i] = 0 if x[i] == 0 else -1
+"""
 
 
 def test_and_or_evaluate_only_what_is_needed():
     x, out = np.array([1, 0, -1, 3], np.float32), np.zeros(4)
-    seen = trace(guarded, 1, 32, x, out)
+    seen = trace(kernel("x, out", GUARDED, math=math), 1, 32, x, out)
     (hazard,) = seen.hazards  # lanes from 4 on go to the elif, where `or` makes them read x[i]
     assert (hazard.kind, hazard.array, hazard.times) == ("out-of-bounds", "x", 28)
     assert hazard.threads == ((4, 0, 0),)
@@ -256,14 +243,8 @@ def two_sums(x, i):
 two_sums.runs_as_written = True
 
 
-@cuda.jit
-def with_a_stand_in(x, out):
-    i = cuda.threadIdx.x
-    a, b = two_sums(x, i)
-    out[i] = a * b
-
-
 def test_a_plain_function_with_a_stand_in_on_the_gpu_runs_as_it_is_written():
+    with_a_stand_in = kernel("x, out", "a, b = two_sums(x, i)\nout[i] = a * b", two_sums=two_sums)
     x, out = np.arange(32.0), np.zeros(32)
     trace(with_a_stand_in, 1, 32, x, out)
     assert (out == (x + 1) * (x + 2)).all()
@@ -313,18 +294,6 @@ def test_races_in_global_memory_and_within_a_warp():
     assert hazard.kind == "race" and "syncwarp" in hazard.what
     assert trace(in_order, 1, 32, x, out).hazards == []
     assert trace(all_blocks_write, 2, 64, x, out, races=False).hazards == []
-
-
-def test_arguments_that_share_memory_race_too():
-    x = np.arange(130, dtype=np.float32)
-
-    @cuda.jit
-    def shift(a, b):
-        i = cuda.grid(1)
-        b[i] = a[i]
-
-    assert trace(shift, 2, 64, x[:128].copy(), x[2:]).hazards == []
-    assert {hazard.kind for hazard in trace(shift, 2, 64, x[:128], x[2:]).hazards} == {"race"}
 
 
 def test_out_of_bounds_is_reported_and_harms_nothing():

@@ -4,7 +4,7 @@
 # Path: fbpic/particles/utilities/cuda_sorting.py
 # Version: release 0.27.1 (commit not recorded in the package)
 # Licence: BSD-3-Clause-LBNL, Copyright (c) 2016, University of Hamburg and The Regents of the University of California (full text: licences/fbpic.txt)
-# Changed: imports; the decorator is cuda.jit instead of fbpic's wrapper of it (compile_cupy)
+# Changed: imports; the decorator is cuda.jit instead of fbpic's wrapper of it (compile_cupy); long docstrings are left out
 # ruff: noqa
 # fmt: off
 
@@ -13,21 +13,6 @@ from numba import cuda
 
 @cuda.jit
 def incl_prefix_sum(cell_idx, prefix_sum):
-    """
-    Perform an inclusive parallel prefix sum on the sorted
-    cell index array. The prefix sum array represents the
-    cumulative sum of the number of particles per cell
-    for each cell index.
-
-    Parameters
-    ----------
-    cell_idx : 1darray of integers
-        The cell index of the particle
-
-    prefix_sum : 1darray of integers
-        Represents the cumulative sum of
-        the particles per cell
-    """
     # i is the index of the macroparticle
     i = cuda.grid(1)
     if i < cell_idx.shape[0]-1:
@@ -46,25 +31,6 @@ def incl_prefix_sum(cell_idx, prefix_sum):
 
 @cuda.jit
 def prefill_prefix_sum(cell_idx, prefix_sum, Ntot):
-    """
-    Prefill the prefix sum array so that:
-        - the cells that have a lower index than the cell that contains
-        the first particle are set to 0
-        - the cells that have a higher index than the cell that contains
-        the last particle are set to the total number of particles (Ntot)
-
-    All the cells in between will have their value set by `incl_prefix_sum`
-
-    Parameters
-    ----------
-    cell_idx : 1darray of integers
-        The cell index of the particles
-    prefix_sum : 1darray of integers
-        Represents the cumulative sum of
-        the particles per cell
-    Ntot: int
-        The total number of particles in the current species
-    """
     # One thread per cell
     i = cuda.grid(1)
     if i < prefix_sum.shape[0]:

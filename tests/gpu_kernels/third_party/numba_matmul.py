@@ -4,7 +4,7 @@
 # Path: numba/cuda/tests/doc_examples/test_matmul.py
 # Version: release 0.68.1 (commit not recorded in the package)
 # Licence: BSD-2-Clause, Copyright (c) 2012, Anaconda, Inc. (full text: licences/numba.txt)
-# Changed: indentation and imports only
+# Changed: indentation and imports only; long docstrings are left out
 # ruff: noqa
 # fmt: off
 
@@ -26,11 +26,6 @@ TPB = 16
 
 @cuda.jit
 def fast_matmul(A, B, C):
-    """
-    Perform matrix multiplication of C = A * B using CUDA shared memory.
-
-    Reference: https://stackoverflow.com/a/64198479/13697228 by @RobertCrovella
-    """
     # Define an array in the shared memory
     # The size and type of the arrays must be known at compile time
     sA = cuda.shared.array(shape=(TPB, TPB), dtype=float32)

@@ -4,7 +4,7 @@
 # Path: numba/cuda/kernels/reduction.py
 # Version: release 0.68.1 (commit not recorded in the package)
 # Licence: BSD-2-Clause, Copyright (c) 2012, Anaconda, Inc. (full text: licences/numba.txt)
-# Changed: imports; the factory is called at the end of the file, as Reduce(lambda a, b: a + b) does
+# Changed: imports; the factory is called at the end of the file, as Reduce(lambda a, b: a + b) does; long docstrings are left out
 # ruff: noqa
 # fmt: off
 
@@ -24,9 +24,6 @@ def _gpu_reduce_factory(fn, nbtype):
 
     @cuda.jit(device=True)
     def inner_warp_reduction(sm_partials, init):
-        """
-        Compute reduction within a single warp
-        """
         tid = cuda.threadIdx.x
         warpid = tid // _WARPSIZE
         laneid = tid % _WARPSIZE
@@ -45,25 +42,6 @@ def _gpu_reduce_factory(fn, nbtype):
 
     @cuda.jit(device=True)
     def device_reduce_full_block(arr, partials, sm_partials):
-        """
-        Partially reduce `arr` into `partials` using `sm_partials` as working
-        space.  The algorithm goes like:
-
-            array chunks of 128:  |   0 | 128 | 256 | 384 | 512 |
-                        block-0:  |   x |     |     |   x |     |
-                        block-1:  |     |   x |     |     |   x |
-                        block-2:  |     |     |   x |     |     |
-
-        The array is divided into chunks of 128 (size of a threadblock).
-        The threadblocks consumes the chunks in roundrobin scheduling.
-        First, a threadblock loads a chunk into temp memory.  Then, all
-        subsequent chunks are combined into the temp memory.
-
-        Once all chunks are processed.  Inner-block reduction is performed
-        on the temp memory.  So that, there will just be one scalar result
-        per block.  The result from each block is stored to `partials` at
-        the dedicated slot.
-        """
         tid = cuda.threadIdx.x
         blkid = cuda.blockIdx.x
         blksz = cuda.blockDim.x
@@ -100,11 +78,6 @@ def _gpu_reduce_factory(fn, nbtype):
 
     @cuda.jit(device=True)
     def device_reduce_partial_block(arr, partials, sm_partials):
-        """
-        This computes reduction on `arr`.
-        This device function must be used by 1 threadblock only.
-        The blocksize must match `arr.size` and must not be greater than 128.
-        """
         tid = cuda.threadIdx.x
         blkid = cuda.blockIdx.x
         blksz = cuda.blockDim.x
@@ -143,15 +116,6 @@ def _gpu_reduce_factory(fn, nbtype):
             partials[blkid] = result
 
     def gpu_reduce_block_strided(arr, partials, init, use_init):
-        """
-        Perform reductions on *arr* and writing out partial reduction result
-        into *partials*.  The length of *partials* is determined by the
-        number of threadblocks. The initial value is set with *init*.
-
-        Launch config:
-
-        Blocksize must be multiple of warpsize and it is limited to 4 warps.
-        """
         tid = cuda.threadIdx.x
 
         sm_partials = cuda.shared.array((_NUMWARPS, inner_sm_size),

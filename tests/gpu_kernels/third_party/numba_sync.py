@@ -4,29 +4,11 @@
 # Path: numba/cuda/tests/cudapy/test_sync.py
 # Version: release 0.68.1 (commit not recorded in the package)
 # Licence: BSD-2-Clause, Copyright (c) 2012, Anaconda, Inc. (full text: licences/numba.txt)
-# Changed: imports; jit-compiled at the end of the file instead of in the tests
+# Changed: imports; jit-compiled at the end of the file instead of in the tests; what no case launches is left out
 # ruff: noqa
 # fmt: off
 
 from numba import cuda, float32, int32
-
-
-def useless_syncthreads(ary):
-    i = cuda.grid(1)
-    cuda.syncthreads()
-    ary[i] = i
-
-
-def useless_syncwarp(ary):
-    i = cuda.grid(1)
-    cuda.syncwarp()
-    ary[i] = i
-
-
-def useless_syncwarp_with_mask(ary):
-    i = cuda.grid(1)
-    cuda.syncwarp(0xFFFF)
-    ary[i] = i
 
 
 def coop_syncwarp(res):
@@ -83,45 +65,13 @@ def dyn_shared_memory(ary):
     ary[i] = sm[i]
 
 
-def use_threadfence(ary):
-    ary[0] += 123
-    cuda.threadfence()
-    ary[0] += 321
-
-
-def use_threadfence_block(ary):
-    ary[0] += 123
-    cuda.threadfence_block()
-    ary[0] += 321
-
-
-def use_threadfence_system(ary):
-    ary[0] += 123
-    cuda.threadfence_system()
-    ary[0] += 321
-
-
 def use_syncthreads_count(ary_in, ary_out):
     i = cuda.grid(1)
     ary_out[i] = cuda.syncthreads_count(ary_in[i])
 
 
-def use_syncthreads_and(ary_in, ary_out):
-    i = cuda.grid(1)
-    ary_out[i] = cuda.syncthreads_and(ary_in[i])
-
-
-def use_syncthreads_or(ary_in, ary_out):
-    i = cuda.grid(1)
-    ary_out[i] = cuda.syncthreads_or(ary_in[i])
-
-useless_syncthreads = cuda.jit(useless_syncthreads)
-useless_syncwarp = cuda.jit(useless_syncwarp)
 coop_syncwarp = cuda.jit(coop_syncwarp)
 simple_smem = cuda.jit(simple_smem)
 coop_smem2d = cuda.jit(coop_smem2d)
 dyn_shared_memory = cuda.jit(dyn_shared_memory)
-use_threadfence = cuda.jit(use_threadfence)
 use_syncthreads_count = cuda.jit(use_syncthreads_count)
-use_syncthreads_and = cuda.jit(use_syncthreads_and)
-use_syncthreads_or = cuda.jit(use_syncthreads_or)

@@ -4,7 +4,7 @@
 # Path: numba/cuda/tests/cudapy/test_warp_ops.py
 # Version: release 0.68.1 (commit not recorded in the package)
 # Licence: BSD-2-Clause, Copyright (c) 2012, Anaconda, Inc. (full text: licences/numba.txt)
-# Changed: imports; jit-compiled at the end of the file instead of in the tests
+# Changed: imports; jit-compiled at the end of the file instead of in the tests; what no case launches is left out
 # ruff: noqa
 # fmt: off
 
@@ -43,12 +43,6 @@ def use_shfl_sync_xor(ary, xor):
     ary[i] = val
 
 
-def use_shfl_sync_with_val(ary, into):
-    i = cuda.grid(1)
-    val = cuda.shfl_sync(0xffffffff, into, 0)
-    ary[i] = val
-
-
 def use_vote_sync_all(ary_in, ary_out):
     i = cuda.grid(1)
     pred = cuda.all_sync(0xffffffff, ary_in[i])
@@ -58,12 +52,6 @@ def use_vote_sync_all(ary_in, ary_out):
 def use_vote_sync_any(ary_in, ary_out):
     i = cuda.grid(1)
     pred = cuda.any_sync(0xffffffff, ary_in[i])
-    ary_out[i] = pred
-
-
-def use_vote_sync_eq(ary_in, ary_out):
-    i = cuda.grid(1)
-    pred = cuda.eq_sync(0xffffffff, ary_in[i])
     ary_out[i] = pred
 
 
@@ -77,12 +65,6 @@ def use_match_any_sync(ary_in, ary_out):
     i = cuda.grid(1)
     ballot = cuda.match_any_sync(0xffffffff, ary_in[i])
     ary_out[i] = ballot
-
-
-def use_match_all_sync(ary_in, ary_out):
-    i = cuda.grid(1)
-    ballot, pred = cuda.match_all_sync(0xffffffff, ary_in[i])
-    ary_out[i] = ballot if pred else 0
 
 
 def use_independent_scheduling(arr):
@@ -102,11 +84,8 @@ use_shfl_sync_idx = cuda.jit(use_shfl_sync_idx)
 use_shfl_sync_up = cuda.jit(use_shfl_sync_up)
 use_shfl_sync_down = cuda.jit(use_shfl_sync_down)
 use_shfl_sync_xor = cuda.jit(use_shfl_sync_xor)
-use_shfl_sync_with_val = cuda.jit(use_shfl_sync_with_val)
 use_vote_sync_all = cuda.jit(use_vote_sync_all)
 use_vote_sync_any = cuda.jit(use_vote_sync_any)
-use_vote_sync_eq = cuda.jit(use_vote_sync_eq)
 use_vote_sync_ballot = cuda.jit(use_vote_sync_ballot)
 use_match_any_sync = cuda.jit(use_match_any_sync)
-use_match_all_sync = cuda.jit(use_match_all_sync)
 use_independent_scheduling = cuda.jit(use_independent_scheduling)

@@ -6,7 +6,7 @@
 # Licence: Apache-2.0 as the file's own header says (Copyright (c) 2021, NVIDIA CORPORATION, all rights reserved;
 #   Copyright 2018-2019, Mingkun Huang); full text: licences/Apache-2.0.txt. The repository: MIT,
 #   Copyright (c) 2022 Somshubra Majumdar (full text: licences/warprnnt_numba.txt)
-# Changed: imports; annotations are not evaluated (they name torch)
+# Changed: imports; annotations are not evaluated (they name torch); long docstrings are left out
 # ruff: noqa
 # fmt: off
 
@@ -21,24 +21,6 @@ from gpu_kernels.third_party import warprnnt_helper as rnnt_helper
 def logp(
     denom: torch.Tensor, acts: torch.Tensor, maxT: int, maxU: int, alphabet_size: int, mb: int, t: int, u: int, v: int
 ):
-    """
-    Compute the sum of log probability from the activation tensor and its denominator.
-
-    Args:
-        denom: Tensor of shape [B, T, U] flattened. Represents the denominator of the logprobs activation tensor
-            across entire vocabulary.
-        acts: Tensor of shape [B, T, U, V+1] flattened. Represents the logprobs activation tensor.
-        maxT: The maximum possible acoustic sequence length. Represents T in the logprobs tensor.
-        maxU: The maximum possible target sequence length. Represents U in the logprobs tensor.
-        alphabet_size: The vocabulary dimension V+1 (inclusive of RNNT blank).
-        mb: Batch indexer.
-        t: Acoustic sequence timestep indexer.
-        u: Target sequence timestep indexer.
-        v: Vocabulary token indexer.
-
-    Returns:
-        The sum of logprobs[mb, t, u, v] + denom[mb, t, u]
-    """
     col = (mb * maxT + t) * maxU + u
     return denom[col] + acts[col * alphabet_size + v]
 
@@ -58,34 +40,6 @@ def compute_alphas_kernel(
     alphabet_size: int,
     blank_: int,
 ):
-    """
-    Compute alpha (forward variable) probabilities over the transduction step.
-
-    Args:
-        acts: Tensor of shape [B, T, U, V+1] flattened. Represents the logprobs activation tensor.
-        denom: Tensor of shape [B, T, U] flattened. Represents the denominator of the logprobs activation tensor
-            across entire vocabulary.
-        alphas: Zero tensor of shape [B, T, U]. Will be updated inside the kernel with the forward variable
-            probabilities.
-        llForward: Zero tensor of shape [B]. Represents the log-likelihood of the forward pass.
-            Returned as the forward pass loss that is reduced by the optimizer.
-        xlen: Vector of length B which contains the actual acoustic sequence lengths in the padded
-            activation tensor.
-        ylen: Vector of length B which contains the actual target sequence lengths in the padded
-            activation tensor.
-        mlabels: Matrix of shape [B, U+1] (+1 here is due to <SOS> token - usually the RNNT blank).
-            The matrix contains the padded target transcription that must be predicted.
-        minibatch: Int representing the batch size.
-        maxT: The maximum possible acoustic sequence length. Represents T in the logprobs tensor.
-        maxU: The maximum possible target sequence length. Represents U in the logprobs tensor.
-        alphabet_size: The vocabulary dimension V+1 (inclusive of RNNT blank).
-        blank_: Index of the RNNT blank token in the vocabulary. Generally the first or last token in the vocab.
-
-    Updates:
-        Kernel inplace updates the following inputs:
-        -   alphas: forward variable scores.
-        -   llForward: log-likelihood of forward variable.
-    """
     # // launch B blocks, each block has U threads
     b = cuda.blockIdx.x  # // batch id
     u = cuda.threadIdx.x  # label id, u

@@ -6,7 +6,7 @@
 # Licence: Apache-2.0 as the file's own header says (Copyright (c) 2021, NVIDIA CORPORATION, all rights reserved;
 #   Copyright 2018-2019, Mingkun Huang); full text: licences/Apache-2.0.txt. The repository: MIT,
 #   Copyright (c) 2022 Somshubra Majumdar (full text: licences/warprnnt_numba.txt)
-# Changed: imports; the constants that the kernels here use
+# Changed: imports; the constants that the kernels here use; what no case launches is left out
 # ruff: noqa
 # fmt: off
 
@@ -14,7 +14,6 @@ import numpy as np
 
 _WARP_SIZE = 32
 
-FP32_INF = np.inf
 FP32_NEG_INF = -np.inf
 
 

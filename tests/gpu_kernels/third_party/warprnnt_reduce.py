@@ -6,7 +6,7 @@
 # Licence: Apache-2.0 as the file's own header says (Copyright (c) 2021, NVIDIA CORPORATION, all rights reserved;
 #   Copyright 2018-2019, Mingkun Huang); full text: licences/Apache-2.0.txt. The repository: MIT,
 #   Copyright (c) 2022 Somshubra Majumdar (full text: licences/warprnnt_numba.txt)
-# Changed: imports only
+# Changed: imports only; long docstrings are left out
 # ruff: noqa
 # fmt: off
 
@@ -23,29 +23,6 @@ CTA_REDUCE_SIZE = 128
 
 @cuda.jit(device=True)
 def CTAReduce(tid: int, x, storage, count: int, R_opid: int):
-    """
-    CUDA Warp reduction kernel.
-
-    It is a device kernel to be called by other kernels.
-
-    The data will be read from the right segement recursively, and reduced (ROP) onto the left half.
-    Operation continues while warp size is larger than a given offset.
-    Beyond this offset, warp reduction is performed via `shfl_down_sync`, which halves the reduction
-    space and sums the two halves at each call.
-
-    Note:
-        Efficient warp occurs at input shapes of 2 ^ K.
-
-    References:
-        - Warp Primitives [https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/]
-
-    Args:
-        tid: CUDA thread index
-        x: activation. Single float.
-        storage: shared memory of size CTA_REDUCE_SIZE used for reduction in parallel threads.
-        count: equivalent to num_rows, which is equivalent to alphabet_size (V+1)
-        R_opid: Operator ID for reduction. See R_Op for more information.
-    """
     storage[tid] = x
 
     cuda.syncthreads()
@@ -83,28 +60,6 @@ def CTAReduce(tid: int, x, storage, count: int, R_opid: int):
 
 @cuda.jit()
 def _reduce_rows(I_opid: int, R_opid: int, acts, output, num_rows: int):
-    """
-    CUDA Warp reduction kernel which reduces via the R_Op.Maximum
-
-    Reduces the input data such that I_Op = Identity and R_op = Maximum.
-    The result is stored in the blockIdx, and is stored as an identity op.
-
-    Note:
-        Efficient warp occurs at input shapes of 2 ^ K.
-
-    References:
-        - Warp Primitives [https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/]
-
-    Args:
-        I_opid: Operator ID for input. See I_Op for more information. For this kernel,
-            the Identity op is chosen in general, and therefore the input is reduced in place
-            without scaling.
-        R_opid: Operator ID for reduction. See R_Op for more information.
-            For this kernel, generally Maximum op is chosen. It reduces the kernel via max.
-        acts: Flatened activation matrix of shape [B * T * U * (V+1)].
-        output: Flatened output matrix of shape [B * T * U * (V+1)]. Data will be overwritten.
-        num_rows: Vocabulary size (including blank token) - V+1.
-    """
     tid = cuda.threadIdx.x
     idx = tid
     col = cuda.blockIdx.x
@@ -148,28 +103,6 @@ def _reduce_rows(I_opid: int, R_opid: int, acts, output, num_rows: int):
 
 @cuda.jit()
 def _reduce_minus(I_opid: int, R_opid: int, acts, output, num_rows: int):
-    """
-    CUDA Warp reduction kernel which reduces via the R_Op.Add
-
-    Reduces the input data such that I_Op = Exponential and R_op = Add.
-    The result is stored in the blockIdx, and is stored as an exp op.
-
-    Note:
-        Efficient warp occurs at input shapes of 2 ^ K.
-
-    References:
-        - Warp Primitives [https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/]
-
-    Args:
-        I_opid: Operator ID for input. See I_Op for more information. For this kernel,
-            the Exponential op is chosen in general, and therefore the input is reduced in place
-            with scaling.
-        R_opid: Operator ID for reduction. See R_Op for more information.
-            For this kernel, generally Add op is chosen. It reduces the kernel via summation.
-        acts: Flatened activation matrix of shape [B * T * U * (V+1)].
-        output: Flatened output matrix of shape [B * T * U * (V+1)]. Data will be overwritten.
-        num_rows: Vocabulary size (including blank token) - V+1.
-    """
     tid = cuda.threadIdx.x
     idx = tid
     col = cuda.blockIdx.x
