@@ -45,8 +45,6 @@ def test_any_shape_the_same_to_the_bit_each_time():
         assert_right(d, *given)
         a, a_scales, b, b_scales = given
         assert torch.equal(d, fp8_gemm(a, q.m_major(a_scales), b, b_scales))  # the copy engine's order
-    for shape in ((0, 16, 128), (3, 0, 128), (0, 0, 16)):
-        assert fp8_gemm(*operands(*shape)).shape == shape[:2]
     given = operands(33, 16, 128)
     room = torch.full((35, 16), torch.nan).bfloat16()
     out = room[1:34]

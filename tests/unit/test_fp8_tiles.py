@@ -1,7 +1,6 @@
 """Tiles, their order, their bytes in shared memory, what the copy engine is told, and which tile is best."""
 
 import ctypes
-import dataclasses
 import itertools
 import shutil
 import subprocess
@@ -68,8 +67,6 @@ def test_every_tile_comes_once_and_teams_agree(schedule, turn, number):
     if team[0]:
         row, column = team[0]
         assert team == [(row, column + rank) for rank in range(schedule.team)]
-    alive = [schedule.tile(turn, number % schedule.teams) is not None for turn in range(schedule.turns + 2)]
-    assert alive == sorted(alive, reverse=True) and not alive[schedule.turns]
 
 
 def test_turns_idle_blocks_and_neighbours():
@@ -204,20 +201,6 @@ def test_a_map_has_its_innermost_dimension_first():
     assert (grouped.box_bytes, scales.box_bytes, d.box_bytes) == (64 * 128, 512, 128 * 64)
 
 
-def test_what_the_driver_would_refuse_is_a_sentence():
-    good = of_operand("A", 0, rows=100, K=256, box_rows=64)
-    for change, words in (
-        ({"address": 8}, "begins at address 0x8, but it must be a multiple of 16"),
-        ({"dims": (0, 4)}, r"has dims \(0, 4\), but each must be 1 to 2\^32"),
-        ({"strides": (120,)}, r"has a stride of 120 bytes, but it must be a multiple of 16 below 2\^40"),
-        ({"box": (128, 257)}, r"has a box of \(128, 257\), but each side must be 1 to 256"),
-        ({"box": (24, 4)}, "has rows of 24 bytes in a box, but they must be a multiple of 16"),
-        ({"swizzle": 64}, "has rows of 128 bytes in a box, but it swizzles over 64: no row may be longer"),
-    ):
-        with pytest.raises(ValueError, match=f"^the tensor map of A {words}"):
-            dataclasses.replace(good, **change)
-
-
 # -- which tile is best --------------------------------------------------------------------------------------
 
 
@@ -280,7 +263,7 @@ def fresh(monkeypatch, tmp_path):
     choice._text.cache_clear()
 
 
-def test_what_was_kept_is_the_best_of_its_kind(fresh, monkeypatch, tmp_path):
+def test_what_was_kept_is_the_best_of_its_kind(fresh, monkeypatch):
     favourite, kept = candidates(*SHAPE, H200)[0], candidates(*SHAPE, H200)[4]
     assert best(*SHAPE, H200) == favourite
     choice.keep(kept, 1e-4, *SHAPE, H200)
@@ -289,16 +272,7 @@ def test_what_was_kept_is_the_best_of_its_kind(fresh, monkeypatch, tmp_path):
     assert best(*SHAPE, H200) == kept == best(3000, 4096, 7168, H200)  # of the same class of rows
     for other in ((2048, 4096, 7168, H200), (4096, 4096, 7296, H200), (*SHAPE, H100)):
         assert best(*other) == candidates(*other)[0], other
-    classes = {1: 16, 16: 16, 17: 32, 128: 128, 129: 192, 512: 512, 513: 1024, 1025: 2048, 4096: 4096}
-    assert {M: choice.class_of(M) for M in classes} == classes
-
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels" / "v6_tuned.cu").write_text("other")
-    # what was found belongs to compiler and text
-    for name, other in (("compiler", lambda: "NVRTC 13.1"), ("KERNELS", tmp_path / "kernels")):
-        with monkeypatch.context() as patch:
-            patch.setattr(choice, "_known", {})
-            patch.setattr(jit, name, other)
-            choice._text.cache_clear()
-            assert best(*SHAPE, H200) == favourite, name
+    monkeypatch.setattr(choice, "_known", {})
+    monkeypatch.setattr(jit, "compiler", lambda: "NVRTC 13.1")  # what was found belongs to the compiler
     choice._text.cache_clear()
+    assert best(*SHAPE, H200) == favourite
