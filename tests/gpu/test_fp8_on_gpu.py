@@ -93,8 +93,8 @@ def assert_right(d, *given):
 def run_unscaled(kernel, a, b):
     """Return what a rung computes of codes alone: those with scales get ones."""
     blocks = -(-a.shape[1] // 128)
-    ones = (torch.ones(rows, blocks, device="cuda") for rows in (len(a), -(-len(b) // 128)))
-    return run(kernel, a, next(ones), b, next(ones))
+    ones_a, ones_b = (torch.ones(n, blocks, device="cuda") for n in (len(a), -(-len(b) // 128)))
+    return run(kernel, a, ones_a, b, ones_b)
 
 
 # -- one instruction -----------------------------------------------------------------------------------------
@@ -262,16 +262,20 @@ def test_contiguous_groups():
             assert_right(d[part], a[part], a_scales[part], b[group], b_scales[group])
 
 
+def assert_groups_right(d, counts, a, a_scales, b, b_scales):
+    for group, count in enumerate(counts):
+        if count:
+            given = (a[group, :count], a_scales[group, :count], b[group], b_scales[group])
+            assert_right(d[group, :count], *given)
+
+
 @each("room", [70, 100, 256])
 def test_masked_groups_never_touch_their_neighbours(room):
     counts = torch.tensor([room, 0, 33, room], dtype=torch.int32, device="cuda")
     a, a_scales, b, b_scales = operands(room, 264, 400, groups=4, rows_in_groups=True)
     whole = torch.full((6, room, 264), torch.nan, device="cuda").bfloat16()
     d = gemm.fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, 32, whole[1:5])
-    for group, count in enumerate(counts.tolist()):
-        if count:
-            given = (a[group, :count], a_scales[group, :count], b[group], b_scales[group])
-            assert_right(d[group, :count], *given)
+    assert_groups_right(d, counts.tolist(), a, a_scales, b, b_scales)
     assert d[1].isnan().all()  # behind a group whose last tile sticks out, and itself skipped
     assert whole[0].isnan().all() and whole[5].isnan().all()
 
@@ -292,10 +296,7 @@ def test_masked_counts_may_change_in_a_captured_graph():
         out.zero_()
         graph.replay()
         launch.finish(out.device, LIMIT_S)
-        for group, count in enumerate(counted):
-            if count:
-                given = (a[group, :count], a_scales[group, :count], b[group], b_scales[group])
-                assert_right(out[group, :count], *given)
+        assert_groups_right(out, counted, a, a_scales, b, b_scales)
 
 
 def test_work_keeps_its_order_on_torchs_streams():

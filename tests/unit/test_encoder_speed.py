@@ -172,7 +172,6 @@ def test_the_int8_encoder_shares_all_but_its_linear_layers():
     made = with_int8_linears(encoder)
     kinds = [type(module).__name__ for module in made.modules()]
     assert kinds.count("Int8Linear") == 2 * 9 + 1 and "Linear" not in kinds
-    assert made.pre_encode.conv[0].weight is encoder.pre_encode.conv[0].weight
     assert made.layers[1].norm_out.weight is encoder.layers[1].norm_out.weight
     assert all(type(module).__name__ != "Int8Linear" for module in encoder.modules())
     shared = sharing_weights(encoder)

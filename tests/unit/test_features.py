@@ -71,8 +71,6 @@ def test_the_scale_and_its_filters():
     hz = torch.tensor([0.0, 200, 1000, 6400], dtype=torch.float64)
     assert mel_from_hz(hz).tolist() == pytest.approx([0, 3, 15, 42])
     assert hz_from_mel(mel_from_hz(hz)).tolist() == pytest.approx(hz.tolist())
-    area = mel_filters(20, 16_000, 8192).sum(1) * 16_000 / 8192  # bins fine enough to integrate
-    assert area.tolist() == pytest.approx([1] * 20, rel=1e-3)
 
 
 # -- the whole front end -----------------------------------------------------------------------------------

@@ -130,18 +130,6 @@ def test_every_tile_and_every_ring_fits():
         assert plan.shared_bytes == used <= SHARED_BYTES - 1024, (rows, tokens)
 
 
-def test_what_does_not_go_together_is_refused():
-    for arguments, words in (
-        (("v7", ONE), "kernel is 'v7', but there are plans for probe, v0_naive"),
-        (("v9_grouped", ONE), "v9_grouped computes groups, and this is not"),
-        (("v6_tuned", MASKED), "v6_tuned computes one product, and this is not"),
-        (("v8_swap_ab", ONE, Tile(128, 144)), "v8_swap_ab has 64 or 128 rows of weights"),
-        (("v9_grouped", CONTIGUOUS, Tile(256, 128)), "begin at multiples of 128 rows, and the tile has 256"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            plan_for(*arguments)
-
-
 # -- what the doors start where there is a Hopper ------------------------------------------------------------
 
 

@@ -58,7 +58,6 @@ def test_pieces_become_text():
         assert pieces.text(tokens) == text
     assert pieces_of_vocab("<unk>\t0\n▁\t-1.5\n▁не\t-2\nт\t-3\n") == ["<unk>", "▁", "▁не", "т"]
     assert pieces_of_word_list("▁\r\nне\r\n##т\r\n") == ["<unk>", "▁", "▁не", "т"]
-    assert pieces_of_word_list("##\u2028\n") == ["<unk>", "\u2028"]
     unseen = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
     assert Tokenizer(unseen).text(range(7)) == "a[2Jbcdé\u200d"  # nothing acts on a terminal
 
