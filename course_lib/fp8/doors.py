@@ -55,22 +55,27 @@ def scales(name: str, x: Tensor, shape: tuple[int, ...], of: str) -> None:
         )
 
 
-def same_k(a: Tensor, b: Tensor) -> None:
-    """Refuse operands whose rows differ in length."""
+def factors(a: Tensor, b: Tensor, dims_of_a: int, dims_of_b: int) -> None:
+    """Refuse operands that `operand` refuses, that do not fit each other, or whose D cannot be stored."""
+    operand("a", a, dims_of_a)
+    operand("b", b, dims_of_b)
     if a.shape[-1] != b.shape[-1]:
         raise Refused(
             f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}, but both must end in K: b is (N, K), the "
             "right factor transposed."
         )
-
-
-def columns(b: Tensor) -> None:
-    """Refuse a number of columns of D whose rows the copy engine cannot store."""
     if b.shape[-2] % N_MULTIPLE:
         raise Refused(
             f"b has N = {b.shape[-2]}, but it must be a multiple of {N_MULTIPLE} (rows of D begin at "
             f"multiples of {ROW_BYTES} bytes): fill b up with rows of zeros."
         )
+
+
+def scales_of(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor) -> None:
+    """Refuse scales that do not belong to a (..., M, K), 1 x 128, and b (..., N, K), 128 x 128."""
+    *front, N, K = b.shape
+    scales("a_scales", a_scales, (*a.shape[:-1], blocks(K)), f"a of shape {tuple(a.shape)}")
+    scales("b_scales", b_scales, (*front, blocks(N), blocks(K)), f"b of shape {tuple(b.shape)}")
 
 
 def result(out: Tensor | None, shape: tuple[int, ...], like: Tensor, zeros: bool = True) -> Tensor:

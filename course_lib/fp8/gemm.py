@@ -20,7 +20,7 @@ from torch import Tensor
 
 from course_lib.arguments import is_whole
 from course_lib.fp8 import doors, launch, on_hopper
-from course_lib.fp8.doors import Refused, blocks
+from course_lib.fp8.doors import Refused
 from course_lib.fp8.reference import product
 from course_lib.fp8.tiles import ROWS_AT_ONCE
 
@@ -36,13 +36,9 @@ def fp8_gemm(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tens
     a_scales is float32 (M, K/128), b_scales (N/128, K/128), begun blocks counted. Raises Refused (a
     ValueError) for what it cannot take.
     """
-    doors.operand("a", a, 2)
-    doors.operand("b", b, 2)
-    doors.same_k(a, b)
-    doors.columns(b)
-    (M, K), N = a.shape, len(b)
-    doors.scales("a_scales", a_scales, (M, blocks(K)), f"a of shape {(M, K)}")
-    doors.scales("b_scales", b_scales, (blocks(N), blocks(K)), f"b of shape {(N, K)}")
+    doors.factors(a, b, 2, 2)
+    doors.scales_of(a, a_scales, b, b_scales)
+    M, N = len(a), len(b)
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, out=out)
     out = doors.result(out, (M, N), a, zeros=False)
     if not out.numel():
@@ -67,13 +63,9 @@ def fp8_gemm_grouped_contiguous(
     to nobody and are left as they are in `out` (0 in a new one). b_scales is float32 (groups, N/128, K/128).
     Raises Refused for what it cannot take; indices on a GPU are not looked at.
     """
-    doors.operand("a", a, 2)
-    doors.operand("b", b, 3)
-    doors.same_k(a, b)
-    doors.columns(b)
-    (M, K), (groups, N, _) = a.shape, b.shape
-    doors.scales("a_scales", a_scales, (M, blocks(K)), f"a of shape {(M, K)}")
-    doors.scales("b_scales", b_scales, (groups, blocks(N), blocks(K)), f"b of shape {tuple(b.shape)}")
+    doors.factors(a, b, 2, 3)
+    doors.scales_of(a, a_scales, b, b_scales)
+    M, (groups, N, _) = len(a), b.shape
     doors.whole_numbers("group_indices", group_indices, M, "row of a")
     doors.one_device(a=a, a_scales=a_scales, b=b, b_scales=b_scales, group_indices=group_indices, out=out)
     if group_indices.device.type == "cpu":
@@ -105,15 +97,11 @@ def fp8_gemm_grouped_masked(
     masked_m on are left as they are or hold products of what stands in a there; other groups' rows are never
     touched. Raises Refused.
     """
-    doors.operand("a", a, 3)
-    doors.operand("b", b, 3)
-    doors.same_k(a, b)
-    doors.columns(b)
-    (groups, rows, K), N = a.shape, b.shape[1]
+    doors.factors(a, b, 3, 3)
+    (groups, rows, _), N = a.shape, b.shape[1]
     if len(b) != groups:
         raise Refused(f"a has {groups} groups and b {len(b)}, but each group of a needs its own matrix in b.")
-    doors.scales("a_scales", a_scales, (groups, rows, blocks(K)), f"a of shape {tuple(a.shape)}")
-    doors.scales("b_scales", b_scales, (groups, blocks(N), blocks(K)), f"b of shape {tuple(b.shape)}")
+    doors.scales_of(a, a_scales, b, b_scales)
     doors.whole_numbers("masked_m", masked_m, groups, "group")
     if not is_whole(expected_m) or expected_m < 0:
         raise Refused(f"expected_m is {expected_m!r}, but it must be a whole number, 0 or more.")

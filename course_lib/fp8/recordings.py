@@ -172,21 +172,9 @@ class HopperRecording:
 FILES = RecordingFiles("hopper", HopperRecording, FOLDER)
 
 
-def newest(folder: Path = FOLDER) -> HopperRecording | None:
-    """Return the newest recording, None if there is none; MalformedRecording if a file is no recording."""
-    return FILES.newest(folder)
+newest, read, restore = FILES.newest, FILES.read, FILES.restore
 
 
 def write(recording: HopperRecording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
     return FILES.write(recording.data(), folder)
-
-
-def read(path: Path) -> HopperRecording:
-    """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    return FILES.read(path)
-
-
-def restore(content: Any, name: str = "this") -> HopperRecording:
-    """Return the recording that `data` made; raises MalformedRecording with what is wrong."""
-    return FILES.restore(content, name)

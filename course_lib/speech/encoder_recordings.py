@@ -124,6 +124,7 @@ def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
 
 
 FILES = RecordingFiles("encoder", EncoderRecording, FOLDER, arrange=_with_settings)
+read, restore = FILES.read, FILES.restore
 
 
 def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) -> EncoderRecording | None:
@@ -142,13 +143,3 @@ def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) 
 def write(recording: EncoderRecording, folder: Path = FOLDER) -> Path:
     """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
     return FILES.write(recording.data(), folder)
-
-
-def read(path: Path) -> EncoderRecording:
-    """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    return FILES.read(path)
-
-
-def restore(content: Any, name: str = "this") -> EncoderRecording:
-    """Return the recording that `data` made; raises MalformedRecording with what is wrong."""
-    return FILES.restore(content, name)

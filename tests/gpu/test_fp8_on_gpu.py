@@ -21,16 +21,8 @@ LIMIT_S, LONGEST_TEST_S = 20.0, 600.0
 UNSCALED = ("v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned", "v8_swap_ab")
 SHAPES = (
-    (1, 16, 128),
-    (7, 8, 16),
-    (63, 24, 240),
-    (64, 128, 128),
-    (65, 136, 256),
-    (127, 120, 144),
-    (129, 264, 208),
-    (128, 4096, 7168),
-    (300, 2112, 7168),
-    (4096, 4096, 512),
+    *((1, 16, 128), (7, 8, 16), (63, 24, 240), (64, 128, 128), (65, 136, 256), (127, 120, 144)),
+    *((129, 264, 208), (128, 4096, 7168), (300, 2112, 7168), (4096, 4096, 512)),
 )
 
 
@@ -66,9 +58,8 @@ def quantised(shape, block, seed):
     """Codes, and scales that differ from block to block by powers of two: a swapped one is seen."""
     codes, scales = quantise(random(*shape, seed=seed), block)
     rng = torch.Generator("cuda").manual_seed(seed)
-    return codes, scales * torch.exp2(
-        torch.randint(-6, 7, scales.shape, generator=rng, device="cuda").float()
-    )
+    powers = torch.randint(-6, 7, scales.shape, generator=rng, device="cuda").float()
+    return codes, scales * torch.exp2(powers)
 
 
 def operands(M, N, K, groups=None, rows_in_groups=False, seed=0):
@@ -87,22 +78,23 @@ def run(kernel, a, a_scales, b, b_scales, tile=None, sms=None):
     return d
 
 
-def assert_right(d, a, a_scales, b, b_scales):
-    exact = errors.exact(
-        dequantise(a, a_scales, ROW_BLOCKS, torch.float64).cpu(),
-        dequantise(b, b_scales, SQUARES, torch.float64).cpu(),
-    )
+def exact_of(a, a_scales, b, b_scales):
+    a = dequantise(a, a_scales, ROW_BLOCKS, torch.float64).cpu()
+    return errors.exact(a, dequantise(b, b_scales, SQUARES, torch.float64).cpu())
+
+
+def assert_right(d, *given):
+    exact = exact_of(*given)
     d = d.double().cpu().numpy()
     assert errors.calc_diff(d, exact[0]) < errors.LIMIT
     assert errors.worst_element(d, *exact) < 1
 
 
-def ones_like_scales(a, b):
+def run_unscaled(kernel, a, b):
+    """Return what a rung computes of codes alone: those with scales get ones."""
     blocks = -(-a.shape[1] // 128)
-    return (
-        torch.ones(len(a), blocks, device="cuda"),
-        torch.ones(-(-len(b) // 128), blocks, device="cuda"),
-    )
+    ones_a, ones_b = (torch.ones(n, blocks, device="cuda") for n in (len(a), -(-len(b) // 128)))
+    return run(kernel, a, ones_a, b, ones_b)
 
 
 # -- one instruction -----------------------------------------------------------------------------------------
@@ -147,7 +139,7 @@ def test_every_pair_of_codes_multiplies_as_the_simulator_says():
 def test_a_long_sum_loses_what_the_simulator_loses(K):
     a, b = (random(64, K, seed=K, kind="relu"), random(128, K, seed=K + 1, kind="absolute"))
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-    d = run("v1_wgmma", a, ones_like_scales(a, b)[0], b, ones_like_scales(a, b)[1])
+    d = run_unscaled("v1_wgmma", a, b)
     model = gemm_e4m3(a.float().cpu().numpy(), b.float().cpu().numpy())
     assert torch.equal(d.cpu(), torch.from_numpy(model).bfloat16())
 
@@ -160,7 +152,7 @@ def test_a_long_sum_loses_what_the_simulator_loses(K):
 def test_rungs_without_scales(kernel, shape):
     M, N, K = shape
     a, b = (random(M, K).to(torch.float8_e4m3fn), random(N, K, seed=1).to(torch.float8_e4m3fn))
-    d = run(kernel, a, ones_like_scales(a, b)[0], b, ones_like_scales(a, b)[1])
+    d = run_unscaled(kernel, a, b)
     exact, size = (torch.from_numpy(x) for x in errors.exact(a.double().cpu(), b.double().cpu()))
     assert not d.isnan().any()
     # never promoted: a step cuts off up to 2^-13 of the largest term so far, and there are K / 32 steps
@@ -171,7 +163,7 @@ def test_mma_sync_promotes_every_32():
     """Two HMMAs from zero and an FADD for each step: what the disassembly says, seen in the sum."""
     a, b = random(64, 4096, kind="relu"), random(64, 4096, seed=1, kind="absolute")
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-    d = run("v1_mma", a, ones_like_scales(a, b)[0], b, ones_like_scales(a, b)[1])
+    d = run_unscaled("v1_mma", a, b)
     exact, _ = errors.exact(a.double().cpu(), b.double().cpu())
     assert abs(errors.mean_signed_error(d.double().cpu(), exact)) < errors.MOST_BIAS
 
@@ -204,10 +196,7 @@ def test_sums_of_one_sign_are_promoted_every_128(kernel):
     a, a_scales = quantise(random(64, 16384, kind="relu"), ROW_BLOCKS)
     b, b_scales = quantise(random(256, 16384, seed=1, kind="absolute"), SQUARES)
     d = run(kernel, a, a_scales, b, b_scales)
-    exact, _ = errors.exact(
-        dequantise(a, a_scales, ROW_BLOCKS, torch.float64).cpu(),
-        dequantise(b, b_scales, SQUARES, torch.float64).cpu(),
-    )
+    exact, _ = exact_of(a, a_scales, b, b_scales)
     assert abs(errors.mean_signed_error(d.double().cpu(), exact)) < errors.MOST_BIAS
 
 
@@ -235,8 +224,6 @@ def test_the_door_is_right(shape):
 
 
 LOW_TILES = [Tile(64, 64, 2), Tile(128, 128, 2), Tile(128, 160)]
-
-
 GROUPED = [(tile, masked) for masked in (False, True) for tile in LOW_TILES] + [(Tile(256, 128, 2), True)]
 
 
@@ -275,17 +262,20 @@ def test_contiguous_groups():
             assert_right(d[part], a[part], a_scales[part], b[group], b_scales[group])
 
 
+def assert_groups_right(d, counts, a, a_scales, b, b_scales):
+    for group, count in enumerate(counts):
+        if count:
+            given = (a[group, :count], a_scales[group, :count], b[group], b_scales[group])
+            assert_right(d[group, :count], *given)
+
+
 @each("room", [70, 100, 256])
 def test_masked_groups_never_touch_their_neighbours(room):
     counts = torch.tensor([room, 0, 33, room], dtype=torch.int32, device="cuda")
     a, a_scales, b, b_scales = operands(room, 264, 400, groups=4, rows_in_groups=True)
     whole = torch.full((6, room, 264), torch.nan, device="cuda").bfloat16()
     d = gemm.fp8_gemm_grouped_masked(a, a_scales, b, b_scales, counts, 32, whole[1:5])
-    for group, count in enumerate(counts.tolist()):
-        if count:
-            assert_right(
-                d[group, :count], a[group, :count], a_scales[group, :count], b[group], b_scales[group]
-            )
+    assert_groups_right(d, counts.tolist(), a, a_scales, b, b_scales)
     assert d[1].isnan().all()  # behind a group whose last tile sticks out, and itself skipped
     assert whole[0].isnan().all() and whole[5].isnan().all()
 
@@ -306,12 +296,7 @@ def test_masked_counts_may_change_in_a_captured_graph():
         out.zero_()
         graph.replay()
         launch.finish(out.device, LIMIT_S)
-        for group, count in enumerate(counted):
-            if count:
-                part = slice(0, count)
-                assert_right(
-                    out[group, part], a[group, part], a_scales[group, part], b[group], b_scales[group]
-                )
+        assert_groups_right(out, counted, a, a_scales, b, b_scales)
 
 
 def test_work_keeps_its_order_on_torchs_streams():
@@ -325,15 +310,6 @@ def test_work_keeps_its_order_on_torchs_streams():
         d = gemm.fp8_gemm(a, a_scales, b, late)
         torch.cuda.current_stream().synchronize()
     assert_right(d, a, a_scales, b, b_scales)
-
-
-def test_a_thread_of_its_own_can_start_a_product():
-    import concurrent.futures
-
-    given = operands(100, 264, 208)
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        d = pool.submit(gemm.fp8_gemm, *given).result()
-    assert_right(d, *given)
 
 
 def test_a_search_ends_with_a_choice_that_the_door_then_uses(monkeypatch, tmp_path):

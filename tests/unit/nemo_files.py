@@ -78,8 +78,7 @@ def model(seed=0):
 
 def changed(*path, value):
     """Return CONFIG with the option at `path` set to `value`, or without it where value is ..."""
-    config = copy.deepcopy(CONFIG)
-    section = config
+    section = config = copy.deepcopy(CONFIG)
     for name in path[:-1]:
         section = section[name]
     if value is ...:
@@ -93,8 +92,7 @@ def saved(state):
     """Return what torch.save writes."""
     import torch
 
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
+    torch.save(state, buffer := io.BytesIO())
     return buffer.getvalue()
 
 

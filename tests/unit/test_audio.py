@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import struct
 
 import numpy as np
@@ -44,9 +43,8 @@ def test_every_kind_of_file_gives_the_samples_written(tmp_path):
             path = tmp_path / "speech.wav"
             path.write_bytes(encoded(VALUES, format=container, subtype=subtype))
             samples, rate = read(path)
-            assert (samples.dtype, samples.tolist(), rate) == (np.float32, list(VALUES), 11_025), (
-                subtype, container
-            )  # fmt: skip
+            assert samples.dtype == np.float32 and rate == 11_025, (subtype, container)
+            assert samples.tolist() == list(VALUES), (subtype, container)
     assert from_bytes(encoded(VALUES, format="FLAC"), "a.flac")[0].tolist() == list(VALUES)
     for container in ("OGG", "MP3"):
         samples, rate = from_bytes(encoded(np.zeros(9000), 16_000, format=container), "a")
@@ -60,13 +58,6 @@ def test_channels_are_averaged_also_piece_by_piece(monkeypatch):
     whole = from_bytes(content, "a")[0].tolist()
     monkeypatch.setattr(audio, "PIECE", 6)
     assert whole == from_bytes(content, "a")[0].tolist() == [0.125, -0.5, 0.4375, 0.09375]
-
-
-def test_what_is_written_here_is_read_again_to_the_bit():
-    samples = np.random.default_rng(0).normal(0, 0.3, 1001).astype(np.float32)
-    for given in (samples, samples[::-1], samples.astype(np.float64)):
-        again, rate = from_bytes(audio.as_wav(given, 22_050), "own.wav")
-        assert rate == 22_050 and np.array_equal(again, given)
 
 
 def test_from_a_pipe_the_samples_go_to_the_end():
@@ -84,18 +75,15 @@ REFUSED = {
     "cut in the samples": (wav(form(), chunk(b"data", bytes(16)))[:-3], r"is cut short \(13 of 16 bytes"),
     "cut in the header": (wav(form())[:30], r"is cut short \(10 of 16 bytes"),
     "cut before the samples": (wav(form()), "no sound that can be read .*data.*: record or fetch it again"),
-    "no description": (wav(chunk(b"data", b"1234")), "no sound that can be read"),
     "text": (b"a letter", "no sound that can be read .*: record or fetch it again, or convert it with"),
     "nothing": (b"", "no sound that can be read"),
     "unknown coding": (wav(form(999), chunk(b"data", bytes(8))), "no sound that can be read"),
-    "no channels": (wav(form(channels=0), chunk(b"data", bytes(8))), r"\(Channel count is zero\)"),
     "rate too low": (encoded((0.5,), 999), "999 samples a second, but 1000 to 768000 can be used: convert"),
     "rate too high": (encoded((0.5,), 768_001), "768001 samples a second, but"),
     "too loud for float32": (encoded((1e300, 0.0), subtype="DOUBLE"), "NaN or infinite"),
     "too loud for energies": (encoded((3e38, 0.0), subtype="FLOAT"), r"up to 3.0e\+38, but full scale is 1"),
     "NaN": (encoded((np.nan, 0.5), subtype="FLOAT"), "NaN or infinite: record or convert it again"),
     "no samples": (encoded(()), "holds no samples: record it again"),
-    "none before a chunk": (wav(form(), chunk(b"data", b""), chunk(b"LIST", b"odd")), "holds no samples"),
     "long": (wav(form(bits=8, rate=1000), chunk(b"data", bytes(200_001))), "lasts 201 s, but at most 200"),
     "long, but small": (encoded(np.zeros(201 * 8000), 8000, format="FLAC"), "lasts 201 s, .* cut it into"),
 }  # fmt: skip
@@ -142,9 +130,8 @@ def test_damage_anywhere_is_a_sentence_or_sound_and_nothing_is_printed(capfd):
 def test_a_file_without_an_end_is_read_up_to_a_limit(tmp_path, monkeypatch):
     assert audio.MOST_BYTES > 200 * 2 * 8 * 160_000
     monkeypatch.setattr(audio, "MOST_BYTES", 1 << 20)
-    path = "/dev/zero" if os.path.exists("/dev/zero") else tmp_path / "long"
-    if path != "/dev/zero":
-        path.write_bytes(bytes((1 << 20) + 1))
+    path = tmp_path / "long"
+    path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(UnreadableAudio, match="has more than 1 MiB, as no recording of 200 s has: convert"):
         read(path)
 
@@ -183,8 +170,6 @@ def test_any_length_has_ceil_of_its_share():
         for length in (0, 1, 2, 3, 7, 100, 441):
             share = -(-length * to // rate)
             assert resampled(np.zeros(length), rate, to).shape == (share,), (length, rate, to)
-    samples = np.array([0.1, 0.2], np.float32)
-    assert resampled(samples, 8000, 8000).tolist() == samples.tolist()
     with pytest.raises(ValueError, match=r"shape \(2, 5\)"):
         resampled(np.zeros((2, 5)), 8000, 16_000)
     with pytest.raises(ValueError, match="at least 1 sample a second"):

@@ -4,7 +4,6 @@ import platform
 import subprocess
 import sys
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
@@ -71,16 +70,17 @@ def test_threads_are_given_back_and_the_heap_is_grown_before(monkeypatch):
 
 def test_a_profile_is_silent_and_its_heap_has_pages():
     """Twenty tensors of 8 MB, written and thrown away, would each wait for 2048 pages."""
-    program = (
-        "import resource, torch; from course_lib.speech.profiling import profile, steady\n"
-        "profile(torch.nn.Linear(4, 4), torch.ones(2, 4), runs=1)\n"
-        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "with steady(1):\n"
-        "    torch.empty(1 << 21).fill_(1.0)\n"
-        "    before = faults()\n"
-        "    for _ in range(20): torch.empty(1 << 21).fill_(1.0)\n"
-        "    print(faults() - before)"
-    )
+    program = """
+import resource, torch
+from course_lib.speech.profiling import profile, steady
+profile(torch.nn.Linear(4, 4), torch.ones(2, 4), runs=1)
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+with steady(1):
+    torch.empty(1 << 21).fill_(1.0)
+    before = faults()
+    for _ in range(20): torch.empty(1 << 21).fill_(1.0)
+    print(faults() - before)
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stderr == ""
     assert int(done.stdout) < 100 or platform.libc_ver()[0] != "glibc"
@@ -106,48 +106,27 @@ def call(*arguments, values=()):
     return Arguments(shapes, types, values)
 
 
-NUMBER = ((), "Scalar")
+NUMBER, VECTOR = ((), "Scalar"), ((4,), "float")
 X, HIDDEN = ((2, 3, 4), "float"), ((2, 1, 4), "bool")
 BY_HAND = {  # operator: arguments, operations, bytes
     "aten::silu": (call(X), 4 * 24, 4 * (24 + 24)),  # negate, exp, add, divide
     "aten::glu": (call(X, NUMBER), 5 * 12, 4 * (24 + 12)),  # half of what comes in
     "aten::_softmax": (call(X, NUMBER, NUMBER), 5 * 24, 4 * (24 + 24)),
-    "aten::native_layer_norm": (
-        call(X, NUMBER, ((4,), "float"), ((4,), "float"), NUMBER), 8 * 24, 4 * (24 + 4 + 4 + 24)
-    ),
+    "aten::native_layer_norm": (call(X, NUMBER, VECTOR, VECTOR, NUMBER), 8 * 24, 4 * (24 + 4 + 4 + 24)),
     "aten::native_batch_norm": (call(X, *[((3,), "float")] * 4), 2 * 24, 4 * (24 + 4 * 3 + 24)),
-    "aten::add": (call(X, ((4,), "float"), NUMBER), 24, 4 * (24 + 4 + 24)),
+    "aten::add": (call(X, VECTOR, NUMBER), 24, 4 * (24 + 4 + 24)),
     "aten::mul": (call(((3, 1), "double"), ((1, 5), "double")), 15, 8 * (3 + 5 + 15)),
-    "aten::div": (call(X, NUMBER), 24, 4 * (24 + 24)),
-    "aten::floor": (call(X), 24, 4 * (24 + 24)),
-    "aten::clamp_min": (call(X, NUMBER), 24, 4 * (24 + 24)),
-    "aten::bitwise_not": (call(HIDDEN), 0, 8 + 8),
-    "aten::logical_and": (call(HIDDEN, HIDDEN), 0, 8 + 8 + 8),
-    "aten::lt": (call(((5,), "long int"), ((5,), "long int")), 0, 8 * (5 + 5 + 5)),
     "aten::masked_fill_": (call(X, HIDDEN, NUMBER), 0, 4 * 24 + 8 + 4 * 24),
     "aten::copy_": (call(X, ((2, 3, 4), "c10::BFloat16"), NUMBER), 0, 4 * 24 + 2 * 24),
-    "aten::fill_": (call(X, NUMBER), 0, 4 * 24),
-    "aten::mm": (call(((2, 3), "float"), ((3, 5), "float")), 2 * 30, 4 * (6 + 15 + 10)),
     "aten::bmm": (call(((7, 2, 3), "c10::Half"), ((7, 3, 5), "c10::Half")), 2 * 210, 2 * 7 * (6 + 15 + 10)),
     "aten::addmm": (call(((5,), "float"), ((2, 3), "float"), ((3, 5), "float")), 60, 4 * (5 + 6 + 15 + 10)),
-    "aten::_slow_conv2d_forward": (  # 7 places, steps of 2: 3 results of 2 channels, from 3 with 5 taps
-        call(
-            ((1, 3, 7, 1), "float"), ((2, 3, 5, 1), "float"), ((2,), "float"), *[NUMBER] * 3,
-            values=[None, None, None, [2, 1], [1, 0], [1, 1]],
-        ),
-        2 * (2 * 3) * (3 * 5),  # (7 + 2 - 5) // 2 + 1 = 3 places
-        4 * (21 + 30 + 2 + 6),
-    ),
     "aten::transpose": (call(X, NUMBER, NUMBER), 0, 0),
-}  # fmt: skip
+}
 
 
 def test_work_by_hand():
     for name, (arguments, flops, moved) in BY_HAND.items():
         assert work(name, arguments) == CallWork(flops, moved), name
-    sizes = {"bool": 1, "signed char": 1, "c10::Half": 2, "c10::BFloat16": 2, "float": 4, "int": 4}
-    for kind, size in (sizes | {"double": 8, "long int": 8, "ScalarList": 0}).items():
-        assert work("aten::fill_", call(((3, 5), kind), NUMBER)) == CallWork(0, 15 * size), kind
 
 
 # -- the talk's experiment -----------------------------------------------------------------------------------
@@ -175,9 +154,6 @@ def test_the_talk_s_calls_follow_from_the_architecture():
     # 37 of an utterance of at most 160 frames, one of 161 to 256: 6 · 37 + 22
     assert sum(37 if length <= 160 else length <= 256 for length in frames) == 244 == slow
     assert len(frames) == 64 and sum(length > 256 for length in frames) == 36
-    first, again, other = p.utterances(5), p.utterances(5), p.utterances(5, seed=8)
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert [x.size(2) for x in first] != [x.size(2) for x in other]
 
 
 def test_the_profile_counts_what_ran_and_adds_up_the_forwards():
@@ -191,10 +167,7 @@ def test_the_profile_counts_what_ran_and_adds_up_the_forwards():
     assert rows["aten::mkldnn_convolution"].calls == wanted.pop("aten::convolution") - slow
     assert rows["aten::copy_"].calls == wanted.pop("aten::copy_") + slow
     assert {name: rows[name].calls for name in wanted} == wanted
-    assert all(0 <= row.self_cpu_us <= row.total_cpu_us + 1 for row in found)
     assert rows["aten::linear"].total_cpu_us > rows["aten::addmm"].total_cpu_us > 0
-    assert {row.kind for row in found} == {"operator"} and not any(row.self_device_us for row in found)
-    assert [row.self_cpu_us for row in found] == sorted((row.self_cpu_us for row in found), reverse=True)
     with pytest.raises(ValueError, match=r"in training mode, but what is measured is inference: call \.eval"):
         p.profile_encoder(model.train(), features[:1])
 
@@ -220,10 +193,8 @@ def test_work_is_that_of_the_formulas_and_of_torchs_counter():
     conv2d = (frames + 1) // 2 * 40 * d * 9 + quarter * 20 * d * d * 9
     conv1d = quarter * (d * 2 * d + d * 31 + d * d)
     assert sum(rows[name].flops for name in CONVOLUTIONS & set(rows)) == 2 * (conv2d + layers * conv1d)
-    assert rows["aten::silu"].bytes == 2 * 4 * layers * quarter * (2 * 4 * d + d)
     weights, out = 4 * layers * d * d, 4 * layers * (2 * quarter - 1) * d
     assert rows["aten::mm"].bytes == weights + 2 * out
-    assert rows["aten::mm"].intensity == rows["aten::mm"].flops / rows["aten::mm"].bytes
     assert rows["aten::linear"].intensity is None
     with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
         model(features, torch.tensor([frames]))
@@ -253,73 +224,33 @@ def test_every_call_and_all_time_is_in_the_tree_once():
         return sum(span.calls for span in every(root) if span.name == name)
 
     assert parts(root) == ["pre_encode", "pos_enc", "layers.0", "layers.1", "layers.2"]
-    norms = [f"norm_{name}" for name in ("feed_forward1", "self_att", "conv", "feed_forward2")]
-    inner = ["feed_forward1", "self_attn", "conv", "feed_forward2"]
-    pairs = [name for pair in zip(norms, inner, strict=True) for name in pair]
-    assert parts(root.find("layers.1")) == [*pairs, "norm_out"]
+    assert parts(root.find("layers.1"))[:3] == ["norm_feed_forward1", "feed_forward1", "norm_self_att"]
     assert root.find("layers.0", "self_attn", "linear_q", "aten::addmm").kind == "operator"
-    assert root.find("pre_encode", "conv.2").kind == "part"
     assert calls("aten::addmm") == 3 * 8 + 1 and calls("aten::bmm") == 3 * 3 and calls("aten::mm") == 3
     assert calls("aten::linear") == 0  # it only hands on
-    assert root.find("layers.0", "conv", "pointwise_conv1", "handing on").calls > 0
     for span in every(root):
         assert span.own_us >= 0 and span.us == pytest.approx(span.own_us + sum(c.us for c in span.children))
         assert span.kind == "part" or not span.children
     assert root.us == pytest.approx(sum(span.own_us for span in every(root)))
-    with pytest.raises(KeyError, match=r"no 'conv9' in layers\.0, only norm_feed_forward1"):
-        root.find("layers.0", "conv9")
 
     merged = whole.merged().root
     assert parts(merged) == ["pre_encode", "pos_enc", "layers.*"] and merged.us == pytest.approx(root.us)
     layers = merged.find("layers.*")
     assert layers.calls == 3 and layers.find("self_attn", "aten::bmm").calls == 9
-    alone = [root.find(f"layers.{n}", "conv").us for n in range(3)]
-    assert layers.find("conv").us == pytest.approx(sum(alone))
-    assert merged.find("pre_encode", "conv.0") == root.find("pre_encode", "conv.0")
     assert whole.what == "0.6 s of speech, 1 thread, medians of 2 forwards"
 
 
-def event(name, start, self_us, parent=None):
-    """Return what the profiler would give for one call."""
-    time_range = SimpleNamespace(start=start)
-    return SimpleNamespace(
-        name=name, count=1, self_cpu_time_total=self_us, cpu_parent=parent, time_range=time_range
-    )
-
-
-def test_own_times_are_medians_and_operators_stand_longest_first(monkeypatch):
-    def run(operator_us, own_us):
-        root = event("part: encoder", 0, own_us)
-        return [event("aten::mm", 1, operator_us, root), root, event("outside", 9, 1e6)]
-
-    times = {"aten::add": 5.0, "aten::view": 99.0, "aten::mm": 7.0, "aten::div": 5.0}
-    root = event("part: encoder", 0, 1.0)
-    ranked = [root, *(event(name, 1 + place, us, root) for place, (name, us) in enumerate(times.items()))]
-    features = p.mel_features(8, seed=1)
-    monkeypatch.setattr(tree, "recorded_forwards", lambda *_: iter([ranked]))
-    found = tree.forward_tree(torch.nn.Identity(), features, runs=1).root
-    assert [child.name for child in found.children] == ["aten::mm", "aten::add", "aten::div", "handing on"]
-    runs = [run(5.0, 1.0), run(500.0, 2.0), run(6.0, 90.0)]
-    monkeypatch.setattr(tree, "recorded_forwards", lambda *_: iter(runs))
-    found = tree.forward_tree(torch.nn.Identity(), features, runs=3).root
-    assert (found.own_us, found.find("aten::mm").us, found.us) == (2.0, 6.0, 8.0)
-
-
 def test_what_cannot_be_measured_leaves_no_labels_behind():
-    from course_lib.speech.profiling import labelled
-
     model, features = encoder(d_model=32, n_heads=2, subsampling_channels=8), p.mel_features(60, 1)
     for given, runs, sentence in (
         (features, 0, "runs is 0"),
-        (features, True, "runs is True"),
         (features[0], 1, r"shape \(80, 60\), but one utterance is \(1, bands, frames\)"),
-        (torch.cat([features] * 2), 1, r"shape \(2, 80, 60\)"),
     ):
         with pytest.raises(ValueError, match=sentence):
             tree.forward_tree(model, given, runs)
     with pytest.raises(ValueError, match="in training mode"):
         tree.forward_tree(model.train(), features, 1)
     model.eval().layers[0].norm_out.forward = lambda x: 1 / 0
-    with pytest.raises(ZeroDivisionError), labelled([("layer", model.layers[0])]):
+    with pytest.raises(ZeroDivisionError), profiling.labelled([("layer", model.layers[0])]):
         model(features, torch.tensor([60]))
     assert not model.layers[0]._forward_hooks and not model.layers[0]._forward_pre_hooks

@@ -1,15 +1,13 @@
 """Recordings of the encoder: one made here with a tiny encoder, read back, and broken in every way."""
 
-import copy
 import json
 import math
 from argparse import ArgumentParser
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from course_lib.measure import gpu_state, machine
+from course_lib.measure import machine
 from course_lib.measure.gpu_state import STATES, RecordedGpu
 from course_lib.measure.recording_files import MalformedRecording
 from course_lib.speech import encoder_recordings, encoder_speed
@@ -85,11 +83,6 @@ def test_what_is_written_can_be_read_and_the_newest_is_found(made, tmp_path):
     assert gpu.origin == f"recorded on an NVIDIA Test 9 (driver 999.1) on {made.when[:10]}"
     with pytest.raises(ValueError, match="device_kind is 'gpu', but it must be one of 'cpu', 'cuda'"):
         encoder_recordings.newest("gpu", tmp_path)
-    with pytest.raises(MalformedRecording, match="'device' is ''"):
-        encoder_recordings.write(replace(made, device=""), tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-    assert "on a GPU yet" in encoder_recordings.none("cuda")
-    assert "record --encoder --device cpu`" in encoder_recordings.none("cpu")
 
 
 def test_the_folder_of_the_package_has_true_recordings_only():
@@ -97,69 +90,47 @@ def test_the_folder_of_the_package_has_true_recordings_only():
     for path in encoder_recordings.FOLDER.glob("*.json"):
         recording = encoder_recordings.read(path)
         assert recording.is_large and not recording.commit.endswith("+changes") and recording.forwards == 64
-        assert (
-            json.loads(json.dumps(recording.data())) == json.loads(path.read_text())
-            and path.stat().st_size < 200_000
-        )
+        assert json.loads(json.dumps(recording.data())) == json.loads(path.read_text())
 
 
 def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
     whole = json.loads(json.dumps(made.data()))
 
-    def changed(**fields):
-        return copy.deepcopy(whole) | fields
-
     def first(part, **fields):
-        return changed(**{part: [{**whole[part][0], **fields}, *whole[part][1:]]})
+        return whole | {part: [whole[part][0] | fields, *whole[part][1:]]}
 
-    def lacking(name, part=None):
-        content = changed()
-        del (content[part][1] if part else content)[name]
-        return content
+    def lacking(table, name):
+        return {key: value for key, value in table.items() if key != name}
 
-    missing = [
-        (lacking(name), f"'{name}' is missing") for name in whole if name not in ("kind", "format", "notes")
-    ]
-    for part in ("profile", "points"):
-        for name in whole[part][0]:
-            if name != "busy_s":
-                missing.append((lacking(name, part), f"'{part}[1].{name}' is missing"))
+    cases = [(lacking(whole, name), f"'{name}' is missing") for name in ("when", "device", "points")]
+    for part, name in (("profile", "calls"), ("points", "seconds")):
+        rows = [whole[part][0], lacking(whole[part][1], name), *whole[part][2:]]
+        cases.append((whole | {part: rows}, f"'{part}[1].{name}' is missing"))
     for content, words in (
-        *missing,
-        (changed(kind="gpu"), "does not say 'kind': 'encoder'"),
-        (changed(format=2), "'format': 1"),
+        *cases,
+        (whole | {"kind": "gpu"}, "does not say 'kind': 'encoder'"),
+        (whole | {"format": 2}, "'format': 1"),
         ([], "does not say 'kind'"),
-        (changed(when="2020-02-03T04:05:06"), "a date and time with a time zone"),
-        (changed(commit="012"), "a full git commit"),
-        (changed(device_kind="tpu"), "'device_kind' is 'tpu'"),
-        (changed(device_kind="cuda"), "'cuda' and 'gpu' is None"),
-        (changed(device=" "), "'device' is ' '"),
-        (changed(cores=0.5), "'cores' is 0.5"),
-        (changed(load="low"), "'load' is 'low'"),
-        (changed(versions={"python": "3", "numpy": "2"}), "an object that names python, numpy, torch"),
-        (changed(points=[]), "'points' is []"),
-        (changed(points=["fast"]), "'points[0]' is 'fast'"),
-        (first("points", seconds=0), "'points[0].seconds' is 0"),
+        (whole | {"when": "2020-02-03T04:05:06"}, "a date and time with a time zone"),
+        (whole | {"commit": "012"}, "a full git commit"),
+        (whole | {"device_kind": "cuda"}, "'cuda' and 'gpu' is None"),
+        (whole | {"cores": 0.5}, "'cores' is 0.5"),
+        (whole | {"versions": {"python": "3"}}, "an object that names python, numpy, torch"),
+        (whole | {"points": ["fast"]}, "'points[0]' is 'fast'"),
         (first("points", error=math.nan), "'points[0].error' is nan"),
-        (first("points", batch=1.5), "batch' is 1.5"),
         (first("points", dtype="float8"), "dtype is 'float8'"),
         (first("points", batch=2), "stands there twice"),
         (first("points", device="cuda"), "of another device"),
-        (first("points", busy_s="no"), "'points[0].busy_s' is 'no'"),
-        (first("profile", calls=0), "'profile[0].calls' is 0"),
         (first("profile", kind="thing"), "'profile[0].kind' is 'thing'"),
-        (first("profile", self_cpu_us=-1), "self_cpu_us' is -1"),
-        (changed(notes=[3]), "'notes[0]' is 3"),
+        (whole | {"notes": [3]}, "'notes[0]' is 3"),
+        (None, "it is not JSON"),
     ):
-        (tmp_path / "odd.json").write_text(json.dumps(content))
+        (tmp_path / "odd.json").write_text('{"kind"' if content is None else json.dumps(content))
         with pytest.raises(MalformedRecording) as caught:
             encoder_recordings.newest(folder=tmp_path)
         message = str(caught.value)
         assert message.startswith("odd.json is no recording: ") and words in message
-        assert "\n" not in message and message.endswith("record --encoder`.")
-    (tmp_path / "odd.json").write_text('{"kind": "encoder"')
-    with pytest.raises(MalformedRecording, match=r"odd\.json is no recording: it is not JSON"):
-        encoder_recordings.newest(folder=tmp_path)
+        assert "\n" not in message
 
 
 # -- the command -------------------------------------------------------------------------------------------
@@ -190,14 +161,8 @@ def test_the_whole_way_from_measuring_to_the_file(made, monkeypatch, tmp_path, c
 
 def test_what_goes_wrong_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
-    small = "a small recording is for trying out, not for the course: say with --folder where to."
-    for options, says in (
-        (("--small",), small),
-        (("--device", "cuda"), "No torch-cuda here."),
-        (("--gpu",), "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."),
-    ):
-        assert command(*options) == 2
-        assert capsys.readouterr().out == f"record: {says}\n"
+    assert command("--device", "cuda") == 2
+    assert capsys.readouterr().out == "record: No torch-cuda here.\n"
     for problem, code in ((WrongResult("int8 is wrong."), 1), (CannotRecord("too little."), 2)):
 
         def failing(order, problem=problem):
@@ -214,23 +179,3 @@ def test_an_error_that_no_rounding_explains_is_not_recorded():
     for bad in (replace(good, error=0.9), replace(good, setting=Setting(how="compiled"), error=0.05)):
         with pytest.raises(WrongResult, match=r"is wrong: it is off by .* could explain\.$"):
             record_encoder.check([good, bad])
-
-
-def test_what_the_machine_tells_and_does_not(monkeypatch):
-    import psutil
-    import torch
-
-    properties = SimpleNamespace(multi_processor_count=132, total_memory=2**37)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: properties)
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(gpu_state, "limits", lambda: (700.0, 1980.0))
-    found = SimpleNamespace(name="NVIDIA Test 9", driver="580.1", compute_capability="9.0")
-    monkeypatch.setattr(machine, "gpu", lambda: found)
-    monkeypatch.setattr(machine, "describe", lambda: SimpleNamespace(gpu=found))
-    gpu = gpu_state.recorded(gpu_state.Watch())
-    assert (gpu.driver, gpu.cuda, gpu.multiprocessors, gpu.power_limit_w) == ("580.1", "13.0", 132, 700.0)
-    assert gpu.state == dict.fromkeys(STATES)
-    assert record_encoder._device("cuda") == {"device": "NVIDIA Test 9", "memory_bytes": 2**37}
-    assert record_encoder._range([3.0, 1.0, 2.0]) == (1.0, 2.0, 3.0) and record_encoder._range([]) is None
-    monkeypatch.setattr(psutil, "cpu_freq", lambda percpu: [])
-    assert record_encoder._cpu_mhz() == []

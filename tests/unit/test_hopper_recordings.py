@@ -1,6 +1,5 @@
 """`record --hopper` without a Hopper: what it compares is right, what is written can be read and drawn."""
 
-import copy
 import itertools
 import json
 import math
@@ -11,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib.fp8 import choice, jit, published, recordings
-from course_lib.fp8.choose import CLOCK_HZ, H100, H200, KNOWN, PRODUCTS_A_CYCLE, intensity, moved_bytes
+from course_lib.fp8.choose import CLOCK_HZ, H100, H200, PRODUCTS_A_CYCLE, intensity, moved_bytes
 from course_lib.fp8.recordings import HopperRecording, HopperRow
 from course_lib.measure import hardware
 from course_lib.measure.gpu_state import STATES, RecordedGpu, Watch
@@ -42,13 +41,13 @@ RECORDING = HopperRecording(
 @pytest.fixture(scope="module", autouse=True)
 def modules():
     """Torch is imported when the first test runs, not when tests are collected."""
-    global torch, control, launch, on_hopper, searching, torch_products, Problem, product, CPU
+    global torch, launch, on_hopper, searching, torch_products, Problem, product, CPU
     global record_hopper, RecordOrder
     import torch
 
     from course_lib.commands import record_hopper
     from course_lib.commands.record_order import RecordOrder
-    from course_lib.fp8 import control, launch, on_hopper, searching, torch_products
+    from course_lib.fp8 import launch, on_hopper, searching, torch_products
     from course_lib.fp8.plans import Problem
     from course_lib.fp8.reference import product
 
@@ -71,33 +70,18 @@ def test_what_is_written_can_be_read(tmp_path):
 
 
 def test_what_makes_no_sense_is_refused():
-    def changed(**fields):
-        return copy.deepcopy(json.loads(json.dumps(RECORDING.data()))) | fields
-
-    def changed_row(**fields):
-        content = changed()
-        content["rows"][0].update(fields)
-        return content
-
-    for content, words in (
-        ([], "it does not say 'kind': 'hopper'"),
-        (changed(kind="gpu"), "it does not say 'kind': 'hopper'"),
-        (changed(rows=[]), "'rows' is []"),
-        (changed(commit="abc"), "'commit' is 'abc'"),
-        (changed(gpu=None), "'gpu' is None"),
-        (changed(versions={}), "'versions' is {}, but it must be an object that names python"),
-        (changed(notes=[""]), "'notes[0]' is ''"),
-        (changed_row(kind="sparse"), "'rows[0].kind' is 'sparse'"),
-        (changed_row(seconds=0), "'rows[0].seconds' is 0"),
-        (changed_row(diff=-1), "'rows[0].diff' is -1"),
-        (changed_row(K=1.5), "'rows[0].K' is 1.5"),
-        (
-            changed(rows=changed()["rows"][:1] * 2),
-            "'v0_naive (ladder 1 x 128 x 256 x 512)' stands there twice",
-        ),
+    content = json.loads(json.dumps(RECORDING.data()))
+    first, *others = content["rows"]
+    for change, words in (
+        ({"kind": "gpu"}, "it does not say 'kind': 'hopper'"),
+        ({"gpu": None}, "'gpu' is None"),
+        ({"versions": {}}, "'versions' is {}, but it must be an object that names python"),
+        ({"rows": [first | {"kind": "sparse"}, *others]}, "'rows[0].kind' is 'sparse'"),
+        ({"rows": [first | {"K": 1.5}, *others]}, "'rows[0].K' is 1.5"),
+        ({"rows": [first, first]}, "'v0_naive (ladder 1 x 128 x 256 x 512)' stands there twice"),
     ):
         with pytest.raises(MalformedRecording) as caught:
-            recordings.restore(content, "file.json")
+            recordings.restore(content | change, "file.json")
         message = str(caught.value)
         assert message.startswith("file.json is no recording: ") and words in message
         assert message.endswith("make it anew with `python -m course_lib record --hopper`.")
@@ -108,9 +92,6 @@ def test_figures_follow_from_seconds_and_sizes():
     assert ours.tflops == pytest.approx(2 * 64 * 512 * 256 / 2e-6 / 1e12)
     assert ours.gbytes_per_s == pytest.approx((64 * 256 + 512 * 256 + 2 * 64 * 512) / 2e-6 / 1e9)
     assert bf16.gbytes_per_s == pytest.approx(2 * (64 * 256 + 512 * 256 + 64 * 512) / 4e-6 / 1e9)
-    for row, matrices in ((ROWS[4], 3), (ROWS[5], 1)):  # beside three matrices the dense one reads one
-        moved = 100 * 256 + matrices * 512 * 256 + 2 * 100 * 512
-        assert row.gbytes_per_s == pytest.approx(moved / row.seconds / 1e9)
     assert RECORDING.share(ours) == pytest.approx(1.5) and RECORDING.share(ROWS[0]) is None
     assert RECORDING.share(ROWS[4]) == pytest.approx(0.5)  # groups beside the same work as one product
     table = RECORDING.table("dense")
@@ -118,8 +99,6 @@ def test_figures_follow_from_seconds_and_sizes():
     shown = [("1.500", "–", "–"), ("1.000", "–", "–"), ("0.750", "1755", "612")]
     assert [row[6:9] for row in table.rows] == shown
     assert [row.what for row in RECORDING.ladder()] == ["v0_naive"]
-    with pytest.raises(ValueError, match="kind is 'sparse', but it must be one of"):
-        RECORDING.of("sparse")
 
 
 # -- under the roofs of its GPU ------------------------------------------------------------------------------
@@ -137,7 +116,6 @@ def test_the_published_figures_agree_with_each_other():
         assert 1e3 * one.tflops / one.intensity == pytest.approx(gbps, rel=0.01), one
     at_load = 2 * PRODUCTS_A_CYCLE * H100.sms * CLOCK_HZ
     assert pytest.approx(at_load, rel=0.002) == published.PEAK_FLOPS * CLOCK_HZ / 1.83e9
-    assert moved_bytes(3, 8, 16) == 3 * 16 + 8 * 16 + 2 * 3 * 8
     assert moved_bytes(3, 8, 16, matrices=2, size=2) == 2 * (3 * 16 + 2 * 8 * 16) + 2 * 3 * 8
     assert intensity(64, 64, 64, matrices=2) == pytest.approx(2 * 64**3 / (5 * 64**2))
 
@@ -156,17 +134,10 @@ def test_the_picture_says_whose_figures_it_shows():
     alt = views.fp8_roofline(recording).alt
     assert "Memory roof 4.80 TB/s" in alt and recording.origin in alt
     assert "M = 64, 512 x 256: 8.39 TFLOP/s at 78.8 FLOP/byte" in alt  # 2 * 64 * 512 * 256 in 2 us
-    for name in ("the ladder, v0:", "the ladder, v1_mma:", "the ladder, v1_wgmma:"):
-        assert name in alt
+    assert "the ladder, v0:" in alt and "the ladder, v1_wgmma:" in alt
     assert not any(words in alt for words in ("torch", "DeepGEMM", "no kernel of this course"))
-    ladder = replace(RECORDING, device="NVIDIA H800", rows=ROWS[:1])
-    assert "of the memory roof for the ladder" in views.fp8_roofline(ladder).alt
-    with pytest.raises(ValueError, match="neither dense products nor a ladder"):
-        views.fp8_roofline(replace(ladder, rows=ROWS[4:]))
-    for device in ("NVIDIA H20", "NVIDIA GH200 480GB", "NVIDIA H100 PCIe"):
-        assert device not in KNOWN
-        with pytest.raises(ValueError, match=f"The roofs of {device} are not known: NVIDIA H100 80GB HBM3, "):
-            views.fp8_roofline(replace(RECORDING, device=device))
+    with pytest.raises(ValueError, match="The roofs of NVIDIA H20 are not known: NVIDIA H100 80GB HBM3, "):
+        views.fp8_roofline(replace(RECORDING, device="NVIDIA H20"))
 
 
 # -- what is compared ----------------------------------------------------------------------------------------
@@ -249,10 +220,8 @@ def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
 
 def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch):
     """After a hang or an error of the GPU nothing more is begun, but what there is is kept."""
-    order, every = (
-        RecordOrder(small=True),
-        list(record_hopper.comparisons(RecordOrder(small=True), CPU, clock)),
-    )
+    order = RecordOrder(small=True)
+    every = list(record_hopper.comparisons(order, CPU, clock))
     quick = [one for one in every if one[0] in ("dense", "contiguous")][:3]
     monkeypatch.setattr(record_hopper, "comparisons", lambda *_: iter(quick))
     for failure, ends in (
@@ -302,27 +271,13 @@ def test_a_wrong_kernel_is_not_timed(pretend):
     comparison = record_hopper.contiguous_ways(2, 128, 256, 256, CPU, clock)
     way = comparison.ways["ours"]
     for fault in (math.nan, 2.0):
-        broken = replace(way, result=lambda fault=fault: way.result() * fault)
+        ways = {"ours": replace(way, result=lambda fault=fault: way.result() * fault)}
         says = r"^'ours' \(contiguous 2 x 256 x 256 x 256\) is wrong: calc_diff is"
         with pytest.raises(searching.WrongProduct, match=says):
-            record_hopper.compared(
-                "contiguous", replace(comparison, ways={"ours": broken}), clock, CPU, Watch()
-            )
+            record_hopper.compared("contiguous", replace(comparison, ways=ways), clock, CPU, Watch())
 
 
-def test_the_ways_are_what_they_say(pretend, monkeypatch):
-    changes, compute = {}, launch.launch
-
-    def noted(plan, device, change=None):
-        changes.setdefault(plan.kernel, []).append(change)
-        compute(plan, device, change)
-
-    monkeypatch.setattr(launch, "launch", noted)
-    for way in record_hopper.rungs((128, 128, 128), CPU).ways.values():
-        way.start()
-    assert changes.pop("v6_tuned") == [None, control.without_yields]  # yields are taken out of one rung only
-    assert all(change == [None] for change in changes.values())
-
+def test_torch_sums_without_its_fast_accumulation(monkeypatch):
     from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
 
     seen, x, y = {}, torch.randn(48, 512), torch.randn(32, 512)
@@ -331,17 +286,6 @@ def test_the_ways_are_what_they_say(pretend, monkeypatch):
     assert seen["use_fast_accum"] is False and seen["out_dtype"] == torch.bfloat16
     assert seen["scale_a"].shape == (48, 4) and seen["scale_a"].stride(0) == 1
     assert seen["scale_b"].shape == (4, 1)
-    plain = torch_products.bf16(x, y)
-    plain.start()
-    assert torch.allclose(plain.d.float(), x @ y.T, atol=0.6) and not torch.equal(plain.a, x)
-    assert torch.equal(plain.a, x.bfloat16().float())
-
-    assert len(record_hopper.DENSE) == 18 and (4096, 7168, 16384) in record_hopper.DENSE  # DeepGEMM's
-    assert (64, 2112, 7168) in record_hopper.DENSE and (4, 8192, 7168, 2048) in record_hopper.CONTIGUOUS
-    assert record_hopper.MASKED[-1] == (4, 256, 7168, 2048)
-    counts = record_hopper.counts_of(4, 256, CPU)
-    assert len(counts) == 4 and counts.dtype == torch.int32
-    assert 0.7 * 256 - 1 < counts.min() < counts.max() < 1.3 * 256
 
 
 # -- the command ---------------------------------------------------------------------------------------------
@@ -357,13 +301,11 @@ def called(*options):
 
 def test_the_command_refuses_in_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(launch, "missing_here", lambda: "There is no Hopper.")
+    small = "a small recording is for trying out, not for the course: say with --folder where to."
     for options, says in (
         ((), "There is no Hopper."),
         (("--gpu",), "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."),
-        (
-            ("--small",),
-            "a small recording is for trying out, not for the course: say with --folder where to.",
-        ),
+        (("--small",), small),
     ):
         assert called(*options) == 2
         assert capsys.readouterr().out == f"record: {says}\n"

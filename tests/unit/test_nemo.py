@@ -55,15 +55,12 @@ def test_a_whole_file_gives_the_same_model(written, model, state):
     import torch
 
     state["preprocessor.featurizer.fb"] = state["preprocessor.featurizer.fb"] * 2  # taken from the file, too
-    for zipped in (False, True):
-        for made in (
-            nemo_files.nemo(state, zipped=zipped),
-            archive(*nemo_files.members(state, prefix="")[1:], zipped=zipped),
-        ):
-            loaded = load(written(made))
-            assert not loaded.training and loaded.tokenizer.pieces == tuple(PIECES)
-            assert loaded.state_dict().keys() == state.keys()
-            assert all(torch.equal(tensor, state[name]) for name, tensor in loaded.state_dict().items())
+    bare = archive(*nemo_files.members(state, prefix="")[1:])
+    for made in (nemo_files.nemo(state), nemo_files.nemo(state, zipped=True), bare):
+        loaded = load(written(made))
+        assert not loaded.training and loaded.tokenizer.pieces == tuple(PIECES)
+        assert loaded.state_dict().keys() == state.keys()
+        assert all(torch.equal(tensor, state[name]) for name, tensor in loaded.state_dict().items())
     loaded = load(written(nemo_files.nemo(dict(model.state_dict()))))
     samples = 0.1 * torch.randn(1, 8000)
     with torch.no_grad():
@@ -86,12 +83,10 @@ def test_options_that_change_nothing_are_let_be(written, state):
 
     for section, option, values in (
         ("encoder", "dropout_att", (0.3,)),
-        ("encoder", "use_pytorch_sdpa", (False,)),
         ("encoder", "conv_context_size", ([3, 3], None)),
         ("encoder", "att_context_size", (None,)),
-        ("encoder", "feat_out", (16,)),
-        ("decoder", "num_classes", (None, 0, -1, ...)),
-        ("decoder", "feat_in", (None, 0, ...)),
+        ("decoder", "num_classes", (None, -1, ...)),
+        ("decoder", "feat_in", (0, ...)),
     ):
         for value in values:
             load(written(nemo_files.nemo(state, changed(section, option, value=value))))
@@ -100,19 +95,14 @@ def test_options_that_change_nothing_are_let_be(written, state):
     load(written(archive(*with_config(state, text.encode()))))
 
 
-def test_attributes_of_the_table_are_not_obeyed(written, model, state):
+def test_attributes_of_the_table_are_not_obeyed(written, state):
     import torch
 
-    for attributes in (
-        {"_metadata": {"": {"assign_to_params_buffers": True}}},
-        *({name: 1} for name in ("keys", "values", "copy")),
-    ):
+    for attributes in ({"_metadata": {"": {"assign_to_params_buffers": True}}}, {"keys": 1, "values": 1}):
         table = collections.OrderedDict(state)
         table.__dict__.update(attributes)
         loaded = load(written(nemo_files.nemo(table)))
         assert all(isinstance(weight, torch.nn.Parameter) for weight in loaded.parameters()), attributes
-    for table in (model.state_dict(), {name: torch.nn.Parameter(t, False) for name, t in state.items()}):
-        assert load(written(nemo_files.nemo(table))).state_dict().keys() == state.keys()
 
 
 # -- archives that are none, or not to be trusted ----------------------------------------------------------
@@ -147,11 +137,6 @@ def test_an_archive_that_is_none_or_unsafe(written, state, tmp_path):
         ("fifo", with_member("a", type=tarfile.FIFOTYPE), no_file),
         ("sparse", with_member("a", type=tarfile.GNUTYPE_SPARSE), no_file),
         ("config twice", with_member("model_config.yaml", b"{}"), "end in 'model_config.yaml'"),
-        (
-            "two vocabularies",
-            archive(*parts, member("1_vocab.txt", b"a"), member("2_vocab.txt", b"b")),
-            "has two members whose names end in 'vocab.txt'",
-        ),
         ("too many", archive(*parts, *(member(f"f{i}") for i in range(100))), "has more than 64 members"),
         ("large", archive(member("model_config.yaml", b" " * (1 << 20))), "but at most 524288 are expected"),
         ("gzip of zeros", archive(member("z", bytes(30 << 20)), zipped=True), "more than 10 times its size"),
@@ -193,55 +178,49 @@ def with_config(state, text):
 
 
 #: section, option, value, what is said of it
-ENCODER = [
-    ("_target_", "a.SqueezeformerEncoder", "is another model (encoder"),
-    ("n_layers", "two", "has 'two' for encoder.n_layers in model_config.yaml, but wanted is a whole number"),
-    ("n_layers", True, "has True for encoder.n_layers"),
-    ("n_layers", 0, "has 0 for encoder.n_layers in model_config.yaml, but wanted is a whole number from 1"),
-    ("n_layers", ..., "has nothing for encoder.n_layers"),
-    ("n_layers", 10**6, "has 1000000 for encoder.n_layers"),
-    ("d_model", 1 << 2000, "a number of 2001 bits for encoder.d_model"),
-    ("n_heads", 3, "an even number that 3 heads share"),
-    ("conv_kernel_size", 8, "an odd number"),
-    ("feat_in", "${model.features}", "'${model.features}'"),
-    ("subsampling", "dw_striding", "'dw_striding', only striding is"),
-    ("subsampling_factor", 8, "encoder.subsampling_factor is 8, only 4"),
-    ("self_attention_model", "abs_pos", "'abs_pos', only rel_pos is"),
-    ("conv_norm_type", "layer_norm", "'layer_norm', only batch_norm is"),
-    ("att_context_size", [70, 1], "encoder.att_context_size is a list"),
-    ("conv_context_size", "causal", "encoder.conv_context_size is 'causal'"),
-    ("xscaling", False, "encoder.xscaling is False, only True"),
-    ("xscaling", 1, "encoder.xscaling is 1, only True"),
-    ("rotary", True, "has the option 'rotary' for encoder in"),
-    ("\x1b[2J\nx", 1, r"has the option '\x1b[2J\nx' for encoder in"),
-    (1 << 2000, 1, "has the option a number of 2001 bits for encoder in"),
-]
-OTHERS = [
+OPTIONS = [
+    ("encoder", "_target_", "a.SqueezeformerEncoder", "is another model (encoder"),
+    (
+        "encoder",
+        "n_layers",
+        "two",
+        "has 'two' for encoder.n_layers in model_config.yaml, but wanted is a whole",
+    ),
+    ("encoder", "n_layers", True, "has True for encoder.n_layers"),
+    ("encoder", "n_layers", ..., "has nothing for encoder.n_layers"),
+    ("encoder", "n_layers", 10**6, "has 1000000 for encoder.n_layers"),
+    ("encoder", "d_model", 1 << 2000, "a number of 2001 bits for encoder.d_model"),
+    ("encoder", "n_heads", 3, "an even number that 3 heads share"),
+    ("encoder", "conv_kernel_size", 8, "an odd number"),
+    ("encoder", "feat_in", "${model.features}", "'${model.features}'"),
+    ("encoder", "subsampling", "dw_striding", "'dw_striding', only striding is"),
+    ("encoder", "self_attention_model", "abs_pos", "'abs_pos', only rel_pos is"),
+    ("encoder", "att_context_size", [70, 1], "encoder.att_context_size is a list"),
+    ("encoder", "conv_context_size", "causal", "encoder.conv_context_size is 'causal'"),
+    ("encoder", "xscaling", 1, "encoder.xscaling is 1, only True"),
+    ("encoder", "rotary", True, "has the option 'rotary' for encoder in"),
+    ("encoder", "\x1b[2J\nx", 1, r"has the option '\x1b[2J\nx' for encoder in"),
+    ("encoder", 1 << 2000, 1, "has the option a number of 2001 bits for encoder in"),
     ("preprocessor", "features", 64, "has 64 for preprocessor.features"),
     ("preprocessor", "window_size", 400, "seconds from 0.001 to 0.1"),
-    ("preprocessor", "pcen", True, "has the option 'pcen' for preprocessor in"),
     ("preprocessor", "sample_rate", 8000, "preprocessor.sample_rate is 8000, only 16000"),
     ("preprocessor", "pad_to", ..., "preprocessor.pad_to is 16, only 0"),
-    ("decoder", "_target_", "a.RNNTDecoder", "is another model (decoder"),
-    ("decoder", "vocabulary", "abc", "a list of texts"),
     ("decoder", "vocabulary", [1, 2], "a list of texts"),
     ("decoder", "vocabulary", [], "has no vocabulary"),
     ("decoder", "num_classes", 99, "has 99 for decoder.num_classes in model_config.yaml, but wanted is the"),
-    ("decoder", "num_classes", "7", "has '7' for decoder.num_classes"),
     ("decoder", "feat_in", 512, "has 512 for decoder.feat_in in model_config.yaml, but wanted is the"),
     ("tokenizer", "type", "wpe", "(tokenizer.type is 'wpe', only bpe is built"),
-]  # fmt: skip
+]
 
 
 def test_a_configuration_of_something_else(written, state):
-    options = [*(("encoder", *rest) for rest in ENCODER), *OTHERS]
     configs = [
         (changed("target", value="nemo.x.EncDecRNNTBPEModel"), "is another model (target is 'nemo.x"),
         (changed("target", value=...), "is another model (target is nothing"),
         (changed("encoder", value=...), "has nothing for encoder in model_config.yaml"),
         (changed("encoder", value=[1, 2]), "has a list of 2 for encoder"),
         ([1, 2], "has a list of 2 for the whole"),
-        *((changed(section, name, value=value), says) for section, name, value, says in options),
+        *((changed(section, name, value=value), says) for section, name, value, says in OPTIONS),
     ]
     assert_refused(written, [(says, nemo_files.nemo(state, config), says) for config, says in configs])
 
@@ -282,9 +261,7 @@ def test_code_in_the_weights_is_not_run(written, state, tmp_path):
     evil = Evil(str(folder))
     for table in (evil, state | {"encoder.evil": evil}):
         says = refused(written(with_weights(state, saved(table))))
-        assert (
-            f"wants to run '{os.mkdir.__module__}.mkdir' when model_weights.ckpt is read, which was" in says
-        )
+        assert f"wants to run '{os.mkdir.__module__}.mkdir' when model_weights.ckpt is read" in says
         assert not folder.exists()
     torch.load(io.BytesIO(saved(evil)), weights_only=False)  # the same bytes do run when they are trusted
     assert folder.exists()
@@ -325,12 +302,9 @@ def test_tensors_that_are_not_the_models(written, state):
 
 def test_weights_that_torch_did_not_write(written, state):
     content, smaller = saved(state), io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as old,
-        zipfile.ZipFile(smaller, "w", zipfile.ZIP_DEFLATED) as new,
-    ):
-        for name in old.namelist():
-            new.writestr(name, bytes(len(old.read(name))))
+    with zipfile.ZipFile(smaller, "w", zipfile.ZIP_DEFLATED) as new:
+        for member_of_old in zipfile.ZipFile(io.BytesIO(content)).infolist():
+            new.writestr(member_of_old.filename, bytes(member_of_old.file_size))
     for weights, says in (
         (b"a letter", "that torch.save did not write"),
         (content[:-100], "that torch.save did not write"),

@@ -64,33 +64,24 @@ def test_a_kept_machine_pays_from_some_hours_on():
         assert dearer == pytest.approx(1.5 / 1.55 * 1000 * HOURS_A_YEAR), share
     # hours without work cost no more than all hours
     assert Choice("GPU", 1, 0.3, 0.25, 0.4).price_per_hour == 0.3
-    with pytest.raises(
-        ValueError, match=r"^idle_price_per_hour is 0\.5, but .* mean price_per_hour of 0\.3: "
-    ):
+    with pytest.raises(ValueError, match=r"^idle_price_per_hour is 0\.5, but .* price_per_hour of 0\.3: "):
         Choice("GPU", 1, 0.3, 0.25, 0.5)
 
 
 def test_what_is_no_number_is_refused_in_a_sentence():
-    purchase = {"price": 1, "years": 1, "watts": 1, "price_per_kwh": 1}
-    for value in (-1, math.nan, math.inf, "3", None, True):
-        for make in (
-            lambda value=value: Choice("CPU", value, 1),
-            lambda value=value: Choice("CPU", 1, value),
-            lambda value=value: Choice("CPU", 1, 1, value),
-            *([lambda value=value: Choice("CPU", 1, 1, 1, value)] if value is not None else []),
-            *(
-                lambda name=name, value=value: Purchase(**{**purchase, name: value})
-                for name in (*purchase, "idle_watts")
-            ),
-            lambda value=value: Purchase(**purchase).price_per_hour(value),
-            lambda value=value: hours_that_pay(value, CPU, GPU),
-        ):
-            with pytest.raises(ValueError, match=r"^[a-z_ ]+ is .*, but it must be a number .*\.$"):
-                make()
+    choice = {"name": "CPU", "audio_per_s": 1, "price_per_hour": 1, "utilisation": 1}
+    purchase = {"price": 1, "years": 1, "watts": 1, "price_per_kwh": 1, "idle_watts": 1}
+    for value in (-1, math.nan, math.inf, "3", True):
+        for kind, fields in ((Choice, choice), (Purchase, purchase)):
+            for name in fields.keys() - {"name"}:
+                with pytest.raises(ValueError, match=rf"^{name} is .*, but it must be a number .*\.$"):
+                    kind(**fields | {name: value})
+        with pytest.raises(ValueError, match=r"is .*, but it must be a number .*\.$"):
+            hours_that_pay(value, CPU, GPU)
     assert Choice("CPU", 1, 0).per_1000_hours == 0  # zero is a price and no throughput
     for change in ({"audio_per_s": 0}, {"utilisation": 0}, {"utilisation": 1.5}):
         with pytest.raises(ValueError, match=next(iter(change))):
-            Choice(**{"name": "CPU", "audio_per_s": 1, "price_per_hour": 1, **change})
+            Choice(**choice | change)
     with pytest.raises(ValueError, match="years is 0"):
         Purchase(1, 0, 1, 1)
 
@@ -101,9 +92,8 @@ PRICES = {"cpu_price": 0.1, "gpu_price": 2.0, "bridge_price": 1e6, "currency": "
 
 
 def test_the_title_is_the_finding(views):
-    still = views.costs(
-        20, 1000, **PRICES, cpu_origin="measured here", gpu_origin="recorded on a Test"
-    ).static()
+    origins = {"cpu_origin": "measured here", "gpu_origin": "recorded on a Test"}
+    still = views.costs(20, 1000, **PRICES, **origins).static()
     assert "1000 hours of speech: 5.00 EUR on the CPU, 4.0x that on the GPU" in still.text
     assert "may cost 5.0x that of the CPU" in still.text and "here it costs 20.0x" in still.text
     assert "has paid for it after 66,700,000 hours of speech" in still.text
@@ -135,15 +125,12 @@ def test_the_fields_change_the_picture(views):
 
 
 def test_a_machine_that_hardly_has_work_is_the_same_in_fields_and_still(views):
-    for share, said in ((0.002, "0.2%"), (5e-4, "0.05%"), (0.07, "7%"), (1.0, "100%")):
+    for share, shown in ((5e-4, "0.05%"), (0.07, "7%")):
         view = views.costs(20, 1000, **{**PRICES, "gpu_utilisation": share})
         field = view.gpu.utilisation
         assert view.choices()[1].utilisation == pytest.approx(share)
-        assert format(field.value, field.readout_format) + "%" == said
-        assert field.min == pytest.approx(min(1, 100 * share))
-        still = view.static()
-        assert f">{said}</td>" in still.body and f">{said}</td>" in view.picture.value
-        assert f"{said} of the hours with work: " in still.text
+        assert format(field.value, field.readout_format) + "%" == shown
+        assert f">{shown}</td>" in view.static().body and f">{shown}</td>" in view.picture.value
 
 
 def test_a_bought_machine_has_fields_of_its_own(views):
@@ -157,16 +144,3 @@ def test_a_bought_machine_has_fields_of_its_own(views):
     for share in (0.05, 0.9):
         still = views.costs(20, 1000, **{**PRICES, "gpu_price": bought, "gpu_utilisation": share}).static()
         assert "as soon as it has work in 38 % of its hours" in still.text
-
-
-def test_arguments_that_make_no_sense_are_refused(views):
-    for change, words in (
-        ({"currency": " "}, "currency is ' '"),
-        ({"bridge_price": -1}, "bridge_price is -1"),
-        ({"cpu_price": "cheap"}, "CPU: price_per_hour is 'cheap'"),
-        ({"gpu_utilisation": 0}, "GPU: utilisation is 0"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            views.costs(20, 1000, **{**PRICES, **change})
-    with pytest.raises(TypeError, match="cpu_price"):
-        views.costs(20, 1000)

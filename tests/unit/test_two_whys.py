@@ -42,9 +42,6 @@ def test_the_products_are_the_encoders(lengths):
     slow = [product.calls for length in lengths for product in two_whys.products(length) if product.slow]
     assert sum(slow) == 244
     assert not any(product.slow for frames in (60, 200) for product in two_whys.products(frames, batch=2))
-    for bad in (0, -3, 2.5, True, "300"):
-        with pytest.raises(ValueError, match=r"mel_frames is .* whole number of at least 1"):
-            two_whys.products(bad)
 
 
 def test_a_kernel_takes_as_long_as_its_tiles_or_its_bytes():
@@ -75,10 +72,7 @@ def test_both_ratios_are_missed_by_as_much_as_the_chapter_says(lengths):
     assert "the talk 7.90x and 11.5x" in alt and "addmm: 75.2x at the GPU's peak" in alt
     with pytest.raises(ValueError, match="nothing to draw"):
         views.two_whys([])
-    for end in (
-        0,
-        1,
-    ):  # the talk does not say how long its utterances were; the calls leave room within classes
+    for end in (0, 1):  # how long the talk's utterances were is not said; the calls leave room in classes
         extreme = [one[end] for one in LENGTH_CLASSES for _ in range(one[2])]
         assert all(abs(why.miss) < 1 / 3 for why in two_whys.predict(TALK, extreme, GPU))
     for once, twice in zip((addmm, convolution), two_whys.predict(TALK, lengths * 2, GPU), strict=True):
