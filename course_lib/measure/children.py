@@ -52,15 +52,6 @@ def alive() -> list[Any]:
     return carrying()
 
 
-def parent_of(pid: int) -> str:
-    """Return who the parent of a process is: "systemd (pid 1)"; "" if the process is gone."""
-    try:
-        parent = psutil.Process(pid).parent()
-        return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
-    except psutil.Error:
-        return ""
-
-
 def status_of(pid: int) -> str:
     """Return "running", "sleeping", "zombie" …, or "gone". Asking does not reap a zombie."""
     try:
@@ -185,13 +176,6 @@ class Children:
             raise TypeError(
                 f"code is {code!r}, but it must be a text of Python: a new process knows nothing of it."
             )
-        return self._start(["-c", code], arguments, name)
-
-    def start_module(self, module: str, *arguments: object, name: str = "") -> Child:
-        """Run a module as `python -m module arguments` does."""
-        return self._start(["-m", module], arguments, name or module)
-
-    def _start(self, what: list[str], arguments: tuple, name: str) -> Child:
         with self._lock:
             if self._folder is None:
                 raise ValueError(
@@ -204,7 +188,7 @@ class Children:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             with self.marked(), output.open("wb") as file:
                 process = subprocess.Popen(
-                    [sys.executable, "-u", *what, *map(str, arguments)],
+                    [sys.executable, "-u", "-c", code, *map(str, arguments)],
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,
@@ -283,15 +267,12 @@ class Children:
             for child in self.started:
                 child._kept = child.output
             self._folder.cleanup()
-            self._dismiss_guard()  # the last, since it would remove the folder too
+            try:  # the guard goes last, since it would remove the folder too
+                self._guard.communicate("done", timeout=5)
+            except (OSError, ValueError, subprocess.TimeoutExpired):
+                self._guard.kill()
+                self._guard.wait()
             atexit.unregister(self.close)
-
-    def _dismiss_guard(self) -> None:
-        try:
-            self._guard.communicate("done", timeout=5)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            self._guard.kill()
-            self._guard.wait()
 
     # -- what happened --------------------------------------------------------------------------------------
 

@@ -2,70 +2,50 @@
 
     orphan(), zombie(), leaked_memory(), dead_holder(), deadlock()
 
-Each returns what was seen, moment by moment.
+Each returns what was seen, a row for each moment. The programs that go wrong stand beside them as text: each
+is as short as what it shows, and runs as a new process inside a `Children` block, which ends it in any case.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import secrets
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from multiprocessing import shared_memory
 from pathlib import Path
+from typing import IO, Any
 
 import psutil
 
-from course_lib.measure import child_programs
-from course_lib.measure.child_programs import lock_file
-from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, parent_of, status_of
+from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, status_of
 from course_lib.measure.children_guard import carrying, is_tracker
 from course_lib.measure.table import Table
 
-PROGRAMS = "course_lib.measure.child_programs"
 LOOK_S = 10.0  # starting Python takes a moment on a busy machine
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What was seen: (moment, what) in order, and how many processes of the course live afterwards."""
-
-    title: str
-    moments: tuple[tuple[str, str], ...]
-    left: int
-
-    def __getitem__(self, moment: str) -> str:
-        return dict(self.moments)[moment]
-
-    def table(self) -> Table:
-        """Return a row per moment."""
-        noun = "process" if self.left == 1 else "processes"
-        return Table(
-            ("", "seen"), self.moments, self.title, notes=(f"Left behind: {self.left} {noun}.",), words=True
-        )
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+#: Starts a child that sleeps, says its number, and ends without waiting for it.
+LEAVE_AN_ORPHAN = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print("orphan", child.pid)
+os._exit(0)  # no farewell to the child
+"""
 
 
-def orphan(time_limit_s: float = 20.0) -> Seen:
+def orphan(time_limit_s: float = 20.0) -> Table:
     """Let a process start a child and end first: somebody else becomes the parent. Then end the orphan."""
     with Children(time_limit_s) as children:
-        parent = children.start_module(PROGRAMS, "leave_an_orphan", name="parent")
+        parent = children.start(LEAVE_AN_ORPHAN, name="parent")
         parent.wait_for("orphan", LOOK_S)
         pid = int(parent.output.split()[-1])
         code = parent.wait(LOOK_S)
         moments = [
             ("the parent has ended", f"exit code {code}"),
             ("its child", f"pid {pid}, {status_of(pid)}"),
-            ("who is its parent now", parent_of(pid) or "nobody"),
+            ("who is its parent now", _parent_of(pid)),
         ]
         children.end_all()
         ended = _ends(pid)
@@ -73,6 +53,14 @@ def orphan(time_limit_s: float = 20.0) -> Seen:
             ("after end_all()", "gone" if ended else "ended; its new parent has not asked for it yet")
         )
     return _seen("An orphan: its parent ended first", moments, children)
+
+
+def _parent_of(pid: int) -> str:
+    try:
+        parent = psutil.Process(pid).parent()
+    except psutil.Error:
+        parent = None
+    return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
 
 
 def _ends(pid: int) -> bool:
@@ -83,14 +71,22 @@ def _ends(pid: int) -> bool:
     return status_of(pid) == "gone"
 
 
-def zombie(time_limit_s: float = 20.0) -> Seen:
+#: Runs until it is asked to end, and ends well then.
+WAIT_TO_BE_ASKED = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print("ready")
+time.sleep(600)
+"""
+
+
+def zombie(time_limit_s: float = 20.0) -> Table:
     """Let a child end and do not wait for it: its entry stays in the system's table until someone asks."""
-    with tempfile.TemporaryDirectory() as folder, Children(time_limit_s) as children:
-        signal_file = Path(folder) / "end"
-        child = children.start_module(PROGRAMS, "wait_at", signal_file, name="child")
+    with Children(time_limit_s) as children:
+        child = children.start(WAIT_TO_BE_ASKED, name="child")
         child.wait_for("ready", LOOK_S)
         moments = [("while it runs", child.status)]
-        signal_file.touch()
+        child.terminate()
         children.wait_until(lambda: child.status in ("zombie", "gone"), LOOK_S)
         moments.append(("it has ended, nobody asked", child.status))
         code = child.wait(LOOK_S)
@@ -98,7 +94,20 @@ def zombie(time_limit_s: float = 20.0) -> Seen:
     return _seen("A zombie: ended, but not waited for", moments, children)
 
 
-def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Seen:
+#: Creates shared memory, writes into it, and never comes to the line that would remove it.
+HOLD_MEMORY = """
+import sys, time
+from multiprocessing import shared_memory
+memory = shared_memory.SharedMemory(sys.argv[1], create=True, size=int(sys.argv[2]))
+memory.buf[:5] = b"hello"
+print("holds", memory.name)
+time.sleep(600)
+memory.close()
+memory.unlink()
+"""
+
+
+def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
     """Kill a worker that has made shared memory: alone, and together with the tracker that Python gave it.
 
     The tracker is a second process. It waits for the end of the first and removes what that has left.
@@ -110,7 +119,7 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Seen:
             moments = [("while a worker lives", _memory(first))]
             worker.kill()
             worker.wait(LOOK_S)
-            children.wait_until(lambda: _content(first) == "not there", LOOK_S)
+            children.wait_until(lambda: _read(first) is None, LOOK_S)
             moments.append(("it is killed, its tracker lives", _memory(first)))
             worker = _holder(children, second, size)
             for tracker in filter(is_tracker, psutil.Process(worker.pid).children()):
@@ -119,7 +128,7 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Seen:
             worker.wait(LOOK_S)
             time.sleep(0.5)  # as long as a tracker would need many times over
             moments.append(("another, killed with its tracker", _memory(second)))
-            moments.append(("its first bytes", _content(second)))
+            moments.append(("its first bytes", repr((_read(second) or b"")[:5])))
     finally:
         unlink(first)
         unlink(second)
@@ -129,20 +138,67 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Seen:
 
 def _holder(children: Children, name: str, size: int) -> Child:
     """Start a worker that makes shared memory and return it when the memory is there."""
-    worker = children.start_module(PROGRAMS, "hold_memory", name, size, name="worker")
+    worker = children.start(HOLD_MEMORY, name, size, name="worker")
     worker.wait_for("holds", LOOK_S)
     return worker
 
 
-def dead_holder(time_limit_s: float = 30.0) -> Seen:
+#: One worker takes a lock and is killed; another asks for it, but no longer than a second.
+DIE_WITH_THE_LOCK = """
+import multiprocessing
+from course_lib.measure.children_shown import hold
+context = multiprocessing.get_context("spawn")
+lock, is_held = context.Lock(), context.Event()
+holder = context.Process(target=hold, args=(lock, is_held))
+holder.start()
+is_held.wait(20)
+holder.kill()
+holder.join()
+print("holder ended with", holder.exitcode)
+print("second worker got the lock:", lock.acquire(timeout=1.0))
+"""
+#: Holds a lock that belongs to the system, not to a counter in memory: it ends with its holder.
+HOLD_FILE_LOCK = """
+import sys, time
+from course_lib.measure.children_shown import lock_file
+with open(sys.argv[1], "wb") as file:
+    print("has it:", lock_file(file))
+    time.sleep(600)
+"""
+
+
+def hold(lock: Any, is_held: Any) -> None:
+    """Take a lock, say so, and never give it back."""
+    lock.acquire()
+    is_held.set()
+    time.sleep(600)
+
+
+def lock_file(file: IO) -> bool:
+    """Try to lock an open file for this process alone; the system gives it back when the process ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def dead_holder(time_limit_s: float = 30.0) -> Table:
     """Kill a worker that holds a lock: a multiprocessing.Lock stays taken, one of the system comes back."""
     with tempfile.TemporaryDirectory() as folder, Children(time_limit_s) as children:
-        program = children.start_module(PROGRAMS, "die_with_the_lock", name="multiprocessing.Lock")
+        program = children.start(DIE_WITH_THE_LOCK, name="multiprocessing.Lock")
         program.wait(time_limit_s)
         *_, holder, second = program.output.strip().splitlines()
         moments = [("multiprocessing.Lock", holder), ("the next one, after 1 s", second)]
         path = Path(folder) / "lock"
-        owner = children.start_module(PROGRAMS, "hold_file_lock", path, name="file lock")
+        owner = children.start(HOLD_FILE_LOCK, path, name="file lock")
         owner.wait_for("has it: True", LOOK_S)
         moments.append(("lock on a file, holder alive", _try_lock(path)))
         owner.kill()
@@ -151,10 +207,29 @@ def dead_holder(time_limit_s: float = 30.0) -> Seen:
     return _seen("A lock whose holder was killed", moments, children)
 
 
-def deadlock(time_limit_s: float = 20.0) -> Seen:
+#: Two threads take two locks in opposite orders, and after half a second say where they stand.
+DEADLOCK = """
+import faulthandler, threading
+first, second = threading.Lock(), threading.Lock()
+both_hold_one = threading.Barrier(2)
+
+def take(name, mine, other):
+    with mine:
+        print(f"thread {name} holds its lock\\n", end="")  # in one piece: two threads write
+        both_hold_one.wait()  # makes certain what would otherwise need bad luck
+        with other:
+            print(f"thread {name} holds both")
+
+for name, mine, other in (("A", first, second), ("B", second, first)):
+    threading.Thread(target=take, args=(name, mine, other)).start()
+faulthandler.dump_traceback_later(0.5)
+"""
+
+
+def deadlock(time_limit_s: float = 20.0) -> Table:
     """Let two real threads lock each other out, find out where they stand, and end them from outside."""
     with Children(time_limit_s) as children:
-        child = children.start_module(PROGRAMS, "deadlock", name="two threads, two locks")
+        child = children.start(DEADLOCK, name="two threads, two locks")
         child.wait_for("Thread 0x", LOOK_S)  # the interpreter's own report of every thread
         children.wait_until(lambda: child.output.count("in take") >= 2, LOOK_S)
         before = psutil.Process(child.pid).cpu_times()
@@ -162,7 +237,7 @@ def deadlock(time_limit_s: float = 20.0) -> Seen:
         after = psutil.Process(child.pid).cpu_times()
         used = max(0.0, after.user + after.system - before.user - before.system)  # the clock counts in ticks
         stands = re.findall(r"line (\d+) in take", child.output)
-        lines = inspect.getsource(child_programs).splitlines()
+        lines = DEADLOCK.splitlines()
         moments = [
             ("what they said", ", ".join(re.findall(r"thread . holds [a-z ]+", child.output))),
             ("where they stand", "; ".join(f"line {n}, “{lines[int(n) - 1].strip()}”" for n in stands)),
@@ -197,11 +272,6 @@ def _memory(name: str) -> str:
     return f"{len(content):,} bytes{f', listed as {file}' if file.exists() else ''}"
 
 
-def _content(name: str) -> str:
-    content = _read(name)
-    return "not there" if content is None else repr(content[:5])
-
-
 def _read(name: str) -> bytes | None:
     """Return what is in shared memory, None if there is none of that name.
 
@@ -226,5 +296,8 @@ def _try_lock(path: Path) -> str:
         return "got by another" if lock_file(file) else "refused to another"
 
 
-def _seen(title: str, moments: list[tuple[str, str]], children: Children) -> Seen:
-    return Seen(title, tuple(moments), len(carrying(children.token)))
+def _seen(title: str, moments: list[tuple[str, str]], children: Children) -> Table:
+    """Return a row per moment, and how many processes of the block live afterwards."""
+    left = len(carrying(children.token))
+    note = f"Left behind: {left} {'process' if left == 1 else 'processes'}."
+    return Table(("", "seen"), tuple(moments), title, notes=(note,), words=True)

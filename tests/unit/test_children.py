@@ -70,21 +70,8 @@ def test_a_child_runs_from_anywhere_and_is_waited_for(tmp_path, monkeypatch):
         assert child.wait(10) == 0 and unlucky.wait(10) == 1 and talker.wait(10) == 0
     assert child.output == "hello 1 b\n" and child.ended == "exit code 0" and child.status == "gone"
     assert "no luck" in unlucky.output and "exit code 1" in str(children.report())
+    assert in_words(-signal.SIGTERM) == "killed by SIGTERM" and in_words(-200) == "killed by signal 200"
     assert len(talker.output) == MOST_OUTPUT  # the beginning is kept
-
-
-@posix
-def test_kill_and_terminate_are_told_apart():
-    with Children() as children:
-        killed, asked = children.start(SLEEP), children.start(SLEEP)
-        for child in (killed, asked):
-            child.wait_for("up", 10)
-        killed.kill()
-        asked.terminate()
-        assert killed.wait(10) == -signal.SIGKILL and asked.wait(10) == -signal.SIGTERM
-    assert killed.ended == "killed by SIGKILL" and asked.ended == "killed by SIGTERM"
-    assert killed.why == "killed by this notebook"
-    assert in_words(0) == "exit code 0" and in_words(-200) == "killed by signal 200"
 
 
 def test_waiting_has_a_limit():
@@ -125,15 +112,11 @@ def test_a_family_ends_with_its_block_and_each_block_ends_its_own():
         assert family.why == "killed when the block was left" and not gone(first.pid, 0.05)
 
 
-def test_errors_and_interrupts_in_the_block_end_the_children():
-    for problem in (ZeroDivisionError, KeyboardInterrupt):
-        with pytest.raises(problem), Children() as children:
-            child = children.start(SLEEP)
-            raise problem
-        assert gone(child.pid), problem
-
-
-def test_the_time_limit_ends_all_and_wakes_who_waits():
+def test_errors_and_the_time_limit_end_all_and_wake_who_waits():
+    with pytest.raises(KeyboardInterrupt), Children() as children:
+        child = children.start(SLEEP)
+        raise KeyboardInterrupt
+    assert gone(child.pid)
     start = time.monotonic()
     with pytest.raises(TimeIsOver, match=r"time limit of 0\.5 s was reached"), Children(0.5) as children:
         child = children.start(FAMILY)
@@ -209,7 +192,7 @@ def test_the_shared_memory_of_a_killed_child_is_removed():
     for end in (Children.end_all, lambda children: hunt(children.token)):
         name = f"nine-test-{time.monotonic_ns()}"
         with Children() as children:
-            child = children.start_module(children_shown.PROGRAMS, "hold_memory", name, 4096)
+            child = children.start(children_shown.HOLD_MEMORY, name, 4096)
             child.wait_for("holds", 10)
             end(children)
             assert carrying(children.token) == []
@@ -236,38 +219,27 @@ def test_what_makes_no_sense_is_refused():
 
 
 @posix
-def test_an_orphan_gets_another_parent_and_a_zombie_waits_to_be_asked():
-    seen = children_shown.orphan()
-    assert seen["the parent has ended"] == "exit code 0" and "pid" in seen["who is its parent now"]
-    assert seen["after end_all()"].startswith(("gone", "ended")) and seen.left == 0
-    seen = children_shown.zombie()
-    assert seen["it has ended, nobody asked"] == "zombie" and seen["after wait()"] == "gone, exit code 0"
+def test_what_goes_wrong_with_processes_is_shown_and_nothing_is_left():
+    def seen(shown):
+        assert shown.notes == ("Left behind: 0 processes.",), shown
+        return dict(shown.rows)
 
-
-@posix
-def test_leaked_memory_is_removed_by_the_tracker_or_by_nobody():
-    seen = children_shown.leaked_memory(4096)
-    assert "4,096 bytes" in seen["while a worker lives"]
-    assert seen["it is killed, its tracker lives"] == "not there"
-    assert "4,096 bytes" in seen["another, killed with its tracker"]
-    assert seen["its first bytes"] == "b'hello'" and seen["after unlink()"] == "not there"
-    assert "Left behind: 0" in str(seen)
-
-
-@posix
-def test_a_dead_holder_keeps_one_lock_and_not_the_other():
-    seen = children_shown.dead_holder()
-    assert seen["multiprocessing.Lock"] == "holder ended with -9"
-    assert seen["the next one, after 1 s"].endswith("False")
-    assert seen["lock on a file, holder alive"] == "refused to another"
-    assert seen["lock on a file, holder killed"] == "got by another"
-
-
-def test_a_deadlock_of_real_threads_is_seen_and_ended():
-    seen = children_shown.deadlock()
-    assert sorted(seen["what they said"].split(", ")) == [
-        "thread A holds its lock",
-        "thread B holds its lock",
-    ]
-    assert seen["where they stand"].count("with other:") == 2
-    assert seen["the end"].endswith("ended from outside: nobody inside can") and seen.left == 0
+    orphan, zombie = seen(children_shown.orphan()), seen(children_shown.zombie())
+    assert orphan["the parent has ended"] == "exit code 0" and "pid" in orphan["who is its parent now"]
+    assert orphan["after end_all()"].startswith(("gone", "ended"))
+    assert zombie["it has ended, nobody asked"] == "zombie" and zombie["after wait()"] == "gone, exit code 0"
+    memory = seen(children_shown.leaked_memory(4096))
+    assert "4,096 bytes" in memory["while a worker lives"]
+    assert memory["it is killed, its tracker lives"] == "not there"
+    assert "4,096 bytes" in memory["another, killed with its tracker"]
+    assert memory["its first bytes"] == "b'hello'" and memory["after unlink()"] == "not there"
+    lock = seen(children_shown.dead_holder())
+    assert lock["multiprocessing.Lock"] == "holder ended with -9"
+    assert lock["the next one, after 1 s"].endswith("False")
+    assert lock["lock on a file, holder alive"] == "refused to another"
+    assert lock["lock on a file, holder killed"] == "got by another"
+    threads = seen(children_shown.deadlock())
+    said = sorted(threads["what they said"].split(", "))
+    assert said == ["thread A holds its lock", "thread B holds its lock"]
+    assert threads["where they stand"].count("with other:") == 2
+    assert threads["the end"].endswith("ended from outside: nobody inside can")
