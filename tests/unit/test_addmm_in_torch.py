@@ -109,8 +109,6 @@ def test_what_we_cannot_answer_is_torchs():
             ours = ask()
         assert calls == Calls(left_to_torch=1), name
         assert ours.shape == theirs.shape and (ours.is_meta or torch.equal(ours, theirs)), name
-    with our_addmm() as calls, pytest.raises(RuntimeError, match="dtype"):  # torch's own complaint
-        functional.linear(x, weight.double())
     with our_addmm() as calls:
         x @ weight.T, torch.mm(x, weight.T), torch.bmm(x[None], weight.T[None])
     assert calls == Calls()

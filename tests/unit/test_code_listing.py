@@ -24,19 +24,6 @@ def imports():
     CASES = [(subject, cc) for subject in SUBJECTS for cc in record_code.ARCHITECTURES]
 
 
-def test_every_cuda_rung_is_a_subject():
-    assert [subject.rung for subject in SUBJECTS] == [
-        "cuda-naive",
-        "cuda-coalesced",
-        "cuda-tiled",
-        "cuda-1d",
-        "cuda-2d",
-        "cuda-vectorised",
-        "cuda-warptiled",
-    ]
-    assert [subject.threads for subject in SUBJECTS] == [1024, 1024, 1024, 512, 256, 256, 256]
-
-
 def test_a_listing_of_the_present_text_is_shipped():
     for subject, cc in CASES:
         found = code_listing.find(subject.kernel, cc)
@@ -123,14 +110,6 @@ def test_what_a_kernel_is_made_of_is_in_its_fingerprint(tmp_path):
         assert (made[0] != made[1]) == is_another, old
 
 
-def test_another_tile_and_narrow_rows_are_other_kernels():
-    first, second = cuda_1d.TILES[:2]
-    assert fingerprint(cuda_1d.kernel(first)) != fingerprint(cuda_1d.kernel(second))
-    tile = cuda_vectorised.TILES[0]
-    assert fingerprint(cuda_vectorised.kernel(tile)) != fingerprint(cuda_vectorised.kernel(tile, wide=False))
-    assert code_listing.find(cuda_1d.kernel(second), (9, 0)) is None
-
-
 # -- files -------------------------------------------------------------------------------------------------
 
 
@@ -147,19 +126,16 @@ def test_what_is_written_can_be_read(tmp_path):
 
 BAD = {
     "another kind": (lambda c: c.update(kind="gpu"), "does not say 'kind': 'code'"),
-    "no listings": (lambda c: c.pop("listings"), "'listings' is missing"),
     "no registers": (lambda c: c["listings"][0].pop("registers"), "'registers' is missing"),
     "half a register": (lambda c: c["listings"][0].update(registers=0.5), "'registers' is 0.5"),
     "no commit": (lambda c: c["listings"][0].update(commit="main"), "no full git commit"),
     "no loop": (lambda c: c["listings"][0].update(loop=[]), "'loop' or 'when' is empty"),
     "a broken line": (lambda c: c["listings"][0].update(loop=["x\tFFMA R1, R2, R3, R4"]), "'x'"),
-    "versions missing": (lambda c: c["listings"][0].update(versions={}), "'numba-cuda' is missing"),
 }
 
 
 def test_a_malformed_file_is_refused_in_a_sentence(tmp_path):
-    for case in BAD:
-        spoil, words = BAD[case]
+    for case, (spoil, words) in BAD.items():
         given = content()
         spoil(given)
         (tmp_path / "odd.json").write_text(json.dumps(given))
@@ -225,12 +201,6 @@ def command(*options):
     return record.run(parser.parse_args([*options, "--commit", "0" * 40]))
 
 
-def test_without_the_compiler_it_is_one_sentence(capsys, monkeypatch):
-    monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
-    assert command("--code") == 2
-    assert capsys.readouterr().out == "record: No cubin here.\n"
-
-
 def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "missing", lambda need: None)
     monkeypatch.setattr(record_code, "compiled", lambda subject, cc: code_listing.find(subject.kernel, cc))
@@ -238,6 +208,3 @@ def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
     written = code_listing.shipped(tmp_path)
     assert len(written) == len(CASES) and {one.commit for one in written} == {"0" * 40}
     assert "cuda-naive" in capsys.readouterr().out
-    (tmp_path / "file").write_text("")
-    assert command("--code", "--folder", str(tmp_path / "file")) == 1
-    assert "see --folder" in capsys.readouterr().out

@@ -4,7 +4,6 @@ import signal
 import threading
 import time
 
-import numpy as np
 import pytest
 from pace import slowness
 
@@ -17,15 +16,6 @@ def imports():
     """Imported when the first test runs: collecting tests stays quick."""
     global LOOPS
     from course_lib.measure.counting_loops import LOOPS
-
-
-def test_one_thread_counts_exactly():
-    for kind in ["plain", "locked"]:
-        memory = np.arange(8)
-        LOOPS[kind](memory, 3, 1001)
-        assert memory.tolist() == [0, 1, 2, 1004, 4, 5, 6, 7], kind
-        LOOPS[kind](memory, 3, 0)
-        assert memory[3] == 1004, kind
 
 
 def test_every_turn_of_the_loop_stores_to_memory():
@@ -41,22 +31,8 @@ def test_every_turn_of_the_loop_stores_to_memory():
                 assert any(line.rstrip().endswith(")") for line in loop.lines)
 
 
-def test_a_plain_loop_would_be_folded_into_one_addition():
-    """Why the kernels are written in LLVM's language: the test above can tell the difference."""
-    from numba import njit
-
-    @njit("void(int64[::1], int64, int64)")
-    def naive(memory, place, times):
-        for _ in range(times):
-            memory[place] += 1
-
-    stores = [
-        line for loop in assembly.inspect(naive).loops for line in loop.lines if "(%" in line or "[" in line
-    ]
-    assert stores == []
-
-
 def test_locked_increments_are_never_lost():
+    assert lost_updates(1, 1001).counted == 1001  # one thread loses nothing even without a lock
     for threads in [1, 2, 3]:
         counted = lost_updates(threads, 20_000, "locked")
         assert counted.counted == counted.expected == threads * 20_000 and counted.lost == 0, threads

@@ -55,15 +55,6 @@ def test_counts_of_whole_tiles():
     assert {row.wavefronts_per_request for row in seen.shared_accesses} == {1}
 
 
-def test_no_lane_reaches_into_the_next_matrix():
-    """One element each takes one number of A, B and C for each matrix, however large the tile is."""
-    seen, *_ = traced(2, 1, 1, 1)
-    taken = {(row.array, row.kind): 0 for row in seen.global_accesses}
-    for row in seen.global_accesses:
-        taken[row.array, row.kind] += row.accesses
-    assert sorted(taken.values()) == [2, 2, 2]
-
-
 def test_one_launch_for_all_and_more_only_where_a_grid_ends(monkeypatch):
     """The launches as they would be started: what each multiplies, put together, is the whole product."""
     launches = []

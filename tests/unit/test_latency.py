@@ -1,6 +1,5 @@
 """The latency curve: the chase visits every line, plateaus and climbs are found, bad requests are refused."""
 
-import mmap
 from dataclasses import replace
 
 import numpy as np
@@ -42,11 +41,6 @@ def test_a_cycle_goes_through_every_place_once():
             seen.append(place)
             place = int(following[place])
         assert place == 0 and sorted(seen) == list(range(places)), places
-
-
-def test_the_chase_follows_the_numbers():
-    memory = np.array([3, 0, 1, 2], np.uint64)
-    assert [latency.chase(memory, np.uint64(0), steps) for steps in range(6)] == [0, 3, 2, 1, 0, 3]
 
 
 def test_plateaus_are_found_and_named_after_the_caches():
@@ -110,16 +104,6 @@ def test_a_curve_that_ends_inside_the_last_cache_says_so():
     assert made_up(THREE).reaches_memory and made_up(THREE).where_it_ends == ""
 
 
-def test_a_curve_that_still_climbs_beyond_the_last_cache_says_so():
-    climbing = made_up(((32 * KIB, 1.0), (MIB, 4.0), (4 * MIB, 50.0), (2**40, 200.0)), largest=4.1 * MIB)
-    ns = (*climbing.nanoseconds[:-4], 9.0, 20.0, 50.0, 120.0)
-    curve = replace(climbing, nanoseconds=ns)
-    assert [one.name for one in curve.plateaus()] == ["L1", "L2"] and not curve.reaches_memory
-    assert "still climbs at the largest working set (4 MiB), beyond L2" in curve.where_it_ends
-    said = views.latency(curve).alt  # what stands in the title is the last plateau's, not the largest set's
-    assert "On the last plateau (" in said and "inside L2) a read takes 4x as long as in L1" in said
-
-
 def test_without_known_caches_no_plateau_is_called_memory():
     curve = made_up(THREE, caches=())
     assert [one.name for one in curve.plateaus()] == ["plateau", "plateau, step 2", "plateau, step 3"]
@@ -134,27 +118,6 @@ def test_a_curve_is_measured_where_it_was_asked_for():
     assert curve.sizes == tuple(sizes)
     assert all(0.1 < ns < 1000 for ns in curve.nanoseconds)
     assert curve.at(17 * KIB) == curve.nanoseconds[1]
-
-
-def test_pages_can_be_chosen_or_it_is_said_that_they_cannot(monkeypatch):
-    for pages in ("small", "huge"):
-        try:
-            curve = latency.measure(pages, [8 * KIB, 4 * MIB])
-        except RuntimeError as problem:
-            assert "take pages=" in str(problem), pages
-        else:
-            assert curve.pages == pages and len(curve.nanoseconds) == 2, pages
-    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
-    with pytest.raises(RuntimeError, match="does not let a program ask for huge pages"):
-        latency.measure("huge", [8 * KIB])
-
-
-def test_default_sizes_leave_the_last_cache_but_not_the_limit():
-    sizes = latency.default_sizes(CACHES)
-    assert sizes == sorted(set(sizes)) and sizes[0] == 4 * KIB
-    assert 4 * MIB <= sizes[-1] <= latency.LARGEST
-    huge = (CacheLevel(1, 512 * MIB, 64, 16, 1),)
-    assert latency.default_sizes(huge)[-1] <= latency.LARGEST
 
 
 def test_the_figure_says_what_was_found():

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from course_lib import ladder
 from course_lib.measure import hardware, machine
 
 COMMIT = ("--commit", "0123456789abcdef0123456789abcdef01234567")
@@ -90,36 +89,26 @@ def test_what_is_written_can_be_read_and_the_newest_is_found(recordings, recordi
 def test_a_malformed_file_is_refused_in_a_sentence_that_says_what_is_wrong(
     recordings, recording, changed, tmp_path
 ):
-    required = [name for name in recording.data() if name not in ("kind", "format", "latency_hiding")]
-    lacking = [
-        ({k: v for k, v in changed().items() if k != name}, f"'{name}' is missing") for name in required
-    ]
     state, row = dict(recording.state), changed()["rows"][0]
+    no_device = {name: value for name, value in changed().items() if name != "device"}
     cases = [
-        *lacking,
+        (no_device, "'device' is missing"),
         (changed(kind="weather"), "it does not say 'kind': 'gpu' and 'format': 1"),
         (changed(format=2), "'format': 1"),
         ([], "it does not say 'kind'"),
         (changed(rows=[]), "'rows' is [], but it must be one row or more"),
         (changed(rows=["fast"]), "'rows[0]' is 'fast', but it must be an object"),
         (changed(when="2020-02-03T04:05:06"), "it must be a date and time with a time zone"),
-        (changed(when="yesterday"), "it must be a date and time with a time zone"),
         (changed(commit="0123456"), "'commit' is '0123456', but it must be a full git commit"),
         (changed(driver=" "), "'driver' is ' ', but it must be a text that is not empty"),
         (changed(versions={"python": "3"}), "it must be an object that names python, numpy"),
-        (changed(state={**state, "sm_mhz": ["a", "b", "c"]}), "'state.sm_mhz[0]' is 'a', but it must"),
         (changed(state={**state, "sm_mhz": [3, 1, 2]}), "it must be the lowest, the median and the highest"),
-        (changed(power_limit_w=0), "'power_limit_w' is 0"),
         (changed({"seconds": 0}), "'rows[0].seconds' is 0, but it must be a number above 0"),
         (changed({"seconds": math.nan}), "'rows[0].seconds' is nan"),
-        (changed({"seconds": "1"}), "'rows[0].seconds' is '1'"),
         (changed({"seconds": True}), "'rows[0].seconds' is True"),
         (changed({"error": -1}), "'rows[0].error' is -1, but it must be a number of at least 0"),
-        (changed({"shape": [2, 2]}), "'rows[0].shape[2]' is missing"),
         (changed({"shape": [2, 2, 0.5]}), "'rows[0].shape[2]' is 0.5"),
-        (changed({"samples": 2.5}), "'rows[0].samples' is 2.5"),
         (changed(rows=[row, row]), "'cuda-naive at 256 x 256 x 256' stands there twice"),
-        (changed(rows=[{k: row[k] for k in row if k != "rung"}]), "'rows[0].rung' is missing"),
         (changed(latency_hiding=[{"chains": 1, "fma_per_s": 1}]), "'latency_hiding[0].warps' is missing"),
         ('{"kind": "gpu"', "it is not JSON"),
     ]
@@ -173,31 +162,23 @@ def command(*options):
     return record.run(parser.parse_args(list(options)))
 
 
-def test_without_a_gpu_it_is_one_sentence(capsys, monkeypatch):
-    monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
-    assert command("--gpu", *COMMIT) == 2
-    assert capsys.readouterr().out == "record: No cuda here.\n"
-
-
-def test_options_that_make_no_sense_are_refused(capsys):
+def test_what_cannot_be_recorded_is_one_sentence(capsys, monkeypatch):
     for options, words in (
         ((), "say --gpu"),
         (("--gpu", "--sizes", "256", "0"), "--sizes has 0"),
         (("--gpu", "--rounds", "2"), "--rounds is 2"),
         (("--gpu", "--budget", "nan"), "--budget is nan"),
         (("--gpu", "--commit", "main"), "the commit is 'main'"),
+        (("--gpu", *COMMIT), "No cuda here."),
+        (("--encoder",), "NINE_CIRCLES_HASTE is set, but a recording must be measured with patience: unset"),
     ):
+        if options == ("--gpu", *COMMIT):
+            monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
+        if options == ("--encoder",):
+            monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
         assert command(*options) == 2
         printed = capsys.readouterr().out
-        assert words in printed and printed.startswith("record: ") and printed.count("\n") == 1
-
-
-def test_nothing_is_recorded_in_haste(monkeypatch, capsys):
-    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
-    assert command("--encoder") == 2
-    assert capsys.readouterr().out == (
-        "record: NINE_CIRCLES_HASTE is set, but a recording must be measured with patience: unset it.\n"
-    )
+        assert words in printed and printed.startswith("record: ") and printed.count("\n") == 1, words
 
 
 def rung(id, multiply):
@@ -265,16 +246,14 @@ def test_the_whole_way_from_measuring_to_the_file(recordings, recording, monkeyp
     assert command("--gpu", "--folder", str(tmp_path / "file"), *COMMIT) == 1
     assert "see --folder" in capsys.readouterr().out
 
+    def fails(*options):
+        raise problem
+
+    monkeypatch.setattr(record, "measured", fails)
     for problem, code in (
         (record.WrongResult("'cuda-1d' is wrong."), 1),
-        (MemoryError("too little."), 2),
-        (RungUnavailable("an old driver."), 2),
+        (RungUnavailable("an old one."), 2),
     ):
-
-        def fails(*options, problem=problem):
-            raise problem
-
-        monkeypatch.setattr(record, "measured", fails)
         assert command("--gpu", "--folder", str(tmp_path), *COMMIT) == code
         assert capsys.readouterr().out == f"record: {problem}\n"
 
@@ -285,12 +264,6 @@ def test_memory_for_the_largest_size_is_asked_before_the_first():
     record.check_memory((256, 8192), rungs=8, free=80 * 8192**2)
     with pytest.raises(MemoryError, match=r"has 5 GiB .* 8192 x 8192 needs about 5 GiB: give smaller"):
         record.check_memory((8192, 256), rungs=8, free=80 * 8192**2 - 1)
-
-
-def test_every_rung_for_a_gpu_can_be_recorded(recordings):
-    rungs = [entry for entry in ladder.LADDER if "cuda" in entry.requires]
-    assert [entry.id for entry in rungs][-1] == recordings.BASELINE and len(rungs) == 8
-    assert all(callable(entry.module().start) for entry in rungs)
 
 
 BARE = """
@@ -344,16 +317,3 @@ def test_the_state_is_the_range_of_what_was_said(monkeypatch):
         "power_w": None,
         "temperature_c": (40.0, 43.0, 46.0),
     }
-    monkeypatch.setattr(hardware, "nvidia_smi", lambda fields: ["1200", "3201", "[N/A]", "40"])
-    with watch:
-        watch._over.wait(0.1)
-    assert watch.latest()["sm_mhz"] == (1200.0,) * 3 and watch.latest()["power_w"] is None
-    assert watch.ranges()["sm_mhz"][2] == 1980.0
-
-
-def test_limits_that_nobody_told_are_not_known(monkeypatch):
-    from course_lib.measure import gpu_state
-
-    for values, limits in (([], (None, None)), (["700.00", "[N/A]"], (700.0, None))):
-        monkeypatch.setattr(hardware, "nvidia_smi", lambda fields, values=values: values)
-        assert gpu_state.limits() == limits

@@ -1,10 +1,7 @@
 """The exponent of a power law is found, from exact and from measured times."""
 
-import math
-
 import pytest
 
-from course_lib.measure import scaling as module
 from course_lib.measure.scaling import Scaling, scaling
 
 CUBIC = Scaling(
@@ -43,15 +40,6 @@ def test_work_that_grows_quadratically_is_seen():
     assert grown.predict("pairs", 480) == pytest.approx(measured, rel=0.5)
 
 
-def test_one_size_is_measured_and_has_no_growth():
-    alone = scaling({"f": lambda *_: None}, (8, 8), budget_s=0.02)
-    assert [n for n, _ in alone.points["f"]] == [8]
-    assert alone.table().notes == ()
-    for ask in (alone.exponent, lambda name: alone.predict(name, 16), lambda _: alone.figure()):
-        with pytest.raises(ValueError, match="f was measured at one size only"):
-            ask("f")
-
-
 def test_sizes_that_are_none_are_refused():
     for sizes in [(), (0, 8), (-4, 8)]:
         with pytest.raises(ValueError, match="positive whole numbers"):
@@ -76,14 +64,3 @@ def test_the_figure_says_the_growth_and_the_guess():
     guessed = ALONE.figure(guess=2, guess_label="your bet")
     assert "your bet, n^2" in guessed.alt and guessed.png != picture.png
     assert "Time grows as n^2.00 to n^3.00" in CUBIC.figure().alt
-
-
-def test_the_guess_begins_where_the_line_begins(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(module.theme.Picture, "of", lambda fig, alt: drawn.append(fig))
-    ALONE.figure(guess=2)
-    (axes,) = drawn[0].axes
-    (line,) = [line for line in axes.lines if line.get_label().startswith("your guess")]
-    x, y = line.get_xdata(), line.get_ydata()
-    assert y[0] == pytest.approx(2e-9 * 16**3)
-    assert math.log(y[1] / y[0]) / math.log(x[1] / x[0]) == pytest.approx(2)

