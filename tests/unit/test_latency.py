@@ -1,5 +1,6 @@
 """The latency curve: the chase visits every line, plateaus and climbs are found, bad requests are refused."""
 
+import mmap
 from dataclasses import replace
 
 import numpy as np
@@ -112,12 +113,14 @@ def test_without_known_caches_no_plateau_is_called_memory():
     assert "a read takes 100x as long as on the first: 100 ns against 1.0 ns" in views.latency(curve).alt
 
 
-def test_a_curve_is_measured_where_it_was_asked_for():
+def test_a_curve_is_measured_where_it_was_asked_for(monkeypatch):
     sizes = [8 * KIB, 16 * KIB, 32 * KIB]
     curve = latency.measure(sizes=sizes)
-    assert curve.sizes == tuple(sizes)
+    assert curve.sizes == tuple(sizes) and curve.at(17 * KIB) == curve.nanoseconds[1]
     assert all(0.1 < ns < 1000 for ns in curve.nanoseconds)
-    assert curve.at(17 * KIB) == curve.nanoseconds[1]
+    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
+    with pytest.raises(RuntimeError, match="does not let a program ask for huge pages"):
+        latency.measure("huge", [8 * KIB])
 
 
 def test_the_figure_says_what_was_found():

@@ -122,12 +122,6 @@ def test_a_malformed_file_is_refused_in_a_sentence_that_says_what_is_wrong(
         assert "\n" not in message and message.endswith(".")
 
 
-def test_nothing_is_written_that_could_not_be_read(recordings, recording, tmp_path):
-    with pytest.raises(recordings.MalformedRecording, match="'device' is ''"):
-        recordings.write(recordings.Recording(**{**vars(recording), "device": ""}), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_figures_follow_from_what_was_measured(recordings, recording, changed):
     row = recording.row("cuda-2d", 256)
     assert row.tflops == pytest.approx(2 * 256**3 / 4e-5 / 1e12)
@@ -138,8 +132,6 @@ def test_figures_follow_from_what_was_measured(recordings, recording, changed):
     one, four = recording.hiding()  # shares of the highest rate
     assert list(recording.hiding().values()) == [{1.0: 0.2, 4.0: 0.8}, {1.0: 1.0}]
     assert one.startswith("1 sum of FMAs") and "4 sums" in four and "recorded on an NVIDIA Test 9" in four
-    origins = [recordings.restore(changed(device=name)).origin for name in ("NVIDIA T4", "Tesla T4", "A100")]
-    assert [origin.split()[2:4] for origin in origins] == [["an", "NVIDIA"], ["a", "Tesla"], ["an", "A100"]]
 
 
 def test_the_table_says_where_it_comes_from(recording):
