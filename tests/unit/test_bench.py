@@ -1,7 +1,6 @@
 """The bench: measures what was asked, says what it leaves out, and writes JSON or nothing."""
 
 import argparse
-import functools
 import json
 import re
 import time
@@ -67,7 +66,9 @@ def test_bad_options_get_one_sentence(capsys):
         (["--rungs", "compiled-ikk"], "did you mean compiled-i"),
         (["--sizes", "0"], "--sizes has 0"),
         (["--threads", "100000"], "--threads is 100000"),
+        (["--threads", "0"], "--threads is 0"),
         (["--budget", "0"], "--budget is 0, but it must be"),
+        (["--budget", "-1"], "--budget is -1"),
         (["--budget", "nan"], "--budget is nan"),
         (["--longest", "0"], "--longest is 0, but it must be"),
         (["--json", "no/such/folder/results.json"], "cannot be written"),
@@ -76,6 +77,24 @@ def test_bad_options_get_one_sentence(capsys):
         assert run(*options) == 2
         printed = capsys.readouterr().out.strip()
         assert words in printed and "\n" not in printed
+
+
+def test_a_disk_that_fails_after_the_measuring_is_said(tmp_path, capsys, monkeypatch):
+    def no_space(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bench.os, "replace", no_space)
+    code = run(
+        "--rungs", "numpy", "--sizes", "8", "--budget", "0.05", "--no-save", "--json", str(tmp_path / "a")
+    )
+    assert code == 1
+    assert "cannot be written (No space left on device)" in capsys.readouterr().out
+
+
+def test_list_names_every_rung(capsys):
+    assert run("--list") == 0
+    printed = capsys.readouterr().out
+    assert all(entry.id in printed for entry in ladder.LADDER)
 
 
 @pytest.mark.slow
@@ -109,15 +128,26 @@ def test_the_whole_summit_has_every_goal_and_shape():
 
 
 def test_a_goal_is_reached_only_if_median_and_lowest_are():
-    aim = "median 1.000, lowest 0.950 of 3; aim: median at least 1, none below 0.95: reached."
     for ratios, outcome in (
-        ((1.2, 1.0, 0.95), aim),
+        (
+            (1.2, 1.0, 0.95),
+            "median 1.000, lowest 0.950 of 3; aim: median at least 1, none below 0.95: reached.",
+        ),
         ((1.2, 1.1, 0.94), ": NOT reached."),
         ((1.2, 0.99, 0.98), ": NOT reached."),
     ):
-        line = functools.partial(summit.SummitLine, summit.ONE_CORE, (8, 8, 8), "float32", 1)
-        (sentence,) = summit.verdicts([line({"simd": 1.0, "openblas": 1.0}, ratio) for ratio in ratios])
-        assert sentence.endswith(outcome), ratios
+        rates = {"simd": 1.0, "openblas": 1.0}
+        lines = [
+            summit.SummitLine(summit.ONE_CORE, (8, 8, 8), "float32", 1, rates, ratio) for ratio in ratios
+        ]
+        (sentence,) = summit.verdicts(lines)
+        assert sentence.endswith(outcome)
+
+
+def test_asking_for_a_size_or_a_rung_leaves_the_summit_out(capsys):
+    run("--sizes", "16", "--rungs", "numpy", "--budget", "0.1", "--no-save")
+    assert "summit" not in capsys.readouterr().out
+    assert ladder.results() == []  # not saved
 
 
 def test_gpu_rungs_are_left_to_the_recording_even_where_there_is_a_gpu(monkeypatch, capsys):

@@ -44,7 +44,18 @@ def test_kept_code_is_used_on_the_same_machine_only(tmp_path):
     assert hits_and_misses(tmp_path, "other machine") == (0, 1)
 
 
-def test_other_caches_are_another_machine(monkeypatch):
-    before = jit.made_from.__wrapped__()
-    monkeypatch.setattr(hardware, "caches", lambda: ())
-    assert jit.made_from.__wrapped__() != before
+def test_what_code_is_made_from_changes_with_the_caches_and_with_any_of_the_files(monkeypatch, tmp_path):
+    made_from = jit.made_from.__wrapped__
+    before = made_from()
+    assert before == made_from()
+    with monkeypatch.context() as other:
+        other.setattr(hardware, "caches", lambda: ())
+        assert made_from() != before
+    for room in ("circles", "measure", "simulators"):
+        (tmp_path / room).mkdir()
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "measure" / "jit.py"))
+    hashes = {made_from()}
+    for text in ("a = 1", "a = 2"):
+        (tmp_path / "circles" / "vectors.py").write_text(text)
+        hashes.add(made_from())
+    assert len(hashes) == 3

@@ -49,12 +49,39 @@ def test_a_new_measurement_replaces_the_old_of_the_same_kind_only():
     assert [result.shape[0] for result in ladder.results()] == [8, 9]
 
 
+def test_forget_one_rung_keeps_the_others():
+    ladder.climb(["compiled-ikj", "numpy"], 8, budget_s=0.05)
+    assert ladder.forget(["numpy"]) == 1
+    assert [result.rung for result in ladder.results()] == ["compiled-ikj"]
+
+
+def test_rows_that_are_no_rungs_are_not_recorded():
+    from course_lib.measure.timing import compare
+
+    A, B = ladder.operands((4, 4, 4))
+    comparison = compare({"mine": np.matmul, "numpy": np.matmul}, A, B, budget_s=0.05)
+    assert [result.rung for result in ladder.record(comparison)] == ["numpy"]
+
+
+def test_an_entry_nobody_understands_is_skipped_and_kept():
+    ladder.climb(["numpy"], 8, budget_s=0.05)
+    path = data_dir() / "ladder.json"
+    content = json.loads(path.read_text())
+    content["values"]["odd"] = {"rung": "numpy", "colour": "green"}
+    path.write_text(json.dumps(content))
+    assert len(ladder.results()) == 1
+    ladder.climb(["compiled-ikj"], 8, budget_s=0.05)
+    assert "odd" in json.loads(path.read_text())["values"]
+
+
 def test_climb_refuses_shapes_that_are_none():
     for arguments, words in [
         ({}, "Give either a size"),
         ({"size": 4, "shape": (1, 2, 3)}, "Give either a size"),
         ({"size": 0}, "three positive whole numbers"),
         ({"size": True}, "three positive whole numbers"),
+        ({"size": 2.0}, "three positive whole numbers"),
+        ({"shape": 8}, "three positive whole numbers"),
         ({"shape": (1, 2)}, "three positive whole numbers"),
         ({"size": 4, "dtype": "foo"}, "dtype is 'foo', but 'numpy' multiplies float32 or float64"),
     ]:
@@ -62,13 +89,23 @@ def test_climb_refuses_shapes_that_are_none():
             ladder.climb(["numpy"], **arguments)
 
 
+def test_climb_and_forget_want_a_list_of_rungs():
+    for ids in [[], "numpy"]:
+        with pytest.raises(ValueError, match="a list of rungs is needed"):
+            ladder.climb(ids, 8)
+        with pytest.raises(ValueError, match="a list of rungs is needed"):
+            ladder.forget(ids)
+
+
 def test_a_damaged_entry_in_a_sound_file_harms_nobody(monkeypatch):
     for field, value in [
         ("rung", ["x"]),
         ("shape", ["a", None]),
+        ("shape", [8, 8]),
         ("shape", [8, 8, -8]),
         ("threads", None),
         ("dtype", 3),
+        ("seconds", "fast"),
         ("seconds", 0),
         ("gflops", float("nan")),
         ("max_error", "small"),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
 
@@ -116,6 +117,12 @@ class TestProducts:
                 C = workers.matmul(np.ones((M, K), "f4"), np.ones((K, N), "f4"))
                 assert C.shape == (M, N) and C.dtype == np.float32 and not C.any()
 
+    def test_threads_take_turns(self):
+        pairs = [(random(60, 40) + i, random(40, 50)) for i in range(12)]
+        with processes.Workers(2, time_limit_s=15) as workers, ThreadPoolExecutor(4) as pool:
+            for (A, B), C in zip(pairs, pool.map(lambda pair: workers.matmul(*pair), pairs), strict=True):
+                np.testing.assert_allclose(C, A @ B)
+
 
 class TestFailures:
     @posix
@@ -175,8 +182,11 @@ class TestFailures:
             processes.Workers(1, lambda A, B: A)
         with pytest.raises(ValueError, match="inside the block"):
             processes.Workers(1).matmul(np.ones((2, 2)), np.ones((2, 2)))
-        with pytest.raises(TypeError, match="must be a function of A and B"):
-            processes.Workers(1, "abc")
+        for nothing in ("abc", 3, np.ones(2)):
+            with pytest.raises(TypeError, match="must be a function of A and B"):
+                processes.Workers(1, nothing)
+        with pytest.raises(ValueError, match="cannot import"):
+            processes.Workers(1, functools.partial(lambda A, B: A))
         monkeypatch.setattr(sys.modules["__main__"], "in_a_cell", in_a_cell, raising=False)
         monkeypatch.setattr(in_a_cell, "__module__", "__main__")
         for cell in (in_a_cell, functools.partial(in_a_cell)):
@@ -186,6 +196,19 @@ class TestFailures:
 
 @posix
 class TestSharedMemory:
+    def test_that_of_the_learner_stays(self, tracker):
+        before = tracker._pid
+        with processes.Workers(1) as workers:
+            mine = shared_memory.SharedMemory(create=True, size=4096)
+            workers.matmul(np.ones((2, 2)), np.ones((2, 2)))
+        try:
+            again = shared_memory.SharedMemory(mine.name)
+            again.close()
+            assert tracker._pid == before and psutil.pid_exists(before)
+        finally:
+            mine.close()
+            mine.unlink()
+
     def test_no_room_is_said_before_anything_is_made(self, monkeypatch):
         A = np.ones((64, 64))
         usage = type("usage", (), {"free": 3 * A.nbytes - 1})
