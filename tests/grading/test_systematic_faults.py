@@ -1,45 +1,15 @@
-"""Systematic faults: each operator makes its fault, every fault of every solution is caught or explained."""
+"""Systematic faults: every fault of every solution is caught or explained."""
 
 import os
 
 import pytest
-from tools.mutation import judging, survey
+from tools.mutation import survey
 
 from course_lib.grading import registry
 
 PLAIN = ("01.count", "01.dot", "01.matmul", "01.predict_time", "02.strides")
 ENOUGH = 0.98
 MOST_EXPLAINED = 0.15  # whole numbers hide faults of rounding; more than that would be an excuse
-
-
-# --- judging ---
-
-
-def test_the_check_that_catches_is_named():
-    for check, body in {
-        judging.SURVIVED: "return sum(a * b for a, b in zip(row, col))",
-        "value": "return sum(a + b for a, b in zip(row, col))",
-        "rule": "import math\n    return 0.0",
-        "type": "return [0.0]",
-        "exception": "return row[99]",
-        "input changed": (
-            "row.reverse()\n    col.reverse()\n    return sum(a * b for a, b in zip(row, col))"
-        ),
-        "count": "return sum(a * b * 1.0 for a, b in zip(row, col))",
-    }.items():
-        job = judging.Job("01.dot", f"def dot(row, col):\n    {body}\n", (9, 4))
-        assert judging.caught_by(job) == (check, check), body
-    right = survey.solution(registry.task("02.matmul")).text
-    for check, (old, new) in {
-        "dtype": ("A.dtype", "np.float32"),
-        "guard": ("np.zeros", "np.empty"),
-        "shape": ("return C", "return C[1:]"),
-    }.items():
-        assert old in right
-        assert judging.caught_by(judging.Job("02.matmul", right.replace(old, new), (9,))) == (check,), new
-
-
-# --- the survey ---
 
 
 def test_every_fault_of_the_short_tasks_is_caught_or_explained():
@@ -58,7 +28,7 @@ def _expect_enough(found):
     assert not any(findings.survived or findings.stale for findings in found), told
     total = sum(findings.total for findings in found)
     explained = sum(len(findings.equivalent) for findings in found)
-    assert sum(findings.caught.total() for findings in found) >= ENOUGH * (total - explained), told
+    assert sum(findings.caught for findings in found) >= ENOUGH * (total - explained), told
     assert explained <= MOST_EXPLAINED * total, told
 
 
