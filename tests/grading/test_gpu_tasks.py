@@ -135,54 +135,34 @@ def requests(found) -> int:
     return sum(row.requests for row in found.shared_accesses)
 
 
-def test_the_figures_of_the_reduction(cells):
-    args = cases(kernels.REDUCTION)[0].args
-    assert args[0].shape == (256,)
-    text = {
-        name: wrong_answer("06.reduction", name).source for name in ("neighbours in pairs", "one thread adds")
-    }
-    text["tree"] = answer(kernels.REDUCTION, cells)
-    done = {name: requests(traced(kernels.REDUCTION, one, args)[0]) for name, one in text.items()}
-    assert done == {"tree": 45, "neighbours in pairs": 150, "one thread adds": 264}
-    assert "45" in cells["06-reduction-launch"] and "at most 64 requests" in cells["06-reduction-launch"]
-    assert kernels.REDUCTION_MOST_REQUESTS == 64
+#: Requests to shared memory and shuffles, of the first case: an answer, its requests, and words of the text.
+FIGURES = (
+    ("06.reduction", "", 45, "45"),
+    ("06.reduction", "neighbours in pairs", 150, "at most 64 requests"),
+    ("06.reduction", "one thread adds", 264, "at most 64 requests"),
+    ("06.register", "", 208, "224"),
+    ("06.register", "no register", 272, "272"),
+    ("06.banks", "", 16, "16 will do"),
+    ("06.matmul", "", 272, "At most 288 requests"),
+    ("06.softmax", "", 40, "ten shuffles do it"),  # four warps
+)
+LIMITS = {"06.reduction": 64, "06.register": 224, "06.banks": 36, "06.matmul": 288, "06.softmax": 4 * 80}
 
 
-def test_the_figures_of_the_tiled_product(cells):
+def test_the_figures_in_the_text_are_those_of_the_tracer(cells):
+    for id, name, needs, said in FIGURES:
+        task = registry.task(id)
+        args = cases(task)[0].args
+        found, _ = traced(task, wrong_answer(id, name).source if name else answer(task, cells), args)
+        done = sum(row.requests for row in found.shared_accesses) + sum(found.shuffles.values())
+        (limit,) = (one for one in task.launch.limits if isinstance(one, SharedRequests))
+        assert done == needs and limit.formula(*args) == LIMITS[id], (id, name)
+        assert said in cells[f"{id.replace('.', '-')}-launch"], (id, name)
     args = cases(kernels.MATMUL)[0].args
-    assert [one.shape for one in args] == [(16, 16)] * 3
-    reads = kernels.READS.formula(*args)
     plain, _ = traced(kernels.MATMUL, wrong_answer("06.matmul", "without tiles").source, args)
-    assert reads == 96
+    assert kernels.READS.formula(*args) == 96
     assert sum(row.sectors for row in plain.global_accesses if row.kind == "load") == 512
     assert "at most 96 sectors" in cells["06-matmul-launch"] and "512" in cells["06-matmul-launch"]
-
-
-def test_the_figures_of_the_register_tile(cells):
-    task, args = kernels.REGISTER, cases(kernels.REGISTER)[0].args
-    assert requests(traced(task, answer(task, cells), args)[0]) == 208
-    assert requests(traced(task, wrong_answer(task.id, "no register").source, args)[0]) == 272
-    assert kernels.most_requests(*args) == 224
-    assert "224" in cells["06-register-launch"] and "272" in cells["06-register-launch"]
-
-
-#: What the tasks say that the solutions need, in requests to shared memory and shuffles: of the first case.
-NEEDED = {
-    "banks": (16, "16 will do"),
-    "matmul": (272, "At most 288 requests"),
-    "softmax": (40, "ten shuffles do it"),  # four warps
-}
-
-
-def test_the_figures_of_the_limits_on_exchanges(cells):
-    for name, (needs, said) in NEEDED.items():
-        task = registry.task(f"06.{name}")
-        args = cases(task)[0].args
-        found, _ = traced(task, answer(task, cells), args)
-        (limit,) = (one for one in task.launch.limits if isinstance(one, SharedRequests))
-        assert requests(found) + sum(found.shuffles.values()) == needs <= limit.formula(*args), name
-        assert said in cells[f"06-{name}-launch"]
-        assert {"banks": 36, "matmul": 288, "softmax": 4 * 80}[name] == limit.formula(*args), name
 
 
 # --- hazards ---
@@ -218,9 +198,6 @@ def test_nan_that_was_computed_is_not_said_to_be_unwritten():
     right = start("06.softmax")
     missing = right.replace("        Y[i, j] = ", "        if j > 0:\n            Y[i, j] = ")
     assert missing != right and "No thread wrote" in str(verdict(kernels.SOFTMAX, missing))
-
-
-# --- other right answers ---
 
 
 # --- checkpoints ---

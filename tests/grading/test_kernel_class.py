@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED, declare
+from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED
 
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
-from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged
 from course_lib.grading.judge import generator
 from course_lib.grading.judge_launch import BY_LUCK
@@ -42,28 +41,10 @@ def sandboxed(test):
     return pytest.mark.needs("bubblewrap")(pytest.mark.usefixtures("tracer_ready")(test))
 
 
-@pytest.fixture(autouse=True)
-def chapter(monkeypatch):
-    declare(monkeypatch)
-
-
-def cells(*texts: str) -> tuple[Cell, ...]:
-    return tuple(Cell("code", text) for text in texts)
-
-
 def graded(*texts: str) -> dict[str, dict]:
     """Return the verdict on a notebook, by task."""
-    made = [
-        {
-            "cell_type": "code",
-            "id": f"c{n}",
-            "metadata": {},
-            "source": one,
-            "outputs": [],
-            "execution_count": 1,
-        }
-        for n, one in enumerate(texts)
-    ]
+    plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1}
+    made = [{**plain, "id": f"c{n}", "source": text} for n, text in enumerate(texts)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}).encode()
     return judged(SubmissionJob("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
 

@@ -163,9 +163,6 @@ def test_a_transfer_to_oneself_must_not_be_parted():
     assert "the balances end as (10, 20) instead of (5, 25)" in str(report)
 
 
-# --- other right answers ------------------------------------------------------------------------------------
-
-
 # --- comparisons and references -----------------------------------------------------------------------------
 
 
