@@ -21,14 +21,6 @@ def test_a_column_conflicts_exactly_if_the_simulator_misses_it_again():
             assert (verdict == "conflict") == (twice > once) == (most > ways), (row_bytes, size)
 
 
-def test_a_block_fits_and_the_next_one_does_not():
-    for cache, itemsize, multiple in itertools.product((3000, 32768, 49152, 10**6), (4, 8), (1, 4, 16)):
-        b = declared.block_size(cache, itemsize, multiple)
-        assert b % multiple == 0 and b >= multiple
-        assert 3 * b * b * itemsize <= cache or b == multiple
-        assert 3 * (b + multiple) ** 2 * itemsize > cache
-
-
 def test_the_visits_are_all_triples_in_blocks():
     order = declared.visits(9, 10, 17, 2048)
     assert sorted(map(tuple, order.tolist())) == list(itertools.product(range(9), range(10), range(17)))

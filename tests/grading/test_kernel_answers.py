@@ -8,7 +8,6 @@ from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED, WRONG
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
 from course_lib.grading.program import CLOSED
-from course_lib.grading.report import NOT_STARTED
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sandbox import tracer
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
@@ -55,12 +54,6 @@ def test_right_and_typical_wrong_kernels_get_the_same_report_in_both_places():
             assert here.state == "wrong" and here.points == 0, str(here)
             assert words in str(here), str(here)
             assert str(here) == str(there), words
-
-
-def test_a_stub_is_not_started():
-    for judged in BOTH:
-        for body in ("pass", "...", "raise NotImplementedError()", '"""Write it."""\n'):
-            assert judged(SCALE, scaled(body)).state == NOT_STARTED
 
 
 FIRST = "i = cuda.grid(1)\nif i < x.size:\n    "

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED
+from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED, declare
 
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
@@ -39,6 +39,11 @@ LAST = "        out[row, column] = tile[cuda.threadIdx.x, cuda.threadIdx.y]"
 def sandboxed(test):
     """Mark a test that has a whole notebook judged."""
     return pytest.mark.needs("bubblewrap")(pytest.mark.usefixtures("tracer_ready")(test))
+
+
+@pytest.fixture(autouse=True)
+def chapter(monkeypatch):
+    declare(monkeypatch)
 
 
 def graded(*texts: str) -> dict[str, dict]:

@@ -220,13 +220,6 @@ def test_tasks_with_other_points_must_be_checked_again():
     assert "2 of 2 points on 3 May 2026; the task is worth 1 now" in line_of(page, "01.dot")
 
 
-def test_tasks_that_are_gone_are_named_and_count_for_nothing():
-    save(**{f"01.old{n}": entry(result("right", 1.0)) for n in range(7)})
-    page = str(views.progress())
-    assert "0 of 12 passed" in page and "No task is tried yet" in page
-    assert "7 tasks that are not in this version of the course: 01.old0, " in page and ", …" in page
-
-
 class Page(HTMLParser):
     """Collects what a reader without eyes or mouse meets, and checks that tags close in order."""
 

@@ -78,13 +78,6 @@ def test_the_given_helpers_must_stay_as_they_are():
     assert "decorator" in counting(LOCKED.replace("def count", "@staticmethod\ndef count"))
 
 
-def test_helpers_of_the_answer_are_read_and_what_it_does_not_call_is_not():
-    helped = LOCKED.replace("total[0] += 1", "add(total)") + "\n\ndef add(where):\n    where[0] += 1\n"
-    assert counting(helped) is None
-    unrelated = "\n\ndef total(rows):\n    return [row for row in rows]\n"  # named like a parameter
-    assert counting(LOCKED + unrelated) is None
-
-
 def test_an_unfinished_search_is_said_and_gives_no_points(monkeypatch):
     monkeypatch.setattr(rules_threads, "MOST_STATES", 3)
     said = counting(LOCKED)

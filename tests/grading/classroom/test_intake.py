@@ -174,18 +174,6 @@ def test_two_of_one_name_are_kept_apart_and_told(tmp_path):
         assert "2 submissions go by the name" in found[one][1] and one in found[one][1]
 
 
-def test_names_that_differ_by_case_or_form_only(tmp_path):
-    members = [
-        ("Ada/x.ipynb", b"1"),
-        ("ada/x.ipynb", b"2"),
-        ("Zo\xeb/x.ipynb", b"3"),
-        ("Zoe\u0308/x.ipynb", b"4"),
-    ]
-    found = taken(put(tmp_path / "class.zip", packed(*members)))
-    assert len({same_file(one) for one in found}) == 4
-    assert {data for data, _ in found.values()} == {b"1", b"2", b"3", b"4"}
-
-
 IDS = [
     ("ada", "ada"),
     ("Zoe\u0308 O’Brien", "Zo\xeb_OBrien"),

@@ -116,17 +116,6 @@ def test_a_slice_does_what_the_whole_notebook_does():
 # --- what is no answer --------------------------------------------------------------------------------------
 
 
-def test_what_is_no_definition_of_its_own():
-    found = sliced("def g(x):\n    return x", "from math import *")
-    assert (found.text, found.problem) == ("", "")
-    assert sliced().text == ""
-    assert sliced(STUB).text == STUB + "\n"  # a stub stays if there is nothing else
-    assert STUB in sliced("import functools", STUB, "f = functools.lru_cache(f)").text
-    given_text = "def f(x):\n    # mend this\n    return x - 1"  # as handed out: a stub, whatever it does
-    found = sliced("def f(x):\n    return x", "def f(x):\n    return x - 1  # copied", stub=given_text)
-    assert found.text == "def f(x):\n    return x\n"
-
-
 def test_a_syntax_error_in_the_answer_is_told_with_its_line():
     broken = "# my answer\ndef f(x):\n    return (x"
     for others in ((), (STUB,)):
