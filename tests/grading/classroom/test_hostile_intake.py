@@ -128,13 +128,7 @@ def test_names_that_are_not_utf8(tmp_path):
 
 # --- hostile zips ------------------------------------------------------------------------------------------
 
-SLIPS = [
-    "../../eve/x.ipynb",
-    "/etc/x.ipynb",
-    "C:\\eve\\x.ipynb",
-    "..\\..\\eve\\x.ipynb",
-    "bob/../eve/x.ipynb",
-]
+SLIPS = "../../eve/x.ipynb", "/etc/x.ipynb", "C:\\eve\\x.ipynb", "..\\..\\eve\\x.ipynb", "bob/../eve/x.ipynb"
 
 
 def test_zip_slip(tmp_path):

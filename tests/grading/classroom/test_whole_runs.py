@@ -241,39 +241,21 @@ def command(course: Path, submissions: Path, folder: Path, *more: str) -> list[s
     ]
 
 
-def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) -> None:
-    """Kill so many runs after random times, then let one finish: nothing lost, nothing doubled."""
-    submissions = make_class(course, tmp_path / "submissions", students)
-    folder = tmp_path / "class"
-    rng = random.Random(5)
-    for _ in range(kills):
-        process = subprocess.Popen(
-            command(course, submissions, folder),
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+@pytest.mark.slow
+def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
+    """Runs are killed after random times, then one finishes: nothing lost, nothing doubled."""
+    submissions, folder = make_class(course, tmp_path / "submissions", 60), tmp_path / "class"
+    words, rng = command(course, submissions, folder), random.Random(5)
+    for _ in range(20):
+        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.3, 6.0))
         process.kill()
         process.wait()
-    done = subprocess.run(
-        command(course, submissions, folder),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert points_in_csv(folder) == points_in_book(folder) == expected(students)
-    assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == students
-    left = [path for path in folder.rglob("*") if "unfinished" in path.name]
-    assert not left
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
-    killed_and_resumed(course, tmp_path, students=60, kills=20)
+    assert points_in_csv(folder) == points_in_book(folder) == expected(60)
+    assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == 60
+    assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
 
 
 def test_a_killed_run_leaves_no_process_behind(course, tmp_path):

@@ -98,15 +98,8 @@ def verdict(reply: dict):
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
 
-NONE = {
-    "global_rows": [],
-    "shared_rows": [],
-    "hazards": [],
-    "undefined": [],
-    "barriers": [],
-    "shuffles": [],
-}
-NONE |= dict.fromkeys(NUMBERS, 0)
+ROWS = ("global_rows", "shared_rows", "hazards", "undefined", "barriers", "shuffles")
+NONE = {**{name: [] for name in ROWS}, **dict.fromkeys(NUMBERS, 0)}
 REPLIES = {
     "empty": {},
     "no counts": {"counts": None, "args_after": (1, 2)},

@@ -237,14 +237,8 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
     """
     os.environ["NINE_CIRCLES_SEED_TEST"] = "nobody must read this"
     course = bubblewrap.COURSE
-    hidden = [
-        secret,
-        course / "solutions",
-        course / "tests",
-        course / ".git",
-        course / "Makefile",
-        "/etc/passwd",
-    ]
+    own = [course / name for name in ("solutions", "tests", ".git", "Makefile")]
+    hidden = [secret, *own, "/etc/passwd"]
     seen, tasks, environment, processes = run(
         text, [str(path) for path in hidden], where=Sandbox(private=(secret,), limits=LIMITS)
     ).value
