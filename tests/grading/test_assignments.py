@@ -161,11 +161,6 @@ def test_released_notebooks_hold_no_solution_and_run_from_top_to_bottom_as_not_s
             assert "Not started" in shown["data"]["text/plain"], task.id
 
 
-def test_an_unknown_assignment_is_one_sentence(capsys):
-    assert run("03_nothing") == 2
-    assert "no assignment '03_nothing'" in capsys.readouterr().out
-
-
 # --- a learner's work is never lost ---
 
 
@@ -236,12 +231,3 @@ def test_a_damaged_or_foreign_file_is_set_aside_too(released):
         assert len(set_aside(path)) == number, content
         assert path.read_text(encoding="utf-8") == text, content
     assert sorted(aside.read_bytes() for aside in set_aside(path)) == sorted(contents)
-
-
-def test_an_older_release_is_replaced_quietly(released):
-    path, text = released
-    older = json.loads(text)
-    older["cells"].pop()
-    path.write_text(exercises.with_release_mark(json.dumps(older)), encoding="utf-8")
-    assert "replaced" in exercises.release(path, text)
-    assert set_aside(path) == []

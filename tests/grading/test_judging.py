@@ -2,12 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 from wrong_answers import wrong_answer
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
-from course_lib.grading.report import heat_map, heat_map_teaches
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, source
@@ -75,16 +73,6 @@ def test_a_case_may_ask_for_an_exception():
         assert words in str(judge(task, InProcess(load(text, "matmul")), text, 1))
 
 
-def test_a_value_that_breaks_the_comparison_is_a_wrong_value(judged):
-    text = "def matmul(A, B):\n    return [[10 ** 400] * 3 for _ in A]\n"
-    assert judged("01.matmul", text).points == 0
-
-
-def test_printing_is_mentioned_when_something_is_wrong(judged):
-    text = "def matmul(A, B):\n    print(A)\n    return None\n"
-    assert "printed 1 line during the check (not shown)" in str(judged("01.matmul", text))
-
-
 def test_only_a_guarded_run_shows_what_is_right_by_luck(judged):
     out_of_bounds = RIGHT.replace("range(A.shape[1])", "range(A.shape[1] + 1)")
     report = judged("02.matmul", out_of_bounds)
@@ -95,11 +83,6 @@ def test_only_a_guarded_run_shows_what_is_right_by_luck(judged):
     assert "NaN where another value is expected" in str(report)
     report = judged("02.matmul", RIGHT)
     assert report.passed and "all tests" not in str(report).lower()
-
-
-def test_an_answer_that_needs_the_notebook_around_it_is_told_so(judged):
-    text = RIGHT.replace("return C", "return C * missing")
-    assert "missing" in str(judged("02.matmul", text))
 
 
 def test_the_report_lists_five_entries_and_says_how_many_more(judged):
@@ -125,27 +108,6 @@ def test_a_heat_map_is_drawn_when_the_pattern_teaches(judged):
     assert 'role="img"' in html
     assert "3 entries are wrong" in html
     assert html.count("<rect") == 9
-
-
-def test_a_heat_map_teaches_when_some_entries_are_wrong_and_some_are_not():
-    for errors, teaches in (
-        (np.zeros((3, 3)), False),
-        (np.ones((3, 3)), False),
-        (np.eye(3), True),
-        (np.array([[0.0, 1.0]]), False),
-        (np.array([[0.0, np.nan], [0.0, 0.0]]), True),
-    ):
-        assert heat_map_teaches(errors) == teaches, errors
-
-
-def test_a_large_heat_map_shows_the_worst_of_each_block():
-    errors = np.zeros((100, 70))
-    errors[99, 69], errors[0, 0] = 1.0, np.nan
-    svg = heat_map(errors)
-    assert svg.count("<rect") == 24 * 24
-    assert svg.count("#9700ff") == 1  # the one NaN
-    assert svg.count("#ff007f") == 1  # the one wrong entry
-    assert "over the 100 x 70 result: 2 entries are wrong" in svg
 
 
 def test_nan_that_the_answer_writes_itself_is_not_called_memory_never_written(judged):

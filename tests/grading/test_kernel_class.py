@@ -8,18 +8,12 @@ from pathlib import Path
 import pytest
 from kernel_examples import SCALE, SCALED, TASKS, TURN, TURNED, declare
 
-from course_lib.grading import check, hint
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.pages.render import feedback_page, teacher_page
-from course_lib.grading.classroom.slices import answer_slice
-from course_lib.grading.classroom.submission import Cell
-from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, course_mark, judged
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged
 from course_lib.grading.judge import generator
 from course_lib.grading.judge_launch import BY_LUCK
-from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
-from course_lib.grading.sources import load
-from course_lib.views import progress
 
 SANDBOX = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in TASKS)
@@ -52,23 +46,10 @@ def chapter(monkeypatch):
     declare(monkeypatch)
 
 
-def cells(*texts: str) -> tuple[Cell, ...]:
-    return tuple(Cell("code", text) for text in texts)
-
-
 def graded(*texts: str) -> dict[str, dict]:
     """Return the verdict on a notebook, by task."""
-    made = [
-        {
-            "cell_type": "code",
-            "id": f"c{n}",
-            "metadata": {},
-            "source": one,
-            "outputs": [],
-            "execution_count": 1,
-        }
-        for n, one in enumerate(texts)
-    ]
+    plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1}
+    made = [{**plain, "id": f"c{n}", "source": text} for n, text in enumerate(texts)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}).encode()
     return judged(SubmissionJob("short", "ada", ITEMS, data, "short.ipynb", (), SEED, SANDBOX))
 
@@ -77,35 +58,9 @@ def task_of(verdict: dict, id: str) -> dict:
     return next(one for one in verdict["tasks"] if one["id"] == id)
 
 
-def test_a_constant_is_the_one_of_the_answers_own_cell():
-    """TILE = 16 for a later task changes nothing of an answer that was written with 32."""
-    later = "TILE = 16", "@cuda.jit\ndef other(A):\n    A[0] = TILE"
-    for first in (NOTEBOOK, (*NOTEBOOK[:1], "TILE = 8", *NOTEBOOK[1:])):
-        text = answer_slice(cells(*first, *later), "turned").text
-        assert "TILE = 32" in text and "TILE = 16" not in text and "TILE = 8" not in text
-    assert "TILE = 16" in answer_slice(cells(*NOTEBOOK, *later), "other").text
-    behind = tuple(one for one in NOTEBOOK if "TILE = 32" not in one)
-    assert "TILE = 32" in answer_slice(cells(*behind, "TILE = 32"), "turned").text
-
-
 @sandboxed
 def test_an_answer_keeps_its_points_when_a_later_task_has_another_constant():
     assert task_of(graded(TURNED, "TILE = 16"), TURN.id)["points"] == TURN.points
-
-
-def test_a_slice_keeps_what_the_kernel_needs_and_nothing_else():
-    found = answer_slice(cells(*NOTEBOOK), "turned")
-    assert found.problem == ""
-    for needed in (
-        "from numba import cuda, float32",
-        "TILE = 32",
-        "def inside(i, j, A)",
-        "def turned(A, out)",
-    ):
-        assert needed in found.text
-    for other in ("OTHER", "def other", "trace", "matplotlib", "numpy", "check", "pass\n"):
-        assert other not in found.text
-    assert KernelOnly().judge(found.text, "turned") is None
 
 
 @sandboxed
@@ -151,29 +106,7 @@ def test_what_only_the_secret_inputs_show_is_told_without_them():
     assert one["manual"]
 
 
-def test_verdicts_depend_on_the_tracer(monkeypatch):
-    course_mark.cache_clear()
-    before, real = course_mark(), Path.read_bytes
-    monkeypatch.setattr(
-        Path, "read_bytes", lambda path: real(path) + (b"#" if path.name == "races.py" else b"")
-    )
-    course_mark.cache_clear()
-    assert course_mark() != before
-    course_mark.cache_clear()
-
-
 # --- the learner's own notebook -----------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("tracer_compiled")
-def test_check_hint_and_progress_know_kernels(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path))
-    assert check(SCALE.id, load(SCALED, "scaled")).passed
-    wrong = check(SCALE.id, load(SCALED.replace("if i < x.shape[0]:", "if True:"), "scaled"))
-    assert "Outside of the array in line 15, `y[i] = times(x[i])`" in capsys.readouterr().out
-    assert "<code" in wrong._repr_html_()
-    assert "Which thread?" in str(hint(SCALE.id))
-    assert SCALE.title in str(progress("99"))
 
 
 def test_check_in_a_real_notebook_names_the_lines_of_its_cells(tmp_path):

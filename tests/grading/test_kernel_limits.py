@@ -82,24 +82,8 @@ def test_a_limit_that_is_just_kept_says_nothing():
         assert limit.judge(COUNTS, ARGS) is None, limit
 
 
-def test_every_limit_is_kept_by_a_kernel_that_does_nothing():
-    nothing = [SectorsPerRequest(0), WavefrontsPerRequest(0)]
-    assert [one.judge(LaunchCounts(), ARGS) for one in nothing] == [None] * 2
-
-
 def test_the_worst_line_counts_and_not_the_average():
     """A cheap access that is made often must not pay for a dear one."""
     rows = COUNTS.global_rows[:2]
     mean = sum(row.sectors for row in rows) / sum(row.requests for row in rows)
     assert mean < 7 and SectorsPerRequest(7).judge(LaunchCounts(rows), ARGS)
-
-
-def test_the_way_to_look_closer_names_what_the_learner_must_bring():
-    from course_lib.grading.judge_launch import look_closer
-    from course_lib.grading.launch import Shape
-
-    (said,) = look_closer("turned", Shape((2, 5), (32, 8)), ["A", "out"])
-    assert said == (
-        "`trace(turned, (2, 5), (32, 8), A, out).report()`, with values of your own for A, out, "
-        "shows it line by line."
-    )

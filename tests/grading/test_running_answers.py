@@ -33,19 +33,8 @@ def with_helpers(x, power=FACTOR):
     return inner()
 
 
-def recursive(n):
-    return 1 if n == 0 else n * recursive(n - 1)
-
-
 def with_array(x):
     return x + ARRAY
-
-
-def make_closure(scale):
-    def scaled(x):
-        return scale * helper(x)
-
-    return scaled
 
 
 # --- collecting a source ---
@@ -57,21 +46,6 @@ def test_the_collected_text_stands_on_its_own():
     assert code.entry == "with_helpers"
     assert code.text.index("def helper") < code.text.index("def with_helpers")
     assert "TABLE" not in code.text
-
-
-def test_recursion_and_closures_are_collected():
-    code = answer_source(recursive)
-    assert load(code.text, code.entry)(5) == 120
-    code = answer_source(make_closure(2))
-    assert load(code.text, code.entry)(1.0) == 6.0
-
-
-def test_compiled_functions_have_the_source_of_their_python_function(tmp_path):
-    function = load("from numba import njit\nSTEP = 2\n@njit\ndef f(x):\n    return x + STEP\n", "f")
-    code = answer_source(function)
-    assert "@njit" in code.text
-    assert "STEP = 2" in code.text
-    assert load(code.text, "f")(1) == 3
 
 
 def test_what_has_no_source_is_refused_with_a_sentence():
@@ -98,26 +72,6 @@ def test_a_lambda_with_a_name_is_collected_as_a_function():
     assert load(code.text, code.entry)(1) == 5
 
 
-def test_rules_see_into_a_lambda(judged):
-    assert "operator @" in str(judged("01.matmul", "matmul = lambda A, B: A @ B\n"))
-
-
-def test_a_lambda_without_a_source_of_its_own_is_named_in_the_refusal():
-    for helper in (
-        "(lambda x: x)(lambda row, col: 0.0)",
-        "[lambda row, col: 0.0][0]",
-        "(lambda row, col: lambda row, col: 0.0)(1, 2)",
-    ):
-        text = f"dot = {helper}\ndef matmul(A, B):\n    return [[dot(row, col) for col in B] for row in A]\n"
-        with pytest.raises(NoSource, match="Your helper `dot` is a lambda: write a function with `def`"):
-            answer_source(load(text, "matmul"))
-
-
-def test_code_without_the_function_is_refused():
-    with pytest.raises(NoSource, match="defines no function f"):
-        load("x = 1\n", "f")
-
-
 def test_library_functions_that_an_answer_uses_become_imports():
     namespace = {"d": np.dot, "s": math.sqrt, "m": operator.mul, "a": np.add}
     text = "def f(x, y):\n    return s(d(x, y)) + a(m(1, 2), 0)\n"
@@ -127,20 +81,6 @@ def test_library_functions_that_an_answer_uses_become_imports():
     for line in ("from numpy import dot as d", "from math import sqrt as s", "from numpy import add as a"):
         assert line in code.text
     assert load(code.text, "f")(np.ones(4), np.ones(4)) == 4.0
-
-
-def test_constants_in_containers_may_be_used_and_containers_of_other_things_not():
-    text = "AXES = {'i': (0, [1, 2]), 3: {'x'}}\nPAIRS = ((1, 2), (3, 4))\ndef f():\n    return AXES, PAIRS\n"
-    function = load(text, "f")
-    code = answer_source(function)
-    assert load(code.text, code.entry)() == function()
-    itself = []
-    itself.append(itself)
-    for value in ({"a": np.ones(2)}, [[print]], itself):
-        function = load("def f():\n    return THINGS\n", "f")
-        function.__globals__["THINGS"] = value
-        with pytest.raises(NoSource, match="uses the global THINGS"):
-            answer_source(function)
 
 
 # --- guarding ---
@@ -207,12 +147,6 @@ def test_a_cloned_array_has_the_values_and_strides_of_its_own():
         assert not np.shares_memory(copied, view), view
 
 
-def test_the_gaps_of_a_cloned_view_are_nan():
-    copied = clone(np.zeros((4, 6))[::2, ::3])
-    whole = np.lib.stride_tricks.as_strided(copied, (13,), (8,))
-    assert np.isnan(whole[1]) and np.isnan(whole[2]) and whole[3] == 0
-
-
 def test_changes_are_noticed_in_lists_arrays_and_nan():
     for value in ([[1.0], [2.0]], np.array([1.0, math.nan]), (1, "a"), math.nan):
         assert unchanged(value, clone(value))
@@ -231,11 +165,6 @@ def test_a_fault_names_the_learners_own_line():
     outcome = InProcess(load(text, "f")).call(([1.0],))
     assert (outcome.fault.kind, outcome.fault.line, outcome.fault.code) == ("IndexError", 2, "return A[7]")
     assert outcome.fault.sentence() == "IndexError in line 2, `return A[7]`: list index out of range."
-
-
-def test_a_fault_deep_in_a_library_points_at_the_learners_call():
-    outcome = InProcess(load("import statistics\ndef f():\n    return statistics.mean([])\n", "f")).call(())
-    assert (outcome.fault.line, outcome.fault.code) == (3, "return statistics.mean([])")
 
 
 def test_a_numba_fault_is_one_sentence_without_escape_codes():
@@ -278,11 +207,6 @@ def test_returned_input_memory_is_noticed():
     ):
         outcome = InProcess(load(f"def f(A, B):\n    {body}\n", "f")).call((np.ones((2, 2)), np.ones((2, 2))))
         assert outcome.owner == owner, body
-
-
-def test_returned_rows_of_an_input_list_are_noticed():
-    assert InProcess(load("def f(A):\n    return [A[0]]\n", "f")).call(([[1.0]],)).owner == 0
-    assert InProcess(load("def f(A):\n    return [list(A[0])]\n", "f")).call(([[1.0]],)).owner is None
 
 
 def test_what_is_done_to_operands_is_written_down():

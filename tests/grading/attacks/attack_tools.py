@@ -96,14 +96,8 @@ def notebook_with(
 
 def code_cell(text: str, id: str = "own") -> dict[str, Any]:
     """Return a code cell."""
-    return {
-        "cell_type": "code",
-        "id": id,
-        "metadata": {},
-        "source": text,
-        "outputs": [],
-        "execution_count": 1,
-    }
+    plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1}
+    return {**plain, "id": id, "source": text}
 
 
 def as_usual(source: Path, student: str, data: bytes) -> None:

@@ -116,23 +116,6 @@ def test_no_word_of_a_student_is_alive(release):
             assert "alert" not in where_formulas_are_looked_for(hostile), text
 
 
-def test_the_page_shows_a_text_as_it_was_written(release):
-    text = "# not a heading\n\n* no *list*\n``` <b>&amp;</b> $x$"
-    made = notebook.graded(release, (Cell("markdown", text),), no_verdict(), {})
-    shown = [tag.get_text() for tag in form_grader_page(made).find_all("pre")]
-    assert f"{text}\n" in shown
-
-
-def test_an_answer_cell_of_text_is_shown_as_text(release):
-    """nbgrader knows answers in words as well."""
-    marks = {"grade_id": "words", "grade": False, "solution": True, "locked": False}
-    asked = {"cell_type": "markdown", "id": "words", "metadata": {"nbgrader": marks}, "source": ""}
-    made = notebook.graded(
-        {**release, "cells": [asked]}, (Cell("markdown", HOSTILE[0], "words", "words"),), no_verdict(), {}
-    )
-    assert alive(form_grader_page(made))["img"] == 0
-
-
 def test_outputs_attachments_and_metadata_are_dropped(release):
     made = notebook.graded(release, handed_in(release, ("HERE",)), no_verdict(), {})
     own = [cell for cell in made["cells"] if cell["id"].startswith("own-")]

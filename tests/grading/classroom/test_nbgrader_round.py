@@ -338,27 +338,6 @@ def test_nbgraders_own_feedback_and_csv_have_the_same_grades(both_ways):
     assert scores == {**by_judge, "no_notebook": 1.0}  # the grader gave half a point for each task
 
 
-def test_a_released_notebook_of_an_older_form_is_not_used(both_ways):
-    """The grade book's own cells take its place."""
-    from course_lib.grading.classroom.plugin import ReleasedNotebookExporter
-
-    course, *_ = both_ways
-    released = course / "grading" / "release" / NAME / f"{NAME}.ipynb"
-    about = {"notebook": NAME, "assignment": NAME, "db_url": f"sqlite:///{course}/grading/gradebook.db"}
-    exporter = ReleasedNotebookExporter(class_folder=str(course / "grading"))
-    whole = released.read_text()
-    older = json.loads(whole)
-    marks(point_cells(older)[0])["grade_id"] = "older"
-    found = {}
-    for form, text in (("whole", whole), ("older", json.dumps(older)), ("broken", "{")):
-        released.write_text(text)
-        made, _ = exporter.from_filename("not opened", {"nbgrader": about})
-        found[form] = json.loads(made)
-        assert [marks(cell)["grade_id"] for cell in point_cells(found[form])] == [*POINTS], form
-    released.write_text(whole)
-    assert [form for form, made in found.items() if made["cells"][0]["id"] == "setup"] == ["whole"]
-
-
 def test_links_are_collected_as_links(tmp_path):
     from nbgrader.coursedir import CourseDirectory
 

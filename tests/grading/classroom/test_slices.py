@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 from grading_tools import ASSIGNMENTS, solution_path
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from course_lib.grading import registry
-from course_lib.grading.classroom import slices
 from course_lib.grading.classroom.slices import answer_slice
 from course_lib.grading.classroom.submission import Cell, code, read
 from course_lib.grading.judge import judge
@@ -114,42 +111,9 @@ def test_a_slice_does_what_the_whole_notebook_does():
             assert part(argument) == full(argument), name
         else:  # trial calls left something behind
             full(argument), part(argument)
-        lines_lead_back_to_the_cell(name, texts, found)
-
-
-def lines_lead_back_to_the_cell(name, texts, found) -> None:
-    rows = found.text.split("\n")[:-1]
-    assert len(rows) == len(found.lines), name
-    own = [code(text).split("\n") for text in texts]
-    for row, number in zip(rows, found.lines, strict=True):
-        if number == 0:
-            assert row in ("", "from __future__ import annotations"), name
-        else:
-            theirs = [lines[number - 1] for lines in own if number <= len(lines)]
-            assert any(row.strip() in line for line in theirs) or _is_rewritten(row, theirs), (name, row)
-
-
-def _is_rewritten(row: str, theirs: list[str]) -> bool:
-    """Whether the row stands for a star import, or for a magic in a branch."""
-    return any(
-        (row.startswith("from ") and line.startswith("from ") and line.endswith("import *"))
-        or (row.strip().startswith("pass") and "get_ipython" in line)
-        for line in theirs
-    )
 
 
 # --- what is no answer --------------------------------------------------------------------------------------
-
-
-def test_what_is_no_definition_of_its_own():
-    found = sliced("def g(x):\n    return x", "from math import *")
-    assert (found.text, found.problem) == ("", "")
-    assert sliced().text == ""
-    assert sliced(STUB).text == STUB + "\n"  # a stub stays if there is nothing else
-    assert STUB in sliced("import functools", STUB, "f = functools.lru_cache(f)").text
-    given_text = "def f(x):\n    # mend this\n    return x - 1"  # as handed out: a stub, whatever it does
-    found = sliced("def f(x):\n    return x", "def f(x):\n    return x - 1  # copied", stub=given_text)
-    assert found.text == "def f(x):\n    return x\n"
 
 
 def test_a_syntax_error_in_the_answer_is_told_with_its_line():
@@ -236,111 +200,10 @@ HOSTILE = {
 
 
 def test_hostile_text_gives_a_slice_or_a_sentence_at_once():
-    for kind in HOSTILE.keys() - {LONG}:
-        is_sliced_or_refused_at_once(kind)
-
-
-@pytest.mark.slow
-def test_a_very_long_text_gives_a_slice_or_a_sentence_at_once():
-    is_sliced_or_refused_at_once(LONG)
-
-
-LONG = "many commas"
-
-
-def is_sliced_or_refused_at_once(kind: str) -> None:
-    text, start = HOSTILE[kind], time.process_time()
-    for cells in ((text,), (text, STUB)):
-        found = sliced(*cells)
-        assert bool(found.text) != bool(found.problem) or "barry" in text, kind
-        assert not found.problem or found.problem.endswith("."), kind
-    assert time.process_time() - start < 10, kind
-
-
-MANY = 5000
-CROWDS = {
-    "definitions": [f"def g{n}(x):\n    return g{n - 1}(x)" for n in range(MANY)],
-    "users": [f"def g{n}(x):\n    return x\nT{n} = g{n}(T{n - 1})" for n in range(MANY)],
-    "one table": ["f.t = []", *["f.t.append(len(f.t))"] * MANY],
-    "redefinitions": ["def f(x):\n    return f(x)"] * MANY,
-    "aliases": [f"a{n} = a{n - 1}\na{n}.append(f)" for n in range(MANY)],
-    "a chain that is called": [
-        line for n in range(MANY) for line in (f"def g{n}(x):\n    return g{n - 1}(x)", f"f = f(g{n})")
-    ],
-    "stores": [f"def s{n}():\n    global v{n}\n    v{n} = 1\n    s{n - 1}()\ns{n}()" for n in range(MANY)],
-    "stubs": [STUB] * MANY,
-}
-
-
-def crowd_is_bounded_in_time(kind: str) -> None:
-    last = f"def f(x):\n    return g{MANY - 1}, T{MANY - 1}, a{MANY - 1}, a1, v1"
-    start = time.process_time()
-    found = sliced("def f(x):\n    return x", *CROWDS[kind], last)
-    assert found.text or found.problem, kind
-    assert time.process_time() - start < 20, kind
-
-
-def test_thousands_of_cells_are_bounded_in_time():
-    crowd_is_bounded_in_time("stubs")
-
-
-@pytest.mark.slow
-def test_crowds_of_every_kind_are_bounded_in_time():
-    for kind in CROWDS:
-        crowd_is_bounded_in_time(kind)
-
-
-def test_too_many_ways_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(slices, "MOST_STEPS", 10)
-    assert "too many ways" in sliced(*[f"x{n} = f\ndef f(x):\n    return x{n}" for n in range(9)]).problem
-
-
-# --- any notebook made of ordinary statements ---------------------------------------------------------------
-
-NAMES = st.sampled_from("abcf")
-EXPRESSIONS = st.one_of(
-    st.integers(0, 9).map(str),
-    NAMES,
-    st.tuples(NAMES, NAMES).map(lambda pair: f"[{pair[0]}, {pair[1]}]"),
-    st.tuples(NAMES, NAMES).map(lambda pair: f"call({pair[0]}, {pair[1]})"),
-)
-STATEMENTS = st.one_of(
-    st.tuples(NAMES, EXPRESSIONS).map(lambda one: f"{one[0]} = {one[1]}"),
-    st.tuples(NAMES, EXPRESSIONS).map(lambda one: f"def {one[0]}(x):\n    return {one[1]}"),
-    st.tuples(NAMES, NAMES).map(lambda one: f"{one[0]} = [{one[1]}]"),
-    st.tuples(NAMES, EXPRESSIONS).map(lambda one: f"if len(str({one[0]})) % 2:\n    {one[0]} = {one[1]}"),
-    st.tuples(NAMES, EXPRESSIONS).map(lambda one: f"for {one[0]} in [1, {one[1]}]:\n    pass"),
-    NAMES.map(lambda name: f"{name} = [0]"),
-)
-PREAMBLE = """
-def call(g, x):
-    return g(x) if callable(g) else x
-"""
-
-
-def shape(value, depth: int = 0):
-    """Return a value in a form that can be compared: functions by what they return."""
-    if depth > 4:
-        return "deep"
-    if callable(value):
-        try:
-            return ("function", shape(value(1), depth + 1))
-        except RecursionError:
-            return "endless"
-        except NameError as error:
-            return str(error)
-    return [shape(one, depth + 1) for one in value] if isinstance(value, list) else value
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(STATEMENTS, min_size=1, max_size=9))
-def test_any_notebook_and_its_slice_give_the_same(statements):
-    texts = (PREAMBLE, "a = b = c = f = 0", *statements)
-    found = sliced(*texts)
-    assert found.problem == ""
-    space: dict = {}
-    try:
-        exec("\n".join(texts), space)
-    except (RecursionError, NameError):
-        return  # no honest notebook
-    assert shape(alone(found.text)["f"]) == shape(space["f"])
+    for kind, text in HOSTILE.items():
+        start = time.process_time()
+        for cells in ((text,), (text, STUB)):
+            found = sliced(*cells)
+            assert bool(found.text) != bool(found.problem) or "barry" in text, kind
+            assert not found.problem or found.problem.endswith("."), kind
+        assert time.process_time() - start < 10, kind

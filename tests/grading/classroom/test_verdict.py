@@ -9,7 +9,7 @@ from short_course import NAME, RIGHT, WRONG, answered, make_course
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom import secret
-from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged, unjudged
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged
 from course_lib.grading.judge import generator
 from course_lib.grading.registry import task
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
@@ -137,14 +137,6 @@ def test_the_key_follows_everything_a_verdict_depends_on(course):
     renamed = SubmissionJob(NAME, "ada", items, b"1", "b.ipynb", ("late",), 1, Sandbox())
     assert first.key() == renamed.key()  # nothing that is judged has changed
     assert first.key() == SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()).key()
-
-
-def test_what_could_not_be_judged_has_all_tasks_and_the_reason(course):
-    items = assignments.load(course, NAME).items
-    verdict = unjudged(
-        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()), "It ended the worker."
-    )
-    assert verdict["manual"][0] == "It ended the worker." and len(verdict["tasks"]) == 2
 
 
 UNFIT = (

@@ -2,7 +2,6 @@
 
 import io
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,9 @@ from kernel_examples import SCALE, SCALED, TURN, TURNED
 from course_lib.grading.judge import judge
 from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.program import CLOSED
-from course_lib.grading.sandbox import outside, tracer, wire
+from course_lib.grading.sandbox import tracer, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
-from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code
 
@@ -100,15 +98,8 @@ def verdict(reply: dict):
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
 
-NONE = {
-    "global_rows": [],
-    "shared_rows": [],
-    "hazards": [],
-    "undefined": [],
-    "barriers": [],
-    "shuffles": [],
-}
-NONE |= dict.fromkeys(NUMBERS, 0)
+ROWS = ("global_rows", "shared_rows", "hazards", "undefined", "barriers", "shuffles")
+NONE = {**{name: [] for name in ROWS}, **dict.fromkeys(NUMBERS, 0)}
 REPLIES = {
     "empty": {},
     "no counts": {"counts": None, "args_after": (1, 2)},
@@ -152,16 +143,6 @@ def test_files_that_lie_elsewhere_or_are_none_are_not_handed_on():
         assert not tracer._sound(files), files
 
 
-def test_files_are_packed_and_unpacked(tmp_path):
-    (tmp_path / "a" / "sub").mkdir(parents=True)
-    (tmp_path / "a" / "sub" / "f.nbi").write_bytes(b"index")
-    (tmp_path / "a" / "text.txt").write_bytes(b"no code")
-    files = tracer.packed(tmp_path / "a")
-    assert list(files) == ["sub/f.nbi"] and tracer._sound(files)
-    tracer.unpack(shipped(files), tmp_path / "b")
-    assert (tmp_path / "b" / "sub" / "f.nbi").read_bytes() == b"index"
-
-
 @pytest.mark.needs("bubblewrap")
 def test_the_second_process_compiles_nothing(monkeypatch):
     kept: dict = {}
@@ -174,29 +155,3 @@ def test_the_second_process_compiles_nothing(monkeypatch):
         made.append(runner.process_seconds)
     assert any(name.endswith(".nbc") for name in kept)
     assert made[1] < made[0] / 2
-
-
-@pytest.mark.slow
-@pytest.mark.needs("bubblewrap")
-def test_the_time_for_it_is_given_back(monkeypatch):
-    real = outside.make_ready
-
-    def slowly(*process, **how):
-        time.sleep(1.5)
-        real(*process, **how)
-
-    monkeypatch.setattr(outside, "make_ready", slowly)
-    code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
-    with SandboxedRunner(code, SAFE) as runner:
-        end = runner._deadline
-        judge(SCALE, runner, code.text, 9)
-        assert runner._deadline >= end + 1.5
-
-
-def test_a_tracer_that_does_not_start_is_nobodys_fault():
-    class Dead:
-        def ask(self, *request):
-            raise Stopped("Stopped", "it ended")
-
-    with pytest.raises(GraderFault, match="the tracer does not start"):
-        tracer.make_ready(Dead())

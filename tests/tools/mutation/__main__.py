@@ -6,12 +6,10 @@ python -m tests.tools.mutation --help    its options, from the root of the repos
 from __future__ import annotations
 
 import argparse
-import json
 import secrets
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from course_lib.grading.check import PUBLIC_SEED
 
@@ -26,9 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         found = survey(chosen(args.task), seeds, args.workers, _progress)
-        if args.json:
-            content = {"seeds": seeds, "tasks": [findings.to_json() for findings in found]}
-            args.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except (KeyError, ValueError, OSError, WorkFailed) as problem:
         print(f"mutants: {problem if isinstance(problem, OSError) else problem.args[0]}")
         return 2
@@ -44,7 +39,6 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     seeds = "seeds of the inputs, 0 or more (default: the public one and a random one)"
     add("--seed", nargs="+", type=int, metavar="N", help=seeds)
     add("--workers", type=int, default=0, metavar="N", help="processes (default: one per core)")
-    add("--json", type=Path, metavar="FILE", help="write the findings to FILE")
     args = parser.parse_args(arguments)
     if any(seed < 0 for seed in args.seed or ()) or args.workers < 0:
         parser.error("--seed and --workers must be 0 or more.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
 from .faults import Fault, faults, needed
-from .judging import CHECKS, SURVIVED, Job, caught_by
+from .judging import Job, caught
 from .operators import KERNEL_OPERATORS
 from .workers import CRASH, TIME, spread
 
@@ -29,44 +28,20 @@ class SurveyError(ValueError):
     """The survey cannot be made, or its table of equivalent faults is stale; the message says why."""
 
 
-@dataclass(frozen=True)
-class Survivor:
-    """A fault that some seed did not show; `checks` are those of each seed, empty where it passed."""
-
-    fault: Fault
-    checks: tuple[str, ...]
-
-    @property
-    def flaky(self) -> bool:
-        """Whether other seeds did show it."""
-        return any(self.checks)
-
-
 @dataclass
 class Findings:
     """What became of the faults of one task."""
 
     task_id: str
-    caught: Counter = field(default_factory=Counter)  # by check
-    survived: list[Survivor] = field(default_factory=list)
+    caught: int = 0
+    survived: list[tuple[Fault, bool]] = field(default_factory=list)  # and whether some seed did show it
     equivalent: list[tuple[Fault, str]] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)  # keys in the table that stand for no survivor
 
     @property
     def total(self) -> int:
         """How many faults there are."""
-        return self.caught.total() + len(self.survived) + len(self.equivalent)
-
-    def to_json(self) -> dict:
-        """Return all of it as plain data."""
-        return {
-            "id": self.task_id,
-            "faults": self.total,
-            "caught": dict(self.caught),
-            "survived": [{"fault": one.fault.key, "seeds": list(one.checks)} for one in self.survived],
-            "equivalent": [{"fault": one.key, "reason": why} for one, why in self.equivalent],
-            "stale": self.stale,
-        }
+        return self.caught + len(self.survived) + len(self.equivalent)
 
 
 @functools.cache
@@ -127,11 +102,11 @@ def survey(
     known = [(task, fault) for task, code in answers for fault in faults_of(task, code)]
     jobs = [Job(task.id, code.text, tuple(seeds)) for task, code in answers]
     jobs += [Job(task.id, fault.source, tuple(seeds)) for task, fault in known]
-    results: dict[int, tuple[str, ...]] = {}
-    for number, checks in spread(caught_by, jobs, workers):
-        results[number] = (checks,) * len(seeds) if checks in (TIME, CRASH) else checks
+    results: dict[int, tuple[bool, ...]] = {}
+    for number, shown in spread(caught, jobs, workers):
+        results[number] = (True,) * len(seeds) if shown in (TIME, CRASH) else shown
         if number < len(tasks) and any(results[number]):
-            raise SurveyError(f"The solution of {jobs[number].task_id} itself is not right: {checks}.")
+            raise SurveyError(f"The solution of {jobs[number].task_id} itself is not right.")
         progress(len(results), len(jobs))
     found = {task.id: Findings(task.id) for task in tasks}
     for number, (task, fault) in enumerate(known, start=len(tasks)):
@@ -142,14 +117,14 @@ def survey(
     return list(found.values())
 
 
-def _sort_in(findings: Findings, fault: Fault, checks: tuple[str, ...]) -> None:
+def _sort_in(findings: Findings, fault: Fault, shown: tuple[bool, ...]) -> None:
     reason = reasons(findings.task_id).get(fault.key)
-    if SURVIVED not in checks:
-        findings.caught[checks[0]] += 1
-    elif reason and not any(checks):
+    if all(shown):
+        findings.caught += 1
+    elif reason and not any(shown):
         findings.equivalent.append((fault, reason))
     else:
-        findings.survived.append(Survivor(fault, checks))
+        findings.survived.append((fault, any(shown)))
 
 
 def chosen(ids: Sequence[str]) -> tuple[Task, ...]:
@@ -159,33 +134,23 @@ def chosen(ids: Sequence[str]) -> tuple[Task, ...]:
 
 def table(found: Sequence[Findings]) -> str:
     """Return the survey as text: a line for each task, the sum, and what is not caught, with its reason."""
-    used = [check for check in CHECKS if any(one.caught[check] for one in found)]
-    heads = ["task", "faults", "caught", "equivalent", "survived", *used]
-    rows = [heads, *(_row(one.task_id, [one], used) for one in found), _row("all", found, used)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    lines = ["  ".join(_fit(row, widths)) for row in rows]
+    rows = [("task", "faults", "caught", "equivalent", "survived")]
+    rows += [*(_row(one.task_id, [one]) for one in found), _row("all", found)]
+    lines = [f"{row[0]:16}" + "".join(f"{cell:>16}" for cell in row[1:]) for row in rows]
     return "\n".join([*lines, "", *_details(found)]).rstrip()
 
 
-def _row(name: str, found: Sequence[Findings], used: Sequence[str]) -> list[str]:
-    total = sum(one.total for one in found)
-    caught = sum(one.caught.total() for one in found)
+def _row(name: str, found: Sequence[Findings]) -> tuple[str, ...]:
+    total, caught = sum(one.total for one in found), sum(one.caught for one in found)
     share = f"{caught} ({100 * caught / total:.1f} %)" if total else "0"
-    rest = [sum(len(one.equivalent) for one in found), sum(len(one.survived) for one in found)]
-    by_check = [sum(one.caught[check] for one in found) for check in used]
-    return [name, str(total), share, *map(str, rest), *(str(n) if n else "·" for n in by_check)]
-
-
-def _fit(row: list[str], widths: list[int]) -> Iterable[str]:
-    yield row[0].ljust(widths[0])
-    yield from (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+    rest = sum(len(one.equivalent) for one in found), sum(len(one.survived) for one in found)
+    return (name, str(total), share, *map(str, rest))
 
 
 def _details(found: Sequence[Findings]) -> Iterable[str]:
     for one in found:
-        for survivor in one.survived:
-            seeds = "some seeds only" if survivor.flaky else "no seed"
-            yield f"SURVIVED {one.task_id}  {survivor.fault}  (shown by {seeds})"
+        for fault, flaky in one.survived:
+            yield f"SURVIVED {one.task_id}  {fault}  (shown by {'some seeds only' if flaky else 'no seed'})"
         for key in one.stale:
             yield f"STALE    {one.task_id}  {key}: explained as equivalent, but it is caught or gone."
         for fault, reason in one.equivalent:
