@@ -1,8 +1,10 @@
 """What was passed is remembered, and the progress page says it: honestly, and whatever the file holds."""
 
+import json
 import re
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -10,6 +12,7 @@ import pytest
 
 from course_lib import views
 from course_lib.grading import check, hint, record, registry
+from course_lib.grading.report import Report
 from course_lib.grading.sources import load
 from course_lib.measure.store import Store
 
@@ -19,14 +22,18 @@ FAULTY = "def dot(row, col):\n    return 0.0\n"
 
 @pytest.fixture(autouse=True)
 def two_chapters(monkeypatch):
-    """The page of a course of two chapters, however many there are, in a session that has just begun."""
+    """The page of a course of two chapters, however many there are."""
     monkeypatch.setattr(registry, "CHAPTERS", {name: registry.CHAPTERS[name] for name in ("01", "02")})
-    module = sys.modules["course_lib.grading.check"]
-    monkeypatch.setattr(module, "_hints_given", {})
-    monkeypatch.setattr(module, "_latest", {})
 
 
 DAYS = ("2026-05-03T12:00:00+00:00", "2026-05-09T12:00:00+00:00")
+
+
+@pytest.fixture(autouse=True)
+def fresh_session(monkeypatch):
+    module = sys.modules["course_lib.grading.check"]
+    monkeypatch.setattr(module, "_hints_given", {})
+    monkeypatch.setattr(module, "_latest", {})
 
 
 @pytest.fixture
@@ -109,6 +116,16 @@ def test_hints_are_counted_once_each_and_across_sessions(monkeypatch):
     assert record.records()[0]["01.dot"].hints == 3
 
 
+def test_the_earlier_of_equal_results_stays_the_best_and_a_result_of_other_points_gives_way():
+    save(**{"01.dot": entry(result("right", 1.0))})
+    check("01.dot", answer(RIGHT))
+    known = record.records()[0]["01.dot"]
+    assert known.best.when == DAYS[0] and known.latest.when > DAYS[0]
+    save(**{"01.dot": entry(result("right", 5.0, max_points=5.0))})
+    check("01.dot", answer(FAULTY))
+    assert record.records()[0]["01.dot"].best.max_points == 1.0
+
+
 def broken(file, kind: str) -> None:
     if kind == "a folder in its place":
         file.mkdir()
@@ -132,6 +149,16 @@ def test_trouble_with_the_file_reaches_no_check_but_the_page(kind, file, capsys)
     assert "No task is tried yet" not in before or kind == "a file for the folder"
     assert "✓ passed" in line_of(page, "01.dot") and "1 hint" in line_of(page, "01.dot")
     assert str(file) in page  # the sentence about the trouble
+
+
+def test_a_bug_in_the_record_reaches_no_check(monkeypatch):
+    def fails(change):
+        raise RuntimeError("no such thing")
+
+    check("01.dot", None)
+    monkeypatch.setattr(record._store(), "update", fails)
+    assert check("01.dot", answer(RIGHT)).passed
+    assert "RuntimeError: no such thing" in str(views.progress())
 
 
 ODD = [
@@ -158,6 +185,12 @@ def test_an_entry_that_makes_no_sense_counts_as_nothing_and_is_said():
         assert "0 of 12 passed" in page, odd
         check("01.dot", answer(RIGHT))
         assert "✓ passed" in line_of(str(views.progress()), "01.dot"), odd
+
+
+def test_reports_of_every_state_can_be_remembered():
+    for state, points in (("wrong", 0), ("partly", 1), ("right", 3)):
+        record.remember_check(Report("01.faster", "t", points, 3, state, ()), state)
+        assert record.records()[0]["01.faster"].latest.state == state
 
 
 # --- the page ---
@@ -218,6 +251,18 @@ def test_tasks_with_other_points_must_be_checked_again():
     assert "0 of 6 passed, 0 of 12 points" in page
     assert "↻ check again" in line_of(page, "01.dot")
     assert "2 of 2 points on 3 May 2026; the task is worth 1 now" in line_of(page, "01.dot")
+
+
+def test_tasks_that_are_gone_are_named_and_count_for_nothing():
+    save(**{f"01.old{n}": entry(result("right", 1.0)) for n in range(7)})
+    page = str(views.progress())
+    assert "0 of 12 passed" in page and "No task is tried yet" in page
+    assert "7 tasks that are not in this version of the course: 01.old0, " in page and ", …" in page
+
+
+def test_an_unknown_chapter_is_one_sentence():
+    with pytest.raises(KeyError, match="no tasks for chapter '99'"):
+        views.progress("99")
 
 
 class Page(HTMLParser):
@@ -286,6 +331,24 @@ def test_the_assignment_is_linked_from_where_the_notebook_is(page, monkeypatch, 
     monkeypatch.chdir(tmp_path)  # a notebook elsewhere: a link out of its folder would be refused
     elsewhere = views.progress()
     assert "<a " not in elsewhere.body and "exercises/01_python_loops/01_python_loops.ipynb" in elsewhere.body
+
+
+def test_text_and_html_say_the_same(page):
+    words = " ".join(" ".join(Page(page.body).words).split())
+    for line in str(page).splitlines()[:2]:
+        assert line in words
+    assert json.dumps(str(page))
+
+
+def test_a_part_of_the_points_fills_a_part_of_the_piece():
+    from course_lib.views.tasks_done import TaskRow, _piece
+
+    task = registry.task("01.faster")
+    known = record.Record(*2 * (record.CheckResult("partly", 1.0, 3.0, DAYS[0]),), tries=1)
+    parts = [ElementTree.fromstring(part) for part in _piece(TaskRow(task, known), 0.0, 302.0)]
+    assert float(parts[1].get("width")) == pytest.approx(100.0)
+    better = replace(known, best=record.CheckResult("right", 3.0, 3.0, DAYS[0]))
+    assert len(list(_piece(TaskRow(task, better), 0.0, 302.0))) == 2
 
 
 def luminance(colour: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from intake_tools import GOOD, HERE, NOTEBOOK, link, packed, put, taken
 
-from course_lib.grading.classroom import places
+from course_lib.grading.classroom import intake, places, zips
 from course_lib.grading.classroom.intake import MAX_NOTEBOOK_BYTES, receive
 
 LINK, PIPE = 0o120777, 0o010644
@@ -81,6 +82,47 @@ def test_pipes_and_sockets_do_not_block(tmp_path, monkeypatch):
         assert data is None and "a pipe, socket or device instead of a file" in problems
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.timeout(20)
+def test_a_file_that_becomes_a_pipe_later_does_not_block(tmp_path):
+    file = put(tmp_path / "ada/x.ipynb")
+    (ada,) = receive(tmp_path, HERE)
+    file.unlink()
+    os.mkfifo(file)
+    assert ada.read() == (None, ("x.ipynb is not a plain file.",))
+
+
+def test_what_cannot_be_opened_costs_its_student_only(tmp_path, monkeypatch):
+    put(tmp_path / "ada/x.ipynb")
+    put(tmp_path / "bob/x.ipynb")
+    put(tmp_path / "eve/x.ipynb")
+    real_scandir, real_open = os.scandir, places._opened
+
+    def scandir(path):
+        if os.path.basename(path) == "ada":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real_scandir(path)
+
+    def opened(root, parts):
+        if parts[0] == "bob":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real_open(root, parts)
+
+    monkeypatch.setattr(places.os, "scandir", scandir)
+    monkeypatch.setattr(places, "_opened", opened)
+    found = taken(tmp_path)
+    assert found["ada"][0] is None and "cannot be looked into (Permission denied)" in found["ada"][1]
+    assert found["bob"] == (None, "x.ipynb cannot be opened (Permission denied).")
+    assert found["eve"] == GOOD
+
+
+def test_whatever_goes_wrong_while_reading_becomes_a_problem(tmp_path, monkeypatch):
+    put(tmp_path / "ada/x.ipynb")
+    (ada,) = receive(tmp_path, HERE)
+    monkeypatch.setattr(places, "_opened", lambda *_: 1 / 0)
+    assert ada.read() == (None, ("x.ipynb cannot be read (ZeroDivisionError).",))
+
+
 # --- odd files and folders ---------------------------------------------------------------------------------
 
 
@@ -111,6 +153,24 @@ def test_too_large_a_file(tmp_path):
     assert found["eve"] == (None, "eve.zip is larger than 50 MB.")
 
 
+def test_very_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake, "MAX_KEPT", 50)
+    monkeypatch.setattr(intake, "MAX_LOOKED_AT", 400)
+    for number in range(300):
+        put(tmp_path / f"ada/{number}.ipynb")
+    put(tmp_path / f"ada/{HERE}.ipynb", b"this")
+    for number in range(401):
+        put(tmp_path / f"bob/{number}.txt")
+    for number in range(60):
+        put(tmp_path / f"cy/{number}.ipynb")
+    put(tmp_path / "eve/x.ipynb")
+    found = taken(tmp_path)
+    assert "Handed in 50 notebooks" in found["cy"][1]  # no more are remembered
+    assert found["ada"] == (b"this", "")  # whatever the order: a fitting name is always kept
+    assert "more than 400 files" in found["bob"][1]
+    assert found["eve"] == GOOD
+
+
 def test_names_that_are_not_utf8(tmp_path):
     try:
         for name in (b"bj\xf6rn", b"bj\xe4rn"):
@@ -126,9 +186,21 @@ def test_names_that_are_not_utf8(tmp_path):
         assert "2 submissions go by the name" in one.problems[0] and one.problems[0].encode()
 
 
+def test_a_long_name_is_still_a_notebook(tmp_path):
+    put(tmp_path / "ada" / ("x" * 240 + ".ipynb"))
+    (ada,) = receive(tmp_path, HERE)
+    assert ada.read() == (NOTEBOOK, ()) and len(ada.name) == 200
+
+
 # --- hostile zips ------------------------------------------------------------------------------------------
 
-SLIPS = "../../eve/x.ipynb", "/etc/x.ipynb", "C:\\eve\\x.ipynb", "..\\..\\eve\\x.ipynb", "bob/../eve/x.ipynb"
+SLIPS = [
+    "../../eve/x.ipynb",
+    "/etc/x.ipynb",
+    "C:\\eve\\x.ipynb",
+    "..\\..\\eve\\x.ipynb",
+    "bob/../eve/x.ipynb",
+]
 
 
 def test_zip_slip(tmp_path):
@@ -232,12 +304,44 @@ def test_hostile_members_of_the_class_cost_their_student_only(tmp_path):
     assert sorted(str(found[one][0]) for one in ("cy", "cy-2")) == ["None", "b'cy'"]
 
 
+def test_a_path_of_very_many_folders_makes_a_small_tree():
+    (member,) = zips.list_members(io.BytesIO(packed(("d/" * 30_000 + "x.ipynb", b"?"))))
+    nodes = [places.zip_tree("", [member])]
+    for node in nodes:
+        nodes += node.inside()
+    assert len(nodes) < 20
+
+
 def test_a_bad_name_in_the_class_zip_costs_nobody(tmp_path):
     data = packed(("bj\xf6rn/x.ipynb", b"1"), ("ada/x.ipynb", b"2")).replace(b"bj\xc3\xb6rn", b"bj\xc3\xc3rn")
     with pytest.raises(UnicodeDecodeError):
         zipfile.ZipFile(io.BytesIO(data))  # why the standard reader will not do
     found = taken(put(tmp_path / "class.zip", data))
     assert found["ada"] == (b"2", "") and {data for data, _ in found.values()} == {b"1", b"2"}
+
+
+def with_wide_end(data: bytes) -> bytes:
+    """Write the end of a zip in the 64-bit form, as for more than 65,535 members."""
+    at = data.index(b"PK\5\6")
+    count, _, length, offset = struct.unpack_from("<2H2L", data, at + 8)
+    wide = b"PK\6\6" + struct.pack("<Q2H2L4Q", 44, 45, 45, 0, 0, count, count, length, offset)
+    where = b"PK\6\7" + struct.pack("<LQL", 0, at, 1)
+    end = b"PK\5\6" + struct.pack("<4H2LH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return data[:at] + wide + where + end
+
+
+def test_every_form_of_a_sound_zip_is_read(tmp_path, monkeypatch):
+    members = [(f"s{n}/x.ipynb", b"%d" % n) for n in range(50)]
+    read_once = []
+    for end in (bytes, with_wide_end, lambda data: data[:-2] + b"\x03\x00abc"):
+        for front in (b"", b"#!/bin/sh self-extracting"):
+            source = put(tmp_path / f"class{len(read_once)}.zip", front + end(packed(*members)))
+            with zipfile.ZipFile(source) as standard:
+                assert len(standard.namelist()) == 50
+            read_once.append(receive(source, HERE))
+    monkeypatch.setattr(zips, "_table", None)  # the cost of one does not grow with the class
+    for records in read_once:
+        assert {one.student: one.read() for one in records} == {f"s{n}": (b"%d" % n, ()) for n in range(50)}
 
 
 @settings(max_examples=60, deadline=None)

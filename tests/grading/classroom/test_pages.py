@@ -6,8 +6,10 @@ import copy
 import csv
 import html.parser
 import json
+import random
 import re
 import time
+import tracemalloc
 from urllib.parse import unquote
 
 import pytest
@@ -15,6 +17,7 @@ from pace import slowness
 from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
 
 from course_lib.grading.classroom.pages import files
+from course_lib.grading.classroom.pages.charts import Bins, finding
 from course_lib.grading.classroom.pages.publish import publish, write_csv
 from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
 from course_lib.grading.classroom.pages.tally import ClassTally
@@ -44,14 +47,25 @@ HOSTILE = [
     "",
 ]
 TAGS = {
-    *re.findall(
-        r"\S+",
-        """
-        html head meta title style body main h1 h2 h3 p section div span bdi strong code pre br a
-        details summary ol ul li dl dt dd table thead tbody tr th td figure figcaption
-        svg line rect text defs pattern
-        """,
-    )
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "section",
+        "div",
+        "span",
+    ),
+    *("bdi", "strong", "code", "pre", "br", "a", "details", "summary", "ol", "ul", "li", "dl", "dt", "dd"),
+    *("table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption"),
+    *("svg", "line", "rect", "text", "defs", "pattern"),
 }
 VOID = ("meta", "br")
 
@@ -147,6 +161,9 @@ ENDLESS = {
     "lines": "x = 1\n" * 200_000,
     "one line": "x" * 1_000_000,
     "f-strings": "f'{" * 330_000,
+    "quotes": "'\"" * 500_000,
+    "brackets": "[" * 1_000_000,
+    "backslashes": "\\" * 1_000_000,
     "blanks": " " * 1_000_000 + "x",
     "digits": "1_" * 500_000,
 }
@@ -181,6 +198,13 @@ def test_feedback_shows_nothing_of_the_teachers():
     shown = teacher_page(one)
     assert all(f"SECRET {word}" in shown for word in ("whole", "why", "task", "line", "input"))
     assert "Kernel 1.2 s, wall 1.4 s." in shown
+
+
+def test_feedback_says_that_a_person_will_look_only_if_one_will():
+    of_a_task = verdict()
+    of_a_task["tasks"][2]["manual"] = ["odd"]
+    for one, expected in ((verdict(), False), (verdict(manual=["odd"]), True), (of_a_task, True)):
+        assert ("A person will look" in feedback_page(one)) == expected
 
 
 def test_feedback_has_points_reports_the_file_and_what_to_do_next():
@@ -252,6 +276,29 @@ def test_equal_mistakes_are_counted_once_each_by_name(people):
     assert "Not started" not in part[: part.index("All students")]
 
 
+def test_every_total_is_in_its_bin_and_the_finding_holds():
+    chance = random.Random(1)
+    for _ in range(300):
+        most = chance.choice([0.5, 1, 3, 7, 12, 20, 100, 1000])
+        totals = sorted(
+            chance.choice([0, most, most * chance.random()]) for _ in range(chance.randint(1, 30))
+        )
+        bins = Bins.of(totals, most)
+        assert sum(bins.counts) == len(totals) and len(bins.counts) <= 14 and bins.end >= most
+        for place, count in enumerate(bins.counts[:-1]):
+            low, high = place * bins.width, (place + 1) * bins.width
+            assert count == sum(low <= total + 1e-9 * bins.width < high for total in totals)
+        middle = totals[len(totals) // 2]
+        assert sum(total >= middle for total in totals) * 2 >= len(totals)
+        assert "students" in finding(totals, most, middle) or len(totals) == 1
+
+
+def test_the_page_of_a_large_class_stays_small():
+    page = summary(classroom(500))
+    assert len(page.encode()) < 3_000_000
+    assert Strict(page).tags <= TAGS
+
+
 # --- csv ----------------------------------------------------------------------------------------------------
 
 
@@ -277,7 +324,22 @@ def test_csv_reads_back(tmp_path, people):
     assert rows[-1]["manual"] == "a; b; 01.matmul: c" and rows[-1]["received"] == "Zoë.ipynb"
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@A1", *(f"{lead}=1" for lead in "\t\r\n ＝'\""), "x;=1", "x\t=1", 'x",=1']
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@A1",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "＝1",
+    "'=1",
+    '"=1',
+    "x;=1",
+    "x\t=1",
+    'x",=1',
+)
 
 
 def test_csv_holds_no_formula(tmp_path):
@@ -335,7 +397,7 @@ BAD_NAMES = [
     "a/b",
     "a\\b",
     "/etc",
-    "a\0b",
+    "a\x00b",
     "a\u202eb",
     "x" * 300,
     "C:x",
@@ -354,3 +416,49 @@ def test_a_name_that_makes_no_folder_is_refused(tmp_path):
         with pytest.raises(ValueError, match="assignment's name"):
             publish(paths, tmp_path / "out", {**RUN, "assignment": name})
         assert not (tmp_path / "out").exists(), name
+
+
+def test_verdicts_that_do_not_fit_are_refused_with_a_sentence(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"format": 1, "stu')
+    with pytest.raises(ValueError, match="cannot be read"):
+        publish([broken], tmp_path / "out", RUN)
+    for change, said in (({"format": 2}, "format 2"), ({"assignment": "02"}, "is about '02'")):
+        with pytest.raises(ValueError, match=said):
+            publish(save([{**verdict(), **change}], tmp_path / "v"), tmp_path / "out", RUN)
+    with pytest.raises(ValueError, match="two verdicts on 'ada'"):
+        publish(save([verdict(), verdict()], tmp_path / "v"), tmp_path / "out", RUN)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    files.write(path, "old")
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", fail)
+        with pytest.raises(OSError, match="full"):
+            files.write(path, "new")
+    assert tree(tmp_path) == {"page.html": b"old"}
+    (tmp_path / ".page.html.unfinished").write_text("left by a kill")
+    files.write(path, "new")
+    assert tree(tmp_path) == {"page.html": b"new"}
+
+
+def test_memory_does_not_grow_with_the_class(tmp_path):
+    def peak(students: int) -> int:
+        people = [verdict(f"s{number}") for number in range(students)]
+        for one in people:
+            one["tasks"][0].update(state="wrong", why=one["student"], answer=one["student"] * 100_000)
+        paths = save(people, tmp_path / f"v{students}")
+        del people
+        tracemalloc.start()
+        publish(paths, tmp_path / f"o{students}", RUN)
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(1)  # whatever is loaded or compiled once
+    assert peak(20) < 1.5 * peak(4)

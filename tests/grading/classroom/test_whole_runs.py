@@ -1,5 +1,6 @@
 """A class from hand-in to grade book: the same grades by every way, and after every kind of accident."""
 
+import argparse
 import csv
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
+from course_lib.commands import grade as grade_command
 from course_lib.grading.classroom import gradebook, run, secret, team
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
@@ -165,6 +167,18 @@ def test_another_assignments_notebook_is_told(course, tmp_path):
     assert "none of the functions of short" in (tmp_path / "class" / f"{NAME}-summary.html").read_text()
 
 
+@pytest.mark.slow
+def test_collected_work_is_not_judged_again_for_another_file_name(course, tmp_path):
+    moodle(course, tmp_path / "in", "Ada Lovelace", 111, RIGHT)
+    folder = tmp_path / "class"
+    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 1
+    assert grade(GradingOrder(folder / "submitted", folder, course)).judged == 0
+    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 0
+    assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in (
+        folder / f"{NAME}-grades.csv"
+    ).read_text(encoding="utf-8-sig")
+
+
 def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, copied, tmp_path, monkeypatch):
     submissions, copy = copied
     (copy / "verdicts" / NAME / "gone.json").write_text("{")
@@ -241,21 +255,39 @@ def command(course: Path, submissions: Path, folder: Path, *more: str) -> list[s
     ]
 
 
-@pytest.mark.slow
-def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
-    """Runs are killed after random times, then one finishes: nothing lost, nothing doubled."""
-    submissions, folder = make_class(course, tmp_path / "submissions", 60), tmp_path / "class"
-    words, rng = command(course, submissions, folder), random.Random(5)
-    for _ in range(20):
-        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) -> None:
+    """Kill so many runs after random times, then let one finish: nothing lost, nothing doubled."""
+    submissions = make_class(course, tmp_path / "submissions", students)
+    folder = tmp_path / "class"
+    rng = random.Random(5)
+    for _ in range(kills):
+        process = subprocess.Popen(
+            command(course, submissions, folder),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(rng.uniform(0.3, 6.0))
         process.kill()
         process.wait()
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        command(course, submissions, folder),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
-    assert points_in_csv(folder) == points_in_book(folder) == expected(60)
-    assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == 60
-    assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
+    assert points_in_csv(folder) == points_in_book(folder) == expected(students)
+    assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == students
+    left = [path for path in folder.rglob("*") if "unfinished" in path.name]
+    assert not left
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
+    killed_and_resumed(course, tmp_path, students=60, kills=20)
 
 
 def test_a_killed_run_leaves_no_process_behind(course, tmp_path):
@@ -300,3 +332,17 @@ def test_a_cluster_gives_the_same_grades(course, graded, tmp_path):
         order = GradingOrder(submissions, tmp_path / "class", course, scheduler=cluster.scheduler_address)
         assert grade(order).judged == STUDENTS
     assert points_in_csv(tmp_path / "class") == points_in_book(tmp_path / "class") == expected(STUDENTS)
+
+
+def test_the_command_refuses_with_one_sentence(course, graded, capsys):
+    parser = argparse.ArgumentParser()
+    grade_command.add_arguments(parser)
+    submissions, folder = graded
+    for more, says in (
+        (("--assignment", "long"), "There is no assignment 'long'"),
+        (("--workers", "-1"), "--workers is -1"),
+    ):
+        words = command(course, submissions, folder)[4:]
+        assert grade_command.run(parser.parse_args([*words, *more])) == 2
+        told = capsys.readouterr().err
+        assert says in told and told.startswith("grade: ") and told.count("\n") == 1, more
