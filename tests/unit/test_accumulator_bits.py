@@ -12,7 +12,6 @@ from course_lib import views
 from course_lib.fp8.formats import E4M3
 from course_lib.simulators.tensor_core import BLACKWELL, HOPPER, accumulate_e4m3, one_step
 from course_lib.views.accumulator_bits import CELL, CUT_PLACES, Grid, digits, rows
-from course_lib.views.paper import VIOLET_TINT
 
 A, B = [208, 2.25, -0.203125, 0.013671875], [1.75, 1.5, 0.8125, 0.21875]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,16 +61,6 @@ def test_the_bits_that_are_drawn_are_those_of_the_step():
                 kept = bits.replace("·", "0")[: len(bits) - (step.unit - low)]
                 assert int(kept, 2) * Fraction(2) ** step.unit == abs(row.value - row.lost)
                 assert ("1" in cut) == bool(row.lost and abs(row.value) >= Fraction(2) ** low)
-
-
-def test_the_line_stands_behind_the_last_place_that_is_kept_and_all_struck_bits_behind_it():
-    body = views.accumulator_figure(A, B).body
-    (line,) = [float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-width="2.5"', body)]
-    (last,) = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*>2\^-6<', body)]
-    struck = [float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-width="1.5"', body)]
-    kept = re.search(rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{VIOLET_TINT}"', body)
-    assert line == last + CELL / 2 == sum(map(float, kept.groups()))
-    assert len(struck) == 4 + 6 and min(struck) == line + 1
 
 
 def test_the_last_rows_are_the_sum_the_result_and_the_exact_sum():

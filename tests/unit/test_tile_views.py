@@ -103,8 +103,6 @@ def test_other_rows_keep_the_width_or_take_the_nearest_and_a_size_that_cannot_be
     view = views.tile_choice(256, 512, 128, tile=Tile(128, 192, 2))
     view.rows.value = 256
     assert view.tile == Tile(256, 128, 2) and "256 x 128 (pairs)" in view.status.value
-    view.rows.value = 64
-    assert view.tile == Tile(64, 128, 2) and "64 x 128 (pairs)" in view.picture.value
     before = view.picture.value
     view.sizes["M"].value = 0
     assert "M is 0, but it must be a whole number from 1 to 65,536. The picture" in view.status.value
