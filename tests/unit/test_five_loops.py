@@ -50,11 +50,3 @@ def test_the_numbers_of_a_known_machine_and_of_one_that_does_not_tell_its_caches
         assert said in words
     words = five_loops.KernelLoops(AVX2).static().text
     assert "L2 cache: packed block" in words and "15 in use" in words
-
-
-def test_the_widget_steps():
-    walk = views.kernel_loops()
-    assert walk.player.slider.max == 6
-    walk.player.forward.click()
-    assert walk.player.slider.value == 1 and "Loop 5" in walk.player.picture.value
-    assert walk.static().body.count("<svg") == 7
