@@ -102,20 +102,6 @@ class TestCacheWalk:
             assert f"{nest} {total_misses(nest, small)}" in walk.static().text
         assert len(sizes) == 1 and walk.static().body.count("<svg") == len(NESTS)
 
-    def test_what_cannot_be_walked_is_refused_in_one_sentence(self):
-        for arguments, sentence in (
-            ({"nest": "xyz"}, "nest is 'xyz'"),
-            ({"n": 32}, "at most 16 can be followed by eye"),
-            ({"n": 6}, "a row of 6 be whole lines"),
-            ({"line": 3, "n": 9}, "line is 3"),
-            ({"lines": 0}, "lines is 0"),
-            ({"lines": 7, "ways": 2}, "a multiple of the 2 ways"),
-            ({"block": 1.5}, "block is 1.5"),
-        ):
-            with pytest.raises(ValueError, match=sentence) as caught:
-                views.cache_walk(**arguments)
-            assert "\n" not in str(caught.value)
-
 
 class TestMissCurves:
     def test_title_and_alt_text_tell_the_numbers(self):

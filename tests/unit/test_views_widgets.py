@@ -56,20 +56,7 @@ class TestPrediction:
         assert abs(steps - round(steps)) < 1e-6 or guess.value == 7.75
         assert abs(guess.value - moved) <= step / 2 + 1e-9
 
-    def test_what_makes_no_slider_is_refused_in_one_sentence(self):
-        for arguments, sentence in (
-            ({"question": " "}, "question is"),
-            ({"question": 5}, "question is 5"),
-            ({"low": 5, "high": 5}, "low must be the smaller"),
-            ({"low": "0"}, "low is '0'"),
-            ({"high": float("inf")}, "high is inf"),
-            ({"low": 0, "log": True}, "must start above 0"),
-            ({"step": 0}, "step is 0"),
-            ({"step": 1000}, "at most high - low = 100"),
-        ):
-            with pytest.raises(ValueError, match=sentence) as caught:
-                views.predict(**{"question": "How many?", **arguments})
-            assert "\n" not in str(caught.value)
+    def test_a_guess_beside_the_slider_is_refused(self):
         assert "How &lt;many&gt;?" in views.predict("How <many>?").static().body
         guess = views.predict("How many?")
         for value in (101, -1, math.nan, "5", True):
@@ -182,21 +169,11 @@ class TestStepper:
         assert {"19", "22", "43", "50"} <= set(words_of(stepper.frame(stepper.trace.last)))
         assert "(-1.5)·(-2) = 3" in views.step_through([[-1.5]], [[-2]]).frame(3)
 
-    def test_arrays_are_welcome_and_what_cannot_be_followed_is_refused_in_a_sentence(self):
+    def test_arrays_are_welcome(self):
         import numpy as np
 
         stepper = views.step_through(np.eye(2, dtype=np.float32), np.ones((2, 3)))
         assert stepper.trace.shape == (2, 2, 3)
-        for A, B, sentence in (
-            ([[1, 2]], [[1, 2]], "as many columns as B has rows"),
-            ([[0] * 7], [[0]] * 7, "at most 6 x 6"),
-            ([], [[1]], "at least one row"),
-            ([[1, 2], [3]], [[1]], "rows of one length"),
-            (5, [[1]], "A must be a matrix of numbers"),
-            ([[1]], [["x"]], "B must be a matrix of numbers"),
-        ):
-            with pytest.raises(ValueError, match=sentence):
-                views.step_through(A, B)
 
 
 class TestStrides:
