@@ -64,16 +64,6 @@ class TestCacheWalk:
         assert ranking[0] == "blocked" and set(ranking[-2:]) == {"jki", "kji"}
         assert totals[ranking[-1]] > 10 * totals["blocked"]
 
-    def test_slider_and_drop_down_change_the_picture(self):
-        walk = small_walk()
-        assert "ikj, step 1 of 64: 3 misses in 4 accesses" in walk.player.picture.value
-        walk.player.slider.value = 9
-        assert "step 10 of 64" in walk.player.picture.value
-        assert walk.player.slider.readout is False  # it would say 9
-        walk.nest.value = "blocked"
-        assert walk.player.slider.value == 0
-        assert "blocked 2 × 2, step 1 of 64" in walk.player.picture.value
-
     def test_buttons_jump_to_the_next_miss_and_the_next_run(self, small):
         from course_lib.views.cache_animation import moments
 
@@ -85,8 +75,9 @@ class TestCacheWalk:
         assert all(hit for step in steps[1:at] for _, hit in step.touched.values())
         walk.player.slider.value = 0
         run.click()
-        assert walk.player.slider.value == 4
+        assert walk.player.slider.value == 4 and "ikj, step 5 of 64" in walk.player.picture.value
         walk.nest.value = "blocked"
+        assert "blocked 2 × 2, step 1 of 64" in walk.player.picture.value
         run.click()
         assert walk.player.slider.value == 2  # a run is as long as a block
 
@@ -105,26 +96,11 @@ class TestCacheWalk:
 
         walk, sizes = small_walk(), set()
         for nest in NESTS:
-            for step in (0, 17, 63):
-                drawing = ElementTree.fromstring(walk.frame(nest, step))
-                assert f"step {step + 1} of 64" in drawing.get("aria-label")
-                sizes.add((drawing.get("width"), drawing.get("height")))
+            drawing = ElementTree.fromstring(walk.frame(nest, 17))
+            assert "step 18 of 64" in drawing.get("aria-label")
+            sizes.add((drawing.get("width"), drawing.get("height")))
             assert f"{nest} {total_misses(nest, small)}" in walk.static().text
         assert len(sizes) == 1 and walk.static().body.count("<svg") == len(NESTS)
-
-    def test_what_cannot_be_walked_is_refused_in_one_sentence(self):
-        for arguments, sentence in (
-            ({"nest": "xyz"}, "nest is 'xyz'"),
-            ({"n": 32}, "at most 16 can be followed by eye"),
-            ({"n": 6}, "a row of 6 be whole lines"),
-            ({"line": 3, "n": 9}, "line is 3"),
-            ({"lines": 0}, "lines is 0"),
-            ({"lines": 7, "ways": 2}, "a multiple of the 2 ways"),
-            ({"block": 1.5}, "block is 1.5"),
-        ):
-            with pytest.raises(ValueError, match=sentence) as caught:
-                views.cache_walk(**arguments)
-            assert "\n" not in str(caught.value)
 
 
 class TestMissCurves:

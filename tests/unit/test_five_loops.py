@@ -2,9 +2,6 @@
 
 import re
 
-import pytest
-
-from course_lib import views
 from course_lib.views import five_loops
 
 AVX512 = five_loops.Sizes("float32", 4, 6, 64, 512, 512, 512, 32, 48 * 2**10, 2**21, 16)
@@ -19,8 +16,6 @@ def test_the_sizes_are_those_of_the_rung():
         assert (simd.MR, simd.ROW_BYTES // itemsize, simd.KC) == (own.MR, own.NR, own.KC)
         assert own.NC % own.NR == 0 and own.KC * own.NC * itemsize <= simd.BLOCK_BYTES
         assert own.tile_registers + own.row_registers + 1 <= simd.REGISTERS
-    with pytest.raises(ValueError, match="float32 or float64"):
-        views.kernel_loops("int32")
 
 
 def test_every_step_has_a_title_and_a_picture_with_words_and_memories_fill_from_the_outside_in():
@@ -50,11 +45,3 @@ def test_the_numbers_of_a_known_machine_and_of_one_that_does_not_tell_its_caches
         assert said in words
     words = five_loops.KernelLoops(AVX2).static().text
     assert "L2 cache: packed block" in words and "15 in use" in words
-
-
-def test_the_widget_steps():
-    walk = views.kernel_loops()
-    assert walk.player.slider.max == 6
-    walk.player.forward.click()
-    assert walk.player.slider.value == 1 and "Loop 5" in walk.player.picture.value
-    assert walk.static().body.count("<svg") == 7

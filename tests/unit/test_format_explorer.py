@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from course_lib import views
 from course_lib.fp8.formats import E4M3, E5M2, FORMATS
-from course_lib.views.format_explorer import frame, kind, typed
+from course_lib.views.format_explorer import frame, kind
 
 
 def labels(body):
@@ -55,12 +55,7 @@ class TestPicture:
             for value in form.values[np.isfinite(form.values)].tolist():
                 assert formula_value(frame(form.look_at(value))) == value
 
-    def test_the_line_names_the_neighbours_and_only_what_is_exact_is_called_so(self):
-        for x in (0.3, -1000.0, 1e-300, 450.0, 0.0):
-            look = E4M3.look_at(x)
-            _, _, line = labels(frame(look))
-            for neighbour in look.neighbours:
-                assert (f"{neighbour:.10g}" if math.isfinite(neighbour) else "none") in line
+    def test_only_what_is_exact_is_called_so(self):
         assert "stored exactly" not in frame(E5M2.look_at(1e-300))
         assert "stored exactly" in frame(E5M2.look_at(0.375))
 
@@ -140,18 +135,11 @@ class TestWidget:
         assert "Keyboard" in explorer.status.value
 
     def test_what_cannot_be_explored_is_refused_in_one_sentence(self):
-        with pytest.raises(ValueError, match="format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"):
-            views.explore_format(0.3, "e3m4")
         for wrong in (None, True, [0.3], math.inf, 1j):
             with pytest.raises(ValueError, match=r"must be|no number") as caught:
                 views.explore_format(wrong)
             assert "\n" not in str(caught.value)
         assert views.explore_format(np.float32(0.5)).look.value == 0.5
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_typed_as_it_is_written_is_that_number(x):
-    assert typed(repr(x)) == x == typed(f"  {x!r} ")
 
 
 def test_all_positive_numbers_are_drawn_on_the_lines():

@@ -76,16 +76,3 @@ def test_the_still_twin_names_the_steps_that_end_a_phase_and_the_failures(view):
             assert f"Left out: {name}. {found(name, view.base, 0).outcome}" in still.text
     assert still.body.count("<table") == 2 and still.body.count("<svg") == 1
     assert still.body.count("</tr>") == 1 + 14 + 1 + 4
-
-
-def test_what_makes_no_picture_is_refused():
-    for wrong, sentence in (
-        ({"stages": 7}, "stages is 7, but the picture takes a whole number from 1 to 6"),
-        ({"stages": True}, "stages is True"),
-        ({"blocks": 3}, "blocks is 3"),
-        ({"blocks_of_k": 0}, "blocks_of_k is 0"),
-        ({"warps": 1.5}, "warps is 1.5"),
-        ({"seed": "x"}, "seed is 'x'"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            views.ring(**wrong)

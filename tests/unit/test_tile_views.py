@@ -103,23 +103,9 @@ def test_other_rows_keep_the_width_or_take_the_nearest_and_a_size_that_cannot_be
     view = views.tile_choice(256, 512, 128, tile=Tile(128, 192, 2))
     view.rows.value = 256
     assert view.tile == Tile(256, 128, 2) and "256 x 128 (pairs)" in view.status.value
-    view.rows.value = 64
-    assert view.tile == Tile(64, 128, 2) and "64 x 128 (pairs)" in view.picture.value
     before = view.picture.value
     view.sizes["M"].value = 0
     assert "M is 0, but it must be a whole number from 1 to 65,536. The picture" in view.status.value
     assert view.picture.value == before
     view.sizes["M"].value = 300
     assert view.picture.value != before
-
-
-def test_what_cannot_be_shown_is_refused():
-    for wrong, sentence in (
-        ({"M": 0}, "M is 0, but it must be a whole number from 1 to 65,536"),
-        ({"N": 70_000}, "N is 70000"),
-        ({"K": 1.5}, r"K is 1\.5"),
-        ({"K": True}, "K is True"),
-        ({"tile": "128"}, "128 is not among the tiles"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            views.tile_choice(**{"M": 64, "N": 64, "K": 64} | wrong)

@@ -19,13 +19,6 @@ NEON = """
 \tfmla\tv0.4s, v1.4s, v2.4s
 \tb.ne\t.LBB0_3
 """
-INTEL = """
-.LBB0_3:
-\tmovapd\txmm1, xmmword ptr [rsp + 16]
-\tmulpd\txmm1, xmm2
-\taddpd\txmm0, xmm1
-\tjne\t.LBB0_3
-"""
 COPY = """
 .LBB0_3:
 \tvmovups\t(%rdi), %ymm0
@@ -51,7 +44,6 @@ def test_the_verdict_in_words(parse):
         (SCALAR, "no vectors: one float64 at a time, FMA: no, spills: none"),
         (SPILLING, "256-bit vectors: 4 float64 at once, FMA: yes, spills: 2 instructions"),
         (NEON, "128-bit vectors: 4 float32 at once, FMA: yes, spills: none"),
-        (INTEL, "128-bit vectors: 2 float64 at once, FMA: no, spills: 1 instruction"),
         (COPY, "no floating-point arithmetic, FMA: no, spills: none"),
     ):
         assert machine_code.verdict(parse(code).loops[0]) == words

@@ -152,17 +152,12 @@ def test_labels_neither_collide_nor_leave_the_picture():
         assert title.x1 <= figure.bbox.x1 and title.y1 <= figure.bbox.y1
 
 
-def test_empty_places_threads_and_errors_that_are_none():
+def test_empty_places_and_errors_that_are_none():
     figure = draw(rungs(6), {"rung-number-1": result("rung-number-1", 1.0)})
     places = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert list(places[0].get_xdata()) == [0, 2, 3, 4, 5, 6]
     assert "empty circle: not measured yet" in figure.axes[1].get_xlabel()
     made = rungs(3)
-    one = {rung.id: result(rung.id, 1.0) for rung in made}
-    assert "float64, 1 thread" in draw(made, one).axes[0].get_ylabel()
-    _, written = texts(draw(made, {**one, "numpy": result("numpy", 2.0, threads=8)}))
-    for threads in ("8 threads", "1 thread"):
-        assert any(threads in label for label, _ in written)
     best = {
         f"rung-number-{n}": result(f"rung-number-{n}", 1.0 + n, error=error)
         for n, error in enumerate((0.0, None, float("nan")))

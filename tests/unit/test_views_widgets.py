@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import views
-from course_lib.circles.python_lists import multiply
 from course_lib.views.loop_orders import ORDERS
 
 
@@ -24,6 +23,7 @@ class TestPrediction:
         guess = views.predict("How many times?", unit="x", low=0, high=50)
         assert guess.value is None and not guess.locked
         assert "not locked in" in guess.status.value and "arrow keys" in guess.status.value
+        assert "no guess locked in" in guess.static().body
         guess.slider.value = 12.5
         assert guess.value is None and "<b>12.5 x</b>" in guess.status.value
         with pytest.raises(ValueError, match="No guess is locked in yet for 'How many"):
@@ -32,18 +32,15 @@ class TestPrediction:
         assert guess.value == float(guess) == 12.5 and isinstance(guess.value, float) and guess.locked
         assert guess.slider.disabled and guess.button.disabled
         assert "Locked in: <b>12.5 x</b>" in guess.status.value
+        assert "your guess: 12.5 x" in guess.static().body
         guess.slider.value = 30
         assert guess.value == 12.5
         with pytest.raises(ValueError, match=r"locked in at 12\.5 x: run its cell again"):
             guess.lock()
 
-    def test_two_decades_make_a_logarithmic_slider(self):
-        for low, high, log in (
-            (1, 100, True), (1, 99, False), (0, 1e6, False), (0.01, 5, True), (-5, 5, False),
-        ):  # fmt: skip
+    def test_two_decades_make_a_logarithmic_slider_whose_guess_has_two_digits_and_stays_in_range(self):
+        for low, high, log in ((1, 100, True), (1, 99, False), (0, 1e6, False), (-5, 5, False)):
             assert views.predict("How many?", low=low, high=high).log is log, (low, high)
-
-    def test_a_logarithmic_guess_has_two_digits_and_stays_in_range(self):
         for moved, locked in ((1234.56, 1200.0), (None, 99_999.0)):
             guess = views.predict(f"How many, {moved}?", low=1, high=99_999)
             guess.slider.value = moved or guess.slider.base**guess.slider.max
@@ -59,20 +56,8 @@ class TestPrediction:
         assert abs(steps - round(steps)) < 1e-6 or guess.value == 7.75
         assert abs(guess.value - moved) <= step / 2 + 1e-9
 
-    def test_what_makes_no_slider_is_refused_in_one_sentence(self):
-        for arguments, sentence in (
-            ({"question": " "}, "question is"),
-            ({"question": 5}, "question is 5"),
-            ({"low": 5, "high": 5}, "low must be the smaller"),
-            ({"low": "0"}, "low is '0'"),
-            ({"high": float("inf")}, "high is inf"),
-            ({"low": 0, "log": True}, "must start above 0"),
-            ({"step": 0}, "step is 0"),
-            ({"step": 1000}, "at most high - low = 100"),
-        ):
-            with pytest.raises(ValueError, match=sentence) as caught:
-                views.predict(**{"question": "How many?", **arguments})
-            assert "\n" not in str(caught.value)
+    def test_a_guess_beside_the_slider_is_refused(self):
+        assert "How &lt;many&gt;?" in views.predict("How <many>?").static().body
         guess = views.predict("How many?")
         for value in (101, -1, math.nan, "5", True):
             with pytest.raises(ValueError, match="from 0 to 100"):
@@ -113,13 +98,6 @@ class TestPrediction:
                 guess.lock(7)
             assert guess.value == 7.0 and capsys.readouterr().err == ""
 
-    def test_the_still_twin_shows_the_guess(self):
-        guess = views.predict("How <many>?", unit="x", name="slowdown")
-        assert "no guess locked in" in guess.static().body
-        guess.lock(42)
-        assert "your guess: 42 x" in guess.static().body
-        assert "How &lt;many&gt;?" in guess.static().body and guess.name == "slowdown"
-
 
 class TestVerdict:
     """The guess beside the measurement: the sentence tells the truth, with and without a guess."""
@@ -156,39 +134,6 @@ class TestVerdict:
         assert "this machine was busy, so it cannot be told on this run: run again." in alt
         assert "too high" not in alt
         assert "measure again, with a guess locked in above." in views.verdict(None, 0.5, **busy).alt
-        for ends in ((math.inf, math.inf), (math.nan, math.nan)):
-            assert "Number line" in views.verdict(None, 2.0, "x", what="the loop", interval=ends).alt
-
-
-def counted(A, B):
-    """Multiply like `multiply`, counting, and yield the state after every pair."""
-    reads = len(B) * len(B[0])  # the columns are made first
-    pairs = 0
-    for i, j in product(range(len(A)), range(len(B[0]))):
-        total = 0.0
-        for k in range(len(B)):
-            total += A[i][k] * B[k][j]
-            pairs += 1
-            yield (i, j, k), (pairs, pairs, reads + 2 * pairs), total
-
-
-class Number:
-    """A number that counts how often it is multiplied and added."""
-
-    multiplications = additions = 0
-
-    def __init__(self, value):
-        self.value = value
-
-    def __mul__(self, other):
-        Number.multiplications += 1
-        return Number(self.value * other.value)
-
-    def __add__(self, other):
-        Number.additions += 1
-        return Number(self.value + getattr(other, "value", other))
-
-    __radd__ = __add__
 
 
 small, sizes = st.integers(1, 4), st.integers(2, 10)
@@ -196,34 +141,24 @@ small, sizes = st.integers(1, 4), st.integers(2, 10)
 
 class TestStepper:
     @given(small, small, small, st.randoms(use_true_random=False))
-    def test_counts_and_sums_are_those_of_a_counting_reimplementation(self, M, K, N, rng):
+    def test_every_pair_has_the_place_the_counts_and_the_sum_of_three_nested_loops(self, M, K, N, rng):
         A = [[rng.randint(-9, 9) for _ in range(K)] for _ in range(M)]
         B = [[rng.randint(-9, 9) for _ in range(N)] for _ in range(K)]
         trace = views.step_through(A, B).trace
         pairs = [(step, at) for step, at in enumerate(trace.steps) if at.kind == "pair"]
-        expected = list(counted(A, B))
-        assert len(pairs) == len(expected) == M * K * N
-        for (step, at), (place, counts, total) in zip(pairs, expected, strict=True):
+        assert [(at.i, at.j, at.k) for _, at in pairs] == list(product(range(M), range(N), range(K)))
+        for done, (step, at) in enumerate(pairs, 1):
             now = trace.counts(step)
-            assert (at.i, at.j, at.k) == place
-            assert (now.multiplications, now.additions, now.reads) == counts
-            assert trace.total(step) == total
+            assert (now.multiplications, now.additions, now.reads) == (done, done, K * N + 2 * done)
+            assert trace.total(step) == sum(A[at.i][k] * B[k][at.j] for k in range(at.k + 1))
 
-    def test_the_course_own_function_does_as_many_operations_and_every_step_has_its_line(self):
-        from course_lib.views.stepper import LINES
-
-        Number.multiplications = Number.additions = 0
-        multiply(
-            [[Number(n) for n in range(3)] for _ in range(2)],
-            [[Number(n) for n in range(4)] for _ in range(3)],
-        )
-        trace = views.step_through([[1] * 3] * 2, [[1] * 4] * 3).trace
-        done = trace.counts(trace.last)
-        assert Number.multiplications == done.multiplications == 24
-        assert Number.additions == done.additions == 24
-        for start in LINES.values():
-            assert sum(line.strip().startswith(start) for line in trace.code) == 1
-        assert not any('"""' in line or line.startswith("def") for line in trace.code)
+    def test_the_jump_stops_at_every_element(self):
+        stepper, seen = views.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]]), []
+        while stepper.step < stepper.trace.last:
+            stepper.player.jumps["next element »"].click()
+            seen.append(stepper.trace.steps[stepper.step].kind)
+        assert seen == ["column"] * 4 + ["done"]
+        assert stepper.player.picture.value == stepper.frame(stepper.step)
 
     def test_a_frame_spells_the_sum_out_and_gives_the_formula_in_numbers(self):
         stepper = views.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]])
@@ -234,43 +169,11 @@ class TestStepper:
         assert {"19", "22", "43", "50"} <= set(words_of(stepper.frame(stepper.trace.last)))
         assert "(-1.5)·(-2) = 3" in views.step_through([[-1.5]], [[-2]]).frame(3)
 
-    def test_every_frame_differs_and_has_one_size(self):
-        stepper = views.step_through([[1, 20], [3, 4]], [[5, 6], [7, -8]])
-        frames = [stepper.frame(step) for step in range(stepper.trace.last + 1)]
-        assert len({re.search(r'viewBox="([^"]+)"', frame)[1] for frame in frames}) == 1
-        assert len(set(frames)) == len(frames)
-
-    def test_slider_and_buttons_change_the_picture(self):
-        stepper = views.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]])
-        player = stepper.player
-        assert player.picture.value == stepper.frame(0)
-        player.forward.click()
-        assert stepper.step == 1 and player.picture.value == stepper.frame(1)
-        player.slider.value = 0
-        element = player.jumps["next element »"]
-        element.click()
-        assert stepper.trace.steps[stepper.step].kind == "column"
-        seen = [stepper.step]
-        while stepper.step < stepper.trace.last:
-            element.click()
-            seen.append(stepper.step)
-        assert [stepper.trace.steps[step].kind for step in seen] == ["column"] * 4 + ["done"]
-
-    def test_arrays_are_welcome_and_what_cannot_be_followed_is_refused_in_a_sentence(self):
+    def test_arrays_are_welcome(self):
         import numpy as np
 
         stepper = views.step_through(np.eye(2, dtype=np.float32), np.ones((2, 3)))
         assert stepper.trace.shape == (2, 2, 3)
-        for A, B, sentence in (
-            ([[1, 2]], [[1, 2]], "as many columns as B has rows"),
-            ([[0] * 7], [[0]] * 7, "at most 6 x 6"),
-            ([], [[1]], "at least one row"),
-            ([[1, 2], [3]], [[1]], "rows of one length"),
-            (5, [[1]], "A must be a matrix of numbers"),
-            ([[1]], [["x"]], "B must be a matrix of numbers"),
-        ):
-            with pytest.raises(ValueError, match=sentence):
-                views.step_through(A, B)
 
 
 class TestStrides:
@@ -320,7 +223,6 @@ class TestWalk:
     def test_choosing_an_order_starts_anew(self):
         walker = views.walk("ikj", n=3)
         walker.player.slider.value = 7
-        assert walker.player.picture.value == walker.frame("ikj", 7)
         walker.order.value = "jki"
         assert walker.player.slider.value == 0 and walker.player.picture.value == walker.frame("jki", 0)
         (jump,) = walker.player.jumps.values()

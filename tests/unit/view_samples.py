@@ -4,6 +4,7 @@ Everything is imported when it is asked for, so that collecting the tests loads 
 """
 
 from functools import cache
+from importlib import import_module
 
 PROFILE = [
     {"name": "aten::addmm", "calls": 10, "self_us": 750.0, "total_us": 800.0, "flops": 3e6},
@@ -215,68 +216,32 @@ def latency_curve():
     )
 
 
-def _strassen():
-    from course_lib.circles.strassen import INTO, LEFT, RIGHT
-
-    return LEFT, RIGHT, INTO
+def course(name):
+    """Return a module of the course, imported now."""
+    return import_module(f"course_lib.{name}")
 
 
 def _gpu_steps(views):
     import numpy as np
 
-    from course_lib.circles import cuda_naive
-
     A = np.ones((64, 64), np.float32)
-    return views.gpu_steps(cuda_naive.naive, (2, 2), (32, 32), A, A, A.copy())
+    return views.gpu_steps(course("circles.cuda_naive").naive, (2, 2), (32, 32), A, A, A.copy())
 
 
-def _gpu_code(views):
-    from course_lib.circles import cuda_tiled
-
-    return views.gpu_code(cuda_tiled.tiled)
+def _tables():
+    strassen = course("circles.strassen")
+    return strassen.LEFT, strassen.RIGHT, strassen.INTO
 
 
 def _plans():
-    from course_lib.measure.scheduling import plan
-
+    plan = course("measure.scheduling").plan
     return [plan([5, 3, 3, 2, 2, 1], 3, policy) for policy in ("static", "longest")]
 
 
-def _speedups():
-    from course_lib.measure import amdahl
-
-    return amdahl.fit({1: 1.0, 2: 0.6})
-
-
-def _warps():
-    from course_lib.simulators.gpu import warp_scheduler
-
-    return warp_scheduler.simulate("s = fma s", 4, cycles=200)
-
-
-def _occupancy():
-    from course_lib.simulators.gpu import warp_scheduler
-
-    return warp_scheduler.occupancy_curve("s = fma s", range(1, 9))
-
-
-def _in_flight():
-    from course_lib.measure.parallel_chase import InFlight
-
-    return InFlight((1, 2, 4, 8), (120.0, 50.0, 25.0, 25.0), 2**24)
-
-
-def _accesses():
-    from course_lib.simulators.coherence import counters
-
-    return counters(2, 2, 8)
-
-
 def _errors():
-    from course_lib.fp8.promotion import KINDS, PromotionError
-
-    return [PromotionError(kind, K, every, K / 1e5, -K / 1e5, 0.0016)
-            for kind in KINDS for K in (256, 4096) for every in (None, 128)]  # fmt: skip
+    promotion = course("fp8.promotion")
+    return [promotion.PromotionError(kind, K, every, K / 1e5, -K / 1e5, 0.0016)
+            for kind in promotion.KINDS for K in (256, 4096) for every in (None, 128)]  # fmt: skip
 
 
 def _tone():
@@ -285,16 +250,27 @@ def _tone():
     return (0.25 * np.sin(np.arange(16_000) / 3)).astype(np.float32)
 
 
+def _tiles():
+    Tile = course("fp8.tiles").Tile
+    return Tile(128, 128, 2), Tile(128, 112, 2)
+
+
+def in_flight():
+    """The first was disturbed: two chases made a step in 100 ns."""
+    return course("measure.parallel_chase").InFlight((1, 2, 4, 8), (120.0, 50.0, 25.0, 25.0), 2**24)
+
+
+WARPS = "simulators.gpu.warp_scheduler"
 PRICES = {"cpu_price": 1.0, "gpu_price": 10.0, "bridge_price": 1e6, "currency": "crowns"}
 #: Every view that draws, called once with its package.
 CALLS = {
     "accumulator_figure": lambda v: v.accumulator_figure([208, 2.25], [1.75, 1.5]),
-    "amdahl": lambda v: v.amdahl(_speedups()),
+    "amdahl": lambda v: v.amdahl(course("measure.amdahl").fit({1: 1.0, 2: 0.6})),
     "assembly": lambda v: v.assembly(AVX512),
-    "block_products": lambda v: v.block_products(*_strassen()),
+    "block_products": lambda v: v.block_products(*_tables()),
     "bytecode": lambda v: v.bytecode(speed_points.__wrapped__),
     "cache_walk": lambda v: v.cache_walk("ikj", n=4, block=2, lines=6, line=2),
-    "cancellation": lambda v: v.cancellation(*_strassen()),
+    "cancellation": lambda v: v.cancellation(*_tables()),
     "compare_assembly": lambda v: v.compare_assembly({"ijk": SCALAR, "ikj": AVX512}),
     "costs": lambda v: v.costs(20, 1000, **PRICES),
     "course_map": lambda v: v.course_map(),
@@ -306,18 +282,18 @@ CALLS = {
     "format_lines": lambda v: v.format_lines(),
     "fp8_roofline": lambda v: v.fp8_roofline(),
     "gantt": lambda v: v.gantt(_plans()),
-    "gpu_code": _gpu_code,
+    "gpu_code": lambda v: v.gpu_code(course("circles.cuda_tiled").tiled),
     "gpu_ladder": lambda v: v.gpu_ladder(recording()),
     "gpu_sizes": lambda v: v.gpu_sizes(recording()),
     "gpu_steps": _gpu_steps,
     "icicle": lambda v: v.icicle(forward_tree()),
-    "in_flight": lambda v: v.in_flight(_in_flight()),
+    "in_flight": lambda v: v.in_flight(in_flight()),
     "interleaving": lambda v: v.interleaving(race()),
     "kernel_loops": lambda v: v.kernel_loops(),
     "ladder_plot": lambda v: v.ladder_plot([ladder_result("numpy", 50.0), ladder_result("blocked", 6.0)]),
     "latency": lambda v: v.latency(latency_curve()),
-    "latency_hiding": lambda v: v.latency_hiding(_occupancy()),
-    "line_states": lambda v: v.line_states(_accesses()),
+    "latency_hiding": lambda v: v.latency_hiding(course(WARPS).occupancy_curve("s = fma s", range(1, 9))),
+    "line_states": lambda v: v.line_states(course("simulators.coherence").counters(2, 2, 8)),
     "log_mel": lambda v: v.log_mel(_tone()),
     "memory": lambda v: v.memory([[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]),
     "miss_curves": lambda v: v.miss_curves({"ikj": misses("ikj"), "jki": misses("jki")}),
@@ -337,16 +313,10 @@ CALLS = {
     "swizzle_map": lambda v: v.swizzle_map(),
     "three_profiles": lambda v: v.three_profiles(cpu_profile(), gpu_profile(), forwards=2, gpu_forwards=4),
     "tile_choice": lambda v: v.tile_choice(256, 512, 128),
-    "tile_sawtooth": lambda v: v.tile_sawtooth((256, 7168, 4096), _two_tiles()),
+    "tile_sawtooth": lambda v: v.tile_sawtooth((256, 7168, 4096), _tiles()),
     "time_ratios": lambda v: v.time_ratios({"explicit": {512: 1.4, 2048: 0.9}}, {}, guess=900),
     "two_whys": lambda v: v.two_whys(two_whys()),
     "verdict": lambda v: v.verdict(3, 12.5, unit="x", what="the loop"),
     "walk": lambda v: v.walk("ikj", n=3),
-    "warps": lambda v: v.warps(_warps()),
+    "warps": lambda v: v.warps(course(WARPS).simulate("s = fma s", 4, cycles=200)),
 }
-
-
-def _two_tiles():
-    from course_lib.fp8.tiles import Tile
-
-    return Tile(128, 128, 2), Tile(128, 112, 2)
