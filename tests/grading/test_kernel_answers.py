@@ -15,7 +15,7 @@ from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sources import load
 from course_lib.grading.task import Code, source
 
-pytestmark = pytest.mark.usefixtures("tracer_ready")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("tracer_ready")]
 LIMITS = AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16)
 SAFE = Sandbox(limits=LIMITS)
 HEAD = "from numba import cuda\n\n\n@cuda.jit\n"

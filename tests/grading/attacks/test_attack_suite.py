@@ -32,6 +32,7 @@ from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.judge import generator
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
+pytestmark = pytest.mark.needs("bubblewrap")
 LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
 TIMED = {task for task in TASKS if registry.task(task).speed}
 SEED = "words that nobody may know 7391"

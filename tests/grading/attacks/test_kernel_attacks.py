@@ -12,7 +12,7 @@ from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.verdict import SubmissionJob, judged
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
-pytestmark = pytest.mark.usefixtures("tracer_ready")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("tracer_ready")]
 SANDBOX = Sandbox(limits=AnswerLimits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
 ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in (TURN, SCALE))
 HEAD = "from numba import cuda, float32, int32\n"
