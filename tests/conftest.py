@@ -1,7 +1,6 @@
 """What every test shares: a private folder for the learner's files, so no test touches real results."""
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -43,23 +42,8 @@ def pytest_ignore_collect(collection_path, config):
     return "mark.timing" not in collection_path.read_text(encoding="utf-8") or None
 
 
-@pytest.hookimpl(tryfirst=True)  # before a choice of marks takes its pick
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONG_FILES)  # stable: else as they stand
-    _mark_all_but_samples(items)
-
-
-def _mark_all_but_samples(items):
-    """Of a test marked `sample(n)`, leave every n-th case in each run and the others to `make proof`."""
-    seen = Counter()
-    for item in items:
-        mark = item.get_closest_marker("sample")
-        if mark is None:
-            continue
-        family = (item.path, item.originalname)
-        if seen[family] % mark.args[0]:
-            item.add_marker(pytest.mark.slow)
-        seen[family] += 1
 
 
 @pytest.hookimpl(tryfirst=True)  # before a fixture starts what is not there
