@@ -20,9 +20,9 @@ LONG_FILES = (
     "test_answers.py",
     "test_bootstrap.py",
     "test_whole_runs.py",
-    "test_kernel_attacks.py",
+    "test_attack_suite.py",
     "test_assignments.py",
-    "test_gpu_tasks.py",
+    "test_views_in_browser.py",
 )
 
 
