@@ -11,7 +11,7 @@ from tools.looped import looped
 
 from course_lib.simulators import traces
 from course_lib.simulators.cache import Level, simulate
-from course_lib.simulators.placement import place
+from course_lib.simulators.placement import Matrix, place
 
 #: Which loop moves a matrix down its rows and which along its columns.
 AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
@@ -146,6 +146,13 @@ def test_place_puts_them_one_behind_the_other_on_pages():
     assert where["A"].bytes == (9 * 22 + 20) * 8
     assert place(10, 20, 30, gap=64)["B"].start == where["B"].start + 64
     assert place(10, 20, 30, align=64)["B"].start == (1 << 30) + 10 * 20 * 8
+
+
+def test_matrices_may_lie_anywhere_and_by_columns():
+    where = place(3, 7, 5)
+    where["B"] = Matrix(1 << 20, (7, 5), 8, 56)
+    A, B, C = (where[name].start for name in "ABC")
+    assert traces.loops("ijk", 3, 7, 5, matrices=where).addresses[:5].tolist() == [C, A, B, A + 8, B + 8]
 
 
 def test_a_power_of_two_as_row_length_makes_conflicts():
