@@ -46,9 +46,12 @@ def number(
 
 
 def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:
-    """Return ``value``; raises ValueError unless it is one of ``options``."""
+    """Return ``value``; raises ValueError unless it is one of ``options``.
+
+    NumPy's words and whole numbers count as Python's; True is not 1.
+    """
     listed = tuple(options)
-    if any(type(value) is type(option) and value == option for option in listed):
+    if any(_are_of_a_kind(value, option) and value == option for option in listed):
         return value
     raise refusal(name, value, f"one of {', '.join(map(repr, listed))}")
 
@@ -66,6 +69,13 @@ def is_whole(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Tell whether ``value`` is a finite real number; True and False are none."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_of_a_kind(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) != isinstance(other, bool):
+        return False
+    related = isinstance(one, type(other)) or isinstance(other, type(one))
+    return related or (is_whole(one) and is_whole(other))
 
 
 def _range(least: float | None, most: float | None) -> str:

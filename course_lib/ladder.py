@@ -13,7 +13,7 @@ import datetime
 import difflib
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -421,10 +421,10 @@ def _shape(size: int | None, shape: Shape | None) -> Shape:
     if (size is None) == (shape is None):
         raise ValueError("Give either a size N or a shape (M, K, N), for example climb(ids, 256).")
     given = (size, size, size) if shape is None else shape
-    is_triple = isinstance(given, Sequence) and len(given) == 3
-    if not is_triple or not all(is_whole(n) and n > 0 for n in given):
+    wanted = tuple(given) if isinstance(given, Iterable) else ()
+    if len(wanted) != 3 or not all(is_whole(n) and n > 0 for n in wanted):
         raise ValueError(f"The shape is {given}, but it must be three positive whole numbers (M, K, N).")
-    return tuple(int(n) for n in given)
+    return tuple(int(n) for n in wanted)
 
 
 def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list[Result]:

@@ -24,11 +24,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-import psutil
 
 from course_lib.arguments import number
 from course_lib.measure import children_guard
@@ -38,8 +37,10 @@ from course_lib.measure.table import Table
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY_FOLDER = Path("/dev/shm")  # where Linux shows shared memory; other systems show it nowhere
 LOOK_EVERY_S = 0.02
+WATCH_EVERY_S = 0.1
 LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
 MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept
+MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
 MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, its output too, held by the system (on Linux)
 
 
@@ -47,13 +48,49 @@ class TimeIsOver(TimeoutError):
     """The children's time limit was reached and they were ended."""
 
 
-def alive() -> list[Any]:
-    """Return the living processes (psutil's) that the course has started, in any session of yours."""
-    return carrying()
+@dataclass(frozen=True)
+class Found:
+    """A process that the course started and that lives."""
+
+    pid: int
+    status: str  # "running", "sleeping", "zombie" …
+    parent: str  # "python (pid 12)"
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid}, {self.status}, parent {self.parent}: {self.command}"
+
+
+def alive() -> list[Found]:
+    """Return the living processes that the course has started, in this session or another of yours."""
+    return [_found(process) for process in carrying()]
+
+
+def _found(process: Any) -> Found:
+    import psutil
+
+    try:
+        command = " ".join(process.cmdline())[:100]
+        return Found(process.pid, process.status(), parent_of(process.pid), command)
+    except psutil.Error:
+        return Found(process.pid, "gone", "", "")
+
+
+def parent_of(pid: int) -> str:
+    """Return who the parent of a process is: "systemd (pid 1)"; "" if the process is gone."""
+    import psutil
+
+    try:
+        parent = psutil.Process(pid).parent()
+        return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
+    except psutil.Error:
+        return ""
 
 
 def status_of(pid: int) -> str:
     """Return "running", "sleeping", "zombie" …, or "gone". Asking does not reap a zombie."""
+    import psutil
+
     try:
         return psutil.Process(pid).status()
     except psutil.NoSuchProcess:
@@ -132,7 +169,7 @@ class Children:
     """Starts Python processes, and ends them and all that they have started when the block is left.
 
     `time_limit_s`: after so many seconds everything is ended, whatever the block is doing; what waits then
-    raises TimeIsOver. What children print is kept in `child.output`.
+    raises TimeIsOver. What children print is kept in `child.output`; who prints without end is ended.
     """
 
     def __init__(self, time_limit_s: float = 20.0) -> None:
@@ -140,9 +177,11 @@ class Children:
         self.token = secrets.token_hex(8)
         self.started: list[Child] = []
         self.is_over = False  # whether the time limit ended everything
+        self._others: list[tuple[int, str]] = []  # what else was ended: pid, command
         self._lock = threading.RLock()
         self._closed = False
         self._folder: tempfile.TemporaryDirectory | None = None
+        self._stop_watching = threading.Event()
 
     def __enter__(self) -> Children:
         if self._closed or self._folder is not None:
@@ -157,9 +196,7 @@ class Children:
             env={name: value for name, value in os.environ.items() if name != MARK},
             **_apart(),
         )
-        self._timer = threading.Timer(self.time_limit_s, self._time_is_over)
-        self._timer.daemon = True
-        self._timer.start()
+        threading.Thread(target=self._watch, daemon=True).start()
         atexit.register(self.close)
         return self
 
@@ -232,11 +269,24 @@ class Children:
                 f"The time limit of {self.time_limit_s:g} s was reached and all was ended: {names}."
             )
 
-    def _time_is_over(self) -> None:
+    def _watch(self) -> None:
+        """End all at the time limit, and before it whoever fills the disk with what it prints."""
+        until = time.monotonic() + self.time_limit_s
+        while (left := until - time.monotonic()) > 0:
+            if self._stop_watching.wait(min(left, WATCH_EVERY_S)):
+                return
+            with suppress(Exception):  # the time limit must come whatever happens here
+                self._end_who_floods()
         with self._lock:
             if not self._closed:
                 self.is_over = True
                 self.end_all(self.limit_reached)
+
+    def _end_who_floods(self) -> None:
+        for child in list(self.started):
+            if _size(child._output) > MOST_PRINTED and child.status not in ("gone", "zombie"):
+                child.why = child.why or f"killed: it printed more than {MOST_PRINTED >> 20} MiB"
+                child._process.kill()
 
     @property
     def limit_reached(self) -> str:
@@ -245,16 +295,38 @@ class Children:
 
     def end_all(self, why: str = "killed by this notebook") -> None:
         """End every child and everything that they have started, now."""
+        import psutil
+
         with self._lock:
+            others = self._descendants()
+            self._others += [(process.pid, _command(process)) for process in others]
             for child in self.started:
-                if child._process.poll() is None:
+                if child.status not in ("gone", "zombie"):  # poll() would free the number of a zombie's group
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
                     child._process.kill()
             hunt(self.token)
+            for child in self.started:
+                _kill_group(child._process)
+            for process in others:  # what has shed the mark, should its child have been waited for meanwhile
+                with suppress(psutil.Error):
+                    process.kill()
             until = time.monotonic() + LONGEST_END_S
             for child in self.started:  # waited for here, so that nobody else takes their exit codes
                 with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
                     child._process.wait(max(0.0, until - time.monotonic()))
+
+    def _descendants(self) -> list[Any]:
+        """Return the psutil processes with the block's mark or in a child's group, without the children."""
+        import psutil
+
+        own = {child.pid for child in self.started}
+        groups = {child.pid for child in self.started if child._process.returncode is None}
+        found = {process.pid: process for process in carrying(self.token)}
+        for process in psutil.process_iter() if hasattr(os, "getpgid") else ():
+            with suppress(OSError, psutil.Error):
+                if os.getpgid(process.pid) in groups and process.status() != psutil.STATUS_ZOMBIE:
+                    found[process.pid] = process
+        return [process for pid, process in sorted(found.items()) if pid not in own]
 
     def close(self) -> None:
         """End everything that is left; leaving the block does this. Closing again does nothing."""
@@ -263,7 +335,7 @@ class Children:
                 return
             self.end_all("killed when the block was left")
             self._closed = True
-            self._timer.cancel()
+            self._stop_watching.set()
             for child in self.started:
                 child._kept = child.output
             self._folder.cleanup()
@@ -277,11 +349,15 @@ class Children:
     # -- what happened --------------------------------------------------------------------------------------
 
     def report(self) -> Table:
-        """Return a row for each child: how it ended and who ended it."""
+        """Return a row for each process: how it ended and who ended it."""
         rows = [
             (child.name, str(child.pid), child.ended or child.status, child.why or "–")
             for child in self.started
         ]
+        for pid, command in self._others:
+            rows.append(
+                (f"started by a child: {command}"[:60], str(pid), status_of(pid), "killed with its parents")
+            )
         return Table(("process", "pid", "end", "by whom"), tuple(rows), words=True)
 
 
@@ -302,6 +378,13 @@ def _apart() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
+def _kill_group(process: subprocess.Popen) -> None:
+    """Kill a child's process group, whose number stays taken until the child has been waited for."""
+    if process.returncode is None and hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def _limit_files(pid: int) -> None:
     """Let no file of a process grow beyond MOST_WRITTEN bytes, where the system can limit another process."""
     try:
@@ -310,3 +393,19 @@ def _limit_files(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
     except (ImportError, AttributeError, OSError, ValueError):  # no Linux; gone already; a lower limit
         return
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _command(process: Any) -> str:
+    import psutil
+
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return "?"

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import psutil
 
-from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, status_of
+from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, parent_of, status_of
 from course_lib.measure.children_guard import carrying, is_tracker
 from course_lib.measure.table import Table
 
@@ -45,7 +45,7 @@ def orphan(time_limit_s: float = 20.0) -> Table:
         moments = [
             ("the parent has ended", f"exit code {code}"),
             ("its child", f"pid {pid}, {status_of(pid)}"),
-            ("who is its parent now", _parent_of(pid)),
+            ("who is its parent now", parent_of(pid) or "nobody"),
         ]
         children.end_all()
         ended = _ends(pid)
@@ -53,14 +53,6 @@ def orphan(time_limit_s: float = 20.0) -> Table:
             ("after end_all()", "gone" if ended else "ended; its new parent has not asked for it yet")
         )
     return _seen("An orphan: its parent ended first", moments, children)
-
-
-def _parent_of(pid: int) -> str:
-    try:
-        parent = psutil.Process(pid).parent()
-    except psutil.Error:
-        parent = None
-    return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
 
 
 def _ends(pid: int) -> bool:
@@ -119,7 +111,7 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
             moments = [("while a worker lives", _memory(first))]
             worker.kill()
             worker.wait(LOOK_S)
-            children.wait_until(lambda: _read(first) is None, LOOK_S)
+            children.wait_until(lambda: _content(first) == "not there", LOOK_S)
             moments.append(("it is killed, its tracker lives", _memory(first)))
             worker = _holder(children, second, size)
             for tracker in filter(is_tracker, psutil.Process(worker.pid).children()):
@@ -128,7 +120,7 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
             worker.wait(LOOK_S)
             time.sleep(0.5)  # as long as a tracker would need many times over
             moments.append(("another, killed with its tracker", _memory(second)))
-            moments.append(("its first bytes", repr((_read(second) or b"")[:5])))
+            moments.append(("its first bytes", _content(second)))
     finally:
         unlink(first)
         unlink(second)
@@ -270,6 +262,11 @@ def _memory(name: str) -> str:
         return "not there"
     file = SHARED_MEMORY_FOLDER / name
     return f"{len(content):,} bytes{f', listed as {file}' if file.exists() else ''}"
+
+
+def _content(name: str) -> str:
+    content = _read(name)
+    return "not there" if content is None else repr(content[:5])
 
 
 def _read(name: str) -> bytes | None:

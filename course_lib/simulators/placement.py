@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from course_lib.arguments import whole
 
 PAGE = 4096
@@ -68,17 +66,6 @@ def place(
         found[name] = Matrix(at, (rows, columns), (columns + pad) * itemsize or itemsize, itemsize)
         free = at + found[name].bytes
     return found
-
-
-def place_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> dict[str, Matrix]:
-    """Return where three NumPy matrices really lie in this process: virtual addresses and strides."""
-    return {name: _matrix_of(name, X) for name, X in {"A": A, "B": B, "C": C}.items()}
-
-
-def _matrix_of(name: str, X: np.ndarray) -> Matrix:
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or min(X.strides) <= 0:
-        raise ValueError(f"{name} must be a matrix, a NumPy array with two dimensions and positive strides.")
-    return Matrix(X.__array_interface__["data"][0], X.shape, *X.strides, X.itemsize)
 
 
 def spans(matrices: Mapping[str, Matrix]) -> dict[str, tuple[int, int]]:

@@ -26,7 +26,7 @@ from course_lib.speech.profiling import TalkProfile, TalkRow
 TILE = (64, 32)  # of the kernel that the talk lists with most calls and most time
 SCORE_TILE, SCORE_SUM = (128, 128), 64  # of the kernel that computes the scores; they are sums over 64
 SCORE_KERNEL = "ampere_sgemm_128x128_tn"
-LAYERS, D, HEADS, CHANNELS, BANDS, TAPS, WIDER = 18, 512, 8, 512, 80, 31, 4  # the large encoder
+LAYERS, D, CHANNELS, BANDS, TAPS, WIDER = 18, 512, 512, 80, 31, 4  # the large encoder
 FORWARDS = 64  # in the talk's tables
 SLOW_NUMBERS, SLOW_FRAMES = 20_480, 256  # up to here torch calls a convolution _slow_conv2d_forward
 

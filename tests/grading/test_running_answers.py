@@ -7,10 +7,10 @@ import operator
 import numpy as np
 import pytest
 
-from course_lib.grading.runner import InProcess, clone, unchanged
+from course_lib.grading.runner import InProcess, clone, keeps_nothing, unchanged
 from course_lib.grading.sources import NoSource, answer_source, guard, load
 from course_lib.grading.tape import Count, count, replay
-from course_lib.grading.task import source
+from course_lib.grading.task import Code, source
 
 FACTOR = 3
 TABLE = {"not": "a constant"}
@@ -217,3 +217,30 @@ def test_what_is_done_to_operands_is_written_down():
     assert (
         InProcess(load("def f(A):\n    return float(A[0])\n", "f")).count(([2.0],)).fault.kind == "TypeError"
     )
+
+
+KEEPS = {
+    "a list": "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)\n",
+    "a default": "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)\n",
+    "a global": "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n\n",
+    "the function itself": "def f(x):\n    f.n = getattr(f, 'n', 0) + 1\n    return f.n\n",
+    "a cache": (
+        "import functools\n@functools.cache\ndef g():\n    return []\n"
+        "def f(x):\n    g().append(x)\n    return len(g())\n"
+    ),
+    "its dict": "def f(x):\n    d = f.__dict__\n    d['n'] = d.get('n', 0) + 1\n    return d['n']\n",
+}
+
+
+def test_no_check_sees_what_an_earlier_one_left_in_the_module():
+    first = InProcess(lambda x: x)
+    for what, text in KEEPS.items():
+        assert [first.guarded(Code(text, "f")).call((1,)).value for _ in range(3)] == [1, 1, 1], what
+        assert not keeps_nothing(text), what
+
+
+def test_what_keeps_nothing_is_compiled_once():
+    text = guard("import numba\nT = 4 * 2\n@numba.njit\ndef f(x, n=T):\n    return x\n")
+    assert keeps_nothing(text)
+    first, again = (InProcess(len).guarded(Code(text, "f")) for _ in range(2))
+    assert first._function is again._function

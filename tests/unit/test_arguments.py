@@ -14,6 +14,8 @@ def test_what_fits_is_returned():
     assert kept == 7 and type(kept) is int
     assert number("s", 0.5, above=0) == 0.5 and number("s", np.float32(2), least=2, most=2) == 2
     assert one_of("kind", "plain", ("plain", "locked")) == "plain"
+    assert one_of("kind", np.str_("plain"), ("plain", "locked")) == "plain"
+    assert one_of("bytes", np.int64(8), (4, 8)) == 8
 
 
 def test_what_does_not_fit_is_refused_in_one_sentence():
@@ -27,6 +29,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence():
         (lambda: number("s", math.inf, above=0), "s is inf, but it must be a number above 0."),
         (lambda: number("s", 0, above=0, most=2), "s is 0, but it must be a number above 0 and at most 2."),
         (lambda: number("s", False, least=0), "s is False, but it must be a number of at least 0."),
+        (lambda: one_of("bytes", True, (1, 2)), "bytes is True, but it must be one of 1, 2."),
         (lambda: one_of("kind", 1, (True, "locked")), "kind is 1, but it must be one of True, 'locked'."),
     ]
     for call, sentence in refused:

@@ -86,6 +86,14 @@ def test_waiting_has_a_limit():
             short.wait_for("never", 5)
 
 
+def test_who_prints_for_ever_is_ended_and_it_is_said_why(monkeypatch):
+    monkeypatch.setattr("course_lib.measure.children.MOST_PRINTED", 1 << 20)
+    with Children() as children:
+        child = children.start("import time\nwhile True: print('x' * 50_000); time.sleep(0.002)")
+        assert child.wait(10) != 0 and child.output.startswith("x" * 50_000)
+    assert child.why == "killed: it printed more than 1 MiB"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit")
 def test_who_prints_for_ever_does_not_fill_the_disk(monkeypatch):
     monkeypatch.setattr("course_lib.measure.children.MOST_WRITTEN", 1 << 20)
@@ -107,9 +115,32 @@ def test_a_family_ends_with_its_block_and_each_block_ends_its_own():
             assert children.wait_until(lambda: len(carrying(children.token)) == 3, 10)
             pids = [process.pid for process in carrying(children.token)]
             assert set(pids_in(family.output)) <= set(pids) <= {process.pid for process in alive()}
+            assert any(
+                f"pid {family.pid}, " in str(found) and "import subprocess" in str(found) for found in alive()
+            )
             guard = children._guard.pid
         assert all(map(gone, [*pids, guard]))
+        assert str(children.report()).count("started by a child") == 2
         assert family.why == "killed when the block was left" and not gone(first.pid, 0.05)
+
+
+@posix
+def test_who_sheds_the_mark_ends_with_its_group():
+    code = """
+import subprocess, sys, time
+bare = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env={})
+print("inner", bare.pid, flush=True)
+"""
+    stays = code + "time.sleep(600)"
+    with Children() as children:
+        parent, zombie = children.start(stays), children.start(code)
+        assert children.wait_until(lambda: "inner" in parent.output and zombie.status == "zombie", 10)
+        bare = [*pids_in(parent.output), *pids_in(zombie.output)]
+    with pytest.raises(TimeIsOver), Children(1.5) as children:
+        parent = children.start(stays)
+        parent.wait()  # its exit code is taken as soon as it is killed, here and in another thread
+    bare += pids_in(parent.output)
+    assert len(bare) == 3 and all(map(gone, bare))
 
 
 def test_errors_and_the_time_limit_end_all_and_wake_who_waits():

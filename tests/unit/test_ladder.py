@@ -89,6 +89,12 @@ def test_climb_refuses_shapes_that_are_none():
             ladder.climb(["numpy"], **arguments)
 
 
+def test_climb_takes_every_three_whole_numbers_as_a_shape():
+    for shape in (np.array([4, 5, 6]), [4, 5, 6], iter((4, 5, 6))):
+        comparison = ladder.climb(["numpy"], shape=shape, budget_s=0.01, save=False)
+        assert comparison.shapes == ((4, 5), (5, 6))
+
+
 def test_climb_and_forget_want_a_list_of_rungs():
     for ids in [[], "numpy"]:
         with pytest.raises(ValueError, match="a list of rungs is needed"):

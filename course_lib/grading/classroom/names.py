@@ -20,8 +20,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Bounds of an id before a suffix tells two of the same name apart, and with it.
-MAX_BASE, MAX_BASE_BYTES, MAX_ID = 48, 120, 64
+#: Bounds of an id before a suffix tells two of the same name apart.
+MAX_BASE, MAX_BASE_BYTES = 48, 120
 DEVICES = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"} | {
     f"{port}{number}" for port in ("COM", "LPT") for number in range(10)
 }

@@ -125,7 +125,7 @@ def earlier(folder: Path, assignment: str, student: str) -> Verdict | None:
 def still_valid(folder: Path, job: SubmissionJob) -> Verdict | None:
     """Return the verdict of an earlier run, if nothing it depends on has changed."""
     verdict = earlier(folder, job.assignment, job.student)
-    return verdict if verdict is not None and verdict["key"] == job.key() else None
+    return verdict if verdict is not None and verdict.get("key") == job.key() else None
 
 
 def _hash(*parts: str) -> str:

@@ -28,6 +28,8 @@ COURSE = Path(__file__).resolve().parents[3]  # the folder that course_lib is in
 LIBRARY = COURSE / "course_lib"
 #: What tells how tasks are solved.
 TASKS = LIBRARY / "grading" / "tasks"
+#: What an older course told, which an upgrade in place leaves behind as compiled files.
+LEFT_BEHIND = LIBRARY / "grading" / "mutation"
 
 HOW_TO_GET_IT = (
     "install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap), "
@@ -127,7 +129,8 @@ class Sandbox:
         for home in (home for home in _python_homes() if _lies_in(home, hidden)):
             tree.show(home, home)
         tree.show(LIBRARY, LIBRARY)
-        tree.hide(TASKS)
+        for folder in filter(Path.is_dir, (TASKS, LEFT_BEHIND)):
+            tree.hide(folder)
         words += [*tree.words, "--proc", "/proc", "--dev", "/dev"]
         words += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
         for path in ("/dev", *map(str, tree.hidden), "/"):

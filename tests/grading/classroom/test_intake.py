@@ -204,7 +204,7 @@ def same_file(student: str) -> str:
 def is_safe(student: str) -> bool:
     bad = any(unicodedata.category(one)[0] not in "LMN" and one not in "-_.@" for one in student)
     device = unicodedata.normalize("NFKC", student.split(".")[0]).upper() in names.DEVICES
-    fits = 0 < len(student) <= names.MAX_ID and len(student.encode()) <= 160
+    fits = 0 < len(student) <= 64 and len(student.encode()) <= 160
     plain = (
         student == unicodedata.normalize("NFC", student) and student[0].isalnum() and student[-1] not in ". "
     )

@@ -9,7 +9,7 @@ from short_course import NAME, RIGHT, WRONG, answered, make_course
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment as assignments
 from course_lib.grading.classroom import secret
-from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged
+from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged, place, still_valid
 from course_lib.grading.judge import generator
 from course_lib.grading.registry import task
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
@@ -167,3 +167,13 @@ def test_the_seed_is_made_once_and_only_its_owner_reads_it(tmp_path, monkeypatch
     monkeypatch.setenv(secret.VARIABLE, "short")
     with pytest.raises(secret.SeedError, match="5 characters"):
         secret.seed(tmp_path / "class")
+
+
+def test_an_earlier_verdict_without_a_key_is_not_valid_and_stops_no_run(tmp_path):
+    job = SubmissionJob(NAME, "ada", (), None, "", (), SEED, Sandbox())
+    kept = {"student": "ada", "received": {"name": "short.ipynb"}, "tasks": [{}]}
+    path = place(tmp_path, NAME, "ada")
+    path.parent.mkdir(parents=True)
+    for more, valid in (({}, False), ({"key": "another"}, False), ({"key": job.key()}, True)):
+        path.write_text(json.dumps({**kept, **more}))
+        assert (still_valid(tmp_path, job) is not None) is valid

@@ -248,6 +248,14 @@ def test_nothing_of_the_course_but_its_library_can_be_seen(tmp_path):
     assert [name for name in processes if name.isdigit()] == ["1"]
 
 
+def test_what_an_upgrade_left_behind_cannot_be_seen(monkeypatch):
+    folder = bubblewrap.LIBRARY / "views"  # stands for one that a fresh checkout lacks
+    text = "import os\ndef f(folder):\n    return os.listdir(folder)\n"
+    assert run(text, str(folder)).value
+    monkeypatch.setattr(bubblewrap, "LEFT_BEHIND", folder)
+    assert run(text, str(folder)).value == []
+
+
 def test_nothing_can_be_written():
     library = str(bubblewrap.LIBRARY)
     text = "def f(folder):\n    open(folder + '/x', 'w')\n"
