@@ -15,10 +15,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,12 +30,16 @@ SOURCES = ("pyproject.toml", "constraints.txt")
 VERSION = "{}.{}".format(*sys.version_info)
 #: In the project, where all of this runs.
 VENV, PREVIOUS, LOG = Path(".venv"), Path(".venv.previous"), Path(".venv.log")
+DISCARDED = ".venv.discarded-{}"  # being deleted, or with a file in it that cannot be
 MADE = VENV / "made.json"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 NEEDED_GB, WORTH_SAYING_MB, HEARTBEAT_S = 3, 20, 30
 CPU_TORCH = "https://download.pytorch.org/whl/cpu"  # a tenth of what PyPI's build for Linux brings with it
 #: Settings of the user's shell that would send packages elsewhere or bring foreign code in.
-DROPPED = "PYTHON(PATH|HOME|STARTUP|SAFEPATH)|VIRTUAL_ENV|PIP_(TARGET|PREFIX|ROOT|PYTHON|NO_DEPS|QUIET)"
+DROPPED = (
+    "PYTHON(PATH|HOME|STARTUP|SAFEPATH)|VIRTUAL_ENV|__PYVENV_LAUNCHER__|"
+    "PIP_(TARGET|PREFIX|ROOT|PYTHON|NO_DEPS|QUIET|DRY_RUN|REQUIREMENT|EDITABLE|REPORT)"
+)
 SET = {
     "PIP_USER": "0",  # also overrides 'user = true' in pip.conf, which no virtual environment accepts
     "PIP_NO_INPUT": "1",  # a question nobody can see would hang for ever
@@ -71,23 +77,27 @@ class Refusal(Exception):
 
 
 def main(asked_for: bool) -> int:
-    """See to it that .venv is sound; return 0, or 1 after one sentence on stderr."""
+    """See to it that .venv is sound; return 0, or after one sentence on stderr 1 (interrupted: 130)."""
     wanted = VERSION if asked_for else None
     os.chdir(PROJECT)
     sys.stdout.reconfigure(line_buffering=True)
+    code = 1
     try:
-        if why_anew(wanted) or os.path.lexists(PREVIOUS):
+        if why_anew(wanted):
             with in_turn():
+                ensure(wanted)
+        elif os.path.lexists(PREVIOUS) or any(Path().glob(DISCARDED.format("*"))):
+            with contextlib.suppress(OSError), in_turn():  # clearing up is no reason to fail
                 ensure(wanted)
         return 0
     except KeyboardInterrupt:
-        sentence = "interrupted; run make again and it begins afresh"
+        sentence, code = "interrupted; run make again and it begins afresh", 130
     except Refusal as problem:
         sentence = str(problem)
     except OSError as problem:
         sentence = complaint("a step", str(problem))
     print(f"Set-up stopped: {sentence}.", file=sys.stderr)
-    return 1
+    return code
 
 
 # -- is it sound? ------------------------------------------------------------------------------------------
@@ -105,11 +115,13 @@ def why_anew(wanted: str | None = None) -> tuple[str, bool] | None:
     try:
         made = json.loads(MADE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return "the present one was not made by make", True
-    if not made:
+        made = None
+    if made == {}:
         return "an earlier set-up was interrupted", False
     present = facts(version)
-    if lost := sorted(set(made["packages"]) - set(present["packages"])):
+    if not isinstance(made, dict) or any(type(made.get(name)) is not type(present[name]) for name in present):
+        return "the present one was not made by make", True
+    if lost := [name for name in map(str, made["packages"]) if name not in present["packages"]]:
         return f"installed packages are gone from it ({', '.join(lost[:3])})", False
     if made["project"] != present["project"]:
         return f"the course's folder was moved or copied (it was {made['project']})", False
@@ -117,19 +129,23 @@ def why_anew(wanted: str | None = None) -> tuple[str, bool] | None:
         return f"its Python became {version} (it was {made['python']})", False
     if wanted not in (None, version):
         return f"Python {wanted} was asked for (it has {version})", True
-    changed = [name for name in SOURCES if made["sources"][name] != present["sources"][name]]
+    changed = [name for name in SOURCES if made["sources"].get(name) != present["sources"][name]]
     return (f"{' and '.join(changed)} changed", True) if changed else None
 
 
 def facts(version: str) -> dict:
-    """Return what is kept of a finished .venv: where it was made, from what, and the packages in it."""
+    """Return what is kept of a finished .venv: where it was made, from what, what is installed."""
     home = VENV.resolve().parent  # a link to another copy's .venv is welcome
     packages = VENV / ("Lib/site-packages" if os.name == "nt" else f"lib/python{version}/site-packages")
+    names = {path.name for path in packages.glob("*")}
+    known = {name.split("-")[0] for name in names if name.endswith(".dist-info")}
+    modules = {name.removesuffix(".py") for name in names if not name.startswith("__")}
+    code = {f"module {name}" for name in modules if name.isidentifier()}
     return {
         "project": str(home),
         "python": version,
         "sources": {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in SOURCES},
-        "packages": sorted(path.name.split("-")[0] for path in packages.glob("*.dist-info")),
+        "packages": sorted(known | code),
     }
 
 
@@ -138,6 +154,8 @@ def facts(version: str) -> dict:
 
 def ensure(wanted: str | None) -> None:
     """Put right what an earlier run left, then make .venv if it still needs making."""
+    for left in Path().glob(DISCARDED.format("*")):
+        shutil.rmtree(left, ignore_errors=True)
     if os.path.lexists(PREVIOUS):
         reason = why_anew()
         if reason is None or reason[1]:
@@ -151,6 +169,7 @@ def ensure(wanted: str | None) -> None:
         return
     check_ground()
     print(f"Making .venv with Python {sys.version.split()[0]}: {reason[0]}.")
+    begun = time.monotonic()
     if reason[1]:
         VENV.rename(PREVIOUS)
     try:
@@ -165,8 +184,9 @@ def ensure(wanted: str | None) -> None:
             raise
         back = f"the .venv from before is back in place ({PYTHON} -m course_lib lab still opens the course)"
         raise Refusal(f"{problem} – {back}") from None
-    remove(PREVIOUS)
-    print("Ready: .venv is made.")
+    with contextlib.suppress(OSError):  # the new one stands
+        remove(PREVIOUS)
+    print(f"Ready: .venv was made in {span(begun)}.")
 
 
 def check_ground() -> None:
@@ -190,6 +210,7 @@ def make() -> None:
     VENV.mkdir()
     MADE.write_text("{}", encoding="utf-8")
     LOG.unlink(missing_ok=True)
+    remove_orphans(Path("course_lib"))
     # The base Python, for the running one may itself live in the .venv that stepped aside.
     step("python -m venv", getattr(sys, "_base_executable", None) or sys.executable, "-m", "venv", ".venv")
     packages = Path("constraints.txt").read_text(encoding="utf-8").count("==")
@@ -198,7 +219,9 @@ def make() -> None:
     step("pip", PYTHON, "-m", "pip", "install", "-c", "constraints.txt", "-e", WHAT)
     step("the first import of course_lib", PYTHON, "-c", "import course_lib")
     made["packages"] = facts(VERSION)["packages"]
-    MADE.write_text(json.dumps(made, indent=1), encoding="utf-8")
+    whole = MADE.with_suffix(".new")  # then made.json is never half-written
+    whole.write_text(json.dumps(made, indent=1), encoding="utf-8")
+    whole.replace(MADE)
 
 
 def take_cpu_torch() -> None:
@@ -208,7 +231,9 @@ def take_cpu_torch() -> None:
     if not index or not torch or sys.platform != "linux" or has_nvidia_gpu():
         return
     pip, there = (PYTHON, "-m", "pip"), ("--index-url", index)
-    only_there = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    # A proxy or a certificate in pip.conf must stay; its other places for packages must not, but pip passes
+    # over empty values: so the same index once more, and a folder with no packages in it.
+    only_there = {"PIP_EXTRA_INDEX_URL": index, "PIP_FIND_LINKS": str(VENV), "PIP_NO_INDEX": "0"}
     try:
         quickly = ("--retries", "0", "--timeout", "5")
         offered = step("pip", *pip, "index", "versions", "torch", *there, *quickly, variables=only_there)
@@ -223,9 +248,10 @@ def take_cpu_torch() -> None:
 def has_nvidia_gpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
     """Whether there is an NVIDIA GPU, with a driver or without one."""
     for device in devices.glob("*"):
-        kind, maker = (device / "class").read_text(), (device / "vendor").read_text()
-        if kind.startswith("0x03") and maker.strip() == "0x10de":
-            return True
+        with contextlib.suppress(OSError):  # some hide from some users
+            kind, maker = (device / "class").read_text(), (device / "vendor").read_text()
+            if kind.startswith("0x03") and maker.strip() == "0x10de":
+                return True
     return shutil.which("nvidia-smi") is not None
 
 
@@ -234,7 +260,7 @@ def step(name: str, *command: str | Path, variables: dict[str, str] | None = Non
     own = {name: value for name, value in os.environ.items() if not re.fullmatch(DROPPED, name)}
     child = subprocess.Popen(
         command, env=own | SET | (variables or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
+        stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace", start_new_session=True,
     )  # fmt: skip
     output, is_over = [], threading.Event()
     threading.Thread(target=show_life, args=(is_over,), daemon=True).start()
@@ -247,6 +273,8 @@ def step(name: str, *command: str | Path, variables: dict[str, str] | None = Non
         code = child.wait()
     finally:
         is_over.set()
+        if child.returncode is None and os.name == "posix":
+            os.killpg(child.pid, signal.SIGKILL)  # what it started would go on filling .venv
         child.kill()
         child.wait()
     if code:
@@ -256,8 +284,15 @@ def step(name: str, *command: str | Path, variables: dict[str, str] | None = Non
 
 def show_life(is_over: threading.Event) -> None:
     """Say now and then that work goes on."""
+    begun = time.monotonic()
     while not is_over.wait(HEARTBEAT_S):
-        print("  still at work")
+        print(f"  still at work ({span(begun)})")
+
+
+def span(begun: float) -> str:
+    """Return the time since ``begun`` in words."""
+    minutes, seconds = divmod(round(time.monotonic() - begun), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def report(line: str) -> None:
@@ -290,11 +325,21 @@ def complaint(step: str, output: str, code: int = 1) -> str:
 
 
 def remove(path: Path) -> None:
-    """Delete a folder, a file or a link, if it is there."""
+    """Delete a folder, a file or a link, if it is there; a folder's name is free even if some file stays."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        aside = path.rename(DISCARDED.format(time.time_ns()))
+        shutil.rmtree(aside, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def remove_orphans(package: Path) -> None:
+    """Delete the folders in which `git pull` left nothing but compiled files of modules that are gone."""
+    for folder, _, _ in os.walk(package):
+        files = [name for _, _, names in os.walk(folder) for name in names]
+        is_cache = os.path.basename(folder) == "__pycache__"
+        if files and not is_cache and all(name.endswith(".pyc") for name in files):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -309,8 +354,14 @@ def in_turn() -> Iterator[None]:
             except BlockingIOError:
                 print("Another make is preparing .venv; waiting for it to finish.")
                 fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError:
+                pass  # a file system without locks
         yield
 
 
 if __name__ == "__main__":
+    # A polite kill or a closed terminal (not under nohup) cleans up like Ctrl-C does.
+    for polite in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
+        if signal.getsignal(getattr(signal, polite)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, polite), signal.default_int_handler)
     sys.exit(main(asked_for="--asked-for" in sys.argv))

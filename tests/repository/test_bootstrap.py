@@ -7,10 +7,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 from tiny_project import BASE_PYTHON, ROOT, TinyProject, fake_pythons, old_python, real_python
@@ -28,6 +30,7 @@ class PlayedPip:
     def __call__(self, name, *command, variables=None):
         words = " ".join(map(str, command))
         self.commands.append(words)
+        self.variables = variables
         for sign, outcome in self.fails.items():
             if sign in words:
                 if isinstance(outcome, BaseException):
@@ -39,6 +42,7 @@ class PlayedPip:
             python.symlink_to(BASE_PYTHON)
             packages = self.bootstrap.VENV / f"lib/python{self.bootstrap.VERSION}/site-packages"
             (packages / "numpy-2.4.dist-info").mkdir(parents=True)
+            (packages / "numpy").mkdir()
         return (
             "torch (2.13.0+cpu)\nAvailable versions: 2.13.0+cpu, 2.12.0+cpu"
             if "index versions" in words
@@ -112,7 +116,8 @@ def test_every_reason_to_make_it_anew(bootstrap, capsys):
         "constraints.txt changed": lambda: (bootstrap.PROJECT / "constraints.txt").write_text("# changed\n"),
         "moved or copied (it was /elsewhere)": lambda: say_of_it(project="/elsewhere"),
         f"its Python became {bootstrap.VERSION} (it was 3.1)": lambda: say_of_it(python="3.1"),
-        "packages are gone from it (numpy)": lambda: shutil.rmtree(bootstrap.VENV / "lib"),
+        "packages are gone from it (module numpy, numpy)": lambda: shutil.rmtree(bootstrap.VENV / "lib"),
+        "packages are gone from it (module numpy)": lambda: next(bootstrap.VENV.rglob("numpy")).rmdir(),
         "an earlier set-up was interrupted": lambda: bootstrap.MADE.write_text("{}"),
         "was not made by make": lambda: bootstrap.MADE.unlink(),
         "gone or does not start": break_python,
@@ -125,6 +130,38 @@ def test_every_reason_to_make_it_anew(bootstrap, capsys):
         code, said, _ = run(bootstrap, capsys)
         assert code == 0 and reason in said, reason
         assert is_made(bootstrap), reason
+
+
+def test_a_stamp_of_another_shape_is_not_makes(bootstrap, capsys):
+    run(bootstrap, capsys)
+    made = json.loads(bootstrap.MADE.read_text())
+    wrong = [{name: value} for name in made for value in (None, 3, ["x"], {"x": 1}) if type(value) is not str]
+    for stamp in [{"a": 1}, [1], [], "x", "", 1, 0, None, *(made | one for one in wrong)]:
+        bootstrap.MADE.write_text(json.dumps(stamp))
+        if stamp in (made | {"packages": ["x"]}, made | {"sources": {"x": 1}}):
+            assert bootstrap.why_anew(), "of the right shape, and out of date"
+            continue
+        reason, still_serves = bootstrap.why_anew()
+        assert "was not made by make" in reason and still_serves, stamp
+    assert run(bootstrap, capsys)[0] == 0 and is_made(bootstrap)
+    assert not list(bootstrap.VENV.glob("*.new"))
+
+
+def test_what_a_pull_orphans_is_removed(bootstrap, capsys):
+    """Folders with nothing but compiled files go; one with any other file, or empty, stays."""
+    stays = ["course_lib/__init__.py", "course_lib/__pycache__/a.pyc", "course_lib/grading/a.py"]
+    stays += ["course_lib/grading/__pycache__/a.pyc", "course_lib/mine/deep/notes.txt", "outside/a.pyc"]
+    goes = ["course_lib/grading/mutation/__pycache__/a.pyc", "course_lib/old/deep/__pycache__/b.pyc"]
+    goes += ["course_lib/mine/old/__pycache__/c.pyc"]
+    for name in stays + goes:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    Path("course_lib/empty").mkdir()
+    assert run(bootstrap, capsys)[0] == 0
+    for name in [*stays, "course_lib/empty"]:
+        assert Path(name).exists(), name
+    for name in goes:
+        assert not Path(name).parents[1].exists(), name
 
 
 def test_another_python_is_a_reason_only_when_asked_for(bootstrap, capsys):
@@ -175,7 +212,8 @@ def test_a_failure_is_one_sentence_and_leaves_what_was(bootstrap, capsys, has_ol
     for outcome, fragment in outcomes.items():
         bootstrap.step.fails = {"-e .[lab,dev]": outcome}
         code, _, sentence = run(bootstrap, capsys)
-        assert code == 1 and fragment in sentence, outcome
+        assert code == (130 if isinstance(outcome, KeyboardInterrupt) else 1), outcome
+        assert fragment in sentence, outcome
         assert leftovers(bootstrap) == ([".venv"] if has_old_one else []), outcome
         if has_old_one:
             assert (bootstrap.VENV / "same").exists() and bootstrap.why_anew()[1], outcome
@@ -208,13 +246,85 @@ def test_killed_then_healed(bootstrap, capsys):
     assert run(bootstrap, capsys)[0] == 0 and (bootstrap.VENV / "same").exists() and is_made(bootstrap)
 
 
+def test_a_file_that_cannot_be_deleted_stops_nobody(bootstrap, capsys, monkeypatch):
+    """As on NFS, where a notebook still has a library open; it goes when it can."""
+    real = shutil.rmtree
+
+    def stuck(path, ignore_errors=False):
+        if not ignore_errors:
+            raise OSError(39, "Directory not empty", ".nfs000")
+
+    run(bootstrap, capsys)
+    for changes in ("# first\n", "# second\n", None):
+        monkeypatch.setattr(shutil, "rmtree", stuck)
+        if changes:
+            (bootstrap.PROJECT / "pyproject.toml").write_text(changes)
+        else:
+            bootstrap.PREVIOUS.mkdir()
+        code, said, _ = run(bootstrap, capsys)
+        assert code == 0 and ("Ready" in said) == bool(changes), changes
+        assert bootstrap.why_anew() is None and not bootstrap.PREVIOUS.exists(), changes
+        assert any("discarded" in name for name in leftovers(bootstrap))
+        monkeypatch.setattr(shutil, "rmtree", real)
+        assert run(bootstrap, capsys) == (0, "", "") and is_made(bootstrap), changes
+    bootstrap.PREVIOUS.mkdir()  # nor one that cannot even be moved, as on Windows
+    monkeypatch.setattr(
+        bootstrap, "remove", lambda path: (_ for _ in ()).throw(PermissionError(13, "in use"))
+    )
+    assert run(bootstrap, capsys) == (0, "", "")
+
+
+def test_file_systems_without_locks(bootstrap, capsys, monkeypatch):
+    import errno
+    import fcntl
+
+    for number in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+
+        def no_lock(*_, number=number):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", no_lock)
+        assert run(bootstrap, capsys)[0] == 0 and is_made(bootstrap), number
+        shutil.rmtree(bootstrap.VENV)
+
+
+def test_stopped_by_a_signal_it_clears_up(tmp_path):
+    """A polite kill and a closed terminal are like Ctrl-C."""
+    project = TinyProject(tmp_path / "tiny")
+    log = project.folder / ".venv.log"  # there once the first step runs
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        process = project.start()
+        while not log.exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, sentence = process.communicate(timeout=60)
+        assert process.returncode == 130 and "interrupted; run make again" in sentence, (number, sentence)
+        assert "Traceback" not in sentence and not list(project.folder.glob(".venv.[dp]*")), number
+        time.sleep(0.5)
+        assert not project.venv.exists(), "what the step started would make it anew"
+        log.unlink()
+
+
+def test_times_are_said_in_words(bootstrap, capsys, monkeypatch):
+    for seconds, words in {0.4: "0 s", 59: "59 s", 90: "1 min 30 s", 182: "3 min 2 s"}.items():
+        monkeypatch.setattr(time, "monotonic", lambda seconds=seconds: 1000 + seconds)
+        assert bootstrap.span(1000) == words
+    monkeypatch.undo()
+    over = iter([False, False, True])
+    bootstrap.show_life(type("Event", (), {"wait": lambda self, seconds: next(over)})())
+    assert capsys.readouterr().out == "  still at work (0 s)\n" * 2
+
+
 def test_a_step_is_logged_and_shown_in_part(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
     bootstrap = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(bootstrap)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    monkeypatch.setenv("PIP_PREFIX", "/elsewhere")
+    for name in ("PIP_PREFIX", "PIP_DRY_RUN", "PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_REPORT"):
+        monkeypatch.setenv(name, "/elsewhere")
+    monkeypatch.setenv("__PYVENV_LAUNCHER__", "/elsewhere")
     monkeypatch.setenv("PIP_INDEX_URL", "the user's own mirror")
     code = (
         "import os; print('  Downloading torch-2.13.0-cp311.whl (190.2 MB)'); print('chatter');"
@@ -265,6 +375,29 @@ def test_without_a_gpu_torch_comes_from_its_cpu_index(bootstrap, capsys, monkeyp
     assert torch_commands() == ([], "")
 
 
+def test_torchs_index_is_the_only_one_and_pips_other_settings_stay(bootstrap, monkeypatch, tmp_path):
+    """Asked of the real pip, with a pip.conf that looks elsewhere, or nowhere."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    project = TinyProject(tmp_path / "tiny")
+    index = project.put_torch_into(tmp_path / "index", "2.13.0+cpu")
+    other = project.put_torch_into(tmp_path / "other", "9.9") / "torch"
+    bootstrap.VENV.mkdir()
+    monkeypatch.setenv("TORCH_INDEX", index.as_uri())
+    bootstrap.take_cpu_torch()
+    assert "PIP_CONFIG_FILE" not in bootstrap.step.variables
+    conf = tmp_path / "pip.conf"
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    for setting in ("no-index = true", f"find-links = {other}", f"extra-index-url = {other.parent.as_uri()}"):
+        conf.write_text(f"[global]\n{setting}\ncert = /the/users/own.pem\n")
+        variables = own | bootstrap.step.variables | {"PIP_CONFIG_FILE": str(conf)}
+        ask = [*pip, "index", "versions", "torch", "--index-url", index.as_uri()]
+        done = subprocess.run(ask, env=variables, capture_output=True, text=True)
+        assert "2.13.0" in done.stdout and "9.9" not in done.stdout, (setting, done)
+    done = subprocess.run([*pip, "config", "list"], env=variables, capture_output=True, text=True)
+    assert "own.pem" in done.stdout
+
+
 def test_an_nvidia_gpu_is_seen_without_its_driver(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
     bootstrap = importlib.util.module_from_spec(spec)
@@ -276,6 +409,7 @@ def test_an_nvidia_gpu_is_seen_without_its_driver(tmp_path, monkeypatch):
         (tmp_path / number).mkdir()
         (tmp_path / number / "vendor").write_text(maker + "\n")
         (tmp_path / number / "class").write_text(kind + "\n")
+        (tmp_path / f"{number}-hidden").mkdir()  # without the two files: some are not for every user's eyes
     assert bootstrap.has_nvidia_gpu(tmp_path)
 
 
