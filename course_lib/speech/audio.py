@@ -28,6 +28,7 @@ MOST_BYTES = 512 << 20
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000
 LOUDEST = 1e10  # integers of 32 bits that nobody scaled reach 2e9; energies of more overflow float32
 PIECE = 1 << 20  # values that are decoded at a time
+UNKNOWN_FRAMES = 1 << 62  # and more: what libsndfile says where the file does not, as in FLAC from a pipe
 
 
 class UnreadableAudio(ValueError):
@@ -70,11 +71,15 @@ def as_wav(samples: NDArray[np.floating], rate: int) -> bytes:
 
 
 class _InMemory(io.BytesIO):
-    """A file in memory. In a damaged one libsndfile looks for places before its beginning."""
+    """A file in memory, of which no copy is made. In a damaged one libsndfile looks before its beginning."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.length = len(content)  # getbuffer() would copy the content to make it writable
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place, at the earliest the beginning: an error here would be printed, not raised."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: len(self.getbuffer())}[whence]
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self.length}[whence]
         return super().seek(max(base + offset, 0))
 
 
@@ -83,8 +88,13 @@ class _BadSound(Exception):
 
 
 def _mono(content: bytes) -> tuple[NDArray[np.float32], int]:
-    import soundfile
-
+    try:
+        import soundfile
+    except (ImportError, OSError):  # OSError: the package is there, the library libsndfile is not
+        raise _BadSound(
+            "cannot be read without the library libsndfile, which soundfile does not find here: run "
+            "`pip install --force-reinstall soundfile`, or install libsndfile from your system's packages"
+        ) from None
     if len(content) > MOST_BYTES:
         raise _BadSound(
             f"has more than {MOST_BYTES >> 20} MiB, as no recording of {LONGEST_S} s has: {CONVERT}"
@@ -94,8 +104,8 @@ def _mono(content: bytes) -> tuple[NDArray[np.float32], int]:
     try:
         with soundfile.SoundFile(_InMemory(content)) as file:
             samples, rate = np.concatenate(list(_averages(file))), file.samplerate
-    except soundfile.LibsndfileError as problem:
-        why = problem.error_string.rstrip(".")
+    except (RuntimeError, ValueError, TypeError, OSError) as problem:  # LibsndfileError is a RuntimeError
+        why = " ".join(str(getattr(problem, "error_string", problem)).split()).rstrip(".")
         raise _BadSound(
             f"is no sound that can be read ({why}): record or fetch it again, or {CONVERT}"
         ) from None
@@ -115,18 +125,19 @@ def _with_its_size(wav: bytes) -> bytes:
 
     Raises _BadSound if it is cut short, for libsndfile reads what is there without a word.
     """
+    content = memoryview(wav)  # of which parts are no copies
     position = 12
     while position + 8 <= len(wav):
         name, size = struct.unpack_from("<4sI", wav, position)
-        body = wav[position + 8 : position + 8 + size]
+        body = content[position + 8 : position + 8 + size]
         if name in (b"fmt ", b"data") and len(body) < size < UNKNOWN_SIZE:
             raise _BadSound(f"is cut short ({len(body)} of {size} bytes are there): fetch or record it again")
         if name == b"data":
             after = wav[position + 8 : position + 12]
             is_a_chunk = after.isascii() and after.decode().isprintable()  # or the end of the file
-            return (
-                wav if size or is_a_chunk else wav[: position + 4] + b"\xff\xff\xff\xff" + wav[position + 8 :]
-            )
+            if size or is_a_chunk:
+                return wav
+            return b"".join((content[: position + 4], b"\xff\xff\xff\xff", content[position + 8 :]))
         position += 8 + size + size % 2  # chunks begin at even places
     return wav
 
@@ -138,11 +149,17 @@ def _averages(file: SoundFile) -> Iterator[NDArray[np.float32]]:
         raise _BadSound(
             f"has {rate} samples a second, but {LOWEST_RATE} to {HIGHEST_RATE} can be used: {CONVERT}"
         )
-    if file.frames > LONGEST_S * rate:
+    if LONGEST_S * rate < file.frames < UNKNOWN_FRAMES:
         seconds = -(-file.frames // rate)
         raise _BadSound(f"lasts {seconds} s, but at most {LONGEST_S} s can be used: cut it into pieces")
     yield np.empty(0, np.float32)
-    for piece in file.blocks(max(1, PIECE // file.channels), dtype="float64", always_2d=True):
+    if file.frames >= UNKNOWN_FRAMES:  # or read() would seek to where it is already, which libsndfile refuses
+        file.seekable = lambda: False
+    count = 0  # not file.blocks(): it refuses codings in which libsndfile cannot seek, such as GSM 6.10
+    while len(piece := file.read(max(1, PIECE // file.channels), dtype="float64", always_2d=True)):
+        count += len(piece)
+        if count > LONGEST_S * rate:
+            raise _BadSound(f"lasts more than {LONGEST_S} s, but no more can be used: cut it into pieces")
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found afterwards
             yield piece.mean(axis=1).astype(np.float32)
 

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import struct
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -49,6 +51,9 @@ def test_every_kind_of_file_gives_the_samples_written(tmp_path):
     for container in ("OGG", "MP3"):
         samples, rate = from_bytes(encoded(np.zeros(9000), 16_000, format=container), "a")
         assert rate == 16_000 and len(samples) >= 9000 and not samples.any(), container
+    for container, subtype in (("WAV", "GSM610"), ("AU", "G721_32"), ("AIFF", "GSM610")):  # cannot seek
+        samples, rate = from_bytes(encoded(np.zeros(9000), 8000, format=container, subtype=subtype), "a")
+        assert rate == 8000 and len(samples) >= 9000 and np.abs(samples).max() < 0.1, (container, subtype)
     smallest = from_bytes(encoded((2.0**-31, 1 - 2.0**-15), subtype="PCM_32"), "a")[0]
     assert smallest.tolist() == [2.0**-31, 1 - 2.0**-15]
 
@@ -71,6 +76,16 @@ def test_from_a_pipe_the_samples_go_to_the_end():
             assert found.tolist() == [*(x / 2**15 for x in first), 0, 0, 0, 0.25], (first, hex(size))
 
 
+def of_unknown_length(flac):
+    """Return a FLAC file as from a pipe: the 36 bits from byte 21.5 on, its count of samples, are 0."""
+    return flac[:21] + bytes((flac[21] & 0xF0, 0, 0, 0, 0)) + flac[26:]
+
+
+def test_flac_of_unknown_length_is_counted_while_it_is_read():
+    content = of_unknown_length(encoded(VALUES, format="FLAC"))
+    assert from_bytes(content, "a")[0].tolist() == list(VALUES)
+
+
 REFUSED = {
     "cut in the samples": (wav(form(), chunk(b"data", bytes(16)))[:-3], r"is cut short \(13 of 16 bytes"),
     "cut in the header": (wav(form())[:30], r"is cut short \(10 of 16 bytes"),
@@ -85,6 +100,7 @@ REFUSED = {
     "NaN": (encoded((np.nan, 0.5), subtype="FLOAT"), "NaN or infinite: record or convert it again"),
     "no samples": (encoded(()), "holds no samples: record it again"),
     "long": (wav(form(bits=8, rate=1000), chunk(b"data", bytes(200_001))), "lasts 201 s, but at most 200"),
+    "no length": (of_unknown_length(encoded(np.zeros(201 * 8000), 8000, format="FLAC")), "lasts more"),
     "long, but small": (encoded(np.zeros(201 * 8000), 8000, format="FLAC"), "lasts 201 s, .* cut it into"),
 }  # fmt: skip
 
@@ -102,6 +118,26 @@ def test_a_broken_file_gets_a_sentence(tmp_path):
         read(tmp_path / "none.wav")
     with pytest.raises(UnreadableAudio, match=r"Is a directory|Permission"):
         read(tmp_path)
+
+
+def test_without_libsndfile_a_sentence_says_what_to_do(tmp_path, monkeypatch):
+    for fails in ("OSError('sndfile library not found')", "ImportError('no soundfile')"):
+        (tmp_path / "soundfile.py").write_text(f"raise {fails}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "soundfile", raising=False)
+        with pytest.raises(UnreadableAudio, match=r"^a cannot be read without .* run `pip install .*\.$"):
+            from_bytes(audio.as_wav(np.zeros(9), 8000), "a")
+
+
+def test_no_copy_is_made_of_what_is_in_memory():
+    content = audio.as_wav(np.zeros(4_000_000), 768_000)
+    tracemalloc.start()
+    try:
+        file = audio._InMemory(audio._with_its_size(content))
+        assert file.seek(0, io.SEEK_END) == len(content)
+        assert tracemalloc.get_traced_memory()[1] < len(content) // 100
+    finally:
+        tracemalloc.stop()
 
 
 def test_cut_anywhere_it_is_a_sentence():
