@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import pickle
-import re
 import tarfile
 import zipfile
 import zlib
@@ -21,7 +19,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from course_lib.speech import tokenizer
+from course_lib.speech import pickle_check, tokenizer
 from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
 from course_lib.speech.features import LogMel
 from course_lib.speech.nemo_config import CONFIG, FETCH_AGAIN, ModelFault, NemoConfig, read_config
@@ -39,6 +37,9 @@ MOST_GROWTH, GROWTH_ALLOWANCE = 10, 1 << 20
 
 UNSAFE = "do not use it"
 GZIP = b"\x1f\x8b"
+#: How torch.save's files begin since 1.6; an older one may have a zip appended, and torch sees both.
+ZIP = b"PK\x03\x04"
+TABLE = "data.pkl"  # torch.save's member with the names; it lies in a folder
 
 
 class UnreadableModel(ValueError):
@@ -173,14 +174,13 @@ def _read_all(stream: _Metered) -> dict[str, bytes]:
 
 def _checked_name(member: tarfile.TarInfo) -> str:
     """Return the member's name without `./`; raises ModelFault for what no model has."""
-    try:
-        tarfile.data_filter(member, "model")
-        is_plain = (member.isdir() or member.isreg()) and not member.issparse()
-    except tarfile.FilterError:  # a device, a link, a path that leads outside
-        is_plain = False
-    if not is_plain:
-        raise ModelFault(f"has a member that is no plain file inside ({member.name[:80]!r}): {UNSAFE}")
-    name = member.name.removeprefix("./")
+    # Not tarfile.data_filter: Python 3.11 has it from 3.11.4 on only.
+    parts = [part for part in member.name.split("/") if part not in ("", ".")]
+    if member.name.startswith("/") or ".." in parts or "\\" in member.name or "\0" in member.name:
+        raise ModelFault(f"has a member that would lie outside ({member.name[:80]!r}): {UNSAFE}")
+    if not (member.isdir() or member.isreg()) or member.issparse():
+        raise ModelFault(f"has a member that is no plain file ({member.name[:80]!r}): {UNSAFE}")
+    name = "/".join(parts)
     most = MOST_BYTES.get(name, MOST_BYTES_OF_ANOTHER)
     if not 0 <= member.size <= most:
         raise ModelFault(
@@ -194,19 +194,14 @@ def _checked_name(member: tarfile.TarInfo) -> str:
 
 def _tensors(content: bytes) -> dict[str, Tensor]:
     """Return the tensors in what torch.save wrote, by name, on the CPU; no code of the file is run."""
+    _check_zip(content)
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError):
-        raise ModelFault(f"has a {WEIGHTS} that torch.save did not write (damaged?): {FETCH_AGAIN}") from None
-    if unpacked > len(content):  # torch.save compresses nothing
-        raise ModelFault(f"has a {WEIGHTS} that unpacks to more than it is: {UNSAFE}")
-    try:
+        # Read by torch itself: what is checked must be what torch.load finds, however odd the zip is.
+        pickle_check.check_table(torch._C.PyTorchFileReader(io.BytesIO(content)).get_record(TABLE))
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as problem:
-        if wanted := re.search(r"GLOBAL ([\w.]+)", str(problem)):
-            what = f"wants to run {wanted[1][:80]!r} when {WEIGHTS} is read, which was refused: {UNSAFE}"
-            raise ModelFault(what) from None
+    except pickle_check.ForeignClass as found:
+        raise _foreign(found.name) from None
+    except pickle_check.NoTable:
         raise ModelFault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}") from None
     except Exception:  # a file made to break it may raise anything
         raise ModelFault(f"has a {WEIGHTS} that holds no tensors (damaged?): {FETCH_AGAIN}") from None
@@ -214,11 +209,38 @@ def _tensors(content: bytes) -> dict[str, Tensor]:
         raise ModelFault(f"has a {WEIGHTS} that is no table of tensors by name: {FETCH_AGAIN}")
     table = dict(dict.items(state))  # without the attributes that the file may give an OrderedDict
     for name, value in table.items():
-        if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_nested:
+        if not isinstance(value, Tensor) or not _is_plain(value):
             raise ModelFault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
     if sum(value.numel() * value.element_size() for value in table.values()) > len(content):
         raise ModelFault(f"has a {WEIGHTS} whose tensors hold more than the file does: {UNSAFE}")
     return table
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor's numbers lie in the CPU's memory one by one."""
+    strided = tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_quantized
+    return strided and tensor.device.type == "cpu"
+
+
+def _foreign(name: str) -> ModelFault:
+    """Return what to say of a class or function that a table of tensors has no need of."""
+    if name.startswith("torch."):  # sparse, quantized, meta or nested tensors, and the like
+        return ModelFault(f"has {name[:80]!r} in {WEIGHTS}, which is no plain tensor: {FETCH_AGAIN}")
+    return ModelFault(f"wants to run {name[:80]!r} when {WEIGHTS} is read, which was refused: {UNSAFE}")
+
+
+def _check_zip(content: bytes) -> None:
+    """Raise ModelFault unless this is a zip that keeps its members as they are, as torch.save's does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError):
+        entries = []
+    if not content.startswith(ZIP) or not any(entry.filename.endswith("/" + TABLE) for entry in entries):
+        raise ModelFault(f"has a {WEIGHTS} that torch.save did not write (damaged?): {FETCH_AGAIN}")
+    compressed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+    if compressed or sum(entry.file_size for entry in entries) > len(content):
+        raise ModelFault(f"has a {WEIGHTS} that is compressed or unpacks to more than it is: {UNSAFE}")
 
 
 def _compare(state: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

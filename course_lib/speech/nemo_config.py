@@ -23,7 +23,7 @@ USE = (
     "use a Conformer-CTC with striding subsampling and relative positions, such as stt_ru_conformer_ctc_large"
 )
 MOST_PIECES = 100_000
-MOST_ALIASES = 10  # NeMo writes every value where it stands
+MOST_ALIASES = 100  # NeMo writes every value where it stands
 
 #: section -> option -> the values that mean what is built here, NeMo's default first.
 FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -203,9 +203,10 @@ def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, with few aliases.
+    """PyYAML's loader of plain values, without the means by which a short text takes long.
 
-    Merge keys (`<<: [*a, *a]`) copy what they name, so that ten short lines would make 10^9 entries.
+    Merge keys (`<<: [*a, *a]`) copy what they name, so that ten lines make 10^9 entries; numbers to base 60
+    (`1:1:1`) are added up in quadratic time, and stay texts here, as in YAML 1.2. NeMo writes neither.
     """
 
     aliases = 0
@@ -216,6 +217,23 @@ class _Loader(yaml.SafeLoader):
         if self.aliases > MOST_ALIASES:
             raise yaml.YAMLError
         return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Raise YAMLError at a merge key, where PyYAML would copy the entries."""
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise yaml.YAMLError
+        super().flatten_mapping(node)
+
+    def number(self, node: yaml.ScalarNode) -> int | float | str:
+        """Return the number of a scalar that looks like one, or its text if that is to base 60."""
+        if ":" in node.value:
+            return node.value
+        whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.number)
 
 
 def _parsed(text: bytes) -> Any:

@@ -56,7 +56,8 @@ def test_a_whole_file_gives_the_same_model(written, model, state):
 
     state["preprocessor.featurizer.fb"] = state["preprocessor.featurizer.fb"] * 2  # taken from the file, too
     bare = archive(*nemo_files.members(state, prefix="")[1:])
-    for made in (nemo_files.nemo(state), nemo_files.nemo(state, zipped=True), bare):
+    dotted = nemo_files.nemo(state, prefix="././")
+    for made in (nemo_files.nemo(state), nemo_files.nemo(state, zipped=True), bare, dotted):
         loaded = load(written(made))
         assert not loaded.training and loaded.tokenizer.pieces == tuple(PIECES)
         assert loaded.state_dict().keys() == state.keys()
@@ -118,7 +119,7 @@ def test_an_archive_that_is_none_or_unsafe(written, state, tmp_path):
     cut = cut[: -(-len(cut.rstrip(b"\0")) // 512) * 512]  # without the zeros that end a tar
     huge = tarfile.TarInfo("model_weights.ckpt")
     huge.size = 5 << 30
-    no_file = "a member that is no plain file inside ("
+    no_file, outside = "a member that is no plain file (", "a member that would lie outside ("
     cases = [
         ("empty", b"", "is no tar archive or is cut short"),
         ("text", b"a letter " * 1000, "is no tar archive"),
@@ -129,8 +130,10 @@ def test_an_archive_that_is_none_or_unsafe(written, state, tmp_path):
         ("gzip of no tar", gzip.compress(b"a letter " * 1000), "is no tar archive"),
         ("no config", archive(parts[3]), "has no model_config.yaml"),
         ("nothing", archive(), "has no model_config.yaml (found: nothing"),
-        ("path upwards", with_member("../x", b"1"), no_file + "'../x')"),
-        ("path inside upwards", with_member("a/../../x"), no_file),
+        ("path upwards", with_member("../x", b"1"), outside + "'../x')"),
+        ("absolute path", with_member("/tmp/x", b"1"), outside + "'/tmp/x')"),
+        ("path of Windows", with_member("a\\..\\x", b"1"), outside),
+        ("path inside upwards", with_member("a/../../x"), outside),
         ("symbolic link", with_member("a", type=tarfile.SYMTYPE, linkname="/etc/passwd"), no_file + "'a')"),
         ("hard link", with_member("a", type=tarfile.LNKTYPE, linkname="model_config.yaml"), no_file),
         ("device", with_member("a", type=tarfile.CHRTYPE), no_file),
@@ -232,9 +235,19 @@ def test_a_configuration_that_is_no_yaml(written, state):
     )
     aliases = b"a: &a 1\nb: [" + b"*a," * 101 + b"]"
     plain = (b"\xff\xfe", b"a: [1", b"\t", b"[" * 100_000, b"!!timestamp x", b"!!int ''")
-    texts = (*plain, b"a: !!python/name:os.system", merges, aliases)
+    texts = (*plain, b"a: !!python/name:os.system", merges, b"a: {<<: {k: v}}", aliases)
     no_yaml = "has a model_config.yaml that is no YAML"
     assert_refused(written, [(text[:12], archive(*with_config(state, text)), no_yaml) for text in texts])
+
+
+def test_a_number_to_base_60_stays_a_text():
+    """PyYAML adds one up in quadratic time: of 512 KiB that would be minutes."""
+    import yaml
+
+    from course_lib.speech.nemo_config import _Loader
+
+    numbers = yaml.load(b"[1:30, 1:30.5, 0x10, 1_0, .5, " + b"1" + b":1" * 200_000 + b"]", _Loader)
+    assert numbers[:5] == ["1:30", "1:30.5", 16, 10, 0.5] and len(numbers[5]) == 400_001
 
 
 # -- tensors -----------------------------------------------------------------------------------------------
@@ -267,7 +280,7 @@ def test_code_in_the_weights_is_not_run(written, state, tmp_path):
     assert folder.exists()
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:torch.quantize_per_tensor")
 def test_tensors_that_are_not_the_models(written, state):
     import torch
 
@@ -288,6 +301,9 @@ def test_tensors_that_are_not_the_models(written, state):
         (state | {"more": 3}, "has 'more' in model_weights.ckpt, which is no plain tensor"),
         (state | {QUERY: torch.nested.nested_tensor([query, query[:1]])}, "which is no plain tensor"),
         (state | {QUERY: query.to_sparse()}, "which is no plain tensor"),
+        (state | {QUERY: query.to("meta")}, "which is no plain tensor"),
+        (state | {QUERY: torch.quantize_per_tensor(query, 0.1, 0, torch.qint8)}, "which is no plain tensor"),
+        (state | {"more": [query]}, "is no table of tensors by name"),
         ([1, 2], "is no table of tensors by name"),
         ({1: torch.ones(1)}, "is no table of tensors by name"),
         ({}, "lacks tensors"),
@@ -300,16 +316,56 @@ def test_tensors_that_are_not_the_models(written, state):
     assert "lacks tensors" in refused(written(nemo_files.nemo(state, config)))
 
 
+def zip_of(pickle):
+    """Return a file as torch.save writes it, with a pickle of one's own."""
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as new:
+        for name, text in (("data.pkl", pickle), ("version", b"3\n"), ("byteorder", b"little")):
+            new.writestr(f"archive/{name}", text)
+    return buffer.getvalue()
+
+
+def test_a_pickle_that_takes_for_ever_is_refused_before_it_is_followed(written, state):
+    """A nest that holds itself twice at each level takes 2^60 steps to hash or to write."""
+    tuples = b"K\x01\x85" + b"q\x01h\x01\x86" * 60
+    tables = b"}q\x01X\x01\0\0\0aK\x01s" + b"q\x01}q\x02X\x01\0\0\0ah\x01sX\x01\0\0\0bh\x01s" * 60
+    counter = b"ccollections\nCounter\n)R."
+    assert_refused(
+        written,
+        [
+            (name, with_weights(state, zip_of(b"\x80\x02" + pickle)), says)
+            for name, pickle, says in (
+                ("as a key", b"}" + tuples + b"K\x01s.", "is no table of tensors by name"),
+                ("as a storage", b"}X\x01\0\0\0a" + tuples + b"Qs.", "is no table of tensors by name"),
+                ("tables in a storage", b"}X\x01\0\0\0a" + tables + b"\x85Qs.", "is no table of tensors"),
+                ("deep", b"}K\x01" + b"\x85" * 1_000_000 + b"K\x01s.", "is no table of tensors by name"),
+                ("long", b"}" + b"K\x010" * 1_000_000 + b".", "is no table of tensors by name"),
+                ("a set", b"}\x8f.", "is no table of tensors by name"),
+                ("a number as key", b"}K\x01K\x01s.", "is no table of tensors by name"),
+                ("no code, but no table", counter, "wants to run 'collections.Counter'"),
+                ("cut", b"}X\x01\0\0\0a", "is no table of tensors by name"),
+            )
+        ],
+    )
+
+
 def test_weights_that_torch_did_not_write(written, state):
+    import torch
+
     content, smaller = saved(state), io.BytesIO()
     with zipfile.ZipFile(smaller, "w", zipfile.ZIP_DEFLATED) as new:
         for member_of_old in zipfile.ZipFile(io.BytesIO(content)).infolist():
             new.writestr(member_of_old.filename, bytes(member_of_old.file_size))
+    squeezed, old = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as new:
+        new.writestr("archive/data.pkl", os.urandom(1000))
+    torch.save(state, old, _use_new_zipfile_serialization=False)
     for weights, says in (
         (b"a letter", "that torch.save did not write"),
         (content[:-100], "that torch.save did not write"),
         (b"\x80\x02" + content[:100], "that torch.save did not write"),
-        (b"PK\x05\x06" + bytes(18), "is no table of tensors by name"),
+        (b"PK\x05\x06" + bytes(18), "that torch.save did not write"),
+        (old.getvalue() + content, "that torch.save did not write"),
+        (squeezed.getvalue(), "is compressed or"),
         (smaller.getvalue(), "unpacks to more than it is"),
     ):
         assert_refused(written, [(says, with_weights(state, weights), says)])
