@@ -2,7 +2,9 @@
 
 A thread is a generator that goes through the syntax tree. It stops before each visible step by yielding
 (kind, cell or lock, value, line), and goes on with what the step returned. All that its future depends on
-lies in its frames, so that two threads whose frames are equal are in the same state.
+lies in its frames, so that two threads whose frames are equal are in the same state. And nothing else: what
+is needed after a step is taken from the stack again, never from a variable of the generator, which cannot be
+copied. So a thread that stands at the same place can be put into another's state (`Running.put`).
 """
 
 from __future__ import annotations
@@ -93,6 +95,16 @@ class Running:
         self._enter(self.frames[:-1])
         return leaving.value if leaving else None
 
+    def put(self, frozen: tuple[tuple, ...], line: int) -> None:
+        """Become a thread with these frozen frames, which must stand at the same place.
+
+        The lists and dicts stay the same objects: the generator may hold on to them.
+        """
+        for frame, (_, _, stack, values) in zip(self.frames, frozen, strict=True):
+            frame.stack[:] = stack
+            frame.values.update(zip(frame.values, values, strict=True))
+        self.line = line
+
     def _enter(self, frames: list[CallFrame]) -> None:
         self.frames = frames
         if frames:
@@ -169,9 +181,8 @@ class Running:
         *others, last = node.targets
         self.stack.append(value)
         for target in others:
-            yield from self._store(target, value)
-        self.stack.pop()
-        yield from self._store(last, value)
+            yield from self._store(target, self.stack[-1])
+        yield from self._store(last, self.stack.pop())
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> Steps:
         if node.value is not None:
@@ -188,6 +199,7 @@ class Running:
         before = yield from self._element(target, container, key)
         self.stack.append(before)
         more = yield from self._value(node.value)
+        container, key, before = self.stack[-3:]
         del self.stack[-3:]
         yield from self._write_element(target, container, key, binary(node.op, before, more))
 
@@ -201,15 +213,14 @@ class Running:
         elif isinstance(target, ast.Subscript):
             self.stack.append(value)
             container, key = yield from self._values([target.value, target.slice])
-            self.stack.pop()
-            yield from self._write_element(target, container, key, value)
+            yield from self._write_element(target, container, key, self.stack.pop())
         else:
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise CannotDo(f"wants to take {say(value)} apart into {len(target.elts)} parts")
-            for number, part in enumerate(target.elts):
-                self.stack.append(value[number + 1 :])
-                yield from self._store(part, value[number])
-                self.stack.pop()
+            for part in target.elts:
+                self.stack.append(value[1:])
+                yield from self._store(part, value[0])
+                value = self.stack.pop()
 
     def _on_If(self, node: ast.If) -> Steps:
         holds = truth((yield from self._value(node.test)), self.heap)
@@ -230,16 +241,20 @@ class Running:
             values = tuple(self.heap.containers[values.object].cells)
         if not isinstance(values, Ref | range | tuple | str):
             raise CannotDo(f"loops over {say(values)}, but a range, a tuple or a list is needed")
-        length = len(self.heap.containers[values.object].cells) if isinstance(values, Ref) else len(values)
-        for turn in range(length):
+        turn = 0
+        while turn < self._length(values):
             self._tick(node.lineno, 3)
             self.stack.append((values, turn))
             yield from self._store(node.target, (yield from self._element(node, values, turn)))
             leaving = yield from self._block(node.body)
-            self.stack.pop()
+            values, turn = self.stack.pop()
             if leaving is not None and leaving.by != "continue":
                 return None if leaving.by == "break" else leaving
+            turn += 1
         return (yield from self._block(node.orelse))
+
+    def _length(self, values: Any) -> int:
+        return len(self.heap.containers[values.object].cells if isinstance(values, Ref) else values)
 
     def _on_Break(self, node: ast.Break) -> Steps:
         return Leaving("break", node.lineno)
@@ -263,14 +278,14 @@ class Running:
             lock = lock_of(self.stack.pop())
             self.stack.append(leaving)
             yield from self._visible(item, "release", lock)
-            self.stack.pop()
+            leaving = self.stack.pop()
         return leaving
 
     def _on_Try(self, node: ast.Try) -> Steps:
         leaving = yield from self._block(node.body)
         self.stack.append(leaving)
         instead = yield from self._block(node.finalbody)
-        self.stack.pop()
+        leaving = self.stack.pop()
         return instead or leaving
 
     def _on_Assert(self, node: ast.Assert) -> Steps:
@@ -329,7 +344,7 @@ class Running:
         for kind, other in zip(node.ops, node.comparators, strict=True):
             self.stack.append(left)
             right = yield from self._value(other)
-            self.stack.pop()
+            left = self.stack.pop()
             if not self._compared(kind, left, right):
                 return False
             left = right
@@ -387,17 +402,24 @@ class Running:
         for argument in node.args:
             value = yield from self._value(argument)
             if isinstance(value, Ref):
-                shared, elements = self.heap.containers[value.object], ()
-                for cell in shared.cells.values() if shared.is_list else ():
+                elements = ()
+                while len(elements) < len(cells := self._listed(value)):
                     self._tick(self.line)
                     self.stack.append((value, elements))
-                    elements += ((yield from self._read(argument, cell)),)
-                    self.stack.pop()
+                    element = yield from self._read(argument, cells[len(elements)])
+                    value, elements = self.stack.pop()
+                    elements += (element,)
+                shared = self.heap.containers[value.object]
                 value = bounded(elements if shared.is_list else tuple(shared.cells))
             self.stack.append(value)
         values = self.stack[start:]
         del self.stack[start:]
         return values
+
+    def _listed(self, container: Ref) -> tuple[int, ...]:
+        """Return the cells of a shared list; a dict is gathered by its keys, which nobody writes."""
+        shared = self.heap.containers[container.object]
+        return tuple(shared.cells.values()) if shared.is_list else ()
 
     def _computed(self, name: str, arguments: list) -> Any:
         if name == "len" and len(arguments) == 1 and isinstance(arguments[0], Ref):
