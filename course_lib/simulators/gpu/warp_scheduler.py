@@ -5,9 +5,9 @@
     occupancy_curve(independent_loads(4), memory_interval=10).table()
 
 One sub-partition of a streaming multiprocessor: one scheduler, its resident warps (of an SM's, a quarter),
-one instruction issued per cycle. Each warp runs the same stream of instructions (`warp_stream`) in order; an
-instruction can be issued when all registers it touches are ready. Switching to another warp costs nothing:
-that is how a GPU hides latency. Memory answers after its latency, but takes only one request every
+one instruction issued per cycle. Each warp runs the same stream of instructions (`littles_law.stream`) in
+order; an instruction can be issued when all registers it touches are ready. Switching to another warp costs
+nothing: that is how a GPU hides latency. Memory answers after its latency, but takes only one request every
 `memory_interval` cycles; others queue. Nothing else is modelled: no caches, barriers, branches, no unit that
 is busy for more than a cycle, no full queue that would stop an issue.
 
@@ -178,7 +178,7 @@ def simulate(
 ) -> SchedulerRun:
     """Run `warps` warps through a stream of instructions and return what each did in each cycle.
 
-    instructions: text or instructions, see `warp_stream.stream`. warps: 1 to 64; hardware has 8 (compute
+    instructions: text or instructions, see `littles_law.stream`. warps: 1 to 64; hardware has 8 (compute
     capability 7.5), 12 (8.6, 8.7, 8.9) or 16 (8.0, 9.0) per scheduler at most. cycles: how many are counted.
     passes: how often each warp runs the stream; the run ends with the last issue, which must come within
     `cycles`. None: over and over. warm_up: cycles run before the counting begins. policy: "gto" or "lrr".

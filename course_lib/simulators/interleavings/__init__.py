@@ -19,6 +19,7 @@ machines as well (Adve & Hill 1990, "Weak ordering – a new definition").
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,7 +124,7 @@ def explore(
     one sentence for what cannot be read. `observe` is shown every state that was searched, as a JointState.
     """
     whole("max_states", max_states)
-    if not is_number(time_limit_s) or time_limit_s <= 0:
+    if time_limit_s != math.inf and (not is_number(time_limit_s) or time_limit_s <= 0):
         raise refusal("time_limit_s", time_limit_s, "a number above 0")
     program = ThreadProgram(threads, shared, source)
     judge = expectation(expect, program, time_limit_s)
