@@ -21,6 +21,7 @@ from course_lib.simulators.interleavings import (
     explore,
     run_schedule,
 )
+from course_lib.simulators.interleavings.running import Running
 
 total = [0]
 lock = threading.Lock()
@@ -546,6 +547,27 @@ def test_what_a_thread_cannot_do_is_a_finding_with_its_line(body, sentence):
 
 
 class TestLimits:
+    def test_no_limit_of_time_can_be_asked_for(self):
+        assert explore([(add_safely, 2)] * 2, time_limit_s=float("inf")).ok
+
+    def test_going_on_from_a_state_does_not_run_its_thread_again_from_the_start(self, monkeypatch):
+        begun = []
+        begin_step = Running.begin_step
+        monkeypatch.setattr(Running, "begin_step", lambda running: (begun.append(1), begin_step(running))[1])
+        text = (
+            "def look():\n"
+            "    for i in range(40):\n"
+            "        s = x[0]\n"
+            "    for i in range(10):\n"
+            "        s = x[0]\n"
+            "        t = x[0]\n"
+            "def change():\n"
+            "    for i in range(5):\n"
+            "        x[0] = i\n"
+        )
+        verdict = explore(["look", "change"], {"x": [0]}, lambda final: True, source=text)
+        assert verdict.complete and len(begun) < 5 * verdict.states  # 22 of each when run from the start
+
     def test_too_many_states_are_a_sentence(self):
         verdict = explore([add_twice] * 3, expect=lambda final: True, max_states=50)
         assert verdict.finding("wrong result") is None and not verdict.complete
