@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits
@@ -48,6 +49,11 @@ class Leaving(NamedTuple):
     by: str
     line: int
     value: Any = None
+
+
+@cache
+def _method(prefix: str, kind: type[ast.AST]) -> str:
+    return f"_{prefix}_{kind.__name__}"
 
 
 @dataclass(slots=True)
@@ -164,7 +170,7 @@ class Running:
 
     def _block(self, statements: list[ast.stmt]) -> Steps:
         for statement in statements:
-            method = getattr(self, f"_on_{type(statement).__name__}", None)
+            method = getattr(self, _method("on", type(statement)), None)
             if method is not None:  # pass, global and imports do nothing
                 self._tick(statement.lineno)
                 leaving = yield from method(statement)
@@ -296,7 +302,7 @@ class Running:
 
     def _value(self, node: ast.expr) -> Steps:
         self._tick(self.line)
-        return getattr(self, f"_of_{type(node).__name__}")(node)
+        return getattr(self, _method("of", type(node)))(node)
 
     def _values(self, nodes: Sequence[ast.expr]) -> Steps:
         """Return the values of several expressions, in their order."""
