@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -55,6 +56,11 @@ ALONE = {
     "PIP_FIND_LINKS": "",
     "PIP_EXTRA_INDEX_URL": "",
 }
+
+
+def _hears_a_closed_terminal() -> None:
+    """Undo what nohup hands down to all that is started under it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class TinyProject:
@@ -114,6 +120,7 @@ class TinyProject:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_hears_a_closed_terminal if os.name == "posix" else None,
         )
 
     def environment(self, **variables: str) -> dict[str, str]:
