@@ -712,7 +712,8 @@ FAST = Task(
     speed=SpeedRule(
         baseline=PLAIN_IKJ,
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
-        thresholds=((1.3, 1 / 3), (1.6, 2 / 3), (1.9, 1.0)),
+        # On an AMD Zen 5 the solution itself is 1.64 to 1.73 times as fast: a processor must not cost points.
+        thresholds=((1.3, 1 / 3), (1.45, 2 / 3), (1.6, 1.0)),
         points=3,
         flops=lambda A, B: 2.0 * A.shape[0] * A.shape[1] * B.shape[1],
         on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
