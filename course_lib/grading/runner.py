@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import dis
 import functools
@@ -130,8 +129,7 @@ class InProcess:
 
     def guarded(self, code: Code) -> InProcess:
         """Return a runner for the text."""
-        load = _load_once if keeps_nothing(code.text) else sources.load
-        return InProcess(load(code.text, code.entry))
+        return InProcess(sources.load(code.text, code.entry))
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -222,62 +220,6 @@ class InProcess:
                 if shape:
                     found[name] = shape
         return tuple(found.items())
-
-
-@functools.lru_cache(maxsize=8)
-def _load_once(text: str, entry: str) -> Callable:
-    """Load a guarded text; where the same answer is checked again, Numba need not compile it again."""
-    return sources.load(text, entry)
-
-
-#: What a module may be made of and still be the same after a call: imports, functions, numbers and words.
-_FIXED = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Name, ast.Attribute)
-#: Ways to change a module from inside a function.
-_REACHES_OUT = {"globals", "vars", "setattr", "delattr", "exec", "eval"}
-
-
-def keeps_nothing(text: str) -> bool:
-    """Whether no call of the text's functions can leave anything in its module for the next one."""
-    tree = ast.parse(text)
-    return all(map(_is_fixed, tree.body)) and not any(map(_changes_module, ast.walk(tree)))
-
-
-def _is_fixed(node: ast.stmt) -> bool:
-    match node:
-        case ast.Import() | ast.ImportFrom():
-            return True
-        case ast.FunctionDef(args=taken):
-            defaults = [one for one in (*taken.defaults, *taken.kw_defaults) if one is not None]
-            return all(map(_is_value, defaults)) and all(map(_compiles, node.decorator_list))
-        case ast.Assign(targets=targets, value=value):
-            return all(isinstance(one, ast.Name) for one in targets) and _is_value(value)
-        case ast.AnnAssign(target=ast.Name(), value=value):
-            return value is None or _is_value(value)
-        case ast.Expr(value=ast.Constant()):
-            return True
-    return False
-
-
-def _is_value(node: ast.expr) -> bool:
-    return all(isinstance(one, (*_FIXED, ast.expr_context)) for one in ast.walk(node))
-
-
-def _compiles(decorator: ast.expr) -> bool:
-    """Whether a decorator is one of Numba's compilers; another may keep results, as functools.cache does."""
-    function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in sources.COMPILERS
-
-
-def _changes_module(node: ast.AST) -> bool:
-    match node:
-        case ast.Global():
-            return True
-        case ast.Attribute(attr=name, ctx=context):
-            return name.startswith("__") or not isinstance(context, ast.Load)
-        case ast.Name(id=name):
-            return name in _REACHES_OUT
-    return False
 
 
 def _matrix_shape(value: Any) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from course_lib.grading.runner import InProcess, clone, keeps_nothing, unchanged
+from course_lib.grading.runner import InProcess, clone, unchanged
 from course_lib.grading.sources import NoSource, answer_source, guard, load
 from course_lib.grading.tape import Count, count, replay
 from course_lib.grading.task import Code, source
@@ -236,11 +236,3 @@ def test_no_check_sees_what_an_earlier_one_left_in_the_module():
     first = InProcess(lambda x: x)
     for what, text in KEEPS.items():
         assert [first.guarded(Code(text, "f")).call((1,)).value for _ in range(3)] == [1, 1, 1], what
-        assert not keeps_nothing(text), what
-
-
-def test_what_keeps_nothing_is_compiled_once():
-    text = guard("import numba\nT = 4 * 2\n@numba.njit\ndef f(x, n=T):\n    return x\n")
-    assert keeps_nothing(text)
-    first, again = (InProcess(len).guarded(Code(text, "f")) for _ in range(2))
-    assert first._function is again._function
