@@ -468,13 +468,13 @@ def test_the_pythons_that_fit_are_the_same_everywhere():
 def test_nothing_to_do_is_fast(bootstrap, capsys):
     """Against a bare Python in turns: on a busy machine a limit in seconds says more about the neighbours."""
     run(bootstrap, capsys)
-    TinyProject(bootstrap.PROJECT, is_new=False)
+    project = TinyProject(bootstrap.PROJECT, is_new=False)
     bare, seconds = [], []
     for _ in range(7):
         start = time.perf_counter()
         subprocess.run([BASE_PYTHON, "-c", ""], check=True)
         middle = time.perf_counter()
-        done = subprocess.run(["make", "venv", f"PYTHON={BASE_PYTHON}"], capture_output=True, text=True)
+        done = project.make("venv", f"PYTHON={BASE_PYTHON}")
         bare.append(middle - start)
         seconds.append(time.perf_counter() - middle)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
