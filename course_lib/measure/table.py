@@ -84,6 +84,18 @@ class Table:
         return (f"{row[0]} (baseline)", *row[1:]) if row[0] == self.marked else row
 
 
+class Shown:
+    """What is shown as its `table()`; a dataclass that is to show itself so says ``repr=False``."""
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
 @dataclass(frozen=True)
 class Facts:
     """A titled list of (what, value): the card beside a measurement. Folded away when ``folded``."""

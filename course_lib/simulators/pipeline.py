@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from course_lib.arguments import refusal, whole
-from course_lib.simulators.gpu.littles_law import LATENCIES
+from course_lib.simulators.gpu.warp_scheduler import LATENCIES
 
 ROLES = ("one", "specialised", "persistent")
 COPIES, TENSOR_CORE, FLOAT_UNITS, STORES = "copy engine", "tensor core", "float32 units", "store"

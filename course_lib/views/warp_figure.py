@@ -11,7 +11,7 @@ import numpy as np
 from course_lib import theme
 from course_lib.measure.comparison import value_of
 from course_lib.measure.table import digits
-from course_lib.simulators.gpu.warp_scheduler import POLICIES, STATES
+from course_lib.simulators.gpu.warp_scheduler import STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 from course_lib.views.figures import beside, headline, hollow, stacked
 
@@ -64,10 +64,7 @@ def _draw(axes: Axes, result: SchedulerRun, cycles: int) -> None:
     for warp, states in enumerate(result.timeline[:, :cycles]):
         edges = np.flatnonzero(np.diff(states)) + 1
         for start, stop in zip([0, *edges], [*edges, len(states)], strict=True):
-            look = LOOKS.get(STATES[states[start]])
-            if look is None:
-                continue
-            colour, height, hatch = look
+            colour, height, hatch = LOOKS[STATES[states[start]]]
             axes.broken_barh(
                 [(start, stop - start)],
                 (warp - height / 2, height),
@@ -149,8 +146,7 @@ def latency_hiding(
         for number, (name, curve) in enumerate(named.items()):
             colour, marker, _ = SERIES[number % len(SERIES)]
             axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
-            label = name if curve.policy == "gto" else f"{name}, {POLICIES[curve.policy]}"
-            axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=label)
+            axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=name)
         axes.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="at most, by Little's law")
         _measured(axes, measured or {}, len(named))
         guessed = value_of(guess)

@@ -20,13 +20,13 @@ it; it knows nothing of thread block clusters, nor of blocks with more than one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from course_lib.arguments import whole
 from course_lib.measure.sizes import in_bytes
-from course_lib.measure.table import Table, digits
+from course_lib.measure.table import Shown, Table, digits
 
 # -- what an SM can hold, by compute capability --------------------------------------------------------------
 
@@ -115,9 +115,9 @@ def resources_of(kernel: Callable) -> tuple[int, int]:
         raise ValueError(
             f"{name} has not been compiled for a GPU, so its registers are not known: give registers=."
         )
-    registers = _per_signature(kernel.get_regs_per_thread())
-    shared_bytes = _per_signature(kernel.get_shared_mem_per_block())
-    variants = sorted(set(zip(registers, shared_bytes, strict=True)))
+    answers = kernel.get_regs_per_thread(), kernel.get_shared_mem_per_block()  # a number, or by signature
+    answers = (list(one.values()) if isinstance(one, dict) else [one] for one in answers)
+    variants = sorted(set(zip(*answers, strict=True)))
     if len(variants) > 1:
         several = " or ".join(f"{count} registers and {size} bytes" for count, size in variants)
         raise ValueError(
@@ -127,37 +127,11 @@ def resources_of(kernel: Callable) -> tuple[int, int]:
     return variants[0]
 
 
-def _per_signature(counts: int | dict) -> list[int]:
-    """Return Numba's answer, one number or one for each signature, as a list."""
-    return list(counts.values()) if isinstance(counts, dict) else [counts]
-
-
 # -- occupancy -----------------------------------------------------------------------------------------------
 
 
-RESOURCES = ("warps", "blocks", "registers", "shared memory")
-UNITS = {
-    "registers": "registers per thread",
-    "threads": "threads per block",
-    "shared_bytes": "bytes of shared memory per block",
-}
-
-
-@dataclass(frozen=True)
-class LimitCurve:
-    """Occupancy against one quantity, all others kept: tuples with one entry per value of `x`."""
-
-    over: str  # "registers", "threads" or "shared_bytes"
-    unit: str  # of x, for an axis
-    x: tuple[int, ...]
-    here: int  # the value the kernel has
-    warps_per_sm: tuple[int, ...]
-    occupancy: tuple[float, ...]
-    limited_by: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Occupancy:
+@dataclass(frozen=True, repr=False)
+class Occupancy(Shown):
     """How a kernel fits on an SM: `threads` per block, `registers` per thread, shared memory per block."""
 
     limits: SmLimits
@@ -189,16 +163,13 @@ class Occupancy:
     def blocks_by(self) -> dict[str, int | None]:
         """How many blocks each resource has room for; None: the kernel needs nothing of it."""
         shared = self.limits.shared_bytes // self.shared_per_block if self.shared_per_block else None
+        warps = SUB_PARTITIONS * (REGISTERS_PER_SM // SUB_PARTITIONS // self.registers_per_warp)
         return {
             "warps": self.limits.warps // self.warps_per_block,
             "blocks": self.limits.blocks,
-            "registers": self._blocks_by_registers(),
+            "registers": warps // self.warps_per_block,
             "shared memory": shared,
         }
-
-    def _blocks_by_registers(self) -> int:
-        per_sub_partition = REGISTERS_PER_SM // SUB_PARTITIONS // self.registers_per_warp
-        return SUB_PARTITIONS * per_sub_partition // self.warps_per_block
 
     @property
     def blocks_per_sm(self) -> int:
@@ -217,45 +188,23 @@ class Occupancy:
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """The resources that allow no further block: all that tie, in the order of RESOURCES."""
-        return tuple(name for name in RESOURCES if self.blocks_by[name] == self.blocks_per_sm)
-
-    def curve(self, over: str = "registers", values: Iterable[int] | None = None) -> LimitCurve:
-        """Return the occupancy against `over` ("registers", "threads", "shared_bytes"), the rest unchanged.
-
-        `values` None: 1 to 255 registers; whole warps up to 1024 threads; every KiB of shared memory that a
-        block may have. Where no block can be launched the occupancy is 0. Raises ValueError for another
-        `over` or a value beyond the limits.
-        """
-        if over not in UNITS:
-            raise ValueError(f"over is {over!r}, but a curve goes over {' or '.join(map(repr, UNITS))}.")
-        x = tuple(_every(over, self.limits) if values is None else values)
-        for value in x:
-            _CHECKS[over](value, self.limits)
-        points = [replace(self, **{over: value}) for value in x]
-        return LimitCurve(
-            over,
-            UNITS[over],
-            x,
-            getattr(self, over),
-            tuple(point.warps_per_sm for point in points),
-            tuple(point.occupancy for point in points),
-            tuple(point.limited_by for point in points),
-        )
+        """The resources that allow no further block: all that tie."""
+        return tuple(name for name, blocks in self.blocks_by.items() if blocks == self.blocks_per_sm)
 
     def table(self) -> Table:
         """Return what a block is given, what an SM has, and how many blocks that makes."""
-        limits, by = self.limits, self.blocks_by
-        rows = (
-            ("warps", f"{self.warps_per_block}", f"{limits.warps}", _count(by["warps"])),
-            ("blocks", "1", f"{limits.blocks}", _count(by["blocks"])),
-            ("registers", f"{self.registers_per_block:,}", f"{REGISTERS_PER_SM:,}", _count(by["registers"])),
-            (
-                "shared memory",
-                in_bytes(self.shared_per_block, digits=4),
-                in_bytes(limits.shared_bytes, digits=4),
-                _count(by["shared memory"]),
+        limits = self.limits
+        taken = {
+            "warps": (f"{self.warps_per_block}", f"{limits.warps}"),
+            "blocks": ("1", f"{limits.blocks}"),
+            "registers": (f"{self.registers_per_block:,}", f"{REGISTERS_PER_SM:,}"),
+            "shared memory": tuple(
+                in_bytes(size, digits=4) for size in (self.shared_per_block, limits.shared_bytes)
             ),
+        }
+        rows = tuple(
+            (name, *taken[name], "any" if blocks is None else f"{blocks}")
+            for name, blocks in self.blocks_by.items()
         )
         caption = (
             f"Occupancy {digits(100 * self.occupancy)} %: {self.warps_per_sm} of {limits.warps} warps in "
@@ -276,14 +225,6 @@ class Occupancy:
         if not self.blocks_per_sm:
             notes.append("A block needs more registers than there are: the launch would fail.")
         return notes
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def occupancy(
@@ -314,10 +255,19 @@ def occupancy(
         registers = own_registers if registers is None else registers
     if registers is None:
         raise ValueError("There is no kernel to ask for its registers: give registers=, for example 32.")
-    _check_registers(registers, limits)
-    whole("shared_bytes", shared_bytes, least=0)
-    _check_shared(shared_bytes + static_bytes, limits)
-    return Occupancy(limits, threads, registers, shared_bytes + static_bytes)
+    whole("registers", registers)
+    if registers > MOST_REGISTERS:
+        raise ValueError(
+            f"registers is {registers}, but a thread has {MOST_REGISTERS} at most: what is beyond is spilled "
+            "to memory by the compiler."
+        )
+    shared_bytes = whole("shared_bytes", shared_bytes, least=0) + static_bytes
+    if shared_bytes > limits.shared_bytes_per_block:
+        raise ValueError(
+            f"The block needs {shared_bytes:,} bytes of shared memory, but with compute capability "
+            f"{limits.name} it may have {limits.shared_bytes_per_block:,} at most: use smaller tiles."
+        )
+    return Occupancy(limits, threads, registers, shared_bytes)
 
 
 # -- checks ------------------------------------------------------------------------------------------------
@@ -339,47 +289,6 @@ def _threads_of(block: int | tuple[int, ...]) -> int:
     return threads
 
 
-def _check_threads(threads: int, limits: SmLimits) -> None:
-    _threads_of(threads)
-
-
-def _check_registers(registers: int, limits: SmLimits) -> None:
-    whole("registers", registers)
-    if registers > MOST_REGISTERS:
-        raise ValueError(
-            f"registers is {registers}, but a thread has {MOST_REGISTERS} at most: what is beyond is spilled "
-            "to memory by the compiler."
-        )
-
-
-def _check_shared(shared_bytes: int, limits: SmLimits) -> None:
-    whole("shared_bytes", shared_bytes, least=0)
-    if shared_bytes > limits.shared_bytes_per_block:
-        raise ValueError(
-            f"The block needs {shared_bytes:,} bytes of shared memory, but with compute capability "
-            f"{limits.name} it may have {limits.shared_bytes_per_block:,} at most: use smaller tiles."
-        )
-
-
-_CHECKS = {"registers": _check_registers, "threads": _check_threads, "shared_bytes": _check_shared}
-
-
-# -- small arithmetic --------------------------------------------------------------------------------------
-
-
 def _up(value: int, unit: int) -> int:
     """Return the least multiple of `unit` that is not below `value`."""
     return -(-value // unit) * unit
-
-
-def _every(over: str, limits: SmLimits) -> range:
-    ranges = {
-        "registers": range(1, MOST_REGISTERS + 1),
-        "threads": range(WARP, MOST_THREADS + 1, WARP),
-        "shared_bytes": range(0, limits.shared_bytes_per_block + 1, KIB),
-    }
-    return ranges[over]
-
-
-def _count(blocks: int | None) -> str:
-    return "any" if blocks is None else f"{blocks}"

@@ -2,75 +2,185 @@
 
     result = simulate("x = load; s = fma x s", warps=8, latencies="H100")
     result.utilisation, result.table(), result.timeline
-    occupancy_curve(independent_loads(4), memory_interval=10).table()
+    occupancy_curve("x = load; use x").table()
 
 One sub-partition of a streaming multiprocessor: one scheduler, its resident warps (of an SM's, a quarter),
-one instruction issued per cycle. Each warp runs the same stream of instructions (`littles_law.stream`) in
-order; an instruction can be issued when all registers it touches are ready. Switching to another warp costs
-nothing: that is how a GPU hides latency. Memory answers after its latency, but takes only one request every
-`memory_interval` cycles; others queue. Nothing else is modelled: no caches, barriers, branches, no unit that
-is busy for more than a cycle, no full queue that would stop an issue.
+one instruction issued per cycle. Each warp runs the same stream of instructions in order, over and over; an
+instruction can be issued when all registers it touches are ready. Switching to another warp costs nothing:
+that is how a GPU hides latency. Nothing else is modelled: no caches, barriers, branches, no bandwidth, no
+unit that is busy for more than a cycle, no full queue that would stop an issue.
 
-Two policies. Greedy-then-oldest ("gto") stays with a warp until it stalls, then takes the oldest that can
-issue (Rogers, O'Connor & Aamodt 2012, "Cache-conscious wavefront scheduling"). Loose round robin ("lrr")
-takes the next one in turn that can. Turns keep the warps in step: they compute together, then wait together,
-and hide less of each other's latency. What NVIDIA's schedulers do is not published. The states of a warp bear
-the names of Nsight Compute (Kernel Profiling Guide, "Warp Stall Reasons").
+The policy is greedy-then-oldest: it stays with a warp until it stalls, then takes the oldest that can issue
+(Rogers, O'Connor & Aamodt 2012, "Cache-conscious wavefront scheduling"). What NVIDIA's schedulers do is not
+published. The states of a warp bear the names of Nsight Compute (Kernel Profiling Guide, "Warp Stall
+Reasons").
+
+Beside it stands Little's law (Little 1961, "A proof for the queuing formula L = λW"): what is in progress =
+throughput x latency. In progress are `warps` passes through the stream, one per warp; the latency is what one
+pass takes a warp that is alone. So the throughput is warps x instructions / latency – until the scheduler
+issues in every cycle. There is the knee: from there on more warps do not help. How far real GPUs follow this,
+and where they do not, is the subject of Volkov 2016, "Understanding latency hiding on GPUs" (thesis, UC
+Berkeley).
 """
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from course_lib.arguments import whole
-from course_lib.measure.table import Table, digits
-from course_lib.simulators.gpu.littles_law import (
-    LATENCIES,
-    MOST_INTERVAL,
-    MOST_WARPS,
-    REQUESTS,
-    Latencies,
-    Stream,
-    StreamInstruction,
-    ThroughputBound,
-    independent_loads,
-    latencies_of,
-    littles_law,
-    memory_interval_of,
-    registers,
-    stream,
+from course_lib.measure.table import Shown, Table, digits
+
+__all__ = [
+    "LATENCIES",
+    "STATES",
+    "Latencies",
+    "OccupancyCurve",
+    "SchedulerRun",
+    "occupancy_curve",
+    "simulate",
+]
+
+# -- latencies of some GPUs ----------------------------------------------------------------------------------
+
+MOST_LATENCY = 10_000
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Cycles from an instruction's issue to that of the first one that may read its result."""
+
+    arithmetic: int  # an FP32 FMA
+    shared: int  # a load from shared memory, without bank conflicts
+    l2: int  # a load from global memory that the L2 cache answers
+    dram: int  # a load from global memory that no cache answers
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for what in ("arithmetic", "shared", "l2", "dram"):
+            whole(f"The latency {what}", getattr(self, what), most=MOST_LATENCY)
+
+
+_LUO = (
+    "memory: Luo et al. 2024, arXiv:2402.13499, table IV; FMA: Jia et al. 2019, arXiv:1903.07486, table 4.1"
 )
+LATENCIES = {
+    "A100": Latencies(4, 23, 200, 290, "Abdelkhalik et al. 2022, arXiv:2208.11174"),
+    "RTX 4090": Latencies(4, 30, 273, 542, _LUO),
+    "H100": Latencies(4, 29, 263, 479, _LUO),
+}
+
+
+def latencies_of(gpu: str | Latencies) -> Latencies:
+    """Return the latencies of a GPU by its name in LATENCIES; Latencies are returned as they are.
+
+    Raises ValueError for an unknown name.
+    """
+    if isinstance(gpu, Latencies):
+        return gpu
+    if gpu not in LATENCIES:
+        known = ", ".join(map(repr, LATENCIES))
+        raise ValueError(
+            f"latencies is {gpu!r}, but known are {known}: name one, or give Latencies of your own."
+        )
+    return LATENCIES[gpu]
+
+
+# -- what a warp executes ------------------------------------------------------------------------------------
+
+#: of an operation that reads memory: whose latency it has, and what a reader of its result waits for
+LOADS = {
+    "shared": ("shared", "short scoreboard"),
+    "l2": ("l2", "long scoreboard"),
+    "load": ("dram", "long scoreboard"),
+}
+OPERATIONS = ("fma", "use", *LOADS)
+MOST_INSTRUCTIONS = 256
+
+
+@dataclass(frozen=True)
+class StreamInstruction:
+    """One warp instruction: its operation, the registers it reads, the one it writes (None: nothing)."""
+
+    op: str
+    reads: tuple[str, ...] = ()
+    writes: str | None = None
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All its registers, the one that it writes last."""
+        return (*self.reads, self.writes) if self.writes else self.reads
+
+    def latency(self, latencies: Latencies) -> int:
+        """Return the cycles until its result can be read."""
+        return getattr(latencies, LOADS.get(self.op, ("arithmetic",))[0])
+
+    def __str__(self) -> str:
+        target = f"{self.writes} = " if self.writes else ""
+        return target + " ".join((self.op, *self.reads))
+
+
+Stream = tuple[StreamInstruction, ...]
+
+
+def stream(text: str | Stream) -> Stream:
+    """Return the instructions that `text` spells, parted by `;` or in lines; what follows a # is a comment.
+
+    Raises ValueError with the line that cannot be read.
+    """
+    if not isinstance(text, str):
+        return tuple(text)
+    lines = [line.strip() for line in re.split(r"[;\n]", re.sub(r"#[^\n]*", "", text))]
+    instructions = tuple(_instruction(line) for line in lines if line)
+    if not 1 <= len(instructions) <= MOST_INSTRUCTIONS:
+        raise ValueError(
+            f"The stream has {len(instructions)} instructions, but 1 to {MOST_INSTRUCTIONS} are possible."
+        )
+    return instructions
+
+
+def _instruction(line: str) -> StreamInstruction:
+    target, equals, rest = (part.strip() for part in line.rpartition("="))
+    if not rest or (equals and not target):
+        raise ValueError(f"The instruction {line!r} cannot be read: write it like 's = fma x s' or 'use x'.")
+    op, *reads = rest.split()
+    result = StreamInstruction(op, tuple(reads), target or None)
+    wrong = next((name for name in result.touched if not name.isidentifier()), None)
+    problem = None
+    if op not in OPERATIONS:
+        problem = f"has the operation {op!r}, but there are {', '.join(OPERATIONS)}"
+    elif wrong is not None:
+        problem = f"names {wrong!r}, but a register is a word like x0"
+    elif op in LOADS and not target:
+        problem = f"loads nothing: say where to, like 'x = {op}'"
+    elif op == "use" and target:
+        problem = "has a result, but use has none: write fma"
+    if problem:
+        raise ValueError(f"The instruction '{result}' {problem}.")
+    return result
+
 
 # -- what a run counted --------------------------------------------------------------------------------------
 
-
 #: What a warp is doing in a cycle; the timeline holds the places in this list.
 STATES = (
-    "finished",
     "selected",  # its instruction is issued
     "not selected",  # it could, but another warp was taken
     "wait",  # for an arithmetic result, of fixed latency
     "short scoreboard",  # for shared memory
     "long scoreboard",  # for global memory: L2 or DRAM
 )
-POLICIES = {"gto": "greedy then oldest", "lrr": "loose round robin"}
-NUMBER_OF = {name: number for number, name in enumerate(STATES)}
 
 
-@dataclass(frozen=True, eq=False)
-class SchedulerRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class SchedulerRun(Shown):
     """What happened in the cycles that were counted."""
 
     stream: Stream
-    policy: str
     timeline: np.ndarray = field(repr=False)  # uint8 (warps, cycles): places in STATES
-    issue: np.ndarray = field(repr=False)  # int64 (cycles, 2): warp, place in the stream; -1 for none
-    requests_in_flight: np.ndarray = field(repr=False)  # int64 (cycles,): sent and not yet answered
-    memory_latency: float  # mean cycles from a request's issue to its answer; NaN without requests
 
     @property
     def warps(self) -> int:
@@ -85,84 +195,38 @@ class SchedulerRun:
     @property
     def instructions(self) -> int:
         """Warp instructions issued."""
-        return int((self.issue[:, 0] >= 0).sum())
+        return int((self.timeline == STATES.index("selected")).sum())
 
     @property
     def utilisation(self) -> float:
         """The share of the cycles in which an instruction was issued, 0 to 1."""
         return self.instructions / self.cycles
 
-    @property
-    def no_eligible(self) -> int:
-        """Cycles in which no warp could issue: the scheduler was idle."""
-        return self.cycles - self.instructions
-
-    @property
-    def requests(self) -> int:
-        """Requests to memory that were issued."""
-        sends = np.array([one.op in REQUESTS for one in self.stream])
-        places = self.issue[self.issue[:, 0] >= 0, 1]
-        return int(sends[places].sum())
-
-    @property
-    def states(self) -> np.ndarray:
-        """How many cycles each warp spent in each state: int64 (warps, states), columns as in STATES."""
-        return np.stack([(self.timeline == number).sum(axis=1) for number in range(len(STATES))], axis=1)
-
     def share(self, state: str) -> float:
         """Return the mean share of a warp's cycles that it spent in a state, 0 to 1."""
-        if state not in NUMBER_OF:
+        if state not in STATES:
             raise ValueError(f"state is {state!r}, but the states are {', '.join(STATES)}.")
-        return float(self.states[:, NUMBER_OF[state]].sum() / self.timeline.size)
+        return float((self.timeline == STATES.index(state)).mean())
 
     def table(self) -> Table:
         """Return the states of each warp, in per cent of its cycles, and of all."""
-        counts = self.states
+        counts = np.stack([(self.timeline == number).sum(axis=1) for number in range(len(STATES))], axis=1)
         shown = [number for number in range(len(STATES)) if counts[:, number].any()]
-        rows = [self._row(f"warp {warp}", row, self.cycles, shown) for warp, row in enumerate(counts)]
-        rows.append(self._row("all warps", counts.sum(axis=0), self.timeline.size, shown))
+        rows = [(f"warp {warp}", row, self.cycles) for warp, row in enumerate(counts)]
+        rows.append(("all warps", counts.sum(axis=0), self.timeline.size))
+        rows = tuple((name, *(digits(100 * row[n] / cycles) for n in shown)) for name, row, cycles in rows)
         caption = (
             f"{digits(100 * self.utilisation)} % of the issue slots used: {self.instructions:,} instructions "
-            f"in {self.cycles:,} cycles, {self.warps} warp{'s' * (self.warps > 1)}, {POLICIES[self.policy]}"
+            f"in {self.cycles:,} cycles, {self.warps} warp{'s' * (self.warps > 1)}, greedy then oldest"
         )
-        notes = (f"In {self.no_eligible:,} cycles no warp was eligible.",)
-        columns = ("", *(f"{STATES[number]} %" for number in shown))
-        return Table(columns, tuple(rows), caption, notes=notes)
-
-    def _row(self, name: str, counts: np.ndarray, cycles: int, shown: list[int]) -> tuple[str, ...]:
-        return (name, *(digits(100 * counts[number] / cycles) for number in shown))
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        notes = (f"In {self.cycles - self.instructions:,} cycles no warp was eligible.",)
+        return Table(("", *(f"{STATES[n]} %" for n in shown)), rows, caption, notes=notes)
 
 
 # -- the simulation ------------------------------------------------------------------------------------------
 
-
-__all__ = [
-    "LATENCIES",
-    "POLICIES",
-    "STATES",
-    "Latencies",
-    "OccupancyCurve",
-    "SchedulerRun",
-    "StreamInstruction",
-    "ThroughputBound",
-    "independent_loads",
-    "littles_law",
-    "memory_interval_of",
-    "occupancy_curve",
-    "simulate",
-    "stream",
-]
-
 MOST_CYCLES = 500_000
-_WAITS = {"shared": "short scoreboard", "l2": "long scoreboard", "load": "long scoreboard"}
+MOST_WARPS = 64
 
 
 def simulate(
@@ -170,131 +234,105 @@ def simulate(
     warps: int = 8,
     *,
     cycles: int = 2000,
-    passes: int | None = None,
     warm_up: int = 0,
-    policy: str = "gto",
     latencies: str | Latencies = "H100",
-    memory_interval: int = 1,
 ) -> SchedulerRun:
     """Run `warps` warps through a stream of instructions and return what each did in each cycle.
 
-    instructions: text or instructions, see `littles_law.stream`. warps: 1 to 64; hardware has 8 (compute
-    capability 7.5), 12 (8.6, 8.7, 8.9) or 16 (8.0, 9.0) per scheduler at most. cycles: how many are counted.
-    passes: how often each warp runs the stream; the run ends with the last issue, which must come within
-    `cycles`. None: over and over. warm_up: cycles run before the counting begins. policy: "gto" or "lrr".
-    latencies: a GPU's name in LATENCIES, or Latencies. memory_interval: cycles between two requests (`l2`,
-    `load`) that the memory takes from this sub-partition; 1: no limit, as one a cycle is issued at most.
-
-    Raises ValueError for numbers that make no sense.
+    instructions: text as above (operations: fma, use, shared, l2, load), or a `stream`. warps: 1 to 64;
+    hardware has 8 (compute capability 7.5), 12 (8.6, 8.7, 8.9) or 16 (8.0, 9.0) per scheduler at most.
+    cycles: how many are counted. warm_up: cycles run before the counting begins. latencies: a GPU's name in
+    LATENCIES, or Latencies. Raises ValueError for numbers that make no sense.
     """
     instructions, latencies = stream(instructions), latencies_of(latencies)
     whole("warps", warps, most=MOST_WARPS)
     whole("cycles", cycles, most=MOST_CYCLES)
     whole("warm_up", warm_up, least=0, most=MOST_CYCLES)
-    whole("passes", 1 if passes is None else passes, most=MOST_CYCLES)
-    whole("memory_interval", memory_interval, most=MOST_INTERVAL)
-    if policy not in POLICIES:
-        raise ValueError(f"policy is {policy!r}, but it must be {' or '.join(map(repr, POLICIES))}.")
     from course_lib.simulators.gpu.warp_kernel import run
 
     timeline = np.zeros((warps, warm_up + cycles), np.uint8)
-    issue, sent = (np.full((warm_up + cycles, 2), -1, np.int64) for _ in range(2))
-    encoded, number = _encoded(instructions, latencies)
-    rule = list(POLICIES).index(policy)
-    end = run(encoded, number, memory_interval, rule, passes or 0, timeline, issue, sent)
-    if end <= warm_up:
-        raise ValueError(f"warm_up is {warm_up}, but all warps finish after {end}: take fewer than that.")
-    if passes and (issue[:, 0] >= 0).sum() < warps * passes * len(instructions):
-        raise ValueError(f"cycles is {cycles}, but {passes} passes of {warps} warps take longer: give more.")
-    counted = slice(warm_up, end)
-    flying, latency = _requests(sent[:end], warm_up)
-    return SchedulerRun(instructions, policy, timeline[:, counted], issue[counted], flying, latency)
+    run(*_encoded(instructions, latencies), timeline)
+    return SchedulerRun(instructions, timeline[:, warm_up:])
 
 
 def _encoded(instructions: Stream, latencies: Latencies) -> tuple[tuple[np.ndarray, ...], int]:
     """Return the stream as the arrays that `warp_kernel.run` takes, and the number of registers."""
-    number = {name: place for place, name in enumerate(registers(instructions))}
-    most = max(len(one.reads) for one in instructions)
-    operands = np.full((len(instructions), most), -1, np.int64)
+    number = {
+        name: place for place, name in enumerate({name for one in instructions for name in one.touched})
+    }
+    operands = np.full((len(instructions), max(len(one.reads) for one in instructions)), -1, np.int64)
     for row, one in zip(operands, instructions, strict=True):
         row[: len(one.reads)] = [number[name] for name in one.reads]
     arrays = (
-        np.array([NUMBER_OF[_WAITS.get(one.op, "wait")] for one in instructions], np.uint8),
+        np.array([STATES.index(LOADS.get(one.op, ("", "wait"))[1]) for one in instructions], np.uint8),
         np.array([one.latency(latencies) for one in instructions], np.int64),
-        np.array([one.op in REQUESTS for one in instructions]),
         operands,
-        np.array([-1 if one.writes is None else number[one.writes] for one in instructions], np.int64),
+        np.array([number.get(one.writes, -1) for one in instructions], np.int64),
     )
     return arrays, len(number)
 
 
-def _requests(sent: np.ndarray, warm_up: int) -> tuple[np.ndarray, float]:
-    """Return the requests in flight in every cycle counted, and the mean latency of those issued then.
+# -- against the number of warps, beside Little's law --------------------------------------------------------
 
-    `sent` (cycles, 2): when the memory takes a request issued in a cycle, and when its answer is there.
+
+def pass_cycles(instructions: Stream, latencies: Latencies) -> float:
+    """Return how many cycles a pass takes a warp that is alone, once it has found its rhythm.
+
+    An instruction is issued a cycle after the one before, or when the last of its registers is ready. The
+    passes repeat as soon as one begins with the same registers on their way as an earlier one; between the
+    two lies a whole number of passes, so the result may be a fraction.
     """
-    cycles = len(sent)
-    issued = np.flatnonzero(sent[:, 1] >= 0)
-    answered = sent[issued, 1]
-    changes = np.bincount(issued, minlength=cycles)
-    changes = changes - np.bincount(answered[answered < cycles], minlength=cycles)
-    counted = issued >= warm_up
-    waited = (answered - issued)[counted]
-    return np.cumsum(changes)[warm_up:], float(waited.mean()) if len(waited) else math.nan
+    ready = dict.fromkeys((name for one in instructions for name in one.touched), 0)
+    passes = now = 0
+    begun: dict[tuple[int, ...], tuple[int, int]] = {}
+    while True:
+        on_the_way = tuple(max(0, at - now) for at in ready.values())
+        if on_the_way in begun:
+            passes_then, then = begun[on_the_way]
+            return (now - then) / (passes - passes_then)
+        begun[on_the_way] = passes, now
+        for one in instructions:
+            issued = max([now, *(ready[name] for name in one.touched)])
+            if one.writes:
+                ready[one.writes] = issued + one.latency(latencies)
+            now = issued + 1
+        passes += 1
 
 
-# -- against the number of warps ---------------------------------------------------------------------------
+@dataclass(frozen=True, repr=False)
+class OccupancyCurve(Shown):
+    """Issue-slot utilisation against resident warps: simulated, and as Little's law bounds it.
 
-
-@dataclass(frozen=True)
-class OccupancyCurve:
-    """Issue-slot utilisation against resident warps: simulated, and as Little's law bounds it."""
+    knee: the number of warps from which on more cannot help, a fraction as the bounds are.
+    """
 
     warps: tuple[int, ...]
     simulated: tuple[float, ...]
-    predictions: tuple[ThroughputBound, ...]
-    policy: str
+    knee: float
 
     @property
     def predicted(self) -> tuple[float, ...]:
-        """The bounds, one per number of warps."""
-        return tuple(prediction.utilisation for prediction in self.predictions)
-
-    @property
-    def knee(self) -> float:
-        """The number of warps from which on more cannot help."""
-        return self.predictions[0].knee
+        """The bounds, one per number of warps: Little's law, and one instruction per cycle."""
+        return tuple(min(warps / self.knee, 1.0) for warps in self.warps)
 
     def table(self) -> Table:
         """Return a row for each number of warps."""
         rows = tuple(
-            (
-                f"{warps}",
-                digits(100 * simulated),
-                digits(100 * prediction.utilisation),
-                " and ".join(prediction.limited_by),
-            )
-            for warps, simulated, prediction in zip(self.warps, self.simulated, self.predictions, strict=True)
+            (f"{warps}", digits(100 * simulated), digits(100 * predicted), self._limit(warps))
+            for warps, simulated, predicted in zip(self.warps, self.simulated, self.predicted, strict=True)
         )
-        caption = f"Issue slots used, {POLICIES[self.policy]}; the knee is at {digits(self.knee)} warps"
+        caption = f"Issue slots used, greedy then oldest; the knee is at {digits(self.knee)} warps"
         return Table(("warps", "simulated %", "at most %", "limited by"), rows, caption)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _limit(self, warps: int) -> str:
+        return "latency" if warps < self.knee else "issue" if warps > self.knee else "latency and issue"
 
 
 def occupancy_curve(
     instructions: str | Stream,
     warps: Iterable[int] = range(1, 17),
     *,
-    policy: str = "gto",
     latencies: str | Latencies = "H100",
-    memory_interval: int = 1,
     rounds: int = 24,
 ) -> OccupancyCurve:
     """Return the utilisation against resident warps, once the warps have found their rhythm.
@@ -302,16 +340,15 @@ def occupancy_curve(
     Arguments as in `simulate`. rounds: how many passes of all warps are counted, after a quarter as many to
     warm up; a round is as long as Little's law says, so that whole passes are counted where it holds.
     """
-    instructions, warps = stream(instructions), tuple(warps)
+    instructions, warps, latencies = stream(instructions), tuple(warps), latencies_of(latencies)
     if not warps:
         raise ValueError("warps is empty, but a curve needs at least one number of warps, like range(1, 17).")
     whole("rounds", rounds, least=4, most=1000)
-    settings = {"latencies": latencies, "memory_interval": memory_interval}
-    predictions = tuple(littles_law(instructions, count, **settings) for count in warps)
     simulated = []
-    for prediction in predictions:
-        one_round = prediction.warps * prediction.instructions / prediction.utilisation
+    latency = pass_cycles(instructions, latencies)
+    for count in warps:
+        one_round = max(latency, whole("warps", count, most=MOST_WARPS) * len(instructions))
         cycles = min(round(rounds * one_round), MOST_CYCLES)
-        settings |= {"policy": policy, "cycles": cycles, "warm_up": cycles // 4}
-        simulated.append(simulate(instructions, prediction.warps, **settings).utilisation)
-    return OccupancyCurve(warps, tuple(simulated), predictions, policy)
+        run = simulate(instructions, count, cycles=cycles, warm_up=cycles // 4, latencies=latencies)
+        simulated.append(run.utilisation)
+    return OccupancyCurve(warps, tuple(simulated), latency / len(instructions))
