@@ -1,124 +1,179 @@
-"""What a test case for the tracer is: a kernel, how it is launched, and what must hold afterwards."""
+"""Kernels as text, each with its launch, its arguments and what must hold afterwards: `read("own.txt")`.
+
+    == name of the case                 (of a fault: its kind, a colon, and its name)
+    kernel(x, out)[3, 40]               parameters, grid and block
+    args: floats(50), zeros(50)         made anew from a seed by the functions of `arguments`
+    want: 2 * x                         what the last argument must be, or dict(x=…); by `references`
+    more: shared_bytes=200              fields of `Case`
+    count: x load: 4 requests, 128 lanes, 16 sectors      (of lines that end in `# COUNT`)
+    branch: 2 warps, 1 divided                            (of the line that ends in `# BRANCH`)
+    i = cuda.grid(1)                    the kernel; a case without one has that of the case before
+
+`== device name(a, b)` begins a function that the kernels below it may call. `# HAZARD` ends the line at
+fault, `# PARTNER` what it collides with.
+"""
 
 from __future__ import annotations
 
-import inspect
+import itertools
+import linecache
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
+from numba import cuda
 
-#: The seed that all tests use unless they vary it.
+from gpu_kernels import references
+
 SEED = 6
-
-#: What numba's own simulator has not got; "aliasing" because it copies every argument by itself.
-SIMULATOR_LACKS = frozenset({"syncwarp", "shuffle", "vote", "match", "aliasing"})
-
-SHUFFLE = frozenset({"shuffle"})
-SYNCWARP = frozenset({"syncwarp"})
-VOTE = frozenset({"vote"})
-MATCH = frozenset({"match"})
-
 #: The ways in which a kernel can be at fault.
 KINDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
+TYPES = ("uint8", "int16", "int32", "uint32", "int64", "float32", "float64")
+#: What the text of a kernel may name.
+NAMES = {"cuda": cuda, "math": math, **{name: getattr(numba, name) for name in TYPES}}
+_numbers = itertools.count()
 
 
-def plain(kernel) -> Callable:
-    """Return the Python function behind a `@cuda.jit` kernel, in numba's simulator too."""
-    for attribute in ("py_func", "fn"):
-        if hasattr(kernel, attribute):
-            return getattr(kernel, attribute)
-    return kernel
+def function(head: str, body: str, decorator: str = "@cuda.jit") -> str:
+    """Return the text of a function."""
+    return f"{decorator}\ndef {head}:\n" + "".join(f"    {line}\n" for line in body.splitlines())
 
 
-def marked_lines(kernel, marker: str) -> tuple[int, ...]:
-    """Return the line numbers, in its file, of the kernel's lines that end in the comment `# <marker>`."""
-    source, first = inspect.getsourcelines(plain(kernel))
-    return tuple(first + i for i, line in enumerate(source) if line.rstrip().endswith(f"# {marker}"))
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel with its launch, its arguments and its result.
-
-    make_args(seed) gives the arguments anew; `reference`, given such arguments, returns
-    {position: array wanted there after the launch}, or the array alone that is wanted in the last place.
-    Every other array must be as it was.
-    """
-
-    name: str
-    kernel: object
-    griddim: int | tuple[int, ...]
-    blockdim: int | tuple[int, ...]
-    make_args: Callable[[int], tuple]
-    reference: Callable[..., dict[int, np.ndarray]]
-    shared_bytes: int = 0
-    #: Relative and absolute tolerance of floating-point numbers: what float32 sums of some dozen agree to.
-    tolerance: float = 1e-5
-    #: Applied to result and reference before they are compared (np.sort where the order is nobody's promise).
-    canonical: Callable[[np.ndarray], np.ndarray] = np.asarray
-    #: What a tracer needs beyond loads, stores, block barriers and atomics.
-    needs: frozenset[str] = frozenset()
-
-    @property
-    def in_simulator(self) -> bool:
-        """Whether numba's own simulator can run it."""
-        return not self.needs & SIMULATOR_LACKS
-
-    @property
-    def block_threads(self) -> int:
-        """How many threads a block has."""
-        return int(np.prod(self.blockdim))
-
-    def check(self, args: tuple, seed: int = SEED) -> None:
-        """Assert that `args`, made by make_args(seed) and then launched, hold the wanted result."""
-        fresh = self.make_args(seed)
-        wanted = self.reference(*self.make_args(seed))
-        wanted = wanted if isinstance(wanted, dict) else {len(args) - 1: wanted}
-        for position, (got, before) in enumerate(zip(args, fresh, strict=True)):
-            if not isinstance(before, np.ndarray):
-                continue
-            tolerance = self.tolerance if before.dtype.kind in "fc" else 0
-            np.testing.assert_allclose(
-                self.canonical(got) if position in wanted else got,
-                self.canonical(wanted[position]) if position in wanted else before,
-                rtol=tolerance,
-                atol=tolerance,
-                err_msg=f"{self.name}, argument {position}",
-            )
+def made(text: str, **names: Any) -> Any:
+    """Return the function `kernel` of a text; `names` are its global names."""
+    file = f"<kernel {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space = {"cuda": cuda, **names}
+    exec(compile(text, file, "exec"), space)  # the tests' own text
+    return space["kernel"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault(Case):
-    """A case whose kernel is at fault, and the fault that must be found."""
+class Case:
+    """A kernel with its launch, its arguments and its result."""
 
-    #: One of KINDS.
-    kind: str
-    #: Functions that hold the marker comments: the kernel, or the device function it calls.
-    marked: object = None
-    #: Other kinds that follow from the fault and may be reported too, anywhere in the kernel.
-    may_also: frozenset[str] = frozenset()
-    #: Whether the result shows it even when a block's threads go statement by statement together.
-    wrong_in_lockstep: bool = False
+    name: str
+    kernel: Any
+    parameters: list[str]
+    griddim: int | tuple[int, ...]
+    blockdim: int | tuple[int, ...]
+    args: str
+    want: str
+    marks: dict[str, set[int]]  # the lines that end in a mark
+    shared_bytes: int = 0
+    tolerance: float = 1e-5  # relative and absolute: what float32 sums of some dozen agree to
+    canonical: Callable = np.asarray  # np.sort where the order is nobody's promise
+    disputed: bool = False
+    in_simulator: bool = True  # Numba's own has no warps, and copies every argument by itself
+    #: of a fault
+    kind: str = ""
+    may_also: tuple[str, ...] = ()  # other kinds that follow from it
+    wrong_in_lockstep: bool = False  # whether the result shows it although threads go statement by statement
+    #: (array, kind, {"requests": …}), totals over the launch
+    counts: list[tuple[str, str, dict[str, int]]]
+    branch: tuple[int, ...]  # warps that come to it, warps that it divides
 
     @property
-    def line(self) -> int:
-        """The line, in the kernel's file, of the access or barrier at fault: the one marked `# HAZARD`."""
-        (line,) = marked_lines(self.marked or self.kernel, "HAZARD")
-        return line
+    def threads(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.blockdim) if isinstance(self.blockdim, tuple) else self.blockdim
 
-    @property
-    def lines(self) -> frozenset[int]:
-        """`line` and the lines of what it collides with (marked `# PARTNER`): any of them may be named."""
-        return frozenset({self.line, *marked_lines(self.marked or self.kernel, "PARTNER")})
+    def make_args(self, seed: int) -> tuple:
+        return eval(f"({self.args},)", arguments(seed))
+
+    def check(self, args: tuple, seed: int = SEED) -> None:
+        """Assert that `args`, made by make_args(seed) and then launched, hold the wanted result."""
+        fresh, given = (dict(zip(self.parameters, self.make_args(seed), strict=True)) for _ in range(2))
+        with np.errstate(all="ignore"):
+            wanted = eval(self.want, {"np": np, **vars(references), **given})
+        wanted = wanted if isinstance(wanted, dict) else {self.parameters[-1]: wanted}
+        for (name, before), got in zip(fresh.items(), args, strict=True):
+            if isinstance(before, np.ndarray):
+                tolerance = self.tolerance if before.dtype.kind in "fc" else 0
+                np.testing.assert_allclose(
+                    self.canonical(got) if name in wanted else got,
+                    self.canonical(wanted[name]) if name in wanted else before,
+                    rtol=tolerance,
+                    atol=tolerance,
+                    err_msg=f"{self.name}, argument {name}",
+                )
 
 
-def case(name: str, kernel, griddim, blockdim) -> Callable[..., Case]:
-    """Return what makes a case of this launch from (make_args, reference, ...)."""
-    return partial(Case, name, kernel, griddim, blockdim)
+def arguments(seed: int) -> dict[str, Any]:
+    """Return what arguments are made of."""
+    rng = np.random.default_rng(seed)
+
+    def floats(shape, dtype=np.float32):
+        return rng.standard_normal(shape).astype(dtype)
+
+    def ints(shape, low, high, dtype=np.int32):
+        return rng.integers(low, high, shape).astype(dtype)
+
+    def full(shape, value, dtype=np.float32):
+        return np.full(shape, value, dtype)
+
+    def zeros(shape, dtype=np.float32):
+        return np.zeros(shape, dtype)
+
+    def operands(M, K, N, dtype=np.float32):
+        return floats((M, K), dtype), floats((K, N), dtype), np.full((M, N), np.nan, dtype)
+
+    makers = {one.__name__: one for one in (floats, ints, full, zeros, operands)}
+    return {"np": np, "rng": rng, **vars(references), **makers, **{name: getattr(np, name) for name in TYPES}}
 
 
-def fault(kind: str, name: str, kernel, griddim, blockdim) -> Callable[..., Fault]:
-    """Return what makes a fault of this launch from (make_args, reference, ...)."""
-    return partial(Fault, name, kernel, griddim, blockdim, kind=kind)
+def read(file: str) -> list[Case]:
+    """Return the cases that a file of this folder holds."""
+    cases: list[Case] = []
+    devices: dict[str, str] = {}
+    before: dict[str, Any] = {}
+    for section in (Path(__file__).parent / file).read_text(encoding="utf-8").split("\n== ")[1:]:
+        title, *lines = (line for line in section.splitlines() if line and not line.startswith("# "))
+        if title.startswith("device "):
+            head = title.removeprefix("device ")
+            devices[head.partition("(")[0]] = function(head, "\n".join(lines), "@cuda.jit(device=True)")
+            continue
+        matches = [
+            re.fullmatch(r"(kernel|args|want|more|count|branch)(?:: |(?=\(.*\)\[))(.*)", line)
+            for line in lines
+        ]
+        given = {match[1]: match[2] for match in matches if match}
+        if "kernel" in given:
+            parameters, launch = re.fullmatch(r"\((.*)\)\[(.*)\]", given["kernel"]).groups()
+            before |= {
+                "parameters": parameters.split(", "),
+                **dict(zip(("griddim", "blockdim"), eval(launch), strict=True)),
+            }
+        if body := "\n".join(line for line, match in zip(lines, matches, strict=True) if not match):
+            before |= _kernel(f"kernel({parameters})", body, devices)
+        kind, _, name = title.rpartition(": ") if title.startswith(KINDS) else ("", "", title)
+        case = {**before, "name": name, "kind": kind, "args": given["args"], "want": given["want"]}
+        case |= eval(f"dict({given.get('more', '')})", {"np": np})
+        case["counts"] = [_count(match[2]) for match in matches if match and match[1] == "count"]
+        case["branch"] = tuple(map(int, re.findall(r"\d+", given.get("branch", ""))))
+        cases.append(Case(**case))
+    return cases
+
+
+def _kernel(head: str, body: str, devices: dict[str, str]) -> dict[str, Any]:
+    """Return the kernel with the functions that it calls above it, and its marked lines."""
+    text = function(head, body)
+    for name in reversed(devices):
+        if re.search(rf"\b{name}\b", text):
+            text = devices[name] + text
+    lines = list(enumerate(text.splitlines(), 1))
+    marks = {
+        mark: {number for number, line in lines if line.endswith(f"# {mark}")}
+        for mark in ("HAZARD", "PARTNER", "COUNT", "BRANCH")
+    }
+    return {"kernel": made(text, **NAMES), "marks": marks}
+
+
+def _count(text: str) -> tuple[str, str, dict[str, int]]:
+    array, kind, numbers = re.fullmatch(r"(\w+) (\w+): (.*)", text).groups()
+    return array, kind, {what: int(number) for number, what in re.findall(r"(\d+) (\w+)", numbers)}

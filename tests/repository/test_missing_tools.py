@@ -115,7 +115,7 @@ def test_what_to_type(monkeypatch):
     here = {"dnf"}
     monkeypatch.setattr(programs.shutil, "which", lambda name, **_: name if name in here else None)
     monkeypatch.setattr(sys, "platform", "linux")
-    counts = Counter({"chromium": 112, "bubblewrap": 300, "greenlet": 1})
+    counts = Counter({"chromium": 112, "bubblewrap": 300, "nvrtc": 1})
     assert missing.cure(sorted(counts)).startswith("sudo dnf install bubblewrap chromium; pip install -c con")
     here.clear()
     assert programs.cure("valgrind", "C++ compiler") == "install valgrind g++"
@@ -181,8 +181,5 @@ def test_packages_that_may_be_missing(monkeypatch):
     for name in ("nvrtc", "cubin"):
         assert missing.TOOLS[name].why() == f"no {name}"
     monkeypatch.setattr(missing.importlib.util, "find_spec", lambda name: None)
-    assert (missing.TOOLS["greenlet"].why(), missing.TOOLS["nvdisasm"].why()) == (
-        "no greenlet",
-        "no nvdisasm",
-    )
+    assert missing.TOOLS["nvdisasm"].why() == "no nvdisasm"
     assert set(asked) == {"nvrtc", "cubin"} and {"cubin"} == missing.TOO_LARGE

@@ -37,10 +37,6 @@ def _program(what_for: str, name: str) -> Tool:
     return Tool(what_for, lambda: programs.why_missing(name), name)
 
 
-def _no_greenlet() -> str | None:
-    return None if importlib.util.find_spec("greenlet") else "no greenlet"
-
-
 def _no_nvdisasm() -> str | None:
     if importlib.util.find_spec("cuda"):
         from cuda import pathfinder
@@ -57,7 +53,6 @@ TOOLS = {
     "c compiler": _program("C", "C compiler"),
     "c++ compiler": _program("C++", "C++ compiler"),
     "valgrind": _program("cachegrind", "valgrind"),
-    "greenlet": Tool("GPU tracer", _no_greenlet),
     "nvrtc": Tool("CUDA C++", lambda: "no nvrtc" if machine.missing("nvrtc") else None),
     "nvdisasm": Tool("machine code", _no_nvdisasm),
     "cubin": Tool("Numba's GPU code", lambda: "no cubin" if machine.missing("cubin") else None),

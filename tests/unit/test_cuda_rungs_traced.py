@@ -233,3 +233,25 @@ def test_what_a_function_from_another_file_costs_stands_where_it_is_called():
         lines = {row.line for row in seen.global_accesses if row.array == array}
         assert [code in seen.source[line] for line in lines] == [True], array
     assert all(row.line in seen.source for row in seen.divergence)
+
+
+def test_nan_and_inf_beyond_the_edge_are_not_touched():
+    """A zero that fills a tile up must not meet an infinity of the other operand."""
+    for one in (OF_RUNG[id][-1] for id in RUNGS):
+        A, B, C = np.ones((2, 5), np.float32), np.ones((5, 3), np.float32), np.zeros((2, 3), np.float32)
+        A[1, 4], B[4, 2] = np.inf, np.nan
+        block = (32, 32) if one.tile is SQUARE else one.tile.threads
+        trace(one.kernel, 1, block, A, B, C, progress=False)
+        assert C[0, 0] == 5 and np.isposinf(C[1, 0]) and np.isnan(C[:, 2]).all(), str(one)
+
+
+def test_a_tile_that_no_block_can_compute_is_refused():
+    for sizes, words in (
+        ({"BM": 64, "BN": 64, "BK": 8, "TM": 48, "TN": 1}, "does not divide evenly"),
+        ({"BM": 128, "BN": 128, "BK": 1, "TM": 8, "TN": 8}, "does not divide evenly"),
+        ({"BM": 64, "BN": 64, "BK": 64}, "has 4096 threads"),
+        ({"BM": 4, "BN": 4, "BK": 4}, "has 16 threads"),
+    ):
+        with pytest.raises(ValueError, match=words) as caught:
+            CudaTile(**sizes)
+        assert str(caught.value).endswith(".") and "\n" not in str(caught.value), sizes

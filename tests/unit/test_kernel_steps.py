@@ -12,9 +12,9 @@ from course_lib import views
 @pytest.fixture(scope="module")
 def kernels():
     """The kernels and their launches; numba is imported with them."""
-    import stepped_kernels
+    from gpu_kernels import stepped
 
-    return stepped_kernels
+    return stepped
 
 
 def zeros(*shape, dtype=np.float32):

@@ -7,25 +7,17 @@ and not whenever pytest reads the tests.
 from __future__ import annotations
 
 import inspect
-import itertools
-import linecache
 import types
 from typing import Any
 
-from numba import cuda
-
-_numbers = itertools.count()
+from gpu_kernels.case import function, made
 
 
 def kernel(parameters: str, body: str, *, device: bool = False, **names: Any) -> Any:
     """Return a kernel made of text. It begins with `i = cuda.grid(1)`; `names` are its global names."""
-    lines = [line for line in ("" if device else "i = cuda.grid(1)", *body.strip("\n").splitlines()) if line]
-    text = f"def kernel({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
-    file = f"<kernel {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space = {"cuda": cuda, **names}
-    exec(compile(text, file, "exec"), space)  # the test's own text
-    return cuda.jit(device=True)(space["kernel"]) if device else cuda.jit(space["kernel"])
+    lines = [line for line in ("" if device else "i = cuda.grid(1)", *body.splitlines()) if line]
+    decorator = "@cuda.jit(device=True)" if device else "@cuda.jit"
+    return made(function(f"kernel({parameters})", "\n".join(lines), decorator), **names)
 
 
 def line_of(function: Any, marker: str) -> int:

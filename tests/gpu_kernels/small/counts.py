@@ -9,9 +9,7 @@ from tools.looped import looped
 
 from course_lib.simulators.gpu import NotTraceable, trace
 from gpu_kernels.small import kernel, line_of
-
-TILE = 32
-
+from gpu_kernels.stepped import TILE, tiled, transpose
 
 # -- counts -------------------------------------------------------------------------------------------------
 
@@ -37,39 +35,12 @@ def test_a_view_is_counted_where_it_lies():
 
 
 @cuda.jit
-def transpose(A, B):
-    s = cuda.shared.array((32, 32), float32)
-    i, j = cuda.threadIdx.y, cuda.threadIdx.x
-    s[i, j] = A[i, j]
-    cuda.syncthreads()
-    B[i, j] = s[j, i]
-
-
-@cuda.jit
 def naive(A, B, C):
     j, i = cuda.grid(2)
     if i < C.shape[0] and j < C.shape[1]:
         total = float32(0)
         for k in range(A.shape[1]):
             total += A[i, k] * B[k, j]
-        C[i, j] = total
-
-
-@cuda.jit
-def tiled(A, B, C):
-    a = cuda.shared.array((TILE, TILE), float32)
-    b = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    j, i = cuda.grid(2)
-    total = float32(0)
-    for first in range(0, A.shape[1], TILE):
-        a[y, x] = A[i, first + x] if i < A.shape[0] and first + x < A.shape[1] else float32(0)
-        b[y, x] = B[first + y, j] if first + y < B.shape[0] and j < B.shape[1] else float32(0)
-        cuda.syncthreads()
-        for k in range(TILE):
-            total += a[y, k] * b[k, x]
-        cuda.syncthreads()
-    if i < C.shape[0] and j < C.shape[1]:
         C[i, j] = total
 
 

@@ -1,1 +1,0 @@
-"""Kernels that others wrote, unmodified: each file names repository, path, version, licence and changes."""
