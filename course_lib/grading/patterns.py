@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from course_lib.grading.compare import is_number, wrong_entries
-from course_lib.grading.task import Lookalike
 
 LOOSE = 1e-6  # relative: a recogniser must be sure, not exact
 
 
 def recognise(
-    got: Any, want: Any, args: tuple, lookalikes: Sequence[Lookalike] = (), formed: bool = True
+    got: Any, want: Any, args: tuple, lookalikes: Mapping[str, Callable], formed: bool = True
 ) -> list[str]:
     """Return sentences that name the fault, the most telling first; empty if no pattern fits.
 
     `formed` says that type and shape are right: only then the lookalikes are asked.
     """
-    told = [one.says for one in lookalikes if formed and _is(got, one, args)]
+    told = [says for says, slip in lookalikes.items() if formed and _is(got, slip, args)]
     if told:
         return told[:1]
     if _is_deep(got):
@@ -34,6 +34,11 @@ def recognise(
     if got is None or yours.ndim != 2:
         return []
     return list(_patterns(yours, expected, formed))[:2]
+
+
+def asks_for_the_result(slip: Callable) -> bool:
+    """Whether a lookalike judges a result, fits(got, …), and does not make one."""
+    return next(iter(inspect.signature(slip).parameters)) == "got"
 
 
 def _is_deep(got: Any) -> bool:
@@ -118,12 +123,12 @@ def _factor(got: np.ndarray, want: np.ndarray) -> float | None:
     return round(factor, 6)
 
 
-def _is(got: Any, lookalike: Lookalike, args: tuple) -> bool:
+def _is(got: Any, slip: Callable, args: tuple) -> bool:
     try:
         with np.errstate(all="ignore"):
-            if lookalike.fits is not None:
-                return bool(lookalike.fits(got, *args))
-            candidate = lookalike.make(*args)
+            if asks_for_the_result(slip):
+                return bool(slip(got, *args))
+            candidate = slip(*args)
     except Exception:  # a recogniser that does not apply to these inputs is no match
         return False
     if candidate is None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from course_lib.arguments import number, one_of, refusal, whole
+from course_lib.arguments import number, refusal, whole
 from course_lib.grading.sources import Code
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from course_lib.grading.launch import Launch
     from course_lib.grading.rules import CountingRule, Rule
 
-KINDS = ("predict", "complete", "write", "fast", "debug", "open")
 ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
 HINTS = ("a question", "the idea", "nearly the line")
 
@@ -90,21 +89,14 @@ def source(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Lookalike:
-    """A recogniser of a typical slip: if the result equals `make(*args)`, the report says `says`.
-
-    Where no one result is typical, `fits(got, *args)` says instead whether the slip was made. Both are asked
-    only about results of the right type and shape.
-    """
-
-    says: str
-    make: Callable | None = None
-    fits: Callable[..., bool] | None = None
-
-
-@dataclass(frozen=True)
 class Task:
-    """One exercise, declared once. `entry` is the function's name in the assignment; see the field names.
+    """One exercise, declared once; see the field names.
+
+    `entry` is the function's name in the assignment: that of `reference`, unless it is given. `lookalikes`
+    maps sentences of the report to recognisers of typical slips: `make(*args)` returns the result that the
+    slip gives, or, where no one result is typical, a function whose first parameter is called `got` says
+    whether the slip was made, `fits(got, *args)`. Both are asked only about results of the right type and
+    shape.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: it needs the rule KernelOnly,
@@ -113,30 +105,28 @@ class Task:
 
     id: str
     title: str
-    kind: str
     points: float
     difficulty: int
     minutes: int
-    good_for: str
-    entry: str
     cases: Callable[[np.random.Generator], Iterable[Case]]
     reference: Callable
     comparison: ResultComparison
     hints: tuple[str, str, str]
+    entry: str = ""
     rules: tuple[Rule, ...] = ()
     counts: CountingRule | None = None
     speed: SpeedRule | None = None
-    lookalikes: tuple[Lookalike, ...] = ()
+    lookalikes: Mapping[str, Callable] = field(default_factory=dict)
     launch: Launch | None = None
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')
-        one_of("kind", self.kind, KINDS)
         number("points", self.points, above=0)
         whole("difficulty", self.difficulty, most=5)
         number("minutes", self.minutes, above=0)
-        for name in ("title", "good_for"):
-            _require(bool(getattr(self, name)), name, getattr(self, name), "words for the learner")
+        _require(bool(self.title), "title", self.title, "words for the learner")
+        if not self.entry:
+            object.__setattr__(self, "entry", self.reference.__name__)
         _require(self.entry.isidentifier(), "entry", self.entry, "the name of a function")
         good_hints = len(self.hints) == len(HINTS) and all(self.hints)
         _require(good_hints, "hints", self.hints, f"exactly three: {', '.join(HINTS)}")

@@ -12,7 +12,7 @@ from course_lib.grading.compare import Values
 from course_lib.grading.launch import Launch
 from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.task import Case, Task, source
 
 Array = np.ndarray
 TILE, BLOCK = 32, 128
@@ -81,11 +81,9 @@ def _exactly(want: Array, args: tuple) -> float:
 TURN = Task(
     id="99.turned",
     title="Transpose through shared memory",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="reading and writing whole sectors",
     entry="turned",
     cases=_matrices,
     reference=_turned,
@@ -96,7 +94,9 @@ TURN = Task(
         "tile[threadIdx.x, threadIdx.y]",
     ),
     rules=(KernelOnly(),),
-    lookalikes=(Lookalike("It is 0 everywhere.", lambda A, out: np.zeros_like(out)),),
+    lookalikes={
+        "It is 0 everywhere.": (lambda A, out: np.zeros_like(out)),
+    },
     launch=Launch(
         grid=lambda A, out: (-(-A.shape[1] // TILE), -(-A.shape[0] // TILE)),
         block=lambda A, out: (TILE, TILE),
@@ -107,11 +107,9 @@ TURN = Task(
 SCALE = Task(
     id="99.scaled",
     title="Three times a vector",
-    kind="write",
     points=1,
     difficulty=1,
     minutes=5,
-    good_for="one thread, one element",
     entry="scaled",
     cases=_vectors,
     reference=_scaled,

@@ -157,7 +157,7 @@ def test_patterns_are_recognised():
         (WANT + np.array([[0, 0, 1, 1]]), "last 2 columns"),
         (WANT + np.array([[0], [1], [0]]), "Only row 1"),
     ):
-        assert words in " ".join(recognise(got.tolist(), WANT.tolist(), ())), got
+        assert words in " ".join(recognise(got.tolist(), WANT.tolist(), {})), got
 
 
 def test_rounding_is_seen_in_numbers_pairs_and_matrices():

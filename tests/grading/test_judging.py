@@ -51,7 +51,7 @@ def test_returning_the_inputs_own_memory_is_reported(judged):
         reference=lambda A, B: B,
         counts=None,
         cases=lambda rng: [Case(([[1.0]], [[2.0]]), "one by one")],
-        lookalikes=(),
+        lookalikes={},
     )
     report = judge(task, InProcess(load(text, "matmul")), text, 1)
     assert "memory of its own input, the second argument" in str(report)

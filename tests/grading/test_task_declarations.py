@@ -19,7 +19,6 @@ def test_a_bad_declaration_is_refused_with_a_sentence():
     rule = SpeedRule(Code("", "f"), lambda rng: (), ((2.0, 1.0),), points=2)
     for fields, words in (
         ({"id": "matmul"}, "id is 'matmul'"),
-        ({"kind": "quiz"}, "kind is 'quiz'"),
         ({"points": 0}, "points is 0"),
         ({"points": float("nan")}, "points is nan"),
         ({"difficulty": 6}, "difficulty is 6"),
@@ -50,7 +49,6 @@ def test_ids_are_unique_and_belong_to_their_chapter():
         tasks = registry.tasks(chapter)
         assert len(tasks) >= 4
         assert {task.chapter for task in tasks} == {chapter}
-        assert len({task.kind for task in tasks}) >= 4
 
 
 def test_cases_depend_on_the_seed_alone_and_the_reference_is_right_and_leaves_them_alone():

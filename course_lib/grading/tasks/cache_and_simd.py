@@ -23,7 +23,7 @@ from course_lib.grading.rules import (
     NoOperator,
     OnlyImports,
 )
-from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task
+from course_lib.grading.task import Case, Code, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops import PRODUCT_SLIPS, all_inputs, loops, matrix, pair, product
 
 #: Compiled loops without a product or a sum from a library.
@@ -197,37 +197,30 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
 SETS = Task(
     id="04.sets",
     title="Where does a column lie?",
-    kind="predict",
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="seeing why one more column can make a matrix product several times as fast",
-    entry="column_sets",
     cases=_columns,
     reference=column_sets,
     comparison=exact(("sets used", "most lines in one set", "fits or conflict")),
     rules=(OnlyImports(("math", "collections", "numpy")),),
-    lookalikes=(
-        Lookalike(
-            "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.",
-            lambda *args: _crowded(*args[:2], args[2] // args[4], *args[3:]),
+    lookalikes={
+        "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.": (
+            lambda *args: _crowded(*args[:2], args[2] // args[4], *args[3:])
         ),
-        Lookalike(
-            "Elements that share a line count once: a set holds lines, not numbers.",
-            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], by_lines=False),
+        "Elements that share a line count once: a set holds lines, not numbers.": (
+            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], by_lines=False)
         ),
-        Lookalike(
-            "The step from row to row need not be a whole number of lines: row r lies in line "
-            "r * row_bytes // line_bytes, so multiply first and divide then.",
+        "The step from row to row need not be a whole number of lines: row r lies in line "
+        "r * row_bytes // line_bytes, so multiply first and divide then.": (
             lambda *args: _crowded(
                 *args[:2], args[2] // args[3] // args[4], *args[3:], stride=args[1] // args[4]
-            ),
+            )
         ),
-        Lookalike(
-            "`ways` lines still fit into a set: a conflict begins with one more.",
-            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], room=args[3] - 1),
+        "`ways` lines still fit into a set: a conflict begins with one more.": (
+            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], room=args[3] - 1)
         ),
-    ),
+    },
     hints=(
         "How many sets has the cache, and in which line does row r of the column lie?",
         "sets = size_bytes / (ways * line_bytes). Line number = r * row_bytes // line_bytes, the same for "
@@ -270,48 +263,36 @@ def _caches(rng: np.random.Generator) -> Iterator[Case]:
 BLOCK = Task(
     id="04.block",
     title="How large may a block be?",
-    kind="write",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="the block size for any machine, in one line",
-    entry="block_size",
     cases=_caches,
     reference=block_size,
     comparison=exact(),
     rules=(OnlyImports(("math",)),),
-    lookalikes=(
-        Lookalike(
-            "That counts bytes as numbers: each number takes itemsize bytes.",
-            lambda cache, itemsize, multiple: _largest(cache // 3, multiple),
+    lookalikes={
+        "That counts bytes as numbers: each number takes itemsize bytes.": (
+            lambda cache, itemsize, multiple: _largest(cache // 3, multiple)
         ),
-        Lookalike(
-            "That leaves room for one block only; A, B and C need one each.",
-            lambda cache, itemsize, multiple: _largest(cache // itemsize, multiple),
+        "That leaves room for one block only; A, B and C need one each.": (
+            lambda cache, itemsize, multiple: _largest(cache // itemsize, multiple)
         ),
-        Lookalike(
-            "That leaves room for two blocks; A, B and C need one each.",
-            lambda cache, itemsize, multiple: _largest(cache // (2 * itemsize), multiple),
+        "That leaves room for two blocks; A, B and C need one each.": (
+            lambda cache, itemsize, multiple: _largest(cache // (2 * itemsize), multiple)
         ),
-        Lookalike(
-            "Round down to a multiple of `multiple`.",
-            fits=lambda got, cache, itemsize, multiple: got % multiple != 0,
+        "Round down to a multiple of `multiple`.": (
+            lambda got, cache, itemsize, multiple: got % multiple != 0
         ),
-        Lookalike(
-            "A block has at least `multiple` rows, even where three such blocks do not fit.",
-            fits=lambda got, cache, itemsize, multiple: got == 0,
+        "A block has at least `multiple` rows, even where three such blocks do not fit.": (
+            lambda got, cache, itemsize, multiple: got == 0
         ),
-        Lookalike(
-            "One step less: three blocks of yours take more than the cache has.",
-            fits=lambda got, cache, itemsize, multiple: (
-                got > multiple and 3 * int(got) ** 2 * itemsize > cache
-            ),
+        "One step less: three blocks of yours take more than the cache has.": (
+            lambda got, cache, itemsize, multiple: got > multiple and 3 * int(got) ** 2 * itemsize > cache
         ),
-        Lookalike(
-            "A larger block still fits: three blocks may fill the cache exactly.",
-            fits=lambda got, cache, itemsize, multiple: got < block_size(cache, itemsize, multiple),
+        "A larger block still fits: three blocks may fill the cache exactly.": (
+            lambda got, cache, itemsize, multiple: got < block_size(cache, itemsize, multiple)
         ),
-    ),
+    },
     hints=(
         "How many numbers are in three b x b blocks, and how many bytes do they take?",
         "3 * b * b * itemsize <= cache_bytes. Take a root that is exact for whole numbers (math.isqrt), then "
@@ -435,32 +416,24 @@ def _parts_of_lines(got: np.ndarray, M: int, K: int, N: int, cache_bytes: int) -
 VISITS = Task(
     id="04.visits",
     title="Hit the target",
-    kind="open",
     points=3,
     difficulty=3,
     minutes=25,
-    good_for="blocking as it is: nothing but another order of the same steps",
-    entry="visits",
     cases=_products,
     reference=visits,
     comparison=FewMisses(),
     rules=(OnlyImports(("math", "numpy", "itertools")),),
-    lookalikes=(
-        Lookalike("Those rows are (i, j, k): the task wants i, k, j.", fits=_swapped),
-        Lookalike(
-            "With the plain order i, k, j all of B passes through the cache for every row of A.",
-            fits=lambda got, M, K, N, cache: bool((got == in_blocks(M, K, N, max(M, K, N, 1))).all()),
+    lookalikes={
+        "Those rows are (i, j, k): the task wants i, k, j.": _swapped,
+        "With the plain order i, k, j all of B passes through the cache for every row of A.": (
+            lambda got, M, K, N, cache: bool((got == in_blocks(M, K, N, max(M, K, N, 1))).all())
         ),
-        Lookalike(
-            "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.",
-            fits=_too_large,
+        "Three blocks of yours do not fit into the cache together: one of A, one of B and one of C.": (
+            _too_large
         ),
-        Lookalike(
-            "Your blocks fit, but their size is no multiple of the 8 numbers of a line: what else came with "
-            "their first and last lines is fetched in vain.",
-            fits=_parts_of_lines,
-        ),
-    ),
+        "Your blocks fit, but their size is no multiple of the 8 numbers of a line: what else came with "
+        "their first and last lines is fetched in vain.": _parts_of_lines,
+    },
     hints=(
         "In the plain order, how much passes through the cache between two uses of the same number of B?",
         "Cut all three loops into blocks of b, and choose b so that three blocks fit together and a block's "
@@ -517,34 +490,27 @@ def _transposed(B, k0, j0, depth, NR):
 PACK = Task(
     id="04.pack",
     title="Pack a panel",
-    kind="write",
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="a micro-kernel that never has to ask where it is",
-    entry="pack",
     cases=_panels,
     reference=pack,
     comparison=exact(),
     rules=LOOPS_ONLY,
-    lookalikes=(
-        Lookalike(
-            "The panel runs down the columns: the NR numbers of one row k must lie side by side.",
-            lambda B, k0, j0, depth, NR: _transposed(B, k0, j0, depth, NR),
+    lookalikes={
+        "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (
+            lambda B, k0, j0, depth, NR: _transposed(B, k0, j0, depth, NR)
         ),
-        Lookalike(
-            "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.",
-            lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0)),
+        "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.": (
+            lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0))
         ),
-        Lookalike(
-            "That is the panel from row 0 on: begin at row k0.",
-            lambda B, k0, j0, depth, NR: pack(B, 0, j0, depth, NR) if k0 else None,
+        "That is the panel from row 0 on: begin at row k0.": (
+            lambda B, k0, j0, depth, NR: pack(B, 0, j0, depth, NR) if k0 else None
         ),
-        Lookalike(
-            "That is the panel from column 0 on: begin at column j0.",
-            lambda B, k0, j0, depth, NR: pack(B, k0, 0, depth, NR) if j0 else None,
+        "That is the panel from column 0 on: begin at column j0.": (
+            lambda B, k0, j0, depth, NR: pack(B, k0, 0, depth, NR) if j0 else None
         ),
-    ),
+    },
     hints=(
         "Where in the panel does the number of row k and column c (both counted inside the panel) lie?",
         "At k * NR + c. Make depth * NR zeros first; then copy only the columns that B still has.",
@@ -578,23 +544,19 @@ def _tiles(rng: np.random.Generator) -> Iterator[Case]:
 TILE = Task(
     id="04.tile",
     title="Four rows at once",
-    kind="complete",
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="the heart of every fast matrix product: load once, use several times",
-    entry="tile",
     cases=_tiles,
     reference=tile,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2)),
-    lookalikes=(
-        Lookalike(
-            "One row of the tile is wrong and the others are right: look at its index and its local sum.",
-            fits=lambda got, A, panel: _wrong_rows(got, A, panel) == 1,
+    lookalikes={
+        "One row of the tile is wrong and the others are right: look at its index and its local sum.": (
+            lambda got, A, panel: _wrong_rows(got, A, panel) == 1
         ),
-        *PRODUCT_SLIPS,
-    ),
+        **PRODUCT_SLIPS,
+    },
     hints=(
         "For one k and one j: which number do all four rows need, and which four do they not share?",
         "Read panel[k, j] once into a local b. Row r adds A[r, k] * b to its own local sum.",
@@ -631,23 +593,18 @@ def _counted_twice(got, A, B) -> bool:
 EDGE = Task(
     id="04.edge",
     title="The last tile",
-    kind="debug",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="the place where fast kernels are wrong: the edge",
     entry="repaired",
     cases=_inputs_of_edge,
     reference=product,
     comparison=close_product(),
     rules=LOOPS_ONLY,
-    lookalikes=(
-        Lookalike(
-            "Some rows are twice what they should be: they lie in two tiles, and both add.",
-            fits=_counted_twice,
-        ),
-        *PRODUCT_SLIPS,
-    ),
+    lookalikes={
+        "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
+        **PRODUCT_SLIPS,
+    },
     hints=(
         "Take M = 6: which rows does the first tile compute, which the second? And M = 3: what is M - 4?",
         "Rows 2 and 3 are in both tiles, and each adds. With fewer than four rows, i is negative: the tile "
@@ -699,11 +656,9 @@ def _zero_and_inf(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 FAST = Task(
     id="04.fast",
     title="Two dozen numbers in flight",
-    kind="fast",
     points=4,
     difficulty=4,
     minutes=30,
-    good_for="doubling the speed of good loops with nothing but plain Python",
     entry="matmul_fast",
     cases=_inputs_of_fast,
     reference=reference,

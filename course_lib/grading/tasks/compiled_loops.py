@@ -17,7 +17,7 @@ from course_lib.grading.rules import (
     NoOperator,
     OnlyImports,
 )
-from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task, source
+from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.measure import roofline
 
 Array = np.ndarray
@@ -105,35 +105,27 @@ def _zero_meets_inf(rng: np.random.Generator) -> tuple[Array, Array]:
     return A, B
 
 
-PRODUCT_SLIPS = (
-    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
-    Lookalike("This is A times the transpose of B: B is indexed [j, k].", lambda A, B: product(A, B.T)),
-    Lookalike(
-        "The first product of every sum is missing: the sum over k begins at 0.",
-        lambda A, B: product(A[:, 1:], B[1:]),
+PRODUCT_SLIPS = {
+    "This is B times A: the operands are swapped.": lambda A, B: product(B, A),
+    "This is A times the transpose of B: B is indexed [j, k].": lambda A, B: product(A, B.T),
+    "The first product of every sum is missing: the sum over k begins at 0.": (
+        lambda A, B: product(A[:, 1:], B[1:])
     ),
-    Lookalike(
-        "The last product of every sum is missing: the sum over k has K terms.",
-        lambda A, B: product(A[:, :-1], B[:-1]),
+    "The last product of every sum is missing: the sum over k has K terms.": (
+        lambda A, B: product(A[:, :-1], B[:-1])
     ),
-    Lookalike(
-        "Only the last product of every sum is there: add (+=) instead of replacing.",
-        lambda A, B: product(A[:, -1:], B[-1:]),
+    "Only the last product of every sum is there: add (+=) instead of replacing.": (
+        lambda A, B: product(A[:, -1:], B[-1:])
     ),
-    Lookalike(
-        "Only the first product of every sum is there: does the function return inside a loop?",
-        lambda A, B: product(A[:, :1], B[:1]),
+    "Only the first product of every sum is there: does the function return inside a loop?": (
+        lambda A, B: product(A[:, :1], B[:1])
     ),
-    Lookalike(
-        "After the first row all is 0: does the function return inside a loop?",
-        fits=lambda got, A, B: len(got) > 1 and got[0].any() and not got[1:].any(),
+    "After the first row all is 0: does the function return inside a loop?": (
+        lambda got, A, B: len(got) > 1 and got[0].any() and not got[1:].any()
     ),
-    Lookalike(
-        "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
-        "exception.",
-        lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
-    ),
-)
+    "Where A has a 0 you skip the product, but 0 * inf and 0 * NaN are NaN: the definition has no "
+    "exception.": lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
+}
 
 HEAD = source("""
     import numpy as np
@@ -201,41 +193,32 @@ def _fortran(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, in
 STRIDES = Task(
     id="02.strides",
     title="How far does each step jump?",
-    kind="predict",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="predicting which loop order is fast before running any of them",
-    entry="inner_bytes",
     cases=_orders,
     reference=inner_bytes,
     comparison=exact(("A", "B", "C")),
-    lookalikes=(
-        Lookalike(
-            "Those are numbers, not bytes: each of them takes itemsize bytes.",
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1),
+    lookalikes={
+        "Those are numbers, not bytes: each of them takes itemsize bytes.": (
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1)
         ),
-        Lookalike(
-            "A number need not take 8 bytes: use itemsize.",
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 8),
+        "A number need not take 8 bytes: use itemsize.": (
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 8)
         ),
-        Lookalike(
-            "A number need not take 4 bytes: use itemsize.",
-            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 4),
+        "A number need not take 4 bytes: use itemsize.": (
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 4)
         ),
-        Lookalike(
-            "That is the outermost loop. Which letter of the order is the innermost?",
-            lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize),
+        "That is the outermost loop. Which letter of the order is the innermost?": (
+            lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize)
         ),
-        Lookalike(
-            "That would be column-major (Fortran) order. In C order the last index is the contiguous one.",
-            lambda order, M, K, N, itemsize: _fortran(order, M, K, N, itemsize),
+        "That would be column-major (Fortran) order. In C order the last index is the contiguous one.": (
+            lambda order, M, K, N, itemsize: _fortran(order, M, K, N, itemsize)
         ),
-        Lookalike(
-            "A step along a column jumps over one row: count the numbers in a row, not the rows.",
-            lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize),
+        "A step along a column jumps over one row: count the numbers in a row, not the rows.": (
+            lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize)
         ),
-    ),
+    },
     hints=(
         "C[i, j] of an M x N matrix in C order: at which byte, counted from the start, does it lie?",
         "At itemsize * (i * N + j). If the innermost index is j, that grows by itemsize; if it is i, by a "
@@ -251,11 +234,9 @@ STRIDES = Task(
 ORDER = Task(
     id="02.order",
     title="Turn the loops around",
-    kind="complete",
     points=1,
     difficulty=1,
     minutes=10,
-    good_for="seeing that a product can be built by rows as well as by elements",
     entry="matmul_kij",
     cases=all_inputs,
     reference=product,
@@ -277,11 +258,9 @@ ORDER = Task(
 MATMUL = Task(
     id="02.matmul",
     title="Compile your own matmul",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="a compiled product that is right for every input, not only for squares of float64",
     entry="matmul",
     cases=all_inputs,
     reference=product,
@@ -306,11 +285,9 @@ PLAIN_IJK = Code(loops("matmul_ijk", "ijk"), "matmul_ijk")
 FAST = Task(
     id="02.fast",
     title="Let the hardware walk straight",
-    kind="fast",
     points=4,
     difficulty=3,
     minutes=15,
-    good_for="getting an order of magnitude out of the same three loops",
     entry="matmul_fast",
     cases=all_inputs,
     reference=product,
@@ -357,11 +334,9 @@ def broken(A, B):
 BUG = Task(
     id="02.bug",
     title="Right by luck",
-    kind="debug",
     points=2,
     difficulty=3,
     minutes=20,
-    good_for="two bugs that compiled code never reports",
     entry="repaired",
     cases=all_inputs,
     reference=product,
@@ -404,54 +379,45 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
 ROOFLINE = Task(
     id="02.roofline",
     title="Is this the end, right?",
-    kind="write",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="an upper bound for any loop before anybody optimises it",
-    entry="attainable",
     cases=_kernels,
     reference=attainable,
     comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
     rules=(OnlyImports(("math", "numpy")),),
-    lookalikes=(
-        Lookalike(
-            "Your result exceeds the peak: no kernel computes faster than the machine.",
+    lookalikes={
+        "Your result exceeds the peak: no kernel computes faster than the machine.": (
             lambda intensity, peak, gbps: (
                 (intensity * gbps, attainable(intensity, peak, gbps)[1]) if intensity * gbps > peak else None
-            ),
+            )
         ),
-        Lookalike(
-            "You took the higher roof; the lower one limits.",
-            fits=lambda got, intensity, peak, gbps: (
+        "You took the higher roof; the lower one limits.": (
+            lambda got, intensity, peak, gbps: (
                 intensity * gbps != peak and got[0] == max(intensity * gbps, peak)
-            ),
+            )
         ),
-        Lookalike(
-            "The bound by memory is intensity * bandwidth: FLOP/byte times GB/s. You divide.",
+        "The bound by memory is intensity * bandwidth: FLOP/byte times GB/s. You divide.": (
             lambda intensity, peak, gbps: (
                 min(gbps / intensity, peak),
                 "memory" if gbps / intensity < peak else "compute",
-            ),
+            )
         ),
-        Lookalike(
-            "You divide the intensity by the bandwidth; FLOP/byte times GB/s is GFLOP/s.",
-            fits=lambda got, intensity, peak, gbps: (
+        "You divide the intensity by the bandwidth; FLOP/byte times GB/s is GFLOP/s.": (
+            lambda got, intensity, peak, gbps: (
                 np.isclose(got[0], min(intensity / gbps, peak)) and intensity / gbps < peak
-            ),
+            )
         ),
-        Lookalike(
-            "Only where both bounds meet: the task says compute there.",
-            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None,
+        "Only where both bounds meet: the task says compute there.": (
+            lambda intensity, peak, gbps: (peak, "memory") if intensity * gbps == peak else None
         ),
-        Lookalike(
-            "The words are swapped: left of the ridge memory is what limits.",
+        "The words are swapped: left of the ridge memory is what limits.": (
             lambda intensity, peak, gbps: (
                 attainable(intensity, peak, gbps)[0],
                 "compute" if intensity * gbps < peak else "memory",
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "A kernel that does `intensity` FLOP for each byte, on a machine that moves `gbps` GB per second: "
         "how many "

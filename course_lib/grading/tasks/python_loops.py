@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.rules import PRODUCTS, CountsOperations, NoCalls, NoMemory, NoOperator, OnlyImports
-from course_lib.grading.task import Case, Code, Lookalike, SpeedRule, Task
+from course_lib.grading.task import Case, Code, SpeedRule, Task
 
 Rows = list[list[float]]
 
@@ -78,38 +78,29 @@ def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
     return None if str(left) == str(product(A, B)) else left
 
 
-PRODUCT_SLIPS = (
-    Lookalike(
-        "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.",
-        _skipping_zeros,
+PRODUCT_SLIPS = {
+    "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
+        _skipping_zeros
     ),
-    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
-    Lookalike(
-        "This is A times the transpose of B: you multiply rows by rows, but the definition pairs a row of A "
-        "with a column of B.",
-        lambda A, B: product(A, [list(col) for col in zip(*B, strict=True)]),
+    "This is B times A: the operands are swapped.": lambda A, B: product(B, A),
+    "This is A times the transpose of B: you multiply rows by rows, but the definition pairs a row of A "
+    "with a column of B.": lambda A, B: product(A, [list(col) for col in zip(*B, strict=True)]),
+    "The first product of every sum is missing: the sum over k begins at 0.": (
+        lambda A, B: product([row[1:] for row in A], B[1:])
     ),
-    Lookalike(
-        "The first product of every sum is missing: the sum over k begins at 0.",
-        lambda A, B: product([row[1:] for row in A], B[1:]),
+    "The last product of every sum is missing: the sum over k has K terms.": (
+        lambda A, B: product([row[:-1] for row in A], B[:-1])
     ),
-    Lookalike(
-        "The last product of every sum is missing: the sum over k has K terms.",
-        lambda A, B: product([row[:-1] for row in A], B[:-1]),
+    "Only the last product of every sum is there: add to the sum (+=) instead of replacing it.": (
+        lambda A, B: product([row[-1:] for row in A], B[-1:])
     ),
-    Lookalike(
-        "Only the last product of every sum is there: add to the sum (+=) instead of replacing it.",
-        lambda A, B: product([row[-1:] for row in A], B[-1:]),
+    "Only the first product of every sum is there: does the function return too early?": (
+        lambda A, B: product([row[:1] for row in A], B[:1])
     ),
-    Lookalike(
-        "Only the first product of every sum is there: does the function return too early?",
-        lambda A, B: product([row[:1] for row in A], B[:1]),
+    "After the first row all is 0: does the function return inside a loop?": (
+        lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:]))
     ),
-    Lookalike(
-        "After the first row all is 0: does the function return inside a loop?",
-        fits=lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:])),
-    ),
-)
+}
 
 
 # --- 01.count: how many operations a product takes, before running it ---------------------------------------
@@ -134,42 +125,31 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
 COUNT = Task(
     id="01.count",
     title="Count the operations",
-    kind="predict",
     points=1,
     difficulty=1,
     minutes=5,
-    good_for="knowing the work before you run it",
-    entry="operations",
     cases=_sizes,
     reference=operations,
     comparison=exact(("multiplications", "additions")),
-    lookalikes=(
-        Lookalike(
-            "One addition too many per element: the first product has nothing to be added to, so K products "
-            "need K - 1 additions.",
-            lambda M, K, N: (M * N * K, M * N * K),
+    lookalikes={
+        "One addition too many per element: the first product has nothing to be added to, so K products "
+        "need K - 1 additions.": lambda M, K, N: (M * N * K, M * N * K),
+        "The two numbers are swapped: multiplications come first.": (
+            lambda M, K, N: operations(M, K, N)[::-1]
         ),
-        Lookalike(
-            "The two numbers are swapped: multiplications come first.",
-            lambda M, K, N: operations(M, K, N)[::-1],
+        "The number of additions is negative: with K = 0 there is nothing to add, and that is 0.": (
+            lambda M, K, N: (M * N * K, M * N * (K - 1)) if K == 0 else None
         ),
-        Lookalike(
-            "The number of additions is negative: with K = 0 there is nothing to add, and that is 0.",
-            lambda M, K, N: (M * N * K, M * N * (K - 1)) if K == 0 else None,
+        "Your additions are 0, but the K products of an element are joined by plus signs: K - 1 of them.": (
+            lambda got, M, K, N: got[1] == 0 < operations(M, K, N)[1]
         ),
-        Lookalike(
-            "Your additions are 0, but the K products of an element are joined by plus signs: K - 1 of them.",
-            fits=lambda got, M, K, N: got[1] == 0 < operations(M, K, N)[1],
+        "That is the work for one element. The result has M * N of them.": (
+            lambda M, K, N: (K, K - 1) if K else None
         ),
-        Lookalike(
-            "That is the work for one element. The result has M * N of them.",
-            lambda M, K, N: (K, K - 1) if K else None,
+        "Those are the elements of the result. Each of them is a sum of K products.": (
+            lambda M, K, N: (M * N, M * N)
         ),
-        Lookalike(
-            "Those are the elements of the result. Each of them is a sum of K products.",
-            lambda M, K, N: (M * N, M * N),
-        ),
-    ),
+    },
     hints=(
         "How many elements has the result, and how many products are summed for one of them?",
         "M * N elements, K products each. Put plus signs between K products: how many do you need? And if "
@@ -199,12 +179,9 @@ def _vectors(rng: np.random.Generator) -> Iterator[Case]:
 DOT = Task(
     id="01.dot",
     title="For pair in (row, col)",
-    kind="complete",
     points=1,
     difficulty=1,
     minutes=5,
-    good_for="the innermost loop, the one that takes all the time",
-    entry="dot",
     cases=_vectors,
     reference=dot,
     comparison=close(rtol=1e-12, atol=1e-12),
@@ -212,26 +189,22 @@ DOT = Task(
     counts=CountsOperations(
         multiplications=lambda row, col: len(row), wanted="one multiplication for each pair"
     ),
-    lookalikes=(
-        Lookalike(
-            "Only the last pair is in the result: add to the total (+=) instead of replacing it.",
-            lambda row, col: row[-1] * col[-1] if len(row) > 1 else None,
+    lookalikes={
+        "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
+            lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
         ),
-        Lookalike(
-            "Only the first pair is in the result: does the function return inside the loop?",
-            lambda row, col: row[0] * col[0] if len(row) > 1 else None,
+        "Only the first pair is in the result: does the function return inside the loop?": (
+            lambda row, col: row[0] * col[0] if len(row) > 1 else None
         ),
-        Lookalike("The pairs are added; they have to be multiplied.", lambda row, col: sum(row) + sum(col)),
-        Lookalike(
-            "The products are multiplied with each other; they have to be added up.",
-            lambda row, col: math.prod(row) * math.prod(col),
+        "The pairs are added; they have to be multiplied.": lambda row, col: sum(row) + sum(col),
+        "The products are multiplied with each other; they have to be added up.": (
+            lambda row, col: math.prod(row) * math.prod(col)
         ),
-        Lookalike("The total stays 0: is anything added to it?", lambda row, col: 0.0),
-        Lookalike(
-            "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.",
-            lambda row, col: 3.75 if math.inf in row + col else None,
+        "The total stays 0: is anything added to it?": lambda row, col: 0.0,
+        "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
+            lambda row, col: 3.75 if math.inf in row + col else None
         ),
-    ),
+    },
     hints=(
         "What happens to one pair (a, b), and where does the result of it go?",
         "Multiply the two numbers of the pair and add the product to the running total.",
@@ -245,11 +218,9 @@ DOT = Task(
 MATMUL = Task(
     id="01.matmul",
     title="Write the triple loop",
-    kind="write",
     points=3,
     difficulty=2,
     minutes=15,
-    good_for="having written, once, what every later circle makes fast",
     entry="matmul",
     cases=product_cases,
     reference=product,
@@ -287,11 +258,9 @@ def broken(A, B):
 ALIAS = Task(
     id="01.alias",
     title="Find the two bugs",
-    kind="debug",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="names and objects: what managed memory does behind your back",
     entry="repaired",
     cases=product_cases,
     reference=product,
@@ -328,11 +297,9 @@ def matmul_indexed(A, B):
 FASTER = Task(
     id="01.faster",
     title="As fast as Python goes",
-    kind="fast",
     points=3,
     difficulty=3,
     minutes=25,
-    good_for="seeing what a loop costs besides its arithmetic, and where plain Python ends",
     entry="matmul_fast",
     cases=product_cases,
     reference=product,
@@ -402,59 +369,42 @@ def _log_c(sizes: list[float], seconds: list[float], N: float) -> tuple[float, f
 PREDICT_TIME = Task(
     id="01.predict_time",
     title="How long would a large one take?",
-    kind="open",
     points=2,
     difficulty=3,
     minutes=20,
-    good_for="reading an exponent off your own timings, and knowing when not to wait",
-    entry="extrapolate",
     cases=_timings,
     reference=extrapolate,
     comparison=close(rtol=1e-8, parts=("exponent", "seconds at N")),
     rules=(OnlyImports(("math", "numpy")),),
-    lookalikes=(
-        Lookalike(
-            "The pair is swapped: exponent first, then the seconds.",
-            lambda sizes, seconds, N: extrapolate(sizes, seconds, N)[::-1],
+    lookalikes={
+        "The pair is swapped: exponent first, then the seconds.": (
+            lambda sizes, seconds, N: extrapolate(sizes, seconds, N)[::-1]
         ),
-        Lookalike(
-            "The exponent is fixed at 3: measure the exponent, do not assume it.",
-            fits=lambda got, sizes, seconds, N: (
-                got[0] == 3 and abs(extrapolate(sizes, seconds, N)[0] - 3) > 1e-6
-            ),
+        "The exponent is fixed at 3: measure the exponent, do not assume it.": (
+            lambda got, sizes, seconds, N: got[0] == 3 and abs(extrapolate(sizes, seconds, N)[0] - 3) > 1e-6
         ),
-        Lookalike(
-            "That is log c: take exp of it.",
-            lambda sizes, seconds, N: _log_c(sizes, seconds, N),
-        ),
-        Lookalike(
-            "The slope and the offset are swapped: np.polyfit gives the highest power first, the slope.",
-            fits=lambda got, sizes, seconds, N: np.isclose(
+        "That is log c: take exp of it.": lambda sizes, seconds, N: _log_c(sizes, seconds, N),
+        "The slope and the offset are swapped: np.polyfit gives the highest power first, the slope.": (
+            lambda got, sizes, seconds, N: np.isclose(
                 got[0], np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
-            ),
+            )
         ),
-        Lookalike(
-            "Only the first and the last point are used: noise in one of them spoils the fit. Use all "
-            "points.",
-            lambda sizes, seconds, N: _two_points(sizes, seconds, N, 0),
+        "Only the first and the last point are used: noise in one of them spoils the fit. Use all points.": (
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, 0)
         ),
-        Lookalike(
-            "Only the last two points are used: noise in one of them spoils the fit. Use all points.",
-            lambda sizes, seconds, N: _two_points(sizes, seconds, N, -2),
+        "Only the last two points are used: noise in one of them spoils the fit. Use all points.": (
+            lambda sizes, seconds, N: _two_points(sizes, seconds, N, -2)
         ),
-        Lookalike(
-            "This is a straight line through the times themselves. A power law is straight in the "
-            "logarithms.",
-            lambda sizes, seconds, N: _line(sizes, seconds, N),
+        "This is a straight line through the times themselves. A power law is straight in the logarithms.": (
+            lambda sizes, seconds, N: _line(sizes, seconds, N)
         ),
-        Lookalike(
-            "The second number is the logarithm of the time: take exp of it.",
+        "The second number is the logarithm of the time: take exp of it.": (
             lambda sizes, seconds, N: (
                 extrapolate(sizes, seconds, N)[0],
                 math.log(extrapolate(sizes, seconds, N)[1]),
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "If t = c * N^p, what is log t? Which kind of curve is that in log N?",
         "log t = log c + p * log N is a straight line: fit one through (log N, log t) by least squares. Its "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, Values, close, exact
 from course_lib.grading.rules import CountsOperations, OnlyImports
-from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.task import Case, Task, source
 from course_lib.grading.tasks.compiled_loops import matrix, pair, product
 
 Array = np.ndarray
@@ -66,38 +66,31 @@ def with_blocks_swapped(A: Array, B: Array) -> Array:
     return np.block([[C11, C21], [C12, C22]]) if C12.shape == C21.shape else C
 
 
-def _wrong_blocks(got: Array, A: Array, B: Array) -> tuple[bool, ...]:
+def _wrong_blocks(got: Array, A: Array, B: Array) -> list[bool]:
     """Say for each of the four blocks whether it is wrong."""
     pairs = zip(quarters(np.asarray(got, np.float64)), quarters(product(A, B)), strict=True)
-    return tuple(not np.allclose(mine, right, rtol=1e-3, atol=1e-3) for mine, right in pairs)
+    return [not np.allclose(mine, right, rtol=1e-3, atol=1e-3) for mine, right in pairs]
 
 
-def only_block(place: int, says: str) -> Lookalike:
-    """Return the recogniser of a result of which one block alone is wrong."""
-    wanted = tuple(block == place for block in range(4))
-    return Lookalike(says, fits=lambda got, A, B: _wrong_blocks(got, A, B) == wanted)
+def _only_block(place: int) -> Callable[..., bool]:
+    """Return whether of four blocks this one alone is wrong."""
+    wanted = [block == place for block in range(4)]
+    return lambda got, A, B: _wrong_blocks(got, A, B) == wanted
 
 
-def _blocks_touch(got: Array, A: Array, B: Array) -> bool:
-    """Whether every block is right but for what was lost of A12 or A21: then blocks were mixed up."""
-    return all(_wrong_blocks(got, A, B))
-
-
-BLOCK_SLIPS = (
-    Lookalike("This is B times A: the operands are swapped.", lambda A, B: product(B, A)),
-    Lookalike(
-        "The blocks C12 and C21 have changed places.",
-        lambda A, B: with_blocks_swapped(A, B) if A.shape == B.shape else None,
+BLOCK_SLIPS = {
+    "This is B times A: the operands are swapped.": lambda A, B: product(B, A),
+    "The blocks C12 and C21 have changed places.": (
+        lambda A, B: with_blocks_swapped(A, B) if A.shape == B.shape else None
     ),
-    *(
-        only_block(place, f"Only the block C{name} is wrong: which products go into it, with which signs?")
+    **{
+        f"Only the block C{name} is wrong: which products go into it, with which signs?": _only_block(place)
         for place, name in enumerate(("11", "12", "21", "22"))
+    },
+    "All four blocks are wrong: look for a slip in a sum that several products or blocks share.": (
+        lambda got, A, B: all(_wrong_blocks(got, A, B))
     ),
-    Lookalike(
-        "All four blocks are wrong: look for a slip in a sum that several products or blocks share.",
-        fits=_blocks_touch,
-    ),
-)
+}
 
 
 # --- 03.count: how many operations Strassen's algorithm does, exactly, with a cutoff and for odd sizes ------
@@ -174,60 +167,48 @@ def _uneven(n: int, cutoff: int) -> bool:
 COUNT = Task(
     id="03.count",
     title="Count before you multiply",
-    kind="predict",
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="knowing what fewer multiplications cost in additions, for every size and cutoff",
-    entry="operations",
     cases=_sizes,
     reference=operations,
     comparison=WholeNumbers(),
     rules=(OnlyImports(("math",)),),
-    lookalikes=(
-        Lookalike(
-            "The two numbers are swapped: multiplications come first.",
-            lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None,
+    lookalikes={
+        "The two numbers are swapped: multiplications come first.": (
+            lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None
         ),
-        Lookalike(
-            "You count 15 sums a level; that is Winograd's variant, which comes later. Strassen's has 18.",
-            lambda n, cutoff: operations(n, cutoff, sums=15) if n > cutoff else None,
+        "You count 15 sums a level; that is Winograd's variant, which comes later. Strassen's has 18.": (
+            lambda n, cutoff: operations(n, cutoff, sums=15) if n > cutoff else None
         ),
-        Lookalike(
-            "The 18 sums of blocks of every level are missing: half * half additions each.",
-            lambda n, cutoff: operations(n, cutoff, sums=0) if n > cutoff else None,
+        "The 18 sums of blocks of every level are missing: half * half additions each.": (
+            lambda n, cutoff: operations(n, cutoff, sums=0) if n > cutoff else None
         ),
-        Lookalike(
-            "The sums are sums of blocks: they have half * half numbers each, not n * n.",
-            lambda n, cutoff: operations(n, cutoff, sums=72) if n > cutoff else None,
+        "The sums are sums of blocks: they have half * half numbers each, not n * n.": (
+            lambda n, cutoff: operations(n, cutoff, sums=72) if n > cutoff else None
         ),
-        Lookalike(
-            "An odd n just above the cutoff still does one level, on m = n - 1, even if m is not above the "
-            "cutoff itself: only n is compared with it.",
+        "An odd n just above the cutoff still does one level, on m = n - 1, even if m is not above the "
+        "cutoff itself: only n is compared with it.": (
             lambda n, cutoff: (
                 _stops_at_even(n, cutoff) if _stops_at_even(n, cutoff) != operations(n, cutoff) else None
-            ),
+            )
         ),
-        Lookalike(
-            "That is the definition with eight block products; Strassen's has seven.",
-            fits=lambda got, n, cutoff: n > cutoff and got[0] == operations(n, cutoff, products=8)[0],
+        "That is the definition with eight block products; Strassen's has seven.": (
+            lambda got, n, cutoff: n > cutoff and got[0] == operations(n, cutoff, products=8)[0]
         ),
-        Lookalike(
-            "At n = cutoff the definition takes over already: the recursion goes on only above it.",
-            lambda n, cutoff: operations(n, cutoff - 1) if n > 1 else None,
+        "At n = cutoff the definition takes over already: the recursion goes on only above it.": (
+            lambda n, cutoff: operations(n, cutoff - 1) if n > 1 else None
         ),
-        Lookalike(
-            "What is peeled off at an odd size is missing: the outer product for the block, the last column "
-            "and the last row of C.",
-            lambda n, cutoff: operations(n, cutoff, peel=False) if _uneven(n, cutoff) else None,
+        "What is peeled off at an odd size is missing: the outer product for the block, the last column "
+        "and the last row of C.": (
+            lambda n, cutoff: operations(n, cutoff, peel=False) if _uneven(n, cutoff) else None
         ),
-        Lookalike(
-            "A sum of n products takes n - 1 additions: the first one has nothing to be added to.",
-            fits=lambda got, n, cutoff: (
+        "A sum of n products takes n - 1 additions: the first one has nothing to be added to.": (
+            lambda got, n, cutoff: (
                 got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3 and n > 1
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "What does one level do for n = 4 and cutoff 2? How many products of which blocks, how many sums of "
         "how many numbers?",
@@ -315,41 +296,32 @@ def _other_sign(got: tuple, left: Table, right: Table, into: Table) -> bool:
 LOST = Task(
     id="03.lost",
     title="The lost product",
-    kind="complete",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="seeing an algorithm as a sum of simple tensors: the game that AlphaTensor plays",
-    entry="lost_product",
     cases=_tables,
     reference=lost_product,
     comparison=exact(("row for A", "row for B", "row for C")),
     rules=(OnlyImports(("numpy", "math")),),
-    lookalikes=(
-        Lookalike(
-            "The product is right, but not its signs: make the first number that is not 0 in the row for A "
-            "and in the row for B positive, and let the row for C carry the sign.",
-            fits=_other_sign,
+    lookalikes={
+        "The product is right, but not its signs: make the first number that is not 0 in the row for A "
+        "and in the row for B positive, and let the row for C carry the sign.": _other_sign,
+        "The rows for A and B have changed places.": (
+            lambda left, right, into: (lambda l, r, c: (r, l, c))(*lost_product(left, right, into))
         ),
-        Lookalike(
-            "The rows for A and B have changed places.",
-            lambda left, right, into: (lambda l, r, c: (r, l, c))(*lost_product(left, right, into)),
-        ),
-        Lookalike(
-            "The sign is lost: the product of your three rows must be what is left over, "
-            "not its absolute value.",
-            fits=lambda got, left, right, into: all(
+        "The sign is lost: the product of your three rows must be what is left over, "
+        "not its absolute value.": (
+            lambda got, left, right, into: all(
                 np.array_equal(np.abs(mine), np.abs(row))
                 for mine, row in zip(got, lost_product(left, right, into), strict=True)
-            ),
+            )
         ),
-        Lookalike(
-            "That is one of the six products that are there.",
-            fits=lambda got, left, right, into: any(
+        "That is one of the six products that are there.": (
+            lambda got, left, right, into: any(
                 list(map(list, got)) == [l, r, c] for l, r, c in zip(left, right, into, strict=True)
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "rest[a, b, c] = left[a] * right[b] * into[c] for the one product that is lost. If you hold b and c "
         "fixed and let a run, what do you see?",
@@ -366,11 +338,9 @@ LOST = Task(
 LEVEL = Task(
     id="03.level",
     title="Seven products",
-    kind="write",
     points=3,
     difficulty=2,
     minutes=15,
-    good_for="having done it once by hand: seven products, 18 sums, four blocks",
     entry="strassen_level",
     cases=even_shapes,
     reference=product,
@@ -403,11 +373,9 @@ def additions(A: np.ndarray, B: np.ndarray) -> int:
 WINOGRAD = Task(
     id="03.winograd",
     title="Fifteen sums are enough",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=15,
-    good_for="finding common sums: less memory traffic for the same seven products",
     entry="winograd_level",
     cases=even_shapes,
     reference=product,
@@ -518,35 +486,28 @@ def _without_the_last_k(got: np.ndarray, A: np.ndarray, B: np.ndarray, cutoff: i
 ANY_SHAPE = Task(
     id="03.any",
     title="Any shape",
-    kind="write",
     points=3,
     difficulty=4,
     minutes=25,
-    good_for="turning an algorithm for powers of two into one that a library could offer",
     entry="strassen",
     cases=_shapes,
     reference=reference,
     comparison=close_by_norm(LEVELS),
     rules=ONLY_NUMPY,
     counts=SevenAtEveryLevel(),
-    lookalikes=(
-        Lookalike("This is B times A: the operands are swapped.", lambda A, B, cutoff: product(B, A)),
-        Lookalike(
-            "The last step of k is missing: with an odd K its last column of A and last row of B belong to "
-            "every entry of C.",
-            fits=_without_the_last_k,
+    lookalikes={
+        "This is B times A: the operands are swapped.": lambda A, B, cutoff: product(B, A),
+        "The last step of k is missing: with an odd K its last column of A and last row of B belong to "
+        "every entry of C.": _without_the_last_k,
+        "The last row of C is 0: with an odd M it has to be computed too.": (
+            lambda got, A, B, cutoff: len(A) % 2 == 1 and not np.any(got[-1]) and np.any(got)
         ),
-        Lookalike(
-            "The last row of C is 0: with an odd M it has to be computed too.",
-            fits=lambda got, A, B, cutoff: len(A) % 2 == 1 and not np.any(got[-1]) and np.any(got),
-        ),
-        Lookalike(
-            "The last column of C is 0: with an odd N it has to be computed too.",
-            fits=lambda got, A, B, cutoff: (
+        "The last column of C is 0: with an odd N it has to be computed too.": (
+            lambda got, A, B, cutoff: (
                 B.shape[1] % 2 == 1 and not np.any(got[: len(A) // 2 * 2, -1]) and np.any(got)
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "What is left of a 7 x 5 matrix when you have cut out four blocks of 3 x 2? And what of C is not yet "
         "right when those have been multiplied?",
@@ -627,11 +588,9 @@ def _result(text: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 BUG = Task(
     id="03.bug",
     title="A test that proves nothing",
-    kind="debug",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="checking an algorithm by its tensor instead of by examples that are too friendly",
     entry="repaired",
     cases=_inputs,
     reference=product,
@@ -640,20 +599,18 @@ BUG = Task(
     counts=CountsOperations(
         multiplications=seven, wanted="exactly seven products of blocks", whose="that seven products take"
     ),
-    lookalikes=(
-        Lookalike(
-            "That is what `broken` gives: wrong as soon as B is not the transpose of A.",
-            lambda A, B: _result(_BROKEN, A, B),
+    lookalikes={
+        "That is what `broken` gives: wrong as soon as B is not the transpose of A.": (
+            lambda A, B: _result(_BROKEN, A, B)
         ),
-        Lookalike(
-            "One sign is mended, a second one is still wrong, in the same line of the table.",
-            fits=lambda got, A, B: any(
+        "One sign is mended, a second one is still wrong, in the same line of the table.": (
+            lambda got, A, B: any(
                 np.allclose(got, _result(text, A, B), rtol=1e-3)
                 for text in (_BROKEN.replace(*_A), _BROKEN.replace(*_B))
-            ),
+            )
         ),
-        *BLOCK_SLIPS,
-    ),
+        **BLOCK_SLIPS,
+    },
     hints=(
         "Which entries of A and B stand in the result, and in which block of C is the wrong one? Try it "
         "with matrices that hold a single 1.",
@@ -696,46 +653,32 @@ def _times(factor: float):
 CROSSOVER = Task(
     id="03.crossover",
     title="From which size on?",
-    kind="predict",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="deciding on paper whether fewer operations can pay on a given machine",
-    entry="crossover",
     cases=_machines,
     reference=crossover,
     comparison=close(rtol=1e-9),
     rules=(OnlyImports(("math", "numpy")),),
-    lookalikes=(
-        Lookalike(
-            "A block has (N / 2)^2 numbers, a quarter of the matrix: you count whole matrices.", _times(4)
+    lookalikes={
+        "A block has (N / 2)^2 numbers, a quarter of the matrix: you count whole matrices.": _times(4),
+        "A sum moves three blocks: it reads two and writes one. You count two.": _times(2 / 3),
+        "A sum moves three blocks: it reads two and writes one. You count one.": _times(1 / 3),
+        "Half of what is saved is missing: a block product has as many additions as multiplications, "
+        "2 (N / 2)^3 operations.": _times(2),
+        "You count all the operations of the product as saved. Of eight block products only one is.": _times(
+            1 / 8
         ),
-        Lookalike("A sum moves three blocks: it reads two and writes one. You count two.", _times(2 / 3)),
-        Lookalike("A sum moves three blocks: it reads two and writes one. You count one.", _times(1 / 3)),
-        Lookalike(
-            "Half of what is saved is missing: a block product has as many additions as multiplications, "
-            "2 (N / 2)^3 operations.",
-            _times(2),
+        "The numbers have itemsize bytes each.": (
+            lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, 1, sums)
         ),
-        Lookalike(
-            "You count all the operations of the product as saved. Of eight block products only one is.",
-            _times(1 / 8),
+        "The number of sums is an argument: Winograd's variant has fewer.": (
+            lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, itemsize, 18) if sums != 18 else None
         ),
-        Lookalike(
-            "The numbers have itemsize bytes each.",
-            lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, 1, sums),
+        "The rates are swapped: the faster the products are, the less there is to save.": (
+            lambda gflops, gbps, itemsize, sums: crossover(gbps, gflops, itemsize, sums)
         ),
-        Lookalike(
-            "The number of sums is an argument: Winograd's variant has fewer.",
-            lambda gflops, gbps, itemsize, sums: (
-                crossover(gflops, gbps, itemsize, 18) if sums != 18 else None
-            ),
-        ),
-        Lookalike(
-            "The rates are swapped: the faster the products are, the less there is to save.",
-            lambda gflops, gbps, itemsize, sums: crossover(gbps, gflops, itemsize, sums),
-        ),
-    ),
+    },
     hints=(
         "How many operations does one level save at size N? How many bytes does one sum of blocks move?",
         "Saved: one block product, 2 (N / 2)^3 = N^3 / 4 operations, at gflops. Paid: sums * 3 blocks of "

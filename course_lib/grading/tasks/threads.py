@@ -14,7 +14,7 @@ from course_lib.grading.compare import Mismatch, close, exact
 from course_lib.grading.patterns import same
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
-from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
 from course_lib.simulators.interleavings import Lock, Semaphore
@@ -109,30 +109,25 @@ def _owners_of_bands(got: list[list[int]], rows: int) -> list[int]:
     return [sum(start <= row < stop for start, stop in got) for row in range(rows)]
 
 
-SLIPS = (
-    Lookalike(
-        "A band begins and stops at whole rows: divide with //.",
-        fits=lambda got, rows, threads: any(
+SLIPS = {
+    "A band begins and stops at whole rows: divide with //.": (
+        lambda got, rows, threads: any(
             not isinstance(edge, int | np.integer) for pair in got for edge in pair
-        ),
+        )
     ),
-    Lookalike(
-        "A band cannot stop before it begins: the second number is where it stops, not how long it is.",
-        fits=lambda got, rows, threads: any(stop < start for start, stop in got),
+    "A band cannot stop before it begins: the second number is where it stops, not how long it is.": (
+        lambda got, rows, threads: any(stop < start for start, stop in got)
     ),
-    Lookalike(
-        "Some rows are in two bands: two threads would write the same elements of C.",
-        fits=lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1,
+    "Some rows are in two bands: two threads would write the same elements of C.": (
+        lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1
     ),
-    Lookalike(
-        "Some rows belong to nobody: their elements of C would never be computed.",
-        fits=lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1,
+    "Some rows belong to nobody: their elements of C would never be computed.": (
+        lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1
     ),
-    Lookalike(
-        "All wait for the slowest: the sizes of two bands may differ by one row at most.",
-        fits=lambda got, rows, threads: True,
+    "All wait for the slowest: the sizes of two bands may differ by one row at most.": (
+        lambda got, rows, threads: True
     ),
-)
+}
 
 
 def _teams(rng: np.random.Generator) -> Iterator[Case]:
@@ -147,12 +142,9 @@ def _teams(rng: np.random.Generator) -> Iterator[Case]:
 BANDS = Task(
     id="05.bands",
     title="A band for everybody",
-    kind="complete",
     points=1,
     difficulty=2,
     minutes=10,
-    good_for="the one line on which it depends that no thread needs a lock and none waits long",
-    entry="bands",
     cases=_teams,
     reference=bands,
     comparison=EvenBands(),
@@ -230,26 +222,21 @@ RACE_SCENARIOS = (
 RACE = Task(
     id="05.race",
     title="Every tile exactly once",
-    kind="debug",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="seeing which steps must not be parted, and making the lock cover just these",
-    entry="repaired",
     cases=_alone_of_race,
     reference=repaired,
     comparison=exact(),
     rules=(THREADING_ONLY, UnderAllSchedules(RACE_SCENARIOS, LOCKS)),
-    lookalikes=(
-        Lookalike(
-            "One tile too few: is the last one left out?",
-            lambda tiles, following, done: tiles - following[0] - 1 if tiles > following[0] else None,
+    lookalikes={
+        "One tile too few: is the last one left out?": (
+            lambda tiles, following, done: tiles - following[0] - 1 if tiles > following[0] else None
         ),
-        Lookalike(
-            "That counts from tile 0: others may have done some before this thread came.",
-            fits=lambda got, tiles, following, done: following[0] > 0 and got == tiles,
+        "That counts from tile 0: others may have done some before this thread came.": (
+            lambda got, tiles, following, done: following[0] > 0 and got == tiles
         ),
-    ),
+    },
     hints=(
         "Thread 0 has read following[0] and is interrupted before it takes the lock. What does thread 1 "
         "read?",
@@ -359,26 +346,21 @@ TRANSFER_SCENARIOS = (
 TRANSFER = Task(
     id="05.transfer",
     title="A transfer that never hangs",
-    kind="write",
     points=4,
     difficulty=4,
     minutes=25,
-    good_for="ordering locks, the one cure for deadlock that needs no luck and no timeout",
-    entry="transfer",
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
     rules=(THREADING_ONLY, UnderAllSchedules(TRANSFER_SCENARIOS, LOCKS)),
-    lookalikes=(
-        Lookalike(
-            "It moves nothing although the giver has just enough: exactly the amount is enough.",
-            fits=lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0,
+    lookalikes={
+        "It moves nothing although the giver has just enough: exactly the amount is enough.": (
+            lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
         ),
-        Lookalike(
-            "That is more than the giver has: nothing is moved then, return 0.",
-            fits=lambda got, giver, taker, amount, balance: balance[giver] < amount and got == amount,
+        "That is more than the giver has: nothing is moved then, return 0.": (
+            lambda got, giver, taker, amount, balance: balance[giver] < amount and got == amount
         ),
-    ),
+    },
     hints=(
         "Thread 0 moves money from 0 to 1 and holds the lock of 0; thread 1 moves money from 1 to 0 and "
         "holds the "
@@ -453,12 +435,9 @@ POOL_SCENARIOS = (
 POOL = Task(
     id="05.pool",
     title="Two buffers for many threads",
-    kind="write",
     points=3,
     difficulty=4,
     minutes=20,
-    good_for="telling what a semaphore is for and what a mutex is for, by needing both",
-    entry="borrow",
     cases=_one_free,
     reference=borrow,
     comparison=exact(),
@@ -467,12 +446,11 @@ POOL = Task(
         UnderAllSchedules(POOL_SCENARIOS, LOCKS),
         Asks("slots_of", "whoever finds no free buffer asks again and again instead of sleeping"),
     ),
-    lookalikes=(
-        Lookalike(
-            "That buffer is busy: look for one whose entry is 0.",
-            fits=lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1,
+    lookalikes={
+        "That buffer is busy: look for one whose entry is 0.": (
+            lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1
         ),
-    ),
+    },
     hints=(
         "Who lets a third thread wait until a buffer is free? And who keeps two threads from finding the "
         "same "
@@ -568,41 +546,28 @@ def _the_writers_too(events: list[Event], line_bytes: int) -> int:
 INVALIDATIONS = Task(
     id="05.invalidations",
     title="Who loses the line?",
-    kind="predict",
     points=3,
     difficulty=3,
     minutes=15,
-    good_for="finding false sharing on paper, before it costs a factor",
-    entry="invalidations",
     cases=_traces,
     reference=invalidations,
     comparison=exact(),
     rules=(OnlyImports(),),
-    lookalikes=(
-        Lookalike(
-            "Lines do not all have 64 bytes: use line_bytes.",
-            lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None,
+    lookalikes={
+        "Lines do not all have 64 bytes: use line_bytes.": (
+            lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
         ),
-        Lookalike(
-            "You count addresses that are the same. Caches know only whole lines: two addresses in one "
-            "line are one "
-            "thing to them.",
-            lambda events, line_bytes: invalidations(events, 8),
+        "You count addresses that are the same. Caches know only whole lines: two addresses in one "
+        "line are one "
+        "thing to them.": lambda events, line_bytes: invalidations(events, 8),
+        "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": (
+            _the_writers_too
         ),
-        Lookalike(
-            "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.",
-            _the_writers_too,
-        ),
-        Lookalike("A read takes nothing away from others: only writes do.", _reads_count_too),
-        Lookalike(
-            "You count the writes that hit others. One write may take the line from several cores: count "
-            "those.",
-            _writes_that_hit_others,
-        ),
-        Lookalike(
-            "A core that has lost its copy cannot lose it again before it fetches it anew.", _never_lost
-        ),
-    ),
+        "A read takes nothing away from others: only writes do.": _reads_count_too,
+        "You count the writes that hit others. One write may take the line from several cores: count "
+        "those.": _writes_that_hit_others,
+        "A core that has lost its copy cannot lose it again before it fetches it anew.": _never_lost,
+    },
     hints=(
         "Which cores have a copy of the line just before a write, and which after it?",
         "Keep for each line (address // line_bytes) the set of cores that have it. A read adds the core. A "
@@ -703,36 +668,27 @@ def _owners_of_balance(policy: str):
 BALANCE = Task(
     id="05.balance",
     title="Nobody waits long",
-    kind="open",
     points=3,
     difficulty=3,
     minutes=15,
-    good_for="a schedule within ten per cent of the best one, although finding the best is NP-hard",
-    entry="deal",
     cases=_works,
     reference=deal,
     comparison=WithinTenPercent(),
     rules=(OnlyImports(("math", "heapq", "numpy", "itertools")),),
-    lookalikes=(
-        Lookalike(
-            "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.",
-            _owners_of_balance("static"),
+    lookalikes={
+        "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.": (
+            _owners_of_balance("static")
         ),
-        Lookalike(
-            "Each tile goes to the thread that is free first, in the order they come (dynamic). A long "
-            "tile that "
-            "comes late finds everybody nearly done: which should come first?",
-            _owners_of_balance("dynamic"),
+        "Each tile goes to the thread that is free first, in the order they come (dynamic). A long "
+        "tile that "
+        "comes late finds everybody nearly done: which should come first?": _owners_of_balance("dynamic"),
+        "The tiles are dealt out like cards: one in turn to each thread, however long they are.": (
+            _owners_of_balance("cyclic")
         ),
-        Lookalike(
-            "The tiles are dealt out like cards: one in turn to each thread, however long they are.",
-            _owners_of_balance("cyclic"),
+        "One thread does everything.": (
+            lambda got, costs, threads: threads > 1 and len(costs) > 1 and len(set(got)) == 1
         ),
-        Lookalike(
-            "One thread does everything.",
-            fits=lambda got, costs, threads: threads > 1 and len(costs) > 1 and len(set(got)) == 1,
-        ),
-    ),
+    },
     hints=(
         "Somebody gives each tile to the thread that is free first. Which tile should not come last?",
         "The longest. Sort the tiles by cost, longest first, and give each to the thread with the least "
@@ -771,61 +727,45 @@ def _times(rng: np.random.Generator) -> Iterator[Case]:
 AMDAHL = Task(
     id="05.amdahl",
     title="What would more cores bring?",
-    kind="predict",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="judging from two timings whether a larger machine is worth its money",
-    entry="forecast",
     cases=_times,
     reference=forecast,
     comparison=close(rtol=1e-9, atol=1e-12, parts=("serial fraction", "speed-up")),
     rules=(OnlyImports(("math",)),),
-    lookalikes=(
-        Lookalike(
-            "The pair is swapped: the serial fraction first, then the speed-up.",
-            lambda *args: forecast(*args)[::-1],
+    lookalikes={
+        "The pair is swapped: the serial fraction first, then the speed-up.": (
+            lambda *args: forecast(*args)[::-1]
         ),
-        Lookalike(
-            "That is the part of the time that is left; the threads' share of the parallel part is still "
-            "in it.",
-            lambda one, several, threads, more: _both(several / one, more),
+        "That is the part of the time that is left; the threads' share of the parallel part is still "
+        "in it.": lambda one, several, threads, more: _both(several / one, more),
+        "Nearly: on `threads` threads only 1 - 1/threads of the parallel part has gone. Divide by that.": (
+            lambda one, several, threads, more: _both(several / one - 1 / threads, more)
         ),
-        Lookalike(
-            "Nearly: on `threads` threads only 1 - 1/threads of the parallel part has gone. Divide by that.",
-            lambda one, several, threads, more: _both(several / one - 1 / threads, more),
+        "That is the parallel fraction; the serial one is what is left of 1.": (
+            lambda got, *args: same(got[0], 1 - forecast(*args)[0])
         ),
-        Lookalike(
-            "That is the parallel fraction; the serial one is what is left of 1.",
-            fits=lambda got, *args: same(got[0], 1 - forecast(*args)[0]),
+        "That is in per cent: a fraction of 20 % is 0.2.": (
+            lambda got, *args: forecast(*args)[0] != 0 and same(got[0], 100 * forecast(*args)[0])
         ),
-        Lookalike(
-            "That is in per cent: a fraction of 20 % is 0.2.",
-            fits=lambda got, *args: forecast(*args)[0] != 0 and same(got[0], 100 * forecast(*args)[0]),
-        ),
-        Lookalike(
-            "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
-            "(1 - s) / more.",
-            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
-        ),
-        Lookalike(
-            "The serial fraction is right. The speed-up does not grow in step with the threads: the serial "
-            "part "
-            "stays.",
+        "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
+        "(1 - s) / more.": lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
+        "The serial fraction is right. The speed-up does not grow in step with the threads: the serial "
+        "part "
+        "stays.": (
             lambda one, several, threads, more: (
                 forecast(one, several, threads, more)[0],
                 one / several * more / threads,
-            ),
+            )
         ),
-        Lookalike(
-            "The second number is the part of the time that is left: the speed-up is its inverse.",
-            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[1]),
+        "The second number is the part of the time that is left: the speed-up is its inverse.": (
+            lambda *args: (forecast(*args)[0], 1 / forecast(*args)[1])
         ),
-        Lookalike(
-            "You divide by the threads of the measurement; the question is about `more` threads.",
-            lambda one, several, threads, more: (forecast(one, several, threads, more)[0], one / several),
+        "You divide by the threads of the measurement; the question is about `more` threads.": (
+            lambda one, several, threads, more: (forecast(one, several, threads, more)[0], one / several)
         ),
-    ),
+    },
     hints=(
         "Let s be the serial fraction and the time on one thread 1. How long does it take on p threads?",
         "s + (1 - s) / p. This is several / one with p = threads: solve it for s. Then put p = more in; "

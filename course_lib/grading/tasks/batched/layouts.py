@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import Values, exact, product_tolerance
 from course_lib.grading.rules import NestedLoops
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, product
 
@@ -97,71 +97,54 @@ def _turned_view(view: tuple) -> tuple:
 STRIDES = Task(
     id="07.strides",
     title="With or without a copy",
-    kind="predict",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="knowing which `transpose` is free and which one becomes a copy_ in the profile",
-    entry="layout",
     cases=_views,
     reference=layout,
     comparison=exact(("the word", "the leading dimension", "the step")),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
-            "first of the next it is another step, and one call knows one step only.",
-            fits=lambda got, shape, strides: got[0] != "copy" and _two_steps(shape, strides),
+    lookalikes={
+        "Here the matrices do not lie at equal distances: from the last head of one utterance to the "
+        "first of the next it is another step, and one call knows one step only.": (
+            lambda got, shape, strides: got[0] != "copy" and _two_steps(shape, strides)
         ),
-        Lookalike(
-            "The rows (or columns) overlap or run backwards: the leading dimension must be at least the "
-            "length of what is contiguous.",
-            fits=lambda got, shape, strides: got[0] != "copy" and _too_short(shape, strides),
+        "The rows (or columns) overlap or run backwards: the leading dimension must be at least the "
+        "length of what is contiguous.": (
+            lambda got, shape, strides: got[0] != "copy" and _too_short(shape, strides)
         ),
-        Lookalike(
-            "A transposed matrix needs no copy: the call has a flag for it.",
-            fits=lambda got, *view: got[0] == "copy" and layout(*view)[0] == "transposed",
+        "A transposed matrix needs no copy: the call has a flag for it.": (
+            lambda got, *view: got[0] == "copy" and layout(*view)[0] == "transposed"
         ),
-        Lookalike(
-            "With one utterance, or one head, there is only one step, whatever the other stride says.",
-            fits=lambda got, shape, strides: (
-                1 in shape[:2] and got[0] == "copy" and layout(shape, strides) != COPY
-            ),
+        "With one utterance, or one head, there is only one step, whatever the other stride says.": (
+            lambda got, shape, strides: 1 in shape[:2] and got[0] == "copy" and layout(shape, strides) != COPY
         ),
-        Lookalike(
-            "Neither rows nor columns are contiguous here: no flag helps.",
-            fits=lambda got, shape, strides: got[0] != "copy" and 1 not in strides[2:],
+        "Neither rows nor columns are contiguous here: no flag helps.": (
+            lambda got, shape, strides: got[0] != "copy" and 1 not in strides[2:]
         ),
-        Lookalike(
-            "Plain and transposed are swapped: plain is the matrix whose rows are contiguous.",
-            fits=lambda got, *view: {got[0], layout(*view)[0]} == {"plain", "transposed"},
+        "Plain and transposed are swapped: plain is the matrix whose rows are contiguous.": (
+            lambda got, *view: {got[0], layout(*view)[0]} == {"plain", "transposed"}
         ),
-        Lookalike(
-            "The leading dimension is a stride, the distance between two rows; that is the length of one.",
-            fits=lambda got, shape, strides: (
+        "The leading dimension is a stride, the distance between two rows; that is the length of one.": (
+            lambda got, shape, strides: (
                 got[0] == layout(shape, strides)[0] != "copy"
                 and got[1] != layout(shape, strides)[1]
                 and got[1] in shape[2:]
-            ),
+            )
         ),
-        Lookalike(
-            "The leading dimension of a transposed matrix is the distance between two columns.",
-            fits=lambda got, *view: (
-                got[:2] == ("transposed", 1) != layout(*view)[:2] == ("transposed", view[1][3])
-            ),
+        "The leading dimension of a transposed matrix is the distance between two columns.": (
+            lambda got, *view: got[:2] == ("transposed", 1) != layout(*view)[:2] == ("transposed", view[1][3])
         ),
-        Lookalike(
-            "The leading dimension and the step are exchanged: the leading dimension comes first.",
-            fits=lambda got, *view: (got[0], got[2], got[1]) == layout(*view) and got[1] != got[2],
+        "The leading dimension and the step are exchanged: the leading dimension comes first.": (
+            lambda got, *view: (got[0], got[2], got[1]) == layout(*view) and got[1] != got[2]
         ),
-        Lookalike(
-            "The step leads from one matrix to the next one: that is the stride of the heads, and of the "
-            "utterances only where each has one head.",
-            fits=lambda got, shape, strides: (
+        "The step leads from one matrix to the next one: that is the stride of the heads, and of the "
+        "utterances only where each has one head.": (
+            lambda got, shape, strides: (
                 got[:2] == layout(shape, strides)[:2] and got[2] == strides[0] != strides[1]
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "What does one call get? A pointer, a flag, one leading dimension, one step. Where is matrix (b, h), "
         "and where does a step of the same length each time lead?",
@@ -241,12 +224,9 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
 BMM = Task(
     id="07.bmm",
     title="Many small products, one call",
-    kind="write",
     points=3,
     difficulty=2,
     minutes=15,
-    good_for="seeing that a batched product is one more loop, and that nothing is shared between its passes",
-    entry="bmm",
     cases=_batches,
     reference=bmm,
     comparison=Values(_tolerance),
@@ -256,45 +236,36 @@ BMM = Task(
             3, "write four, over the batch, rows, columns and sum (a slice of a row may stand for one)"
         ),
     ),
-    lookalikes=(
-        Lookalike(
-            "Every product in the batch is the first one: index A and B with the number in the batch.",
-            lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None,
+    lookalikes={
+        "Every product in the batch is the first one: index A and B with the number in the batch.": (
+            lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None
         ),
-        Lookalike(
-            "A goes on through the batch, but B is always the first one: B is indexed [b, k, j].",
-            lambda A, B: bmm(A, np.repeat(B[:1], len(B), 0)) if len(A) > 1 else None,
+        "A goes on through the batch, but B is always the first one: B is indexed [b, k, j].": (
+            lambda A, B: bmm(A, np.repeat(B[:1], len(B), 0)) if len(A) > 1 else None
         ),
-        Lookalike(
-            "B goes on through the batch, but A is always the first one: A is indexed [b, i, k].",
-            lambda A, B: bmm(np.repeat(A[:1], len(A), 0), B) if len(A) > 1 else None,
+        "B goes on through the batch, but A is always the first one: A is indexed [b, i, k].": (
+            lambda A, B: bmm(np.repeat(A[:1], len(A), 0), B) if len(A) > 1 else None
         ),
-        Lookalike(
-            "Only the first product of the batch is there: does the function return inside the loop?",
-            fits=lambda got, A, B: len(got) > 2 and got[0].any() and not got[1:].any(),
+        "Only the first product of the batch is there: does the function return inside the loop?": (
+            lambda got, A, B: len(got) > 2 and got[0].any() and not got[1:].any()
         ),
-        Lookalike(
-            "The last product of the batch is missing: the outermost loop has `batch` passes.",
-            fits=lambda got, A, B: len(got) > 1 and got[:-1].any() and not got[-1].any(),
+        "The last product of the batch is missing: the outermost loop has `batch` passes.": (
+            lambda got, A, B: len(got) > 1 and got[:-1].any() and not got[-1].any()
         ),
-        Lookalike(
-            "The sums go on from one product to the next: nothing is shared between them.",
-            lambda A, B: np.cumsum(bmm(A, B), 0) if len(A) > 1 else None,
+        "The sums go on from one product to the next: nothing is shared between them.": (
+            lambda A, B: np.cumsum(bmm(A, B), 0) if len(A) > 1 else None
         ),
-        Lookalike("This is B times A: the operands are swapped.", lambda A, B: bmm(B, A)),
-        Lookalike(
-            "This is A times the transpose of B: B is indexed [b, k, j].",
-            lambda A, B: bmm(A, B.transpose(0, 2, 1)),
+        "This is B times A: the operands are swapped.": lambda A, B: bmm(B, A),
+        "This is A times the transpose of B: B is indexed [b, k, j].": (
+            lambda A, B: bmm(A, B.transpose(0, 2, 1))
         ),
-        Lookalike(
-            "The first product of every sum is missing: the sum over k begins at 0.",
-            lambda A, B: bmm(A[:, :, 1:], B[:, 1:]),
+        "The first product of every sum is missing: the sum over k begins at 0.": (
+            lambda A, B: bmm(A[:, :, 1:], B[:, 1:])
         ),
-        Lookalike(
-            "Only the last product of every sum is there: add (+=) instead of replacing.",
-            lambda A, B: bmm(A[:, :, -1:], B[:, -1:]),
+        "Only the last product of every sum is there: add (+=) instead of replacing.": (
+            lambda A, B: bmm(A[:, :, -1:], B[:, -1:])
         ),
-    ),
+    },
     hints=(
         "You have written the product of two matrices in assignment 2. Which of the three arrays get one "
         "index more?",
@@ -391,59 +362,40 @@ def _wrapped(x: np.ndarray, kernel: int, stride: int, padding: int, dilation: in
 IM2COL = Task(
     id="07.im2col",
     title="A convolution that is a matmul",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for=(
-        "turning every Conv1d of the Conformer but the depthwise one into the product you can "
-        "already make fast"
-    ),
-    entry="im2col",
     cases=_signals,
     reference=im2col,
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "
-            "c * kernel + k.",
-            _taps_first,
-        ),
-        Lookalike(
-            "The kernel is turned round: that is the convolution of mathematics. Conv1d takes tap 0 with the "
-            "earliest frame.",
-            _turned,
-        ),
-        Lookalike(
-            "The padding is all behind the signal: `padding` zeros stand on each side.",
+    lookalikes={
+        "The rows are in the order (tap, channel), but the weight (O, C, kernel) has the taps last: row "
+        "c * kernel + k.": _taps_first,
+        "The kernel is turned round: that is the convolution of mathematics. Conv1d takes tap 0 with the "
+        "earliest frame.": _turned,
+        "The padding is all behind the signal: `padding` zeros stand on each side.": (
             lambda x, kernel, stride, padding, dilation: (
                 _moved(x, kernel, stride, padding, dilation) if padding else None
-            ),
+            )
         ),
-        Lookalike(
-            "x[c, -1] is the last frame in Python: frames before the first one must count as 0.", _wrapped
-        ),
-        Lookalike(
-            "Taps lie `dilation` frames apart; in yours they are neighbours.",
-            fits=lambda got, x, kernel, stride, padding, dilation: _same_as(
+        "x[c, -1] is the last frame in Python: frames before the first one must count as 0.": _wrapped,
+        "Taps lie `dilation` frames apart; in yours they are neighbours.": (
+            lambda got, x, kernel, stride, padding, dilation: _same_as(
                 got, x, kernel, stride, padding, 1, dilation
-            ),
+            )
         ),
-        Lookalike(
-            "From one column to the next it is `stride` frames; in yours it is one.",
-            fits=lambda got, x, kernel, stride, padding, dilation: (
+        "From one column to the next it is `stride` frames; in yours it is one.": (
+            lambda got, x, kernel, stride, padding, dilation: (
                 stride > 1 and np.array_equal(got, im2col(x, kernel, 1, padding, dilation)[:, : got.shape[1]])
-            ),
+            )
         ),
-        Lookalike(
-            "Stride and dilation are exchanged: stride leads from column to column, dilation from row to "
-            "row.",
-            fits=lambda got, x, kernel, stride, padding, dilation: (
+        "Stride and dilation are exchanged: stride leads from column to column, dilation from row to row.": (
+            lambda got, x, kernel, stride, padding, dilation: (
                 stride != dilation and np.array_equal(got, _exchanged(x, kernel, stride, padding, dilation))
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "out[o, t] = sum over c and k of weight[o, c, k] * x[c, ?]. Which frame does tap k of output t read?",
         "Frame t * stride + k * dilation - padding, or 0 if there is none. The pair (c, k) is the summed "
@@ -508,46 +460,36 @@ def _random(rng: np.random.Generator, T: int) -> np.ndarray:
 REL_SHIFT = Task(
     id="07.rel_shift",
     title="The shift that is a reshape",
-    kind="complete",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="reading the strangest line of the Conformer, and checking a trick against its definition",
-    entry="rel_shift",
     cases=_scores,
     reference=rel_shift,
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "Nothing is shifted: these are the first T columns.",
-            lambda scores: scores[:, : len(scores)] if len(scores) > 1 else None,
+    lookalikes={
+        "Nothing is shifted: these are the first T columns.": (
+            lambda scores: scores[:, : len(scores)] if len(scores) > 1 else None
         ),
-        Lookalike(
-            "Nothing is shifted: these are the last T columns.",
-            lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None,
+        "Nothing is shifted: these are the last T columns.": (
+            lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None
         ),
-        Lookalike(
-            "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.",
-            lambda scores: _wrong_way(scores) if len(scores) > 1 else None,
+        "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.": (
+            lambda scores: _wrong_way(scores) if len(scores) > 1 else None
         ),
-        Lookalike(
-            "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.",
-            lambda scores: _by_position(scores, -1) if len(scores) > 1 else None,
+        "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.": (
+            lambda scores: _by_position(scores, -1) if len(scores) > 1 else None
         ),
-        Lookalike(
-            "The shift is right; but the first T columns are needed, and these are the last ones.",
-            lambda scores: _last_columns(scores) if len(scores) > 1 else None,
+        "The shift is right; but the first T columns are needed, and these are the last ones.": (
+            lambda scores: _last_columns(scores) if len(scores) > 1 else None
         ),
-        Lookalike(
-            "The shift is off by one: zeros of the padding, or scores of the row before, have come in.",
-            lambda scores: _without_drop(scores),
+        "The shift is off by one: zeros of the padding, or scores of the row before, have come in.": (
+            lambda scores: _without_drop(scores)
         ),
-        Lookalike(
-            "The shift is right; cut it to the first T columns, as there are T keys.",
-            fits=lambda got, scores: got.shape[1] > len(scores),
+        "The shift is right; cut it to the first T columns, as there are T keys.": (
+            lambda got, scores: got.shape[1] > len(scores)
         ),
-    ),
+    },
     hints=(
         "Write T = 3 down: the columns are the positions 2, 1, 0, -1, -2. Which three does query 0 need, "
         "which "

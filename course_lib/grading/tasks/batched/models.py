@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import close, exact
 from course_lib.grading.patterns import same
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 
 # --- 07.softmax: attention weights of an utterance that is padded in its batch ------------------------------
@@ -97,73 +97,54 @@ def _both_only(scores: np.ndarray, length: int) -> np.ndarray:
 SOFTMAX = Task(
     id="07.softmax",
     title="Nobody listens to padding",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="a softmax that survives large scores and empty rows, and a mask that changes no valid frame",
-    entry="weights",
     cases=_attention,
     reference=weights,
     comparison=close(rtol=1e-9, atol=1e-300),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "The padding got its share before you set it to 0: mask the scores before the softmax, too.",
-            lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None,
+    lookalikes={
+        "The padding got its share before you set it to 0: mask the scores before the softmax, too.": (
+            lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None
         ),
-        Lookalike(
-            "Queries that are padding get weights: the mask is valid query AND valid key.",
-            lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None,
+        "Queries that are padding get weights: the mask is valid query AND valid key.": (
+            lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None
         ),
-        Lookalike(
-            "A pair is masked where its query or its key is padding; yours only where both are.",
-            lambda scores, length: _both_only(scores, length) if 0 < length < len(scores) else None,
+        "A pair is masked where its query or its key is padding; yours only where both are.": (
+            lambda scores, length: _both_only(scores, length) if 0 < length < len(scores) else None
         ),
-        Lookalike(
-            "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.",
-            fits=lambda got, scores, length: (
-                length < len(scores) and np.allclose(got[length:].sum(axis=1), 1)
-            ),
+        "Rows that are padding throughout must be 0 in the end; a softmax of equal numbers is 1 / T.": (
+            lambda got, scores, length: length < len(scores) and np.allclose(got[length:].sum(axis=1), 1)
         ),
-        Lookalike(
-            "That is the softmax along the columns: every query (row) has weights that add up to 1.",
-            lambda scores, length: _along(0, scores, length) if length > 1 else None,
+        "That is the softmax along the columns: every query (row) has weights that add up to 1.": (
+            lambda scores, length: _along(0, scores, length) if length > 1 else None
         ),
-        Lookalike(
-            "That is one softmax over the whole matrix: every query (row) has its own.",
-            lambda scores, length: _along(None, scores, length) if length > 1 else None,
+        "That is one softmax over the whole matrix: every query (row) has its own.": (
+            lambda scores, length: _along(None, scores, length) if length > 1 else None
         ),
-        Lookalike(
-            "Those are the powers; divide each by the sum of its row.",
-            fits=lambda got, scores, length: (
+        "Those are the powers; divide each by the sum of its row.": (
+            lambda got, scores, length: (
                 length > 1
                 and not np.allclose(got[:length].sum(1), 1)
                 and np.allclose(
                     got[:length, :length] / got[:length, :length].sum(1, keepdims=True),
                     weights(scores, length)[:length, :length],
                 )
-            ),
+            )
         ),
-        Lookalike(
-            "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
-            "score of the row first.",
-            fits=lambda got, scores, length: (
+        "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
+        "score of the row first.": (
+            lambda got, scores, length: (
                 np.isnan(got[:length]).any() and (np.abs(scores[:length, :length]).max() > 700)
-            ),
+            )
         ),
-        Lookalike(
-            "A row of nothing but padding became NaN (0 / 0): it must be 0.",
-            fits=lambda got, scores, length: (
-                np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
-            ),
+        "A row of nothing but padding became NaN (0 / 0): it must be 0.": (
+            lambda got, scores, length: np.isnan(got[length:]).any() and not np.isnan(got[:length]).any()
         ),
-        Lookalike(
-            "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
-            "share.",
-            fits=lambda got, scores, length: scores.max() < -9000 and np.allclose(got[:length].sum(1), 1),
-        ),
-    ),
+        "Masked scores are -1e4, not less: where valid scores are as low, the masked ones take their "
+        "share.": lambda got, scores, length: scores.max() < -9000 and np.allclose(got[:length].sum(1), 1),
+    },
     hints=(
         "Which frames may a valid query listen to? And what must stand in the row of a query that is "
         "padding?",
@@ -271,72 +252,50 @@ def _chosen(key: Callable[..., float]) -> Callable[..., bool]:
 PROFILE = Task(
     id="07.profile",
     title="Where to begin",
-    kind="predict",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="not spending a week on the op at the top of the list when it is as fast as it can be",
-    entry="begin_with",
     cases=_profiles,
     reference=begin_with,
     comparison=close(rtol=1e-9, parts=("the op", "its share", "the speed-up")),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "That one has the largest total time, but a total holds the time of the ops it calls: self time "
-            "is its own.",
-            fits=_chosen(lambda row, *peaks: row[3]),
-        ),
-        Lookalike(
-            "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
-            "the least possible time.",
-            fits=_chosen(lambda row, *peaks: row[2]),
-        ),
-        Lookalike(
-            "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
-            "difference.",
-            fits=_chosen(lambda row, gflops, gbytes: _ratio(row, gflops, gbytes)),
-        ),
-        Lookalike(
-            "That one has the most calls; many calls may take little time.",
-            fits=_chosen(lambda row, *peaks: row[1]),
-        ),
-        Lookalike(
-            "The share is that of the total time, which counts the ops inside others twice: divide by "
-            "the sum "
-            "of the self times.",
-            fits=lambda got, rows, *peaks: same(
+    lookalikes={
+        "That one has the largest total time, but a total holds the time of the ops it calls: self time "
+        "is its own.": _chosen(lambda row, *peaks: row[3]),
+        "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
+        "the least possible time.": _chosen(lambda row, *peaks: row[2]),
+        "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
+        "difference.": _chosen(lambda row, gflops, gbytes: _ratio(row, gflops, gbytes)),
+        "That one has the most calls; many calls may take little time.": _chosen(lambda row, *peaks: row[1]),
+        "The share is that of the total time, which counts the ops inside others twice: divide by "
+        "the sum "
+        "of the self times.": (
+            lambda got, rows, *peaks: same(
                 got[1], begin_with(rows, *peaks)[1] * sum(r[2] for r in rows) / sum(r[3] for r in rows)
-            ),
+            )
         ),
-        Lookalike(
-            "The share is that of what there is to gain; it should be that of the op's self time.",
-            fits=lambda got, rows, *peaks: same(got[1], 1 - 1 / begin_with(rows, *peaks)[2]),
+        "The share is that of what there is to gain; it should be that of the op's self time.": (
+            lambda got, rows, *peaks: same(got[1], 1 - 1 / begin_with(rows, *peaks)[2])
         ),
-        Lookalike(
-            "The share is in per cent: 20 % is 0.2.",
-            fits=lambda got, *args: same(got[1], 100 * begin_with(*args)[1]),
+        "The share is in per cent: 20 % is 0.2.": (
+            lambda got, *args: same(got[1], 100 * begin_with(*args)[1])
         ),
-        Lookalike(
-            "At its roofline an op takes the longer of the two times, arithmetic or memory.",
-            fits=lambda got, *args: any(same(got[2], _speed_up(*args, of)) for of in (sum, min)),
+        "At its roofline an op takes the longer of the two times, arithmetic or memory.": (
+            lambda got, *args: any(same(got[2], _speed_up(*args, of)) for of in (sum, min))
         ),
-        Lookalike(
-            "That is the speed-up if the op took no time at all; it cannot be below its roofline, in "
-            "microseconds: flops / (gflops * 1000).",
-            fits=lambda got, *args: same(got[2], 1 / (1 - begin_with(*args)[1])),
+        "That is the speed-up if the op took no time at all; it cannot be below its roofline, in "
+        "microseconds: flops / (gflops * 1000).": (
+            lambda got, *args: same(got[2], 1 / (1 - begin_with(*args)[1]))
         ),
-        Lookalike(
-            "That is the time that is left; the speed-up is its inverse.",
-            fits=lambda got, *args: same(got[2], 1 / begin_with(*args)[2]),
+        "That is the time that is left; the speed-up is its inverse.": (
+            lambda got, *args: same(got[2], 1 / begin_with(*args)[2])
         ),
-        Lookalike(
-            "That is how many times as fast the op alone becomes. All the others take as long as before.",
-            fits=lambda got, rows, *peaks: same(
+        "That is how many times as fast the op alone becomes. All the others take as long as before.": (
+            lambda got, rows, *peaks: same(
                 got[2], max((_gain(r, *peaks), _ratio(r, *peaks)) for r in rows)[1]
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "An op with 10 million FLOP and 1 million bytes, on a machine with 100 GFLOP/s and 10 GB/s: how long "
         "does it take at least?",
@@ -463,38 +422,27 @@ def _most(key: Callable[..., float]) -> Callable[..., bool]:
 SLOW = Task(
     id="07.slow",
     title="One op has become slow",
-    kind="debug",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="comparing two profiles so that neither the number of runs nor a caller misleads you",
-    entry="suspect",
     cases=_pairs,
     reference=suspect,
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "That op was not there before, so it cannot have become slower. Was none found? On a faster "
-            "machine every ratio may be below 1.",
-            fits=lambda got, before, after: got not in {row[0] for row in before},
+    lookalikes={
+        "That op was not there before, so it cannot have become slower. Was none found? On a faster "
+        "machine every ratio may be below 1.": (
+            lambda got, before, after: got not in {row[0] for row in before}
         ),
-        Lookalike(
-            "That op's self time has grown by the largest factor, but it was called more often: divide by "
-            "the calls.",
-            fits=_most(lambda was, now: now[2] / was[2]),
+        "That op's self time has grown by the largest factor, but it was called more often: divide by "
+        "the calls.": _most(lambda was, now: now[2] / was[2]),
+        "You compare total times: a total holds the time of the ops that it calls. Compare the "
+        "self times.": _most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
+        "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
+        "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.": (
+            lambda got, before, after: _growth(got, before, after) < 1.1
         ),
-        Lookalike(
-            "You compare total times: a total holds the time of the ops that it calls. Compare the "
-            "self times.",
-            fits=_most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
-        ),
-        Lookalike(
-            "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
-            "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.",
-            fits=lambda got, before, after: _growth(got, before, after) < 1.1,
-        ),
-    ),
+    },
     hints=(
         "Three things mislead `broken`: how are the rows paired? Whose time is in total_us? What if the "
         "second "
@@ -601,69 +549,48 @@ def _is(batch: Callable[..., int]) -> Callable[..., bool]:
 BATCH = Task(
     id="07.batch",
     title="As large as patience allows",
-    kind="write",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="choosing a batch by what users feel, instead of by the largest figure in a table",
-    entry="largest_batch",
     cases=_servers,
     reference=largest_batch,
     comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "That batch has the highest throughput; the largest one that will do is asked for.",
-            fits=_is(_swiftest),
+    lookalikes={
+        "That batch has the highest throughput; the largest one that will do is asked for.": _is(_swiftest),
+        "That batch is computed in time, but its first utterance has waited for all others before.": _is(
+            _lazy
         ),
-        Lookalike(
-            "That batch is computed in time, but its first utterance has waited for all others before.",
-            fits=_is(_lazy),
+        "That is for the mean: the first utterance of a batch waits for all the others, twice as long.": _is(
+            _last_full
         ),
-        Lookalike(
-            "That is for the mean: the first utterance of a batch waits for all the others, twice as long.",
-            fits=_is(_last_full),
-        ),
-        Lookalike(
-            "That batch answers in time once, but it takes longer than the next one takes to fill: the queue "
-            "grows without end.",
-            fits=lambda got, measured, rate, target: any(
+        "That batch answers in time once, but it takes longer than the next one takes to fill: the queue "
+        "grows without end.": (
+            lambda got, measured, rate, target: any(
                 n == got[0] and (n - 1) / rate + s <= target and n / s < rate for n, s in measured
-            ),
+            )
         ),
-        Lookalike(
-            "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
-            "batch / rate).",
-            fits=_is(
-                lambda measured, rate, target: max(
-                    (n for n, s in measured if (n - 1) / rate + s < target and n / s > rate), default=0
-                )
-            ),
+        "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
+        "batch / rate).": _is(
+            lambda measured, rate, target: max(
+                (n for n, s in measured if (n - 1) / rate + s < target and n / s > rate), default=0
+            )
         ),
-        Lookalike(
-            "A larger batch will do. Does the first utterance wait for too many? The others are one less "
-            "than the batch. Or was a measurement not looked at?",
-            fits=_is(
-                lambda measured, rate, target: max(
-                    (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
-                )
-            ),
+        "A larger batch will do. Does the first utterance wait for too many? The others are one less "
+        "than the batch. Or was a measurement not looked at?": _is(
+            lambda measured, rate, target: max(
+                (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
+            )
         ),
-        Lookalike(
-            "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
-            "order.",
-            fits=_is(
-                lambda measured, rate, target: min(
-                    (n for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate), default=0
-                )
-            ),
+        "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
+        "order.": _is(
+            lambda measured, rate, target: min(
+                (n for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate), default=0
+            )
         ),
-        Lookalike(
-            "The batch is right. The throughput is batch / seconds of computing: what the server could do, "
-            "whatever arrives.",
-            fits=lambda got, *args: got[0] == largest_batch(*args)[0] > 0,
-        ),
-    ),
+        "The batch is right. The throughput is batch / seconds of computing: what the server could do, "
+        "whatever arrives.": lambda got, *args: got[0] == largest_batch(*args)[0] > 0,
+    },
     hints=(
         "Eight utterances arrive evenly, 16 a second. The batch starts with the eighth. How long has the "
         "first one "

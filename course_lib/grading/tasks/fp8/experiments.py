@@ -9,7 +9,7 @@ import numpy as np
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
-from course_lib.grading.task import Case, Lookalike, Task, source
+from course_lib.grading.task import Case, Task, source
 from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
 
@@ -38,57 +38,39 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
 ACCUMULATOR = Task(
     id="10.accumulator",
     title="The sum nobody can see",
-    kind="open",
     points=3,
     difficulty=5,
     minutes=35,
-    good_for="finding out what a data sheet does not say; DeepSeek found Hopper's 14 bits in this way",
-    entry="widths",
     cases=_cores,
     reference=widths,
     comparison=exact(("products at once", "bits in the sum", "bits in the result")),
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
-    lookalikes=(
-        Lookalike(
-            "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
-            "significant bits.",
-            fits=lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
+    lookalikes={
+        "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
+        "significant bits.": lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
+        "1.5 x 1.5 has its leading one a place higher than the exponents of its factors say: probe with "
+        "powers of two.": lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
+        "Those are the widths of Hopper, whichever tensor core is asked for.": (
+            lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13)
         ),
-        Lookalike(
-            "1.5 x 1.5 has its leading one a place higher than the exponents of its factors say: probe with "
-            "powers of two.",
-            fits=lambda got, core: tuple(got[:2]) == (core[0], core[1] + 1),
+        "The bits in the sum are those of the result here. What is cut before the adding shows only if "
+        "the result is small: let two large products cancel each other, and add a small one.": (
+            lambda got, core: got[0] == core[0] and got[1] == core[2] < core[1]
         ),
-        Lookalike(
-            "Those are the widths of Hopper, whichever tensor core is asked for.",
-            fits=lambda got, core: tuple(got) == (32, 13, 13) and core[1:] != (13, 13),
+        "The bits in the result are those of the sum here. A result is cut once more, to its "
+        "own leading "
+        "one: add a small product to a large one that stays.": (
+            lambda got, core: tuple(got[:2]) == core[:2] and got[2] == core[1] > core[2]
         ),
-        Lookalike(
-            "The bits in the sum are those of the result here. What is cut before the adding shows only if "
-            "the result is small: let two large products cancel each other, and add a small one.",
-            fits=lambda got, core: got[0] == core[0] and got[1] == core[2] < core[1],
+        "The products at once are too many by one, or too few: count from the large product itself.": (
+            lambda got, core: abs(got[0] - core[0]) == 1
         ),
-        Lookalike(
-            "The bits in the result are those of the sum here. A result is cut once more, to its "
-            "own leading "
-            "one: add a small product to a large one that stays.",
-            fits=lambda got, core: tuple(got[:2]) == core[:2] and got[2] == core[1] > core[2],
+        "The step is not that long: products that are added at once share one unit, and later ones do not.": (
+            lambda got, core: got[0] > core[0]
         ),
-        Lookalike(
-            "The products at once are too many by one, or too few: count from the large product itself.",
-            fits=lambda got, core: abs(got[0] - core[0]) == 1,
-        ),
-        Lookalike(
-            "The step is not that long: products that are added at once share one unit, and later "
-            "ones do not.",
-            fits=lambda got, core: got[0] > core[0],
-        ),
-        Lookalike(
-            "The step is longer than that. Is your tiny product small enough to be cut off beside the large "
-            "one?",
-            fits=lambda got, core: got[0] < core[0],
-        ),
-    ),
+        "The step is longer than that. Is your tiny product small enough to be cut off beside the large "
+        "one?": lambda got, core: got[0] < core[0],
+    },
     hints=(
         "256 · 256 - 256 · 256 + 2^-18 is 2^-18. When does the tensor core say 0? And what does it "
         "say if the "
@@ -193,54 +175,35 @@ def _passes(fault: str):
 SCALES = Task(
     id="10.scales",
     title="The test that sees nothing",
-    kind="debug",
     points=4,
     difficulty=5,
     minutes=40,
-    good_for="a test of your own kernels that you can believe: the published one accepts broken ones",
-    entry="judged",
     cases=_kernels,
     reference=judged,
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(KERNELS), OnlyHandedTo("kernel", "product")),
-    lookalikes=(
-        Lookalike(
-            "Accepted, and yet it takes the wrong scales of B for some columns. Would two "
-            "neighbouring scales "
-            "of your inputs show it if they were exchanged? Let them differ by powers of two.",
-            fits=_passes("late"),
+    lookalikes={
+        "Accepted, and yet it takes the wrong scales of B for some columns. Would two "
+        "neighbouring scales "
+        "of your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
+        "Accepted, and yet it takes A's scales of another block of K. Your scales must differ "
+        "from block "
+        "to block, for every row.": _passes("a_late"),
+        "Accepted, and yet it takes B's scales of another block of K. Your scales must differ "
+        "from block "
+        "to block, for every 128 columns.": _passes("b_late"),
+        "Accepted, and yet it takes the scales of other rows of A. Your scales must differ from "
+        "row to row.": _passes("row_late"),
+        "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot "
+        "see that, "
+        "and neither can a limit that is the same for large and small rows: look at every element.": _passes(
+            "spoilt"
         ),
-        Lookalike(
-            "Accepted, and yet it takes A's scales of another block of K. Your scales must differ "
-            "from block "
-            "to block, for every row.",
-            fits=_passes("a_late"),
-        ),
-        Lookalike(
-            "Accepted, and yet it takes B's scales of another block of K. Your scales must differ "
-            "from block "
-            "to block, for every 128 columns.",
-            fits=_passes("b_late"),
-        ),
-        Lookalike(
-            "Accepted, and yet it takes the scales of other rows of A. Your scales must differ from "
-            "row to row.",
-            fits=_passes("row_late"),
-        ),
-        Lookalike(
-            "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot "
-            "see that, "
-            "and neither can a limit that is the same for large and small rows: look at every element.",
-            fits=_passes("spoilt"),
-        ),
-        Lookalike(
-            "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor "
-            "core cuts off "
-            "a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow "
-            "for both.",
-            fits=lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",
-        ),
-    ),
+        "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor "
+        "core cuts off "
+        "a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow "
+        "for both.": lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",
+    },
     hints=(
         "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "
         "large as another, what do the elements of the small one add to a sum over the whole matrix?",

@@ -13,7 +13,7 @@ from course_lib.fp8.swizzle import PIECE, WIDTHS, swizzled
 from course_lib.fp8.tiles import Tile
 from course_lib.grading.compare import Mismatch, close, exact
 from course_lib.grading.patterns import same
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 
 # --- What a table of waits leads to: every order of a producer, a consumer and the copies is tried ----------
@@ -105,45 +105,31 @@ def _goes_wrong(how: str):
 PARITY = Task(
     id="10.parity",
     title="Odd and even laps",
-    kind="predict",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="the one bit that keeps a pipeline from hanging, and from computing with half a tile",
-    entry="waits",
     cases=_rings,
     reference=waits,
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "The columns of producer and consumer are exchanged: at the start nothing is there to "
-            "be consumed, "
-            "and every stage is free.",
-            fits=lambda got, visits, stages: got == [[s, c, p] for s, p, c in waits(visits, stages)],
+    lookalikes={
+        "The columns of producer and consumer are exchanged: at the start nothing is there to "
+        "be consumed, "
+        "and every stage is free.": (
+            lambda got, visits, stages: got == [[s, c, p] for s, p, c in waits(visits, stages)]
         ),
-        Lookalike(
-            "With this table everybody waits for ever: a wait asks for the phase that is over, and "
-            "a barrier "
-            "that nobody has touched is in phase 0, so that the phase before it, of parity 1, "
-            "counts as over.",
-            fits=_goes_wrong(DEADLOCK),
+        "With this table everybody waits for ever: a wait asks for the phase that is over, and "
+        "a barrier "
+        "that nobody has touched is in phase 0, so that the phase before it, of parity 1, "
+        "counts as over.": _goes_wrong(DEADLOCK),
+        "With this table the producer overwrites a stage that is still to be read: in lap n it must "
+        "wait until phase n - 1 of `empty` is over, of parity 1 or 0 by turns.": _goes_wrong(OVERWRITTEN),
+        "With this table the consumer reads a stage before the copy has come: in lap n it must wait "
+        "until phase n of `full` is over, of parity 0 or 1 by turns.": _goes_wrong(NOT_THERE),
+        "The stages are not visited in turn, 0, 1, 2 … and again 0.": (
+            lambda got, visits, stages: [row[0] for row in got] != [v % stages for v in range(visits)]
         ),
-        Lookalike(
-            "With this table the producer overwrites a stage that is still to be read: in lap n it must "
-            "wait until phase n - 1 of `empty` is over, of parity 1 or 0 by turns.",
-            fits=_goes_wrong(OVERWRITTEN),
-        ),
-        Lookalike(
-            "With this table the consumer reads a stage before the copy has come: in lap n it must wait "
-            "until phase n of `full` is over, of parity 0 or 1 by turns.",
-            fits=_goes_wrong(NOT_THERE),
-        ),
-        Lookalike(
-            "The stages are not visited in turn, 0, 1, 2 … and again 0.",
-            fits=lambda got, visits, stages: [row[0] for row in got] != [v % stages for v in range(visits)],
-        ),
-    ),
+    },
     hints=(
         "Every barrier begins in phase 0. A wait for parity p returns once the last phase that is over has "
         "parity p; before anything has happened, that is phase -1, of parity 1. Which of the two "
@@ -196,47 +182,39 @@ def _different(found: int, *place: int) -> int | None:
 SWIZZLE = Task(
     id="10.swizzle",
     title="The same bytes, another order",
-    kind="write",
     points=2,
     difficulty=4,
     minutes=20,
-    good_for="finding your own numbers again in a tile that the copy engine has put down",
-    entry="address",
     cases=_bytes,
     reference=address,
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "That is the address without swizzle: a column of pieces would lie in the same banks.",
-            lambda row, column, width: _different(row * width + column, row, column, width),
+    lookalikes={
+        "That is the address without swizzle: a column of pieces would lie in the same banks.": (
+            lambda row, column, width: _different(row * width + column, row, column, width)
         ),
-        Lookalike(
-            "With rows of 64 or 32 bytes several rows share a line of 128 bytes. The line counts, "
-            "offset // 128, not the row.",
+        "With rows of 64 or 32 bytes several rows share a line of 128 bytes. The line counts, "
+        "offset // 128, not the row.": (
             lambda row, column, width: _different(
                 row * width + (column ^ row % (width // PIECE) * PIECE), row, column, width
-            ),
+            )
         ),
-        Lookalike(
-            "Pieces of 16 bytes change places, bytes do not: shift the number of the line by 4 bits.",
+        "Pieces of 16 bytes change places, bytes do not: shift the number of the line by 4 bits.": (
             lambda row, column, width: _different(
                 (row * width + column) ^ row * width // 128 % (width // PIECE), row, column, width
-            ),
+            )
         ),
-        Lookalike(
-            "A swizzle over 64 (or 32) bytes exchanges 4 (or 2) pieces only: the line counts modulo that.",
+        "A swizzle over 64 (or 32) bytes exchanges 4 (or 2) pieces only: the line counts modulo that.": (
             lambda row, column, width: _different(
                 (row * width + column) ^ row * width // 128 % 8 * PIECE, row, column, width
-            ),
+            )
         ),
-        Lookalike(
-            "Pieces are exchanged by XOR, not shifted round.",
+        "Pieces are exchanged by XOR, not shifted round.": (
             lambda row, column, width: _different(
                 row * width + (column + row * width // 128 * PIECE) % width, row, column, width
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "Rows of 128 bytes: row r puts its piece p (16 bytes) where piece p XOR (r mod 8) would lie. Which "
         "bits of an address say p, and which say r?",
@@ -392,73 +370,40 @@ def _right_in(place: int):
 SCHEDULE = Task(
     id="10.schedule",
     title="Who computes what, and when",
-    kind="write",
     points=3,
     difficulty=4,
     minutes=25,
-    good_for="a kernel that is started once and walks through all tiles, as every fast one for Hopper does",
-    entry="tiles_of",
     cases=_grids,
     reference=tiles_of,
     comparison=ListOfTiles(),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with "
-            "the next "
-            "column, and only then down.",
-            fits=_without("bands"),
+    lookalikes={
+        "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with "
+        "the next "
+        "column, and only then down.": _without("bands"),
+        "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one "
+        "row side by "
+        "side.": _without("teams"),
+        "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
+        "waits for ever for copies that they share.": _without("the last column"),
+        "Row and column are exchanged.": (
+            lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got]
         ),
-        Lookalike(
-            "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one "
-            "row side by "
-            "side.",
-            fits=_without("teams"),
+        "The last band may have fewer rows than the others: its height is what is left.": _without("heights"),
+        "A tile is there that D does not have: the last band may have fewer rows.": (
+            lambda got, block, rows, *_: any(one[0] >= rows for one in got)
         ),
-        Lookalike(
-            "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
-            "waits for ever for copies that they share.",
-            fits=_without("the last column"),
-        ),
-        Lookalike(
-            "Row and column are exchanged.",
-            fits=lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got],
-        ),
-        Lookalike(
-            "The last band may have fewer rows than the others: its height is what is left.",
-            fits=_without("heights"),
-        ),
-        Lookalike(
-            "A tile is there that D does not have: the last band may have fewer rows.",
-            fits=lambda got, block, rows, *_: any(one[0] >= rows for one in got),
-        ),
-        Lookalike(
-            "In a band the units go down first, then to the next column of units.", fits=_gives(_along_rows)
-        ),
-        Lookalike(
-            "Both blocks of a team take the same units: count teams, not blocks.", fits=_gives(_by_blocks)
-        ),
-        Lookalike("Round up: the last unit of a row may stick out.", fits=_gives(_rounded_down)),
-        Lookalike(
-            "Units are dealt out in turn: team t gets units t, t + teams, t + 2 * teams ...",
-            fits=_gives(_neighbours),
-        ),
-        Lookalike(
-            "The right tiles, in another order.",
-            fits=lambda got, *args: sorted(got) == sorted(tiles_of(*args)),
-        ),
-        Lookalike(
-            "All rows are right, and the columns are not: a unit is `team` columns wide, and a block keeps "
-            "its place in it.",
-            fits=_right_in(0),
-        ),
-        Lookalike("All columns are right, and the rows are not.", fits=_right_in(1)),
-        Lookalike(
-            "Deal out the first units of the first band by hand: where does the second one lie, and which "
-            "team gets it?",
-            fits=lambda got, *args: True,
-        ),
-    ),
+        "In a band the units go down first, then to the next column of units.": _gives(_along_rows),
+        "Both blocks of a team take the same units: count teams, not blocks.": _gives(_by_blocks),
+        "Round up: the last unit of a row may stick out.": _gives(_rounded_down),
+        "Units are dealt out in turn: team t gets units t, t + teams, t + 2 * teams ...": _gives(_neighbours),
+        "The right tiles, in another order.": lambda got, *args: sorted(got) == sorted(tiles_of(*args)),
+        "All rows are right, and the columns are not: a unit is `team` columns wide, and a block keeps "
+        "its place in it.": _right_in(0),
+        "All columns are right, and the rows are not.": _right_in(1),
+        "Deal out the first units of the first band by hand: where does the second one lie, and which "
+        "team gets it?": lambda got, *args: True,
+    },
     hints=(
         "Number the units 0, 1, 2 … as they are dealt out. Team t gets the units t, t + teams, t + "
         "2 teams … "
@@ -562,54 +507,43 @@ def _per_cent(got: Choice, M: int, N: int, sms: int) -> bool:
 TILES = Task(
     id="10.tiles",
     title="A tile that fits",
-    kind="complete",
     points=3,
     difficulty=3,
     minutes=25,
-    good_for="seeing why the fastest tile for one size is the wrong one for the next",
-    entry="tile_for",
     cases=_sizes,
     reference=tile_for,
     comparison=close(
         rtol=1e-9, atol=1e-12, parts=("the width BN", "the turns", "the idle share", "the stages")
     ),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike("A last turn that is full counts as `sms` tiles, not as 0.", fits=_full_turn_as_none),
-        Lookalike(
-            "That is the widest tile. The fewest turns come first.",
-            fits=lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1],
+    lookalikes={
+        "A last turn that is full counts as `sms` tiles, not as 0.": _full_turn_as_none,
+        "That is the widest tile. The fewest turns come first.": (
+            lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1]
         ),
-        Lookalike(
-            "Of widths with the same number of turns take that with the fullest last turn, and of "
-            "those the "
-            "widest.",
-            fits=lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0],
+        "Of widths with the same number of turns take that with the fullest last turn, and of "
+        "those the "
+        "widest.": (
+            lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0]
         ),
-        Lookalike("The idle share is a share between 0 and 1, not per cent.", fits=_per_cent),
-        Lookalike(
-            "The share is what is busy; asked is the idle one.",
-            fits=lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2],
+        "The idle share is a share between 0 and 1, not per cent.": _per_cent,
+        "The share is what is busy; asked is the idle one.": (
+            lambda got, *args: same(got[2], 1 - tile_for(*args)[2]) and got[2] != tile_for(*args)[2]
         ),
-        Lookalike(
-            "That is the idle share of the last turn alone; divide by the places of all turns.",
-            fits=lambda got, *args: (
+        "That is the idle share of the last turn alone; divide by the places of all turns.": (
+            lambda got, *args: (
                 same(got[2], tile_for(*args)[2] * tile_for(*args)[1])
                 and got[1] > 1
                 and not same(got[2], tile_for(*args)[2])
-            ),
+            )
         ),
-        Lookalike(
-            "D's tile needs room on its way out, two bytes for each element, beside the stages.",
-            fits=_forgets(_WAY_OUT),
+        "D's tile needs room on its way out, two bytes for each element, beside the stages.": _forgets(
+            _WAY_OUT
         ),
-        Lookalike(
-            "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
-            "alignment, and each row of A has a scale of 4 bytes.",
-            fits=_forgets(*_FORGOTTEN),
-        ),
-        Lookalike("More than 8 stages bring nothing: stop there.", fits=_too_many),
-    ),
+        "Count again what a stage and D's tile take of the 226 KiB: 1 KiB of the 227 is lost to "
+        "alignment, and each row of A has a scale of 4 bytes.": _forgets(*_FORGOTTEN),
+        "More than 8 stages bring nothing: stop there.": _too_many,
+    },
     hints=(
         "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "
         "multiprocessors have none? And with tiles of 128 x 112?",

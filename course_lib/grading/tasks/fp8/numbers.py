@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from course_lib.grading.compare import Mismatch, close, exact
 from course_lib.grading.patterns import same
 from course_lib.grading.rules_given import GivenAsItIs
 from course_lib.grading.sources import load
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
 
@@ -77,49 +77,38 @@ def _with(code: int, bias: int = 7, lead: float = 1.0, subnormal: bool = True) -
 DECODE = Task(
     id="10.decode",
     title="Eight bits by hand",
-    kind="predict",
     points=1,
     difficulty=2,
     minutes=10,
-    good_for="knowing what 256 numbers can and cannot say, before a network is made of them",
-    entry="decode",
     cases=_codes,
     reference=decode,
     comparison=SIGNED,
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike(
-            "e4m3 has no infinity, and the exponent 15 is one like all others; only the fraction 7 there "
-            "is NaN.",
-            fits=lambda got, code: code & 0x78 == 0x78 and not np.isfinite(got) and code & 7 < 7,
+    lookalikes={
+        "e4m3 has no infinity, and the exponent 15 is one like all others; only the fraction 7 there "
+        "is NaN.": lambda got, code: code & 0x78 == 0x78 and not np.isfinite(got) and code & 7 < 7,
+        "Only the exponent 15 with the fraction 7 is NaN: the largest number, 448, has the code before.": (
+            lambda got, code: code & 127 == 127 and not np.isnan(got)
         ),
-        Lookalike(
-            "Only the exponent 15 with the fraction 7 is NaN: the largest number, 448, has the code before.",
-            fits=lambda got, code: code & 127 == 127 and not np.isnan(got),
+        "With the exponent field 0 there is no leading one: the fraction alone counts, in steps of 2^-9.": (
+            lambda got, code: code & 0x78 == 0 and got == _with(code, subnormal=False)
         ),
-        Lookalike(
-            "With the exponent field 0 there is no leading one: the fraction alone counts, in steps of 2^-9.",
-            fits=lambda got, code: code & 0x78 == 0 and got == _with(code, subnormal=False),
+        "Subnormal numbers have the exponent of the smallest normal ones, 1 - 7 and not 0 - 7.": (
+            lambda got, code: code & 0x78 == 0 and got == decode(code) / 2 != 0
         ),
-        Lookalike(
-            "Subnormal numbers have the exponent of the smallest normal ones, 1 - 7 and not 0 - 7.",
-            fits=lambda got, code: code & 0x78 == 0 and got == decode(code) / 2 != 0,
-        ),
-        Lookalike(
-            "That is the value of five bits of exponent and two of fraction, e5m2.",
+        "That is the value of five bits of exponent and two of fraction, e5m2.": (
             lambda code: (
                 None
                 if code & 0x7F > 0x7B or code & 0x7F == 0
                 else float(np.array([code << 8], np.uint16).view(np.float16)[0])
-            ),
+            )
         ),
-        Lookalike("The bias is 7: 2^(4 - 1) - 1.", lambda code: _with(code, bias=8)),
-        Lookalike("The leading one is missing: 1 + fraction / 8.", lambda code: _with(code, lead=0.0)),
-        Lookalike(
-            "The sign is the first bit, so codes from 128 on are negative.",
-            fits=lambda got, code: got == -decode(code) != 0,
+        "The bias is 7: 2^(4 - 1) - 1.": lambda code: _with(code, bias=8),
+        "The leading one is missing: 1 + fraction / 8.": lambda code: _with(code, lead=0.0),
+        "The sign is the first bit, so codes from 128 on are negative.": (
+            lambda got, code: got == -decode(code) != 0
         ),
-    ),
+    },
     hints=(
         "0x39 is 0 0111 001. Which power of two stands for 0111 with a bias of 7, and how many eighths are "
         "added to 1?",
@@ -192,38 +181,29 @@ def _odd_tie(got: int, x: float) -> bool:
 ENCODE = Task(
     id="10.encode",
     title="To the nearest of 256",
-    kind="write",
     points=3,
     difficulty=4,
     minutes=25,
-    good_for="rounding as hardware does it: every number format of the last ten years is this function",
-    entry="encode",
     cases=_numbers,
     reference=encode,
     comparison=SIGNED,
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        Lookalike("A tie goes to the even code, whose last bit is 0.", fits=_odd_tie),
-        Lookalike(
-            "A zero keeps its sign: -0.0 has the code 0x80 (-0.0 < 0 is false; math.copysign sees the sign).",
-            fits=lambda got, x: x == 0 and got == encode(x) ^ 128,
+    lookalikes={
+        "A tie goes to the even code, whose last bit is 0.": _odd_tie,
+        "A zero keeps its sign: -0.0 has the code 0x80 (-0.0 < 0 is false; math.copysign sees the sign).": (
+            lambda got, x: x == 0 and got == encode(x) ^ 128
         ),
-        Lookalike(
-            "What lies beyond 448 saturates: it becomes 448, whose code is 0x7e, with its sign.",
-            fits=lambda got, x: abs(x) > 448,
+        "What lies beyond 448 saturates: it becomes 448, whose code is 0x7e, with its sign.": (
+            lambda got, x: abs(x) > 448
         ),
-        Lookalike(
-            "The sign is missing: its bit has the value 128.", fits=lambda got, x: got == encode(x) ^ 128
+        "The sign is missing: its bit has the value 128.": lambda got, x: got == encode(x) ^ 128,
+        "Below 2^-6 the steps stay as wide as above it, 2^-9: numbers get smaller down to one step.": (
+            lambda got, x: abs(x) < 2.0**-6
         ),
-        Lookalike(
-            "Below 2^-6 the steps stay as wide as above it, 2^-9: numbers get smaller down to one step.",
-            fits=lambda got, x: abs(x) < 2.0**-6,
+        "That is the next code toward zero: rounded off, not to the nearest.": (
+            lambda got, x: got == encode(x) - 1
         ),
-        Lookalike(
-            "That is the next code toward zero: rounded off, not to the nearest.",
-            fits=lambda got, x: got == encode(x) - 1,
-        ),
-    ),
+    },
     hints=(
         "Between 2^e and 2^(e+1) there are 8 numbers. How wide is a step there, and how many steps is x?",
         "Take the size, at most 448. Its exponent e is that of frexp less 1, but never below -6: there the "
@@ -287,10 +267,14 @@ def _matrix(rng: np.random.Generator, M: int, K: int) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def _scales(wrong) -> Lookalike:
-    """Return what recognises scales that are `wrong(x, right scales)`."""
-    words, make = wrong
-    return Lookalike(words, fits=lambda got, x: _is_other(got[1], make(x, quantise(x)[1]), quantise(x)[1]))
+def _scales(*slips: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[..., bool]:
+    """Return whether the scales are those of `slip(x, right scales)`, for one of the slips."""
+
+    def fits(got: tuple, x: np.ndarray) -> bool:
+        right = quantise(x)[1]
+        return any(_is_other(got[1], slip(x, right), right) for slip in slips)
+
+    return fits
 
 
 def _is_other(got: np.ndarray, wrong: np.ndarray, right: np.ndarray) -> bool:
@@ -305,71 +289,44 @@ def _of_blocks(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
     return np.repeat(scales.max(axis=0, keepdims=True), len(x), axis=0)
 
 
-def _of_all(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    return np.full_like(scales, scales.max())
-
-
 def _signed_max(x: np.ndarray, scales: np.ndarray) -> np.ndarray:
     cut = range(0, x.shape[1], SIDE)
     return np.stack([np.maximum(x[:, k : k + SIDE].max(axis=1), 1e-4) / 448 for k in cut], axis=1)
 
 
-ONE_FOR_ALL_ROWS = (
-    "Every row has a scale of its own in each block: take the largest absolute value along the row only."
-)
-
 QUANTISE = Task(
     id="10.quantise",
     title="A scale for every 128",
-    kind="write",
     points=2,
     difficulty=3,
     minutes=20,
-    good_for="the one line of DeepSeek-V3's recipe that makes e4m3 enough for training",
-    entry="quantise",
     cases=_matrices,
     reference=quantise,
     comparison=close(rtol=3e-6, atol=1e-30, parts=("the scaled numbers", "the scales")),
     rules=(USUAL_IMPORTS,),
-    lookalikes=(
-        _scales(
-            (
-                "Those scales are too large by 448: the largest number of a block becomes 448, not 1.",
-                lambda x, scales: scales * 448,
-            )
+    lookalikes={
+        "Those scales are too large by 448: the largest number of a block becomes 448, not 1.": _scales(
+            lambda x, scales: scales * 448
         ),
-        _scales(
-            ("Those are the inverse scales: x is about codes times scale.", lambda x, scales: 1 / scales)
+        "Those are the inverse scales: x is about codes times scale.": _scales(lambda x, scales: 1 / scales),
+        "Those are scales of whole rows: each block of 128 columns has its own.": _scales(_of_rows),
+        "Every row has a scale of its own in each block: take the largest absolute value along the row "
+        "only.": _scales(_of_blocks, lambda x, scales: np.full_like(scales, scales.max())),
+        "The largest absolute value counts, not the largest value: think of a block of negative "
+        "numbers.": _scales(_signed_max),
+        "240 is the end of an IEEE format of this width; e4m3 goes on to 448.": _scales(
+            lambda x, scales: scales * (448 / 240)
         ),
-        _scales(("Those are scales of whole rows: each block of 128 columns has its own.", _of_rows)),
-        *(_scales((ONE_FOR_ALL_ROWS, wrong)) for wrong in (_of_blocks, _of_all)),
-        _scales(
-            (
-                "The largest absolute value counts, not the largest value: think of a block of negative "
-                "numbers.",
-                _signed_max,
-            )
-        ),
-        _scales(
-            (
-                "240 is the end of an IEEE format of this width; e4m3 goes on to 448.",
-                lambda x, scales: scales * (448 / 240),
-            )
-        ),
-        Lookalike(
-            "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest "
-            "absolute value "
-            "counts as 1e-4 at least.",
-            fits=lambda got, x: _small_blocks_differ(got[1], quantise(x)[1]),
-        ),
-        Lookalike(
-            "The scales are right, but the numbers are multiplied with them: divide.",
-            fits=lambda got, x: (
+        "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest "
+        "absolute value "
+        "counts as 1e-4 at least.": lambda got, x: _small_blocks_differ(got[1], quantise(x)[1]),
+        "The scales are right, but the numbers are multiplied with them: divide.": (
+            lambda got, x: (
                 same(got[1], quantise(x)[1])
                 and same(got[0], quantise(x)[0] * np.repeat(got[1], SIDE, axis=1)[:, : x.shape[1]] ** 2)
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "A block's largest absolute value is 3.5, and e4m3 ends at 448. By what do you divide the block so "
         "that nothing overflows and no room is left?",
@@ -451,57 +408,44 @@ def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: t
 PROMOTION = Task(
     id="10.promotion",
     title="Begin again every 128",
-    kind="complete",
     points=2,
     difficulty=2,
     minutes=15,
-    good_for="the two levels of DeepGEMM and kernels like it, in four lines",
-    entry="two_level",
     cases=_products,
     reference=two_level,
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE)),
-    lookalikes=(
-        Lookalike(
-            "That is one sum from beginning to end: the tensor core's sum must begin anew, from "
-            "zero, every "
-            "`every` products.",
-            fits=lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core),
+    lookalikes={
+        "That is one sum from beginning to end: the tensor core's sum must begin anew, from "
+        "zero, every "
+        "`every` products.": (
+            lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core)
         ),
-        Lookalike(
-            "That sum is exact: the product must go through `tensor_core`, with all it cuts off.",
-            fits=_is_exact,
+        "That sum is exact: the product must go through `tensor_core`, with all it cuts off.": _is_exact,
+        "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.": (
+            lambda got, A, B, every, core: _is(got, _counted_twice(A, B, every, core), A, B, every, core)
         ),
-        Lookalike(
-            "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.",
-            fits=lambda got, A, B, every, core: _is(
-                got, _counted_twice(A, B, every, core), A, B, every, core
-            ),
+        "Only the last of the inner sums is there: add them up.": (
+            lambda got, A, B, every, core: _is(got, _last_sum(A, B, every, core), A, B, every, core)
         ),
-        Lookalike(
-            "Only the last of the inner sums is there: add them up.",
-            fits=lambda got, A, B, every, core: _is(got, _last_sum(A, B, every, core), A, B, every, core),
-        ),
-        Lookalike(
-            "The last inner sum is missing: it has fewer products than the others.",
-            fits=lambda got, A, B, every, core: _is(
+        "The last inner sum is missing: it has fewer products than the others.": (
+            lambda got, A, B, every, core: _is(
                 got,
                 two_level(*(X[:, : X.shape[1] // every * every] for X in (A, B)), every, core),
                 A,
                 B,
                 every,
                 core,
-            ),
+            )
         ),
-        Lookalike(
-            "A last bit is different here and there: the outer sum is float32, rounded after each "
-            "addition, "
-            "from the first block to the last.",
-            fits=lambda got, A, B, every, core: bool(
+        "A last bit is different here and there: the outer sum is float32, rounded after each "
+        "addition, "
+        "from the first block to the last.": (
+            lambda got, A, B, every, core: bool(
                 np.allclose(got, two_level(A, B, every, core), rtol=3e-6, atol=1e-6)
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "`tensor_core(a, b, c, core)` gives c plus a product. Which c does each run of `every` "
         "products begin "

@@ -17,7 +17,7 @@ from course_lib.grading.limits import (
     WavefrontsPerRequest,
 )
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.gpu.shared import (
     ALIGNED,
     ANYWHERE,
@@ -82,12 +82,9 @@ REDUCTION_LIMITS = (
 REDUCTION = Task(
     id="06.reduction",
     title="A tree of sums",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="the pattern behind every sum, maximum and norm on a GPU",
-    entry="block_sums",
     cases=_vectors,
     reference=block_sums,
     comparison=close(rtol=1e-5, atol=1e-3),
@@ -95,27 +92,21 @@ REDUCTION = Task(
     launch=Launch(
         grid=lambda x, sums: (len(sums),), block=lambda x, sums: (THREADS,), result=1, limits=REDUCTION_LIMITS
     ),
-    lookalikes=(
-        Lookalike(
-            "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
-            "the "
-            "sum of the block, once.",
-            fits=lambda got, x, sums: bool(np.isnan(got).all()),
+    lookalikes={
+        "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
+        "the "
+        "sum of the block, once.": lambda got, x, sums: bool(np.isnan(got).all()),
+        "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.": (
+            lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None
         ),
-        Lookalike(
-            "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.",
-            lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None,
+        "Those are the sums of every second number: the tree ends a level too early.": (
+            lambda x, sums: _by_pieces(x, lambda piece: piece[::2]) if len(x) > 1 else None
         ),
-        Lookalike(
-            "Those are the sums of every second number: the tree ends a level too early.",
-            lambda x, sums: _by_pieces(x, lambda piece: piece[::2]) if len(x) > 1 else None,
+        "That is the first number of each block: is anything added to it?": (
+            lambda x, sums: x[::THREADS] if len(x) > 1 else None
         ),
-        Lookalike(
-            "That is the first number of each block: is anything added to it?",
-            lambda x, sums: x[::THREADS] if len(x) > 1 else None,
-        ),
-        Lookalike("Each block continues the sum of the one before it.", lambda x, sums: np.cumsum(x)[-1:]),
-    ),
+        "Each block continues the sum of the one before it.": lambda x, sums: np.cumsum(x)[-1:],
+    },
     hints=(
         "256 numbers lie in shared memory. If 128 threads add one number each, how many are left, where "
         "should they lie, and which threads can go home?",
@@ -186,12 +177,9 @@ TRANSPOSE_LIMITS = (
 TRANSPOSE = Task(
     id="06.transpose",
     title="Rows in, rows out",
-    kind="write",
     points=3,
     difficulty=3,
     minutes=20,
-    good_for="using shared memory to change the order of a copy, the cure for most strided accesses",
-    entry="transpose",
     cases=_matrices,
     reference=transpose,
     comparison=exact(),
@@ -202,24 +190,19 @@ TRANSPOSE = Task(
         result=1,
         limits=TRANSPOSE_LIMITS,
     ),
-    lookalikes=(
-        Lookalike(
-            "Only a part of each tile is there: a block has 32 x 8 threads and a tile 32 x 32 elements, so "
-            "each thread has four elements of each tile, 8 rows apart.",
-            fits=lambda got, A, B: _rows_left_out(got) or _rows_left_out(got.T),
+    lookalikes={
+        "Only a part of each tile is there: a block has 32 x 8 threads and a tile 32 x 32 elements, so "
+        "each thread has four elements of each tile, 8 rows apart.": (
+            lambda got, A, B: _rows_left_out(got) or _rows_left_out(got.T)
         ),
-        Lookalike(
-            "That is A itself: nothing is turned.", lambda A, B: A if A.shape[0] == A.shape[1] else None
+        "That is A itself: nothing is turned.": lambda A, B: A if A.shape[0] == A.shape[1] else None,
+        "The tiles are in their places, but not turned inside: read the tile by columns.": (
+            lambda A, B: _tiles(A, turn_tiles=False)
         ),
-        Lookalike(
-            "The tiles are in their places, but not turned inside: read the tile by columns.",
-            lambda A, B: _tiles(A, turn_tiles=False),
+        "Every tile is turned inside, but stays where it was: B's tile begins at (j0, i0).": (
+            lambda A, B: _tiles(A, turn_tiles=True)
         ),
-        Lookalike(
-            "Every tile is turned inside, but stays where it was: B's tile begins at (j0, i0).",
-            lambda A, B: _tiles(A, turn_tiles=True),
-        ),
-    ),
+    },
     hints=(
         "A warp reads 32 neighbours of a row of A. Where in B do they go, and what would be 32 neighbours of "
         "a row of B?",
@@ -297,21 +280,18 @@ MATMUL_LIMITS = (
     ),
 )
 
-SLIPS = (
-    Lookalike(
-        "Only the first 16 terms of each sum are there: does the loop over k go on behind the first tile?",
-        lambda A, B, C: A[:, :SIDE] @ B[:SIDE] if A.shape[1] >= 2 * SIDE else None,
+SLIPS = {
+    "Only the first 16 terms of each sum are there: does the loop over k go on behind the first tile?": (
+        lambda A, B, C: A[:, :SIDE] @ B[:SIDE] if A.shape[1] >= 2 * SIDE else None
     ),
-    Lookalike(
-        "Only the last tile's terms are there: is the sum set to 0 at every step?",
-        lambda A, B, C: _last_tile(A, B) if A.shape[1] > SIDE else None,
+    "Only the last tile's terms are there: is the sum set to 0 at every step?": (
+        lambda A, B, C: _last_tile(A, B) if A.shape[1] > SIDE else None
     ),
-    Lookalike(
-        "The terms of the last, unfinished tile are missing.",
-        lambda A, B, C: _whole_tiles(A, B) if A.shape[1] % SIDE else None,
+    "The terms of the last, unfinished tile are missing.": (
+        lambda A, B, C: _whole_tiles(A, B) if A.shape[1] % SIDE else None
     ),
-    Lookalike("That is B @ A.", lambda A, B, C: B @ A if A.shape == B.shape else None),
-)
+    "That is B @ A.": lambda A, B, C: B @ A if A.shape == B.shape else None,
+}
 
 
 def _last_tile(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -327,11 +307,9 @@ def _whole_tiles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 MATMUL = Task(
     id="06.matmul",
     title="Tiles of any shape",
-    kind="write",
     points=3,
     difficulty=4,
     minutes=20,
-    good_for="the kernel that all later ones grow from, right at every edge",
     entry="tiled",
     cases=shapes,
     reference=product,
@@ -391,11 +369,9 @@ TWO_ROWS_LIMITS = (
 REGISTER = Task(
     id="06.register",
     title="Two for one",
-    kind="fast",
     points=2,
     difficulty=4,
     minutes=15,
-    good_for="raising FMAs per load once more, the step that each kernel higher up the ladder repeats",
     entry="two_rows",
     cases=shapes,
     reference=product,
@@ -511,12 +487,9 @@ SOFTMAX_LIMITS = (
 SOFTMAX = Task(
     id="06.softmax",
     title="Softmax by a warp",
-    kind="open",
     points=2,
     difficulty=4,
     minutes=15,
-    good_for="the reduction inside attention, without shared memory and without a barrier",
-    entry="softmax",
     cases=_rows,
     reference=softmax,
     comparison=close(rtol=1e-4, atol=1e-7),
@@ -527,28 +500,22 @@ SOFTMAX = Task(
         result=1,
         limits=SOFTMAX_LIMITS,
     ),
-    lookalikes=(
-        Lookalike(
-            "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
-            "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.",
-            fits=lambda got, X, Y: has_computed_nan(got),
+    lookalikes={
+        "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
+        "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.": (
+            lambda got, X, Y: has_computed_nan(got)
         ),
-        Lookalike(
-            "Every lane divides by its own sum: the lanes' sums are not put together.",
-            lambda X, Y: _sum_of_lanes(X),
+        "Every lane divides by its own sum: the lanes' sums are not put together.": (
+            lambda X, Y: _sum_of_lanes(X)
         ),
-        Lookalike("Those are the powers: they are not divided by their sum.", lambda X, Y: np.exp(X)),
-        Lookalike(
-            "Those are the powers, the largest 1: they are not divided by their sum.",
-            lambda X, Y: np.exp(X - X.max(axis=1, keepdims=True)),
+        "Those are the powers: they are not divided by their sum.": lambda X, Y: np.exp(X),
+        "Those are the powers, the largest 1: they are not divided by their sum.": (
+            lambda X, Y: np.exp(X - X.max(axis=1, keepdims=True))
         ),
-        Lookalike(
-            "The lanes of a warp divide by different sums, or took off different largest numbers: after the "
-            "exchanges all 32 must know the same one. Does each lane meet those at a distance of 1, 2, 4, 8 "
-            "and 16, and does every lane get the result?",
-            fits=_lanes_disagree,
-        ),
-    ),
+        "The lanes of a warp divide by different sums, or took off different largest numbers: after the "
+        "exchanges all 32 must know the same one. Does each lane meet those at a distance of 1, 2, 4, 8 "
+        "and 16, and does every lane get the result?": _lanes_disagree,
+    },
     hints=(
         "Each lane knows the largest of its own numbers. After which five exchanges does every lane know the "
         "largest of all 32?",

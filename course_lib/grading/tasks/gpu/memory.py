@@ -18,7 +18,7 @@ from course_lib.grading.limits import (
 )
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.rules_gpu import KernelOnly
-from course_lib.grading.task import Case, Lookalike, Task
+from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.gpu.shared import (
     ALIGNED,
     ANYWHERE,
@@ -67,57 +67,46 @@ def _requests(rng: np.random.Generator) -> Iterator[Case]:
 SECTORS = Task(
     id="06.sectors",
     title="What does a warp ask for?",
-    kind="predict",
     points=2,
     difficulty=1,
     minutes=10,
-    good_for="seeing the cost of an index expression before any profiler does",
-    entry="sectors",
     cases=_requests,
     reference=sectors,
     comparison=exact(),
     rules=(OnlyImports(("math", "numpy")),),
-    lookalikes=(
-        Lookalike(
-            "That is a sector for each lane. Lanes whose elements lie in one sector share it.",
-            fits=lambda got, *args: got == LANES,
+    lookalikes={
+        "That is a sector for each lane. Lanes whose elements lie in one sector share it.": (
+            lambda got, *args: got == LANES
         ),
-        Lookalike(
-            "You left out `start`: a request that begins within a sector may touch one more.",
-            lambda start, stride, size: _of_bytes(lane * stride * size for lane in range(LANES)),
+        "You left out `start`: a request that begins within a sector may touch one more.": (
+            lambda start, stride, size: _of_bytes(lane * stride * size for lane in range(LANES))
         ),
-        Lookalike(
-            "`start` counts elements, not bytes.",
-            lambda start, stride, size: _of_bytes(start + lane * stride * size for lane in range(LANES)),
+        "`start` counts elements, not bytes.": (
+            lambda start, stride, size: _of_bytes(start + lane * stride * size for lane in range(LANES))
         ),
-        Lookalike(
-            "`stride` counts elements, not bytes.",
-            lambda start, stride, size: _of_bytes(start * size + lane * stride for lane in range(LANES)),
+        "`stride` counts elements, not bytes.": (
+            lambda start, stride, size: _of_bytes(start * size + lane * stride for lane in range(LANES))
         ),
-        Lookalike(
-            "Those are the sectors of 32 elements side by side: the stride is missing.",
-            lambda start, stride, size: _of_bytes((start + lane) * size for lane in range(LANES)),
+        "Those are the sectors of 32 elements side by side: the stride is missing.": (
+            lambda start, stride, size: _of_bytes((start + lane) * size for lane in range(LANES))
         ),
-        Lookalike(
-            "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.",
+        "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.": (
             lambda start, stride, size: _of_bytes(
                 ((start + lane * stride) * size for lane in range(LANES)), 128
-            ),
+            )
         ),
-        Lookalike(
-            "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.",
+        "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": (
             lambda start, stride, size: _of_bytes(
                 ((start + lane * stride) * size for lane in range(LANES)), 64
-            ),
+            )
         ),
-        Lookalike(
-            "That counts every sector from the first to the last. With a large stride nobody touches those "
-            "between.",
+        "That counts every sector from the first to the last. With a large stride nobody touches those "
+        "between.": (
             lambda start, stride, size: (
                 (start + 31 * stride) * size // SECTOR - start * size // SECTOR + 1 if stride > 0 else None
-            ),
+            )
         ),
-    ),
+    },
     hints=(
         "At which byte does the element of lane t begin, and which sector is that byte in?",
         "Byte = (start + t * stride) * size, sector = byte // 32. Count different sectors, not lanes.",
@@ -165,12 +154,9 @@ INDEX_LIMITS = (
 INDEX = Task(
     id="06.index",
     title="One thread, one element",
-    kind="complete",
     points=2,
     difficulty=1,
     minutes=10,
-    good_for="the three lines that nearly every kernel begins with",
-    entry="add_row",
     cases=_matrices,
     reference=add_row,
     comparison=close(rtol=1e-5, atol=1e-5),
@@ -181,13 +167,12 @@ INDEX = Task(
         result=3,
         limits=INDEX_LIMITS,
     ),
-    lookalikes=(
-        Lookalike(
-            "You add b along the rows: every row of C gets b[i] instead of the whole b.",
-            lambda alpha, A, b, C: alpha * A + b[:, None] if A.shape[0] == A.shape[1] else None,
+    lookalikes={
+        "You add b along the rows: every row of C gets b[i] instead of the whole b.": (
+            lambda alpha, A, b, C: alpha * A + b[:, None] if A.shape[0] == A.shape[1] else None
         ),
-        Lookalike("b is multiplied by alpha too.", lambda alpha, A, b, C: alpha * (A + b)),
-    ),
+        "b is multiplied by alpha too.": lambda alpha, A, b, C: alpha * (A + b),
+    },
     hints=(
         "Which of the thread's coordinates, x or y, should run along a row? Think of what a warp reads.",
         "x runs fastest within a warp, so x is the column. A coordinate is block index times block size plus "
@@ -246,12 +231,9 @@ BARRIER_LIMITS = (
 BARRIER = Task(
     id="06.barrier",
     title="Right in lockstep, wrong on a GPU",
-    kind="debug",
     points=3,
     difficulty=3,
     minutes=15,
-    good_for="finding races by asking who wrote last, as a right result proves nothing",
-    entry="repaired",
     cases=_rows,
     reference=repaired,
     comparison=exact(),
@@ -262,13 +244,12 @@ BARRIER = Task(
         result=1,
         limits=BARRIER_LIMITS,
     ),
-    lookalikes=(
-        Lookalike("That is X itself: the largest of each row is not taken off.", lambda X, Y: X),
-        Lookalike(
-            "You take off the row's first number: is the largest looked for behind it?",
-            lambda X, Y: X - X[:, :1],
+    lookalikes={
+        "That is X itself: the largest of each row is not taken off.": lambda X, Y: X,
+        "You take off the row's first number: is the largest looked for behind it?": (
+            lambda X, Y: X - X[:, :1]
         ),
-    ),
+    },
     hints=(
         "Thread 40 reads `row[0]`. Which thread wrote it, in which warp, and what makes thread 40 wait for "
         "it? And who still reads while a fast warp begins the next row?",
@@ -315,12 +296,9 @@ COALESCE_LIMITS = (
 COALESCE = Task(
     id="06.coalesce",
     title="Eight times too much",
-    kind="fast",
     points=2,
     difficulty=2,
     minutes=10,
-    good_for="unlearning the bands of circle 5: on a GPU neighbours in memory belong to neighbours in a warp",
-    entry="coalesced",
     cases=_vectors,
     reference=coalesced,
     comparison=close(rtol=1e-5, atol=1e-5),
@@ -331,15 +309,13 @@ COALESCE = Task(
         result=3,
         limits=COALESCE_LIMITS,
     ),
-    lookalikes=(
-        Lookalike(
-            "One number for each thread is done. There are more numbers than threads: each goes on to "
-            "others.",
-            fits=lambda got, alpha, x, y, out: len(x) > GRID and bool(np.isnan(got[GRID:]).all()),
+    lookalikes={
+        "One number for each thread is done. There are more numbers than threads: each goes on to others.": (
+            lambda got, alpha, x, y, out: len(x) > GRID and bool(np.isnan(got[GRID:]).all())
         ),
-        Lookalike("alpha multiplies y too; it belongs to x alone.", lambda a, x, y, out: a * (x + y)),
-        Lookalike("x and y have changed places.", lambda a, x, y, out: a * y + x),
-    ),
+        "alpha multiplies y too; it belongs to x alone.": lambda a, x, y, out: a * (x + y),
+        "x and y have changed places.": lambda a, x, y, out: a * y + x,
+    },
     hints=(
         "In one turn of the loop lanes 0, 1, 2 … of a warp read x[0], x[8], x[16] … How many sectors is "
         "that, and which 32 numbers would be four?",
@@ -407,12 +383,9 @@ BANKS_LIMITS = (
 BANKS = Task(
     id="06.banks",
     title="Four lanes at one door",
-    kind="fast",
     points=2,
     difficulty=3,
     minutes=15,
-    good_for="arithmetic modulo 32, which tells a bank conflict before it costs anything",
-    entry="brightness",
     cases=_pixels,
     reference=brightness,
     comparison=close(rtol=1e-5, atol=1e-5),
@@ -423,10 +396,10 @@ BANKS = Task(
         result=2,
         limits=BANKS_LIMITS,
     ),
-    lookalikes=(
-        Lookalike("The weights are in reverse order.", lambda X, w, y: X @ w[::-1]),
-        Lookalike("The channels are summed without their weights.", lambda X, w, y: X.sum(axis=1)),
-    ),
+    lookalikes={
+        "The weights are in reverse order.": lambda X, w, y: X @ w[::-1],
+        "The channels are summed without their weights.": lambda X, w, y: X.sum(axis=1),
+    },
     hints=(
         "For c = 0 lane t reads word 4t. Which lanes meet in bank 0, and how far apart are their words?",
         "Lanes t, t + 8, t + 16 and t + 24 meet: their words are 32, 64 and 96 apart. Shift every stretch of "
