@@ -82,7 +82,7 @@ def _how_to(question: Question) -> str:
 def _what_is_wrong(question: Question, answer: Any) -> str:
     from course_lib.grading.questions.question import number_of
 
-    for one, says in question.wrong:
+    for one, says in question.wrong.items():
         if question.matches(answer, one):
             return says
     if question.options and not any(question.matches(answer, option) for option in question.options):

@@ -95,7 +95,7 @@ TURN = Task(
     ),
     rules=(KernelOnly(),),
     lookalikes={
-        "It is 0 everywhere.": (lambda A, out: np.zeros_like(out)),
+        "It is 0 everywhere.": lambda A, out: np.zeros_like(out),
     },
     launch=Launch(
         grid=lambda A, out: (-(-A.shape[1] // TILE), -(-A.shape[0] // TILE)),

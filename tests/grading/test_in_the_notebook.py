@@ -91,7 +91,7 @@ def test_a_checkpoint_explains_right_and_typical_wrong_answers():
         right = checkpoint(question.id, question.answer)
         assert right.right is True and question.why in str(right), question.id
         assert len(question.wrong) >= 2, question.id
-        for given, says in question.wrong:
+        for given, says in question.wrong.items():
             response = checkpoint(question.id, given)
             assert response.right is False and says in str(response), question.id
         assert checkpoint(question.id, "nonsense").right is False, question.id

@@ -12,11 +12,11 @@ QUESTIONS: tuple[Question, ...] = (
         "conflict",
         "512 lines fit into 768 places. But rows 4096 bytes apart fall into one set again and again, and a "
         "set has only as many places as the cache has ways. One more column spreads them over all sets.",
-        (
-            ("cold", "Cold misses are those of the first touch. Here the same lines miss again and again."),
-            ("capacity", "512 lines are fewer than 768: a fully associative cache would keep them all."),
-            ("coherence", "That takes a second core that writes. Circle 5 has those."),
-        ),
+        {
+            "cold": "Cold misses are those of the first touch. Here the same lines miss again and again.",
+            "capacity": "512 lines are fewer than 768: a fully associative cache would keep them all.",
+            "coherence": "That takes a second core that writes. Circle 5 has those.",
+        },
         options=("cold", "capacity", "conflict", "coherence"),
     ),
     Question(
@@ -25,12 +25,12 @@ QUESTIONS: tuple[Question, ...] = (
         0.5,
         "The bound is 2MNK / sqrt(S): the root of 4 is 2, so half the traffic. That is why a cache is an "
         "expensive way to buy bandwidth, and why every level needs a block of its own.",
-        (
-            (0.25, "That would be traffic in proportion to 1 / S. It goes with the root: 1 / sqrt(S)."),
-            (1, "Only where everything fits anyway. For a large product the bound falls with sqrt(S)."),
-            (2, "The other way round: a larger cache means less traffic."),
-            (0.125, "That would be traffic as S^-1.5; it goes with the root: 1 / sqrt(S)."),
-        ),
+        {
+            0.25: "That would be traffic in proportion to 1 / S. It goes with the root: 1 / sqrt(S).",
+            1: "Only where everything fits anyway. For a large product the bound falls with sqrt(S).",
+            2: "The other way round: a larger cache means less traffic.",
+            0.125: "That would be traffic as S^-1.5; it goes with the root: 1 / sqrt(S).",
+        },
         unit="x",
     ),
     Question(
@@ -40,14 +40,14 @@ QUESTIONS: tuple[Question, ...] = (
         8 / 12,
         "16 float32 are two registers. For each k: 2 loads of the panel's row, 6 broadcasts from A, and "
         "6 x 2 = 12 FMAs. 8 / 12 = 0.67: below 1, so two load units keep two FMA units busy.",
-        (
-            (2, "That is the dot product: two loads for each FMA. A tile uses each load several times."),
-            (1, "Count again: each of the two registers of the row serves six FMAs."),
-            (12 / 8, "That is FMAs for each load. The other way round."),
-            (22 / 96, "Those are numbers. A vector load brings eight numbers and is one instruction."),
-            (22 / 12, "Sixteen float32 are two vector loads of 256 bits, not sixteen loads."),
-            (2 / 12, "And the six numbers of A? Each is broadcast from memory: a load."),
-        ),
+        {
+            2: "That is the dot product: two loads for each FMA. A tile uses each load several times.",
+            1: "Count again: each of the two registers of the row serves six FMAs.",
+            12 / 8: "That is FMAs for each load. The other way round.",
+            22 / 96: "Those are numbers. A vector load brings eight numbers and is one instruction.",
+            22 / 12: "Sixteen float32 are two vector loads of 256 bits, not sixteen loads.",
+            2 / 12: "And the six numbers of A? Each is broadcast from memory: a load.",
+        },
         tolerance=0.02,
     ),
     Question(
@@ -57,15 +57,12 @@ QUESTIONS: tuple[Question, ...] = (
         6,
         "2 * rows + 2 + 1 <= 16, so rows <= 6.5: six. The seventh would be carried to the stack and back at "
         "every k.",
-        (
-            (
-                8,
-                "Those 16 registers would all be sums: none is left for the panel's row and the number of A.",
-            ),
-            (7, "7 rows take 14 registers, and 3 more are needed: 17."),
-            (13, "Each row takes two registers."),
-            (6.5, "A tile has whole rows."),
-        ),
+        {
+            8: "Those 16 registers would all be sums: none is left for the panel's row and the number of A.",
+            7: "7 rows take 14 registers, and 3 more are needed: 17.",
+            13: "Each row takes two registers.",
+            6.5: "A tile has whole rows.",
+        },
         tolerance=1e-9,
     ),
 )

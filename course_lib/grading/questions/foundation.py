@@ -13,17 +13,14 @@ QUESTIONS: tuple[Question, ...] = (
         "addmm takes 45 % of the time. You make it infinitely fast. How many times as fast is the whole?",
         1 / 0.55,
         "The other 55 % stay: 1 / (1 - 0.45) = 1.82. This is Amdahl's law, and the reason to profile first.",
-        (
-            (math.inf, "Only addmm becomes infinitely fast. The other 55 % of the time are still there."),
-            (
-                1.45,
-                "45 % less time is not 45 % faster: what is left of one second, and how often does it fit "
-                "in?",
-            ),
-            (1 / 0.45, "You divided by the part that goes away. Divide by the part that stays."),
-            (0.55, "That is the time that is left. Times as fast = time before / time after."),
-            (1 / (1 - 0.4562), "That is for 45.62 %, the share in the table; here it is 45 %."),
-        ),
+        {
+            math.inf: "Only addmm becomes infinitely fast. The other 55 % of the time are still there.",
+            1.45: "45 % less time is not 45 % faster: what is left of one second, and how often does it fit "
+            "in?",
+            1 / 0.45: "You divided by the part that goes away. Divide by the part that stays.",
+            0.55: "That is the time that is left. Times as fast = time before / time after.",
+            1 / (1 - 0.4562): "That is for 45.62 %, the share in the table; here it is 45 %.",
+        },
         unit="x",
     ),
     Question(
@@ -31,14 +28,11 @@ QUESTIONS: tuple[Question, ...] = (
         "Which operation does an nn.Linear with a bias call on a 2-D input?",
         "addmm",
         "y = x @ W.T + b is one addmm: the product and the addition of the bias in a single call.",
-        (
-            ("mm", "mm is the product alone. The bias has to be added as well, and one operation does both."),
-            (
-                "bmm",
-                "bmm multiplies many pairs of matrices (attention does). Here it is one pair and a bias.",
-            ),
-            ("conv1d", "Only a convolution of width 1 would compute the same, and it takes another route."),
-        ),
+        {
+            "mm": "mm is the product alone. The bias has to be added as well, and one operation does both.",
+            "bmm": "bmm multiplies many pairs of matrices (attention does). Here it is one pair and a bias.",
+            "conv1d": "Only a convolution of width 1 would compute the same, and it takes another route.",
+        },
         options=("addmm", "mm", "bmm", "conv1d"),
     ),
     Question(
@@ -46,16 +40,15 @@ QUESTIONS: tuple[Question, ...] = (
         "How many FLOPs has a product of 250 x 512 by 512 x 2048? (A multiplication and an addition are 2.)",
         2 * 250 * 512 * 2048,
         "2 * M * K * N = 2 * 250 * 512 * 2048 = 524,288,000: about half a GFLOP.",
-        (
-            (250 * 512 * 2048, "Those are the multiplications. Each has an addition beside it."),
-            (
-                2 * 250 * 2048,
-                "That is 2 per element of the result. Each element is a sum over K = 512 products.",
-            ),
-            (0.524288, "That is in GFLOP; answer in FLOP."),
-            (524.288, "That is in MFLOP; answer in FLOP."),
-            (2 * (250 * 512 + 512 * 2048), "Those are the elements of the inputs. Each is used many times."),
-        ),
+        {
+            250 * 512 * 2048: "Those are the multiplications. Each has an addition beside it.",
+            2
+            * 250
+            * 2048: "That is 2 per element of the result. Each element is a sum over K = 512 products.",
+            0.524288: "That is in GFLOP; answer in FLOP.",
+            524.288: "That is in MFLOP; answer in FLOP.",
+            2 * (250 * 512 + 512 * 2048): "Those are the elements of the inputs. Each is used many times.",
+        },
         unit="FLOP",
     ),
     # --- chapter 01 ---
@@ -65,12 +58,12 @@ QUESTIONS: tuple[Question, ...] = (
         8,
         "Three loops of length N: (2N)^3 = 8 N^3. A measured time grows a little less at small sizes, where "
         "what happens once per call, per row and per element weighs more.",
-        (
-            (2, "Each of the three loops becomes twice as long, not only one."),
-            (4, "The result has 4 times as many elements, but each of them also takes twice as long."),
-            (6, "The three factors of two multiply; they do not add up."),
-            (3, "N^3 is a power: what is (2N)^3 / N^3?"),
-        ),
+        {
+            2: "Each of the three loops becomes twice as long, not only one.",
+            4: "The result has 4 times as many elements, but each of them also takes twice as long.",
+            6: "The three factors of two multiply; they do not add up.",
+            3: "N^3 is a power: what is (2N)^3 / N^3?",
+        },
         unit="x",
         between=(
             (6.3, 7.93, "You may have measured that; the count says more: what is (2N)^3 / N^3?"),
@@ -82,14 +75,11 @@ QUESTIONS: tuple[Question, ...] = (
         "How many additions does a 10 x 20 by 20 x 30 product need at least, by the definition?",
         10 * 30 * 19,
         "M * N * (K - 1) = 10 * 30 * 19 = 5700: summing 20 products takes 19 additions.",
-        (
-            (
-                6000,
-                "Those are the multiplications, M * N * K. How many plus signs stand between 20 products?",
-            ),
-            (300, "That is the number of elements of the result. Each is a sum of 20 products."),
-            (10 * 20 * 29, "The sum runs over K = 20, the length that both matrices share, not over N."),
-        ),
+        {
+            6000: "Those are the multiplications, M * N * K. How many plus signs stand between 20 products?",
+            300: "That is the number of elements of the result. Each is a sum of 20 products.",
+            10 * 20 * 29: "The sum runs over K = 20, the length that both matrices share, not over N.",
+        },
     ),
     Question(
         "01.bytes",
@@ -98,21 +88,14 @@ QUESTIONS: tuple[Question, ...] = (
         "A list holds an 8-byte pointer per entry, and each float is an object of 24 bytes (reference "
         "count, type, "
         "value): 32 bytes against 8.",
-        (
-            (1, "The numbers are the same, but a list does not hold numbers. What does it hold?"),
-            (3, "24 bytes per float object is right. The list's own pointer to it comes on top."),
-            (
-                2,
-                "Pointer and value would be 16 bytes. A Python float also carries its type and reference "
-                "count.",
-            ),
-            (32, "32 bytes per entry is right; the question asks for the ratio to the array's 8."),
-            (
-                8,
-                "8 bytes is one entry of the array. How many bytes is one entry of the list, object "
-                "included?",
-            ),
-        ),
+        {
+            1: "The numbers are the same, but a list does not hold numbers. What does it hold?",
+            3: "24 bytes per float object is right. The list's own pointer to it comes on top.",
+            2: "Pointer and value would be 16 bytes. A Python float also carries its type and reference "
+            "count.",
+            32: "32 bytes per entry is right; the question asks for the ratio to the array's 8.",
+            8: "8 bytes is one entry of the array. How many bytes is one entry of the list, object included?",
+        },
         unit="x",
         tolerance=0.1,
     ),
@@ -122,13 +105,10 @@ QUESTIONS: tuple[Question, ...] = (
         "C[i, j] += A[i, k] * B[k, j], all in C order. Which innermost index walks B and C contiguously?",
         "j",
         "In C order the last index is the contiguous one. j is last in B and in C, and A[i, k] stays put.",
-        (
-            (
-                "k",
-                "k walks A contiguously, but in B it is the first index: each step jumps over a whole row.",
-            ),
-            ("i", "i is the first index of A and of C: each step jumps over a whole row in both."),
-        ),
+        {
+            "k": "k walks A contiguously, but in B it is the first index: each step jumps over a whole row.",
+            "i": "i is the first index of A and of C: each step jumps over a whole row in both.",
+        },
         options=("i", "j", "k"),
     ),
     Question(
@@ -136,12 +116,12 @@ QUESTIONS: tuple[Question, ...] = (
         "How many float32 numbers fit into one 512-bit register?",
         16,
         "512 / 32 = 16. For float64 it is 8: one reason why float32 can be twice as fast.",
-        (
-            (8, "That is right for float64. A float32 has 32 bits."),
-            (64, "Those are the bytes: 512 bits are 64 bytes, and a float32 takes 4 of them."),
-            (32, "That would be 16-bit numbers."),
-            (128, "512 / 4 divides bits by bytes. A float32 has 4 bytes, which are 32 bits."),
-        ),
+        {
+            8: "That is right for float64. A float32 has 32 bits.",
+            64: "Those are the bytes: 512 bits are 64 bytes, and a float32 takes 4 of them.",
+            32: "That would be 16-bit numbers.",
+            128: "512 / 4 divides bits by bytes. A float32 has 4 bytes, which are 32 bits.",
+        },
     ),
     Question(
         "02.intensity",
@@ -149,14 +129,14 @@ QUESTIONS: tuple[Question, ...] = (
         2 / 24,
         "2 FLOPs; read B, read C, write C: 3 * 8 = 24 bytes. 2 / 24 = 0.083 FLOP per byte. `a` stays in a "
         "register.",
-        (
-            (2 / 16, "You counted two of the numbers. C[i, j] is read and written, B[k, j] is read."),
-            (2 / 32, "A[i, k] does not change in the inner loop: it stays in a register and moves nothing."),
-            (2 / 8, "Only B is counted. C[i, j] is read and written as well."),
-            (1 / 24, "A multiplication and an addition are 2 FLOPs."),
-            (2 / 12, "That would be float32. A float64 takes 8 bytes."),
-            (12, "That is bytes per FLOP. The question asks for the inverse."),
-        ),
+        {
+            2 / 16: "You counted two of the numbers. C[i, j] is read and written, B[k, j] is read.",
+            2 / 32: "A[i, k] does not change in the inner loop: it stays in a register and moves nothing.",
+            2 / 8: "Only B is counted. C[i, j] is read and written as well.",
+            1 / 24: "A multiplication and an addition are 2 FLOPs.",
+            2 / 12: "That would be float32. A float64 takes 8 bytes.",
+            12: "That is bytes per FLOP. The question asks for the inverse.",
+        },
         unit="FLOP per byte",
         tolerance=0.05,  # two digits, 0.08, will do
     ),

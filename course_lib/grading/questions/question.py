@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ class Question:
     text: str
     answer: float | str
     why: str
-    wrong: tuple[tuple[float | str, str], ...]
+    wrong: Mapping[float | str, str]
     options: tuple[str, ...] = ()
     unit: str = ""
     tolerance: float = 0.01
@@ -35,7 +36,7 @@ class Question:
             )
         if not self.options and not isinstance(self.answer, int | float):
             raise ValueError(f"{self.id}: without options the answer must be a number, not {self.answer!r}.")
-        if any(self.matches(one, self.answer) for one, _ in self.wrong):
+        if any(self.matches(one, self.answer) for one in self.wrong):
             raise ValueError(f"{self.id}: a wrong answer counts as right; make the tolerance smaller.")
 
     def matches(self, given: Any, wanted: float | str) -> bool:

@@ -15,13 +15,13 @@ QUESTIONS: tuple[Question, ...] = (
         "last turn and pauses. Thread 0 does its other 999 turns. Thread 1 writes 2. Not 1: the last write "
         "of "
         "all comes after at least one other turn of its thread, or adds to what the other one wrote.",
-        (
-            (2000, "That is what arrives when nothing goes wrong, the largest value."),
-            (1000, "That needs each increment of one thread to be lost just once. One write can undo many."),
-            (1, "Close. Before its last turn each thread has seen a 1 or more in its own earlier turns."),
-            (0, "Every write puts down something that was read plus 1."),
-            (1001, "A write may lie back by many turns, not only by one: it undoes all that came between."),
-        ),
+        {
+            2000: "That is what arrives when nothing goes wrong, the largest value.",
+            1000: "That needs each increment of one thread to be lost just once. One write can undo many.",
+            1: "Close. Before its last turn each thread has seen a 1 or more in its own earlier turns.",
+            0: "Every write puts down something that was read plus 1.",
+            1001: "A write may lie back by many turns, not only by one: it undoes all that came between.",
+        },
         tolerance=1e-9,
     ),
     Question(
@@ -33,11 +33,11 @@ QUESTIONS: tuple[Question, ...] = (
         "False sharing: different words, one line of 64 bytes. 64 bytes from counter to counter give each "
         "its "
         "own line (some processors fetch lines in pairs; there 128 are safer).",
-        (
-            ("a mutex", "There is no race: each thread has its own counter. A lock only adds waiting."),
-            ("a semaphore", "Nobody has to be counted or kept out: each thread has its own counter."),
-            ("more threads", "More cores would want the same line, and each takes it from the others."),
-        ),
+        {
+            "a mutex": "There is no race: each thread has its own counter. A lock only adds waiting.",
+            "a semaphore": "Nobody has to be counted or kept out: each thread has its own counter.",
+            "more threads": "More cores would want the same line, and each takes it from the others.",
+        },
         options=("a mutex", "a semaphore", "padding", "more threads"),
     ),
     Question(
@@ -46,14 +46,11 @@ QUESTIONS: tuple[Question, ...] = (
         "a zombie",
         "Its memory is gone; its number and exit code stay in the system's table until the parent waits "
         "for it.",
-        (
-            ("an orphan", "An orphan lives, and its parent is the one that has ended."),
-            ("a daemon", "A daemon is a process that is meant to live on in the background."),
-            (
-                "a deadlock",
-                "A deadlock needs somebody who waits, and somebody who is waited for, in a circle.",
-            ),
-        ),
+        {
+            "an orphan": "An orphan lives, and its parent is the one that has ended.",
+            "a daemon": "A daemon is a process that is meant to live on in the background.",
+            "a deadlock": "A deadlock needs somebody who waits, and somebody who is waited for, in a circle.",
+        },
         options=("an orphan", "a zombie", "a daemon", "a deadlock"),
     ),
 )
