@@ -31,9 +31,8 @@ QUESTIONS: tuple[Question, ...] = (
         "is read once and every result written once, how many FLOP are there for each byte?",
         FLOP / (4 * (READ + WRITTEN)),
         "2 x 200 x 64 x 200 FLOP on 4 x (2 x 200 x 64 + 200 x 200) bytes: 19.5, and the batch cancels. "
-        "However "
-        "long T gets, it stays below 2 x 64 / 4 = 32: the sum over 64 is too short, and the result is larger "
-        "than its inputs. One square product with the work of all eight would have 46.",
+        "However long T gets, it stays below 2 x 64 / 4 = 32: the sum over 64 is too short, and the result "
+        "is larger than its inputs. One square product with the work of all eight would have 46.",
         {
             FLOP / 2 / (4 * (READ + WRITTEN)): "A multiplication and an addition are two FLOP.",
             FLOP / (READ + WRITTEN): "That is for each number; one has 4 bytes.",
@@ -49,13 +48,11 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "07.addmm_calls",
         "A layer of the Conformer has two feed-forward modules of two linear layers each, and linear layers "
-        "for q, k, v and the output, all with a bias. There are 18 layers, and one more linear layer "
-        "behind the "
-        "subsampling. How many calls of addmm in one forward?",
+        "for q, k, v and the output, all with a bias. There are 18 layers, and one more linear layer behind "
+        "the subsampling. How many calls of addmm in one forward?",
         145,
-        "18 x (4 + 4) + 1 = 145. The linear layer for the positions has no bias, so it is mm and not "
-        "addmm: 18 "
-        "more calls.",
+        "18 x (4 + 4) + 1 = 145. The linear layer for the positions has no bias, so it is mm and not addmm: "
+        "18 more calls.",
         {
             144: "And the one behind the subsampling.",
             163: "The layer for the positions has no bias: that is mm.",
@@ -86,12 +83,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "07.amdahl",
         "In a profile addmm has half of the self time, bmm a tenth, copy_ a fifth. A fused kernel makes "
-        "copy_ "
-        "unnecessary: its time is gone. How many times as fast is the whole?",
+        "copy_ unnecessary: its time is gone. How many times as fast is the whole?",
         1.25,
-        "1 / (1 - 0.2) = 1.25. Making addmm 1.5 times as fast would give 1 / (0.5 + 0.5 / 1.5) = 1.2: "
-        "less, and "
-        "far more work, where addmm is near its roofline.",
+        "1 / (1 - 0.2) = 1.25. Making addmm 1.5 times as fast would give 1 / (0.5 + 0.5 / 1.5) = 1.2: less, "
+        "and far more work, where addmm is near its roofline.",
         {
             5: "That would be so if nothing but a fifth were left.",
             0.8: "That is the time that is left; the speed-up is its inverse.",
@@ -103,13 +98,11 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "07.batch_wait",
-        "Utterances arrive evenly, 20 a second. A batch of 16 takes 0.3 s to compute. How many seconds "
-        "after its "
-        "arrival does the first utterance of a batch have its answer?",
+        "Utterances arrive evenly, 20 a second. A batch of 16 takes 0.3 s to compute. How many seconds after "
+        "its arrival does the first utterance of a batch have its answer?",
         1.05,
-        "It waits for 15 others, 15 / 20 = 0.75 s, and then 0.3 s: 1.05 s. Most of that is no computing "
-        "at all, "
-        "and a faster GPU changes little. Fewer in a batch, or more users, do.",
+        "It waits for 15 others, 15 / 20 = 0.75 s, and then 0.3 s: 1.05 s. Most of that is no computing at "
+        "all, and a faster GPU changes little. Fewer in a batch, or more users, do.",
         {
             0.3: "That is the computing alone. The first one waits until the batch is full.",
             0.75: "That is the waiting alone.",

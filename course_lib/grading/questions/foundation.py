@@ -85,9 +85,8 @@ QUESTIONS: tuple[Question, ...] = (
         "01.bytes",
         "How many times the bytes of a NumPy float64 array does a list of a million different floats take?",
         4,
-        "A list holds an 8-byte pointer per entry, and each float is an object of 24 bytes (reference "
-        "count, type, "
-        "value): 32 bytes against 8.",
+        "A list holds an 8-byte pointer per entry, and each float is an object of 24 bytes (reference count, "
+        "type, value): 32 bytes against 8.",
         {
             1: "The numbers are the same, but a list does not hold numbers. What does it hold?",
             3: "24 bytes per float object is right. The list's own pointer to it comes on top.",

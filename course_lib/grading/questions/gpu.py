@@ -8,8 +8,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "06.littles_law",
         "Suppose memory answers after 600 ns and can deliver 2 TB/s to 100 SMs. A load of a warp asks for "
-        "128 "
-        "bytes. How many such loads must be on the way at every moment, for each SM?",
+        "128 bytes. How many such loads must be on the way at every moment, for each SM?",
         600e-9 * 2e12 / 100 / 128,
         "Little's law: on the way = latency x throughput = 600 ns x 2 TB/s = 1.2 MB, 12 kB for each SM, 94 "
         "loads. That is more than the 64 warps that an SM can hold: with one load each they cannot do it. "
@@ -47,12 +46,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "06.occupancy",
         "An SM has room for 64 warps, 65,536 registers and 227 KiB of shared memory for blocks. A block has "
-        "256 "
-        "threads with 80 registers each, and 48 KiB of shared memory. How many warps are resident?",
+        "256 threads with 80 registers each, and 48 KiB of shared memory. How many warps are resident?",
         24,
         "Registers: 256 x 80 = 20,480 for a block, so 3 blocks. Shared memory: 4. Warps: 8. The least of "
-        "them "
-        "counts: 3 blocks of 8 warps are 24 of 64. With 64 registers a thread it would be 4 blocks.",
+        "them counts: 3 blocks of 8 warps are 24 of 64. With 64 registers a thread it would be 4 blocks.",
         {
             64: "Registers and shared memory do not suffice for that.",
             32: "That is what shared memory allows, 4 blocks. The registers allow fewer.",
@@ -85,14 +82,11 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "06.register_tile",
         "A thread keeps 64 sums in registers. For each k it loads a piece of a column of A and a piece of a "
-        "row "
-        "of B from shared memory. Which shape of its tile needs the fewest loads for each FMA?",
+        "row of B from shared memory. Which shape of its tile needs the fewest loads for each FMA?",
         "8 x 8",
         "8 + 8 loads for 64 FMAs, 0.25 for each. Work grows with the area, loads with half the perimeter, "
-        "and "
-        "the square has the smallest perimeter: the same reason as for tiles in shared memory, and for "
-        "blocks "
-        "in a cache.",
+        "and the square has the smallest perimeter: the same reason as for tiles in shared memory, and for "
+        "blocks in a cache.",
         {
             "64 x 1": "64 + 1 loads for 64 FMAs: more than one for each. Only the one number of B is shared.",
             "32 x 2": "32 + 2 loads for 64 FMAs: 0.53 for each. It goes on falling towards the square.",
@@ -103,13 +97,11 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "06.launch",
         "Suppose a launch costs 5 us and the GPU computes 50 TFLOP/s. For which N does the product of two N "
-        "x N "
-        "matrices take as long as its launch?",
+        "x N matrices take as long as its launch?",
         500,
         "2 N^3 = 50e12 x 5e-6 = 2.5e8, so N = 500. Below that the launch takes longer than the work. The "
-        "work "
-        "falls with N^3: at N = 100 it is 125 times shorter than its launch, if it could fill the GPU at "
-        "all.",
+        "work falls with N^3: at N = 100 it is 125 times shorter than its launch, if it could fill the GPU "
+        "at all.",
         {
             2.5e8 ** (1 / 3): "An FMA is two FLOP: 2 N^3, not N^3.",
             (2.5e8 / 2) ** 0.5: "The product of two matrices has 2 N^3 FLOP, not 2 N^2.",

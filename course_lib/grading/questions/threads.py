@@ -10,11 +10,10 @@ QUESTIONS: tuple[Question, ...] = (
         "Two threads each do `total[0] += 1` a thousand times, total[0] begins at 0, nothing is locked: what "
         "is the smallest value it can end with?",
         2,
-        "Thread 0 reads 0 and pauses. Thread 1 does 999 turns. Thread 0 writes 1. Thread 1 reads this 1 "
-        "for its "
-        "last turn and pauses. Thread 0 does its other 999 turns. Thread 1 writes 2. Not 1: the last write "
-        "of "
-        "all comes after at least one other turn of its thread, or adds to what the other one wrote.",
+        "Thread 0 reads 0 and pauses. Thread 1 does 999 turns. Thread 0 writes 1. Thread 1 reads this 1 for "
+        "its last turn and pauses. Thread 0 does its other 999 turns. Thread 1 writes 2. Not 1: the last "
+        "write of all comes after at least one other turn of its thread, or adds to what the other one "
+        "wrote.",
         {
             2000: "That is what arrives when nothing goes wrong, the largest value.",
             1000: "That needs each increment of one thread to be lost just once. One write can undo many.",
@@ -27,12 +26,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "05.padding",
         "Eight threads count in eight different int64 that lie side by side: nothing is wrong, but it is "
-        "slow. "
-        "What helps?",
+        "slow. What helps?",
         "padding",
         "False sharing: different words, one line of 64 bytes. 64 bytes from counter to counter give each "
-        "its "
-        "own line (some processors fetch lines in pairs; there 128 are safer).",
+        "its own line (some processors fetch lines in pairs; there 128 are safer).",
         {
             "a mutex": "There is no race: each thread has its own counter. A lock only adds waiting.",
             "a semaphore": "Nobody has to be counted or kept out: each thread has its own counter.",

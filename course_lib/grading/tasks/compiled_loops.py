@@ -222,8 +222,7 @@ STRIDES = Task(
     hints=(
         "C[i, j] of an M x N matrix in C order: at which byte, counted from the start, does it lie?",
         "At itemsize * (i * N + j). If the innermost index is j, that grows by itemsize; if it is i, by a "
-        "row; "
-        "if it is k, not at all. A (M, K) and B (K, N) in the same way.",
+        "row; if it is k, not at all. A (M, K) and B (K, N) in the same way.",
         "inner = order[-1]; A: {'i': K, 'k': 1}.get(inner, 0) * itemsize, and so on for B and C.",
     ),
 )
@@ -245,9 +244,8 @@ ORDER = Task(
     lookalikes=PRODUCT_SLIPS,
     hints=(
         "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",
-        "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. "
-        "The loop "
-        "that is missing runs along those rows.",
+        "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. The "
+        "loop that is missing runs along those rows.",
         "for j in range(N): C[i, j] += A[i, k] * B[k, j]",
     ),
 )
@@ -269,9 +267,8 @@ MATMUL = Task(
     lookalikes=PRODUCT_SLIPS,
     hints=(
         "Which shape and which dtype has the result, and what must stand in it before the first += ?",
-        "np.zeros((M, N), A.dtype), then three loops. fastmath may fuse and reorder, but it must not "
-        "promise that "
-        "there are no NaN and inf.",
+        "np.zeros((M, N), A.dtype), then three loops. fastmath may fuse and reorder, but it must not promise "
+        "that there are no NaN and inf.",
         '@njit(fastmath={"contract", "reassoc"}), then for i, for k, for j: C[i, j] += A[i, k] * B[k, j].',
     ),
 )
@@ -304,8 +301,7 @@ FAST = Task(
         "The baseline walks down a column of B: how many of the 16 numbers in each fetched cache line "
         "does it use?",
         "Put j innermost: then B and C are walked contiguously and the compiler can use whole vector "
-        "registers. "
-        "Allow it to fuse a product and a sum into one instruction.",
+        "registers. Allow it to fuse a product and a sum into one instruction.",
         '@njit(fastmath={"contract", "reassoc"}) and the order i, k, j, with a = A[i, k] taken out of the '
         "inner loop.",
     ),
@@ -346,8 +342,7 @@ BUG = Task(
     hints=(
         "What stands in C before the first += ? And which k does the last step of the loop use when K is 3?",
         "np.empty gives memory with whatever was in it. A loop in steps of two needs an even number of "
-        "steps, or "
-        "a step of one for the rest.",
+        "steps, or a step of one for the rest.",
         "np.zeros, range(0, K - 1, 2), and after it: if K % 2 == 1, add A[i, K - 1] * B[K - 1, j] for "
         "every j.",
     ),
@@ -420,8 +415,7 @@ ROOFLINE = Task(
     },
     hints=(
         "A kernel that does `intensity` FLOP for each byte, on a machine that moves `gbps` GB per second: "
-        "how many "
-        "FLOP can it do per second at most, if arithmetic cost nothing?",
+        "how many FLOP can it do per second at most, if arithmetic cost nothing?",
         "intensity * gbps is the roof set by memory, peak_gflops the one set by arithmetic. The lower "
         "roof limits.",
         'by_memory = intensity * gbps; return (by_memory, "memory") if by_memory < peak_gflops '

@@ -270,8 +270,7 @@ ALIAS = Task(
     hints=(
         "Take A and B of 2 x 2. Print C after every change of one element: how many elements change?",
         "[x] * n does not make n lists, it makes n references to one list. And which of M and N is the "
-        "number "
-        "of rows?",
+        "number of rows?",
         "C = [[0.0] * N for _ in range(M)]",
     ),
 )
@@ -316,9 +315,8 @@ FASTER = Task(
     ),
     lookalikes=PRODUCT_SLIPS,
     hints=(
-        "Per inner step the baseline looks up four lists by index to do one multiplication. Which "
-        "look-ups give "
-        "the same object again and again?",
+        "Per inner step the baseline looks up four lists by index to do one multiplication. Which look-ups "
+        "give the same object again and again?",
         "Loop over the numbers, not over indices (zip), and keep the sum in a local name: that is about "
         "1.6x. "
         "Then let one pass over a row serve several columns, so that the cost of a loop step is shared.",

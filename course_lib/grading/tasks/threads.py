@@ -241,10 +241,8 @@ RACE = Task(
         "Thread 0 has read following[0] and is interrupted before it takes the lock. What does thread 1 "
         "read?",
         "Reading the number, comparing it and counting it up belong together: take the number inside the "
-        "lock, "
-        "decide afterwards with the number you took. The work itself stays outside, or nobody works at the "
-        "same "
-        "time.",
+        "lock, decide afterwards with the number you took. The work itself stays outside, or nobody works at "
+        "the same time.",
         'while True: with lock_of("following"): tile = following[0]; following[0] += 1 – and then: if tile '
         ">= "
         "tiles: return mine.",
@@ -363,14 +361,11 @@ TRANSFER = Task(
     },
     hints=(
         "Thread 0 moves money from 0 to 1 and holds the lock of 0; thread 1 moves money from 1 to 0 and "
-        "holds the "
-        "lock of 1. What would have to be true of the order of locks so that this cannot happen?",
-        "If everybody takes the lock of the smaller number first, the thread that holds the larger one "
-        "waits for "
-        "nobody: no cycle. A mutex cannot be taken twice, so giver == taker needs care.",
-        "with lock_of(min(giver, taker)): with lock_of(max(giver, taker)): compare, subtract, add, return "
-        "– and "
-        "before that a branch for giver == taker with one lock.",
+        "holds the lock of 1. What would have to be true of the order of locks so that this cannot happen?",
+        "If everybody takes the lock of the smaller number first, the thread that holds the larger one waits "
+        "for nobody: no cycle. A mutex cannot be taken twice, so giver == taker needs care.",
+        "with lock_of(min(giver, taker)): with lock_of(max(giver, taker)): compare, subtract, add, return – "
+        "and before that a branch for giver == taker with one lock.",
     ),
 )
 
@@ -453,13 +448,10 @@ POOL = Task(
     },
     hints=(
         "Who lets a third thread wait until a buffer is free? And who keeps two threads from finding the "
-        "same "
-        "free buffer?",
-        "The semaphore counts: take a slot first, give it back last. The mutex guards `busy`: hold it "
-        "while you "
-        "look for a 0 and make it 1, and again while you make it 0. Never while you use the buffer, and "
-        "never "
-        "while you wait for a slot.",
+        "same free buffer?",
+        "The semaphore counts: take a slot first, give it back last. The mutex guards `busy`: hold it while "
+        "you look for a 0 and make it 1, and again while you make it 0. Never while you use the buffer, and "
+        "never while you wait for a slot.",
         'with slots_of("free"): with lock_of("busy"): find the first 0, make it 1 – then use(buffer, uses) '
         'without the mutex – then with lock_of("busy"): busy[buffer] = 0.',
     ),
@@ -557,9 +549,8 @@ INVALIDATIONS = Task(
         "Lines do not all have 64 bytes: use line_bytes.": (
             lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
         ),
-        "You count addresses that are the same. Caches know only whole lines: two addresses in one "
-        "line are one "
-        "thing to them.": lambda events, line_bytes: invalidations(events, 8),
+        "You count addresses that are the same. Caches know only whole lines: two addresses in one line are "
+        "one thing to them.": lambda events, line_bytes: invalidations(events, 8),
         "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": (
             _the_writers_too
         ),
@@ -571,8 +562,7 @@ INVALIDATIONS = Task(
     hints=(
         "Which cores have a copy of the line just before a write, and which after it?",
         "Keep for each line (address // line_bytes) the set of cores that have it. A read adds the core. A "
-        "write "
-        "takes it from all others – count them – and leaves only the writer.",
+        "write takes it from all others – count them – and leaves only the writer.",
         "others = holders.get(line, set()) - {core}; if write: lost += len(others); others = set(); then "
         "holders[line] = others | {core}.",
     ),
@@ -679,8 +669,7 @@ BALANCE = Task(
         "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.": (
             _owners_of_balance("static")
         ),
-        "Each tile goes to the thread that is free first, in the order they come (dynamic). A long "
-        "tile that "
+        "Each tile goes to the thread that is free first, in the order they come (dynamic). A long tile that "
         "comes late finds everybody nearly done: which should come first?": _owners_of_balance("dynamic"),
         "The tiles are dealt out like cards: one in turn to each thread, however long they are.": (
             _owners_of_balance("cyclic")
@@ -691,9 +680,8 @@ BALANCE = Task(
     },
     hints=(
         "Somebody gives each tile to the thread that is free first. Which tile should not come last?",
-        "The longest. Sort the tiles by cost, longest first, and give each to the thread with the least "
-        "work so "
-        "far. Keep the numbers of the tiles, for the result is in their own order.",
+        "The longest. Sort the tiles by cost, longest first, and give each to the thread with the least work "
+        "so far. Keep the numbers of the tiles, for the result is in their own order.",
         "for tile in sorted(range(len(costs)), key=lambda tile: -costs[tile]): free = busy.index(min(busy)); "
         "owner[tile] = free; busy[free] += costs[tile]",
     ),
@@ -751,8 +739,7 @@ AMDAHL = Task(
         ),
         "1 / s is the limit for threads without end. On `more` of them the parallel part still takes "
         "(1 - s) / more.": lambda *args: (forecast(*args)[0], 1 / forecast(*args)[0]),
-        "The serial fraction is right. The speed-up does not grow in step with the threads: the serial "
-        "part "
+        "The serial fraction is right. The speed-up does not grow in step with the threads: the serial part "
         "stays.": (
             lambda one, several, threads, more: (
                 forecast(one, several, threads, more)[0],
@@ -768,9 +755,8 @@ AMDAHL = Task(
     },
     hints=(
         "Let s be the serial fraction and the time on one thread 1. How long does it take on p threads?",
-        "s + (1 - s) / p. This is several / one with p = threads: solve it for s. Then put p = more in; "
-        "the speed-up "
-        "is the inverse.",
+        "s + (1 - s) / p. This is several / one with p = threads: solve it for s. Then put p = more in; the "
+        "speed-up is the inverse.",
         "serial = (several / one - 1 / threads) / (1 - 1 / threads); speed-up = 1 / (serial + (1 - serial) "
         "/ more)",
     ),

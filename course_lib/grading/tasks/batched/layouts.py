@@ -148,10 +148,9 @@ STRIDES = Task(
     hints=(
         "What does one call get? A pointer, a flag, one leading dimension, one step. Where is matrix (b, h), "
         "and where does a step of the same length each time lead?",
-        "Matrix n = b * H + h lies at n * step for all n only if the stride of b is H times the stride "
-        "of h, or if "
-        "B or H is 1. In each matrix one of the two strides must be 1, the other at least as long as what "
-        "is contiguous.",
+        "Matrix n = b * H + h lies at n * step for all n only if the stride of b is H times the stride of h, "
+        "or if B or H is 1. In each matrix one of the two strides must be 1, the other at least as long as "
+        "what is contiguous.",
         'if B > 1 and H > 1 and b != H * h: "copy". step = b if H == 1 else h. Plain: column == 1 and '
         "row >= N, leading dimension row. Transposed: row == 1 and column >= M, leading dimension column.",
     ),
@@ -270,8 +269,7 @@ BMM = Task(
         "You have written the product of two matrices in assignment 2. Which of the three arrays get one "
         "index more?",
         "All three, and it is the same one: C[b] is A[b] times B[b]. One loop around the others; every "
-        "element of C "
-        "begins with 0, in the dtype of A.",
+        "element of C begins with 0, in the dtype of A.",
         "C = np.zeros((batch, M, N), A.dtype); for b, for i, for k, for j: "
         "C[b, i, j] += A[b, i, k] * B[b, k, j].",
     ),
@@ -399,9 +397,8 @@ IM2COL = Task(
     hints=(
         "out[o, t] = sum over c and k of weight[o, c, k] * x[c, ?]. Which frame does tap k of output t read?",
         "Frame t * stride + k * dilation - padding, or 0 if there is none. The pair (c, k) is the summed "
-        "index, so it "
-        "numbers the rows, c * kernel + k; t numbers the columns, and there are "
-        "(T + 2 padding - dilation (kernel - 1) - 1) // stride + 1.",
+        "index, so it numbers the rows, c * kernel + k; t numbers the columns, and there are (T + 2 padding "
+        "- dilation (kernel - 1) - 1) // stride + 1.",
         "for c, for k, for t: frame = t * stride + k * dilation - padding; if 0 <= frame < T: "
         "columns[c * kernel + k, t] = x[c, frame].",
     ),
@@ -492,8 +489,7 @@ REL_SHIFT = Task(
     },
     hints=(
         "Write T = 3 down: the columns are the positions 2, 1, 0, -1, -2. Which three does query 0 need, "
-        "which "
-        "three query 1? How far does the second window lie from the first?",
+        "which three query 1? How far does the second window lie from the first?",
         "One to the left for each row. Padded rows are 2T long; read as rows of 2T - 1, each begins one "
         "place earlier than the one before, if the first T numbers of the padded array are left out.",
         "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]",

@@ -148,9 +148,8 @@ SOFTMAX = Task(
     hints=(
         "Which frames may a valid query listen to? And what must stand in the row of a query that is "
         "padding?",
-        "mask[i, j] is valid query and valid key. Where it is False, the scores become -1e4, then "
-        "softmax along "
-        "each row (subtract the row's maximum first), then the weights there become 0.",
+        "mask[i, j] is valid query and valid key. Where it is False, the scores become -1e4, then softmax "
+        "along each row (subtract the row's maximum first), then the weights there become 0.",
         "filled = np.where(mask, scores, -1e4); raised = np.exp(filled - filled.max(axis=1, keepdims=True)); "
         "np.where(mask, raised / raised.sum(axis=1, keepdims=True), 0.0)",
     ),
@@ -267,9 +266,8 @@ PROFILE = Task(
         "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
         "difference.": _chosen(lambda row, gflops, gbytes: _ratio(row, gflops, gbytes)),
         "That one has the most calls; many calls may take little time.": _chosen(lambda row, *peaks: row[1]),
-        "The share is that of the total time, which counts the ops inside others twice: divide by "
-        "the sum "
-        "of the self times.": (
+        "The share is that of the total time, which counts the ops inside others twice: divide by the sum of "
+        "the self times.": (
             lambda got, rows, *peaks: same(
                 got[1], begin_with(rows, *peaks)[1] * sum(r[2] for r in rows) / sum(r[3] for r in rows)
             )
@@ -300,12 +298,10 @@ PROFILE = Task(
         "An op with 10 million FLOP and 1 million bytes, on a machine with 100 GFLOP/s and 10 GB/s: how long "
         "does it take at least?",
         "The longer one of flops / (gflops * 1000) and bytes / (gbytes * 1000) microseconds. What can be "
-        "gained is "
-        "self time minus that; take the op with the largest gain. The whole then takes the sum of all self "
-        "times minus the gain.",
+        "gained is self time minus that; take the op with the largest gain. The whole then takes the sum of "
+        "all self times minus the gain.",
         "gain = self_us - max(flops / (gflops * 1000), bytes / (gbytes * 1000)); return name, self_us / "
-        "time, "
-        "time / (time - gain)",
+        "time, time / (time - gain)",
     ),
 )
 
@@ -445,11 +441,9 @@ SLOW = Task(
     },
     hints=(
         "Three things mislead `broken`: how are the rows paired? Whose time is in total_us? What if the "
-        "second "
-        "profile is of twice as many runs?",
-        "Pair the rows by name. Self time is the op's own. Self time / calls does not depend on the "
-        "number of runs, "
-        "and a ratio not on how long an op takes anyway.",
+        "second profile is of twice as many runs?",
+        "Pair the rows by name. Self time is the op's own. Self time / calls does not depend on the number "
+        "of runs, and a ratio not on how long an op takes anyway.",
         "usual = {name: self_us / calls for …before}; then the name with the largest "
         "self_us / calls / usual[name] of those in both.",
     ),
@@ -593,8 +587,7 @@ BATCH = Task(
     },
     hints=(
         "Eight utterances arrive evenly, 16 a second. The batch starts with the eighth. How long has the "
-        "first one "
-        "waited, and when does it get its answer?",
+        "first one waited, and when does it get its answer?",
         "(batch - 1) / rate, plus the seconds of the batch: at most the target. And the server must do "
         "at least as many "
         "as arrive: batch / seconds >= rate. Look at every measurement; they come in any order.",

@@ -57,8 +57,7 @@ ACCUMULATOR = Task(
         "the result is small: let two large products cancel each other, and add a small one.": (
             lambda got, core: got[0] == core[0] and got[1] == core[2] < core[1]
         ),
-        "The bits in the result are those of the sum here. A result is cut once more, to its "
-        "own leading "
+        "The bits in the result are those of the sum here. A result is cut once more, to its own leading "
         "one: add a small product to a large one that stays.": (
             lambda got, core: tuple(got[:2]) == core[:2] and got[2] == core[1] > core[2]
         ),
@@ -72,17 +71,14 @@ ACCUMULATOR = Task(
         "one?": lambda got, core: got[0] < core[0],
     },
     hints=(
-        "256 · 256 - 256 · 256 + 2^-18 is 2^-18. When does the tensor core say 0? And what does it "
-        "say if the "
-        "last product comes a step later, when the large ones have cancelled already?",
-        "Three experiments. Large, minus large, zeros, and a tiny product at place n: as long as n "
-        "is in the "
+        "256 · 256 - 256 · 256 + 2^-18 is 2^-18. When does the tensor core say 0? And what does it say if "
+        "the last product comes a step later, when the large ones have cancelled already?",
+        "Three experiments. Large, minus large, zeros, and a tiny product at place n: as long as n is in the "
         "first step, it is cut off; the first n that survives is the number of products at once. Large, "
         "minus large, and 2^-k of it, in one step: the last k that survives is the width of the sum. Large "
         "and 2^-k of it: the last k that changes anything is the width of the result.",
-        "With n products in one step, dot(large, minus, *[zero] * (n - 3), small(34)) is 0; the "
-        "largest such n "
-        "is `terms`. Then the largest k with dot(large, minus, small(k)) > 0, and the largest k with "
+        "With n products in one step, dot(large, minus, *[zero] * (n - 3), small(34)) is 0; the largest such "
+        "n is `terms`. Then the largest k with dot(large, minus, small(k)) > 0, and the largest k with "
         "dot(large, small(k)) > 2.0 ** 16, where small(k) is a pair whose product is 2.0 ** (16 - k).",
     ),
 )
@@ -183,26 +179,21 @@ SCALES = Task(
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(KERNELS), OnlyHandedTo("kernel", "product")),
     lookalikes={
-        "Accepted, and yet it takes the wrong scales of B for some columns. Would two "
-        "neighbouring scales "
-        "of your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
-        "Accepted, and yet it takes A's scales of another block of K. Your scales must differ "
-        "from block "
-        "to block, for every row.": _passes("a_late"),
-        "Accepted, and yet it takes B's scales of another block of K. Your scales must differ "
-        "from block "
-        "to block, for every 128 columns.": _passes("b_late"),
+        "Accepted, and yet it takes the wrong scales of B for some columns. Would two neighbouring scales of "
+        "your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
+        "Accepted, and yet it takes A's scales of another block of K. Your scales must differ from block to "
+        "block, for every row.": _passes("a_late"),
+        "Accepted, and yet it takes B's scales of another block of K. Your scales must differ from block to "
+        "block, for every 128 columns.": _passes("b_late"),
         "Accepted, and yet it takes the scales of other rows of A. Your scales must differ from "
         "row to row.": _passes("row_late"),
-        "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot "
-        "see that, "
-        "and neither can a limit that is the same for large and small rows: look at every element.": _passes(
+        "Accepted, and yet one element is wrong by 6 %. One number for the whole matrix cannot see that, and "
+        "neither can a limit that is the same for large and small rows: look at every element.": _passes(
             "spoilt"
         ),
-        "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor "
-        "core cuts off "
-        "a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow "
-        "for both.": lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",
+        "A right kernel is rejected. It rounds to bf16 (allow 2^-8 of the element), and the tensor core cuts "
+        "off a little of |A| |B|^T, which is far larger than the element where terms cancel. Allow for "
+        "both.": lambda got, kernel, a, b: got == "wrong" and judged(kernel, a, b) == "right",
     },
     hints=(
         "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "

@@ -113,15 +113,13 @@ PARITY = Task(
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "The columns of producer and consumer are exchanged: at the start nothing is there to "
-        "be consumed, "
+        "The columns of producer and consumer are exchanged: at the start nothing is there to be consumed, "
         "and every stage is free.": (
             lambda got, visits, stages: got == [[s, c, p] for s, p, c in waits(visits, stages)]
         ),
-        "With this table everybody waits for ever: a wait asks for the phase that is over, and "
-        "a barrier "
-        "that nobody has touched is in phase 0, so that the phase before it, of parity 1, "
-        "counts as over.": _goes_wrong(DEADLOCK),
+        "With this table everybody waits for ever: a wait asks for the phase that is over, and a barrier "
+        "that nobody has touched is in phase 0, so that the phase before it, of parity 1, counts as "
+        "over.": _goes_wrong(DEADLOCK),
         "With this table the producer overwrites a stage that is still to be read: in lap n it must "
         "wait until phase n - 1 of `empty` is over, of parity 1 or 0 by turns.": _goes_wrong(OVERWRITTEN),
         "With this table the consumer reads a stage before the copy has come: in lap n it must wait "
@@ -132,8 +130,7 @@ PARITY = Task(
     },
     hints=(
         "Every barrier begins in phase 0. A wait for parity p returns once the last phase that is over has "
-        "parity p; before anything has happened, that is phase -1, of parity 1. Which of the two "
-        "waits must "
+        "parity p; before anything has happened, that is phase -1, of parity 1. Which of the two waits must "
         "return at once in the first lap?",
         "Visit v uses stage v % stages, in lap v // stages. The copy of lap n ends phase n of `full`: the "
         "consumer waits for the parity of n. The producer waits until the stage was emptied in lap n - 1, "
@@ -218,10 +215,8 @@ SWIZZLE = Task(
     hints=(
         "Rows of 128 bytes: row r puts its piece p (16 bytes) where piece p XOR (r mod 8) would lie. Which "
         "bits of an address say p, and which say r?",
-        "The bits 4, 5, 6 of the offset row * width + column say the piece in a line of 128 bytes, "
-        "the bits "
-        "from 7 on the line. The swizzle XORs the lowest bits of the line into those of the piece: "
-        "three for "
+        "The bits 4, 5, 6 of the offset row * width + column say the piece in a line of 128 bytes, the bits "
+        "from 7 on the line. The swizzle XORs the lowest bits of the line into those of the piece: three for "
         "a width of 128, two for 64, one for 32.",
         "offset ^ (offset // 128 % (width // 16) * 16)",
     ),
@@ -378,11 +373,9 @@ SCHEDULE = Task(
     comparison=ListOfTiles(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with "
-        "the next "
+        "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with the next "
         "column, and only then down.": _without("bands"),
-        "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one "
-        "row side by "
+        "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one row side by "
         "side.": _without("teams"),
         "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
         "waits for ever for copies that they share.": _without("the last column"),
@@ -405,8 +398,7 @@ SCHEDULE = Task(
         "team gets it?": lambda got, *args: True,
     },
     hints=(
-        "Number the units 0, 1, 2 … as they are dealt out. Team t gets the units t, t + teams, t + "
-        "2 teams … "
+        "Number the units 0, 1, 2 … as they are dealt out. Team t gets the units t, t + teams, t + 2 teams … "
         "How many units has a whole band?",
         "A unit is `team` tiles side by side, so a row has across = columns / team of them, rounded up. A "
         "whole band has band * across units; unit // (band * across) is the band. In it the units go down "
@@ -521,8 +513,7 @@ TILES = Task(
         "That is the widest tile. The fewest turns come first.": (
             lambda got, M, N, sms: got[0] == 128 and got[1] > tile_for(M, N, sms)[1]
         ),
-        "Of widths with the same number of turns take that with the fullest last turn, and of "
-        "those the "
+        "Of widths with the same number of turns take that with the fullest last turn, and of those the "
         "widest.": (
             lambda got, M, N, sms: got[1] == tile_for(M, N, sms)[1] and got[0] != tile_for(M, N, sms)[0]
         ),
@@ -548,8 +539,7 @@ TILES = Task(
         "M = 256, N = 7168, tiles of 128 x 128: how many tiles are there, and how many of 132 "
         "multiprocessors have none? And with tiles of 128 x 112?",
         "For each BN count the tiles (both sides rounded up), the turns (rounded up) and what is left for "
-        "the last turn. Tuples compare from left to right, so max of (-turns, last, BN) is the "
-        "rule. A stage "
+        "the last turn. Tuples compare from left to right, so max of (-turns, last, BN) is the rule. A stage "
         "needs 128 bytes for each row of A and of B, and 4 for the scale of each row of A.",
         "last = tiles - (turns - 1) * sms; best = max(best, (-turns, last, BN)); idle = (sms - last) / "
         "(turns * sms); stages = min((227 * 1024 - 1024 - 2 * BM * BN) // (128 * (BM + BN) + 4 * BM), 8).",

@@ -317,8 +317,7 @@ QUANTISE = Task(
         "240 is the end of an IEEE format of this width; e4m3 goes on to 448.": _scales(
             lambda x, scales: scales * (448 / 240)
         ),
-        "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest "
-        "absolute value "
+        "A block of zeros (or of very small numbers) has the scale 1e-4 / 448: the largest absolute value "
         "counts as 1e-4 at least.": lambda got, x: _small_blocks_differ(got[1], quantise(x)[1]),
         "The scales are right, but the numbers are multiplied with them: divide.": (
             lambda got, x: (
@@ -331,9 +330,8 @@ QUANTISE = Task(
         "A block's largest absolute value is 3.5, and e4m3 ends at 448. By what do you divide the block so "
         "that nothing overflows and no room is left?",
         "By amax / 448, where amax is at least 1e-4. Go from block to block: x[:, 128 * b : 128 * b + 128] "
-        "ends by itself where x ends. There are (K + 127) // 128 blocks, and every row has a scale "
-        "of its own "
-        "in each.",
+        "ends by itself where x ends. There are (K + 127) // 128 blocks, and every row has a scale of its "
+        "own in each.",
         "part = x[:, 128 * b : 128 * b + 128]; scales[:, b] = np.maximum(np.abs(part).max(axis=1), 1e-4) / "
         "448; scaled[:, …] = part / scales[:, b : b + 1].",
     ),
@@ -416,8 +414,7 @@ PROMOTION = Task(
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE)),
     lookalikes={
-        "That is one sum from beginning to end: the tensor core's sum must begin anew, from "
-        "zero, every "
+        "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "
         "`every` products.": (
             lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core)
         ),
@@ -438,20 +435,17 @@ PROMOTION = Task(
                 core,
             )
         ),
-        "A last bit is different here and there: the outer sum is float32, rounded after each "
-        "addition, "
-        "from the first block to the last.": (
+        "A last bit is different here and there: the outer sum is float32, rounded after each addition, from "
+        "the first block to the last.": (
             lambda got, A, B, every, core: bool(
                 np.allclose(got, two_level(A, B, every, core), rtol=3e-6, atol=1e-6)
             )
         ),
     },
     hints=(
-        "`tensor_core(a, b, c, core)` gives c plus a product. Which c does each run of `every` "
-        "products begin "
-        "with, and who adds up the results?",
-        "Begin each run with zeros. What comes back is float32, and so is the total: `total + part` "
-        "is then "
+        "`tensor_core(a, b, c, core)` gives c plus a product. Which c does each run of `every` products "
+        "begin with, and who adds up the results?",
+        "Begin each run with zeros. What comes back is float32, and so is the total: `total + part` is then "
         "one rounded addition of float32, as the kernel does it. Slices end by themselves where K ends.",
         "total = total + tensor_core(A[:, start : start + every], B[:, start : start + every], "
         "np.zeros_like(total), core)",

@@ -93,8 +93,7 @@ REDUCTION = Task(
         grid=lambda x, sums: (len(sums),), block=lambda x, sums: (THREADS,), result=1, limits=REDUCTION_LIMITS
     ),
     lookalikes={
-        "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store "
-        "the "
+        "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
         "sum of the block, once.": lambda got, x, sums: bool(np.isnan(got).all()),
         "Those are the sums of the first 128 numbers of each block: the tree must begin with half = 128.": (
             lambda x, sums: _by_pieces(x, lambda piece: piece[:128]) if len(x) > 128 else None
