@@ -13,26 +13,18 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
 from course_lib.grading.program import Program
-from course_lib.grading.rules import (
-    PRODUCTS,
-    WHOLE_ARRAY,
-    FastmathOnly,
-    MustBeCompiled,
-    NoCalls,
-    NoMemory,
-    NoOperator,
-    OnlyImports,
-)
-from course_lib.grading.task import Case, Code, SpeedRule, Task
-from course_lib.grading.tasks.compiled_loops import PRODUCT_SLIPS, all_inputs, loops, matrix, pair, product
-
-#: Compiled loops without a product or a sum from a library.
-LOOPS_ONLY = (
-    OnlyImports(("numba", "numpy", "math")),
-    NoOperator("@"),
-    NoCalls(PRODUCTS | WHOLE_ARRAY, "this task is to write the loops yourself"),
-    MustBeCompiled(),
-    FastmathOnly(),
+from course_lib.grading.rules import NoMemory, OnlyImports
+from course_lib.grading.task import Case, SpeedRule, Task
+from course_lib.grading.tasks.compiled_loops import (
+    LOOPS_ONLY,
+    PRODUCT_SLIPS,
+    all_inputs,
+    case,
+    loops,
+    matrix,
+    pair,
+    product,
+    sizes,
 )
 
 
@@ -144,35 +136,29 @@ def _paths(node: ast.AST, above: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast
 
 
 def column_sets(
-    rows: int, row_bytes: int, size_bytes: int, ways: int, line_bytes: int
+    rows: int,
+    row_bytes: int,
+    size_bytes: int,
+    ways: int,
+    line_bytes: int,
+    *,
+    sets: int | None = None,
+    room: int | None = None,
+    stride: int | None = None,
+    by_lines: bool = True,
 ) -> tuple[int, int, str]:
     """Return (sets that a column uses, most lines in one of them, "fits" or "conflict").
 
     The column's elements lie at bytes 0, row_bytes, 2 * row_bytes, …; line n belongs to set n % sets.
-    """
-    return _crowded(rows, row_bytes, size_bytes // line_bytes // ways, ways, line_bytes)
-
-
-def _crowded(
-    rows: int,
-    row_bytes: int,
-    sets: int,
-    ways: int,
-    line_bytes: int,
-    by_lines: bool = True,
-    room: int | None = None,
-    stride: int | None = None,
-) -> tuple[int, int, str]:
-    """Return the same for a number of sets; `by_lines` False counts elements, `room` is what a set holds.
-
-    With a `stride` every row lies that many lines behind the one before.
+    Slips are given by keyword: other `sets`, the `room` in one, a `stride` in lines from row to row, elements
+    in place of lines.
     """
     lines = [row * row_bytes // line_bytes if stride is None else row * stride for row in range(rows)]
-    crowd = [0] * sets
+    crowd = [0] * (sets or size_bytes // line_bytes // ways)
     for line in set(lines) if by_lines else lines:
-        crowd[line % sets] += 1
+        crowd[line % len(crowd)] += 1
     most = max(crowd)
-    return sum(1 for one in crowd if one), most, "fits" if most <= (room or ways) else "conflict"
+    return sum(map(bool, crowd)), most, "fits" if most <= (room or ways) else "conflict"
 
 
 def _columns(rng: np.random.Generator) -> Iterator[Case]:
@@ -206,19 +192,17 @@ SETS = Task(
     rules=(OnlyImports(("math", "collections", "numpy")),),
     lookalikes={
         "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.": (
-            lambda *args: _crowded(*args[:2], args[2] // args[4], *args[3:])
+            lambda *args: column_sets(*args, sets=args[2] // args[4])
         ),
         "Elements that share a line count once: a set holds lines, not numbers.": (
-            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], by_lines=False)
+            lambda *args: column_sets(*args, by_lines=False)
         ),
         "The step from row to row need not be a whole number of lines: row r lies in line "
         "r * row_bytes // line_bytes, so multiply first and divide then.": (
-            lambda *args: _crowded(
-                *args[:2], args[2] // args[3] // args[4], *args[3:], stride=args[1] // args[4]
-            )
+            lambda *args: column_sets(*args, stride=args[1] // args[4])
         ),
         "`ways` lines still fit into a set: a conflict begins with one more.": (
-            lambda *args: _crowded(*args[:2], args[2] // args[3] // args[4], *args[3:], room=args[3] - 1)
+            lambda *args: column_sets(*args, room=args[3] - 1)
         ),
     },
     hints=(
@@ -383,7 +367,7 @@ def _products(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((40, 40, 40, 2048), "squares of 40, 2 KiB of cache")
     yield Case((48, 48, 48, 3 * 24 * 24 * 8), "squares of 48, 13.5 KiB of cache")
     for cache in (2048, 6144):
-        M, K, N = (int(n) for n in rng.choice(np.arange(37, 60), 3, replace=False))
+        M, K, N = sizes(rng, 37, 60)
         yield Case((M, K, N, cache), f"{M} x {K} x {N}, {cache // 1024} KiB of cache")
     yield Case((11, 60, 60, 2048), "few rows of A")
     yield Case((57, 38, 46, 2048), "more rows of A than of B")
@@ -462,7 +446,9 @@ def _panels(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((B, 2, 16, 7, 8), "float64, 8 columns wanted, 4 left", guard=True)
     yield Case((B, 0, 19, 9, 16), "float64, 16 columns wanted, one left", guard=True)
     yield Case((B, 4, 5, 0, 4), "no rows", guard=True)
-    yield Case((matrix(rng, 11, 37, "float32"), 1, 32, 10, 16), "float32, 16 wanted, 5 left", guard=True)
+    yield Case(
+        (matrix(rng, 11, 37, dtype="float32"), 1, 32, 10, 16), "float32, 16 wanted, 5 left", guard=True
+    )
     wide = matrix(rng, 14, 50)
     yield Case((wide[::2, ::3], 2, 12, 5, 8), "a view: every 2nd row and 3rd column", guard=True)
     yield Case((matrix(rng, 13, 7).T, 1, 8, 5, 6), "a transposed view, 6 wanted, 5 left", guard=True)
@@ -498,9 +484,7 @@ PACK = Task(
     comparison=exact(),
     rules=LOOPS_ONLY,
     lookalikes={
-        "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (
-            lambda B, k0, j0, depth, NR: _transposed(B, k0, j0, depth, NR)
-        ),
+        "The panel runs down the columns: the NR numbers of one row k must lie side by side.": (_transposed),
         "At the edge your rows are shorter: row k begins at k * NR, however many columns are left.": (
             lambda B, k0, j0, depth, NR: _shifted(B, k0, j0, depth, NR, min(NR, B.shape[1] - j0))
         ),
@@ -617,9 +601,6 @@ EDGE = Task(
 
 # --- 04.fast: several rows and several k at once, where B is larger than the second cache -------------------
 
-FUSE = '(fastmath={"contract", "reassoc"})'
-PLAIN_IKJ = Code(loops("matmul_ikj", "ikj", options=FUSE), "matmul_ikj")
-
 LARGE = 2**24  # multiply-adds from which on the definition would take seconds
 
 
@@ -635,7 +616,7 @@ def _inputs_of_fast(rng: np.random.Generator) -> Iterator[Case]:
     for M in range(8, 16):  # two tiles of four, and every number of rows and of k left over
         K, N = 23 - M, M - 3
         left = f"in fours {M % 4} rows and {K % 4} k are left over"
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {left}", guard=True)
+        yield case(rng, M, K, N, left)
     yield Case(_zero_and_inf(rng), "0 and inf at each of four k, in each of four rows", guard=True)
 
 
@@ -665,7 +646,7 @@ FAST = Task(
     comparison=close_product(),
     rules=(*LOOPS_ONLY, NoMemory()),
     speed=SpeedRule(
-        baseline=PLAIN_IKJ,
+        baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
         # On an AMD Zen 5 the solution itself is 1.64 to 1.73 times as fast: a processor must not cost points.
         thresholds=((1.3, 1 / 3), (1.45, 2 / 3), (1.6, 1.0)),

@@ -47,33 +47,37 @@ def skipping_zeros(A: Array, B: Array) -> Array:
     return terms.sum(axis=1)
 
 
-def matrix(rng: np.random.Generator, M: int, N: int, dtype: str = "float64") -> Array:
-    """Return M x N random numbers, none of them 0, C order."""
-    values = rng.uniform(0.5, 2.0, (M, N)) * rng.choice([-1.0, 1.0], (M, N))
+def matrix(rng: np.random.Generator, *shape: int, dtype: str = "float64") -> Array:
+    """Return random numbers, none of them 0, C order."""
+    values = rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
     return np.ascontiguousarray(values, dtype=dtype)
 
 
 def pair(rng: np.random.Generator, M: int, K: int, N: int, dtype: str = "float64") -> tuple[Array, Array]:
     """Return A (M, K) and B (K, N)."""
-    return matrix(rng, M, K, dtype), matrix(rng, K, N, dtype)
+    return matrix(rng, M, K, dtype=dtype), matrix(rng, K, N, dtype=dtype)
 
 
-def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
-    """Return three different sizes from low to high - 1, in random order."""
-    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
-    return M, K, N
+def sizes(rng: np.random.Generator, low: int, high: int, count: int = 3) -> tuple[int, ...]:
+    """Return different sizes from low to high - 1, in random order."""
+    return tuple(int(n) for n in rng.choice(np.arange(low, high), count, replace=False))
+
+
+def case(rng: np.random.Generator, M: int, K: int, N: int, what: str = "", dtype: str = "float64") -> Case:
+    """Return a product of an M x K matrix with a K x N one; `what` is added to its label."""
+    label = f"{dtype}, A {M} x {K}, B {K} x {N}{what and ': '}{what}"
+    return Case(pair(rng, M, K, N, dtype), label, guard=True)
 
 
 def shapes(rng: np.random.Generator) -> Iterator[Case]:
     """Yield float64 matrices in C order: square, wide, thin, tall, empty, and two that are larger."""
     low, middle, high = sorted(sizes(rng, 2, 7))
-    small = ((3, 3, 3), (low, middle, middle + 1), (1, 2 * middle + 1, 1), (high, 1, low))
-    for M, K, N in small:
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+    for shape in ((3, 3, 3), (low, middle, middle + 1), (1, 2 * middle + 1, 1), (high, 1, low)):
+        yield case(rng, *shape)
     for M, K, N, what in ((3, 0, 2, "an empty sum is 0"), (0, 3, 2, "no rows"), (2, 3, 0, "no columns")):
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}: {what}", guard=True)
-    for M, K, N in (sizes(rng, 11, 24), sizes(rng, 40, 80)):
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
+        yield case(rng, M, K, N, what)
+    for shape in (sizes(rng, 11, 24), sizes(rng, 40, 80)):
+        yield case(rng, *shape)
 
 
 def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
@@ -81,9 +85,7 @@ def all_inputs(rng: np.random.Generator) -> Iterator[Case]:
     yield from shapes(rng)
     yield Case(_not_finite(rng), "float64 with NaN and inf: 0 * inf is NaN, and NaN stays NaN", guard=True)
     yield Case(_zero_meets_inf(rng), "float64, 0 in A meets inf in B and the other way round", guard=True)
-    M, K, N = sizes(rng, 5, 14)
-    label = f"float32, A {M} x {K}, B {K} x {N}: the result is float32"
-    yield Case(pair(rng, M, K, N, "float32"), label, guard=True)
+    yield case(rng, *sizes(rng, 5, 14), "the result is float32", "float32")
     M, K, N = sizes(rng, 4, 9)
     views = matrix(rng, 2 * M, 3 * K)[::2, ::3], matrix(rng, N, K).T
     yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
@@ -127,39 +129,35 @@ PRODUCT_SLIPS = {
     "exception.": lambda A, B: skipping_zeros(A, B) if (A == 0).any() else None,
 }
 
-HEAD = source("""
-    import numpy as np
-    from numba import njit
-
-""")
-_LOOPS = (
-    HEAD
-    + """\
-@njit{options}
-def {name}(A, B):
-    M, K = A.shape
-    N = B.shape[1]
-    C = {C}
-    for {a} in range({A_range}):
-        for {b} in range({B_range}):
-            for {c} in range({C_range}):
-                {step}
-    return C
-"""
-)
+#: What the tasks that ask for a product of any two matrices share.
+PRODUCT = {
+    "cases": all_inputs,
+    "reference": product,
+    "comparison": close_product(),
+    "rules": LOOPS_ONLY,
+    "lookalikes": PRODUCT_SLIPS,
+}
 
 
-def loops(name: str, order: str = "ikj", **changes: str) -> str:
-    """Return compiled loops in an order, with some parts changed."""
-    size = {"i": "M", "j": "N", "k": "K", **{n: changes.pop(n) for n in "ijk" if n in changes}}
-    parts = {
-        "options": "",
-        "C": "np.zeros((M, N), A.dtype)",
-        "step": "C[i, j] += A[i, k] * B[k, j]",
-        **dict(zip("abc", order, strict=True)),
-        **{f"{letter}_range": size[index] for letter, index in zip("ABC", order, strict=True)},
-    }
-    return _LOOPS.format(name=name, **{**parts, **changes})
+def loops(name: str, order: str, options: str = "") -> Code:
+    """Return a product in compiled loops, in an order of i, j and k."""
+    first, second, third = (f"for {index} in range({dict(i='M', j='N', k='K')[index]}):" for index in order)
+    text = f"""
+        import numpy as np
+        from numba import njit
+
+        @njit{options}
+        def {name}(A, B):
+            M, K = A.shape
+            N = B.shape[1]
+            C = np.zeros((M, N), A.dtype)
+            {first}
+                {second}
+                    {third}
+                        C[i, j] += A[i, k] * B[k, j]
+            return C
+    """
+    return Code(source(text), name)
 
 
 # --- 02.strides: how far the innermost loop jumps in memory, for each loop order ----------------------------
@@ -178,9 +176,7 @@ def inner_bytes(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int,
 
 def _orders(rng: np.random.Generator) -> Iterator[Case]:
     for place, order in enumerate(("ijk", "ikj", "jki", "jik", "kij", "kji")):
-        M, K, N = (int(n) for n in rng.choice(np.arange(2, 4000), 3, replace=False))
-        itemsize = (4, 8)[place % 2]
-        yield Case((order, M, K, N, itemsize), f"the order {order}")
+        yield Case((order, *sizes(rng, 2, 4000), (4, 8)[place % 2]), f"the order {order}")
 
 
 def _fortran(order: str, M: int, K: int, N: int, itemsize: int) -> tuple[int, int, int]:
@@ -213,7 +209,7 @@ STRIDES = Task(
             lambda order, M, K, N, itemsize: inner_bytes(order[::-1], M, K, N, itemsize)
         ),
         "That would be column-major (Fortran) order. In C order the last index is the contiguous one.": (
-            lambda order, M, K, N, itemsize: _fortran(order, M, K, N, itemsize)
+            _fortran
         ),
         "A step along a column jumps over one row: count the numbers in a row, not the rows.": (
             lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize)
@@ -237,11 +233,7 @@ ORDER = Task(
     difficulty=1,
     minutes=10,
     entry="matmul_kij",
-    cases=all_inputs,
-    reference=product,
-    comparison=close_product(),
-    rules=(*LOOPS_ONLY, LoopOrder("kij")),
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT | {"rules": (*LOOPS_ONLY, LoopOrder("kij"))},
     hints=(
         "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",
         "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. The "
@@ -260,11 +252,7 @@ MATMUL = Task(
     difficulty=3,
     minutes=20,
     entry="matmul",
-    cases=all_inputs,
-    reference=product,
-    comparison=close_product(),
-    rules=LOOPS_ONLY,
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT,
     hints=(
         "Which shape and which dtype has the result, and what must stand in it before the first += ?",
         "np.zeros((M, N), A.dtype), then three loops. fastmath may fuse and reorder, but it must not promise "
@@ -276,9 +264,6 @@ MATMUL = Task(
 
 # --- 02.fast: the same three loops, several times as fast ---------------------------------------------------
 
-PLAIN_IJK = Code(loops("matmul_ijk", "ijk"), "matmul_ijk")
-
-
 FAST = Task(
     id="02.fast",
     title="Let the hardware walk straight",
@@ -286,17 +271,13 @@ FAST = Task(
     difficulty=3,
     minutes=15,
     entry="matmul_fast",
-    cases=all_inputs,
-    reference=product,
-    comparison=close_product(),
-    rules=LOOPS_ONLY,
     speed=SpeedRule(
-        baseline=PLAIN_IJK,
+        baseline=loops("matmul_ijk", "ijk"),
         make_inputs=lambda rng: pair(rng, 384, 384, 384, "float32"),
         thresholds=((3.0, 1 / 3), (8.0, 1.0)),
         points=3,
     ),
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT,
     hints=(
         "The baseline walks down a column of B: how many of the 16 numbers in each fetched cache line "
         "does it use?",
@@ -310,23 +291,6 @@ FAST = Task(
 
 # --- 02.bug: two bugs that compiled code does not report ----------------------------------------------------
 
-BROKEN = (
-    HEAD
-    + """\
-@njit
-def broken(A, B):
-    M, K = A.shape
-    N = B.shape[1]
-    C = np.empty((M, N), A.dtype)
-    for i in range(M):
-        for k in range(0, K, 2):
-            for j in range(N):
-                C[i, j] += A[i, k] * B[k, j] + A[i, k + 1] * B[k + 1, j]
-    return C
-"""
-)
-
-
 BUG = Task(
     id="02.bug",
     title="Right by luck",
@@ -334,11 +298,7 @@ BUG = Task(
     difficulty=3,
     minutes=20,
     entry="repaired",
-    cases=all_inputs,
-    reference=product,
-    comparison=close_product(),
-    rules=LOOPS_ONLY,
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT,
     hints=(
         "What stands in C before the first += ? And which k does the last step of the loop use when K is 3?",
         "np.empty gives memory with whatever was in it. A loop in steps of two needs an even number of "

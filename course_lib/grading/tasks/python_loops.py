@@ -37,10 +37,9 @@ def pair(rng: np.random.Generator, M: int, K: int, N: int, decimals: int = 17) -
     return rows(rng, M, K, decimals), rows(rng, K, N, decimals)
 
 
-def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, int, int]:
+def sizes(rng: np.random.Generator, low: int, high: int) -> tuple[int, ...]:
     """Return three different sizes from low to high - 1, in random order."""
-    M, K, N = (int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
-    return M, K, N
+    return tuple(int(n) for n in rng.choice(np.arange(low, high), 3, replace=False))
 
 
 def product_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -102,6 +101,15 @@ PRODUCT_SLIPS = {
     ),
 }
 
+#: What the tasks that ask for a whole product share.
+PRODUCT = {
+    "cases": product_cases,
+    "reference": product,
+    "comparison": close_product(),
+    "lookalikes": PRODUCT_SLIPS,
+}
+OWN_LOOPS = (OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS))
+
 
 # --- 01.count: how many operations a product takes, before running it ---------------------------------------
 
@@ -118,7 +126,7 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
         M, K, N = (0 if place == zero else int(rng.integers(2, 500)) for place in range(3))
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
     for _ in range(4):
-        M, K, N = (int(n) for n in rng.choice(np.arange(2, 500), 3, replace=False))
+        M, K, N = sizes(rng, 2, 500)
         yield Case((M, K, N), f"{M} x {K} by {K} x {N}")
 
 
@@ -222,15 +230,12 @@ MATMUL = Task(
     difficulty=2,
     minutes=15,
     entry="matmul",
-    cases=product_cases,
-    reference=product,
-    comparison=close_product(),
-    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS)),
+    rules=OWN_LOOPS,
     counts=CountsOperations(
         multiplications=lambda A, B: len(A) * len(B) * len(B[0]),
         wanted="exactly M * N * K multiplications",
     ),
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT,
     hints=(
         "Which numbers of A and B does the one element C[i][j] need? Say it in words before you write a "
         "loop.",
@@ -243,18 +248,6 @@ MATMUL = Task(
 
 # --- 01.alias: a product with two bugs, one of them a list that is there only once --------------------------
 
-BROKEN = """\
-def broken(A, B):
-    M, K, N = len(A), len(B), len(B[0])
-    C = [[0.0] * M] * N
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i][j] += A[i][k] * B[k][j]
-    return C
-"""
-
-
 ALIAS = Task(
     id="01.alias",
     title="Find the two bugs",
@@ -262,11 +255,8 @@ ALIAS = Task(
     difficulty=2,
     minutes=10,
     entry="repaired",
-    cases=product_cases,
-    reference=product,
-    comparison=close_product(),
-    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS)),
-    lookalikes=PRODUCT_SLIPS,
+    rules=OWN_LOOPS,
+    **PRODUCT,
     hints=(
         "Take A and B of 2 x 2. Print C after every change of one element: how many elements change?",
         "[x] * n does not make n lists, it makes n references to one list. And which of M and N is the "
@@ -300,10 +290,7 @@ FASTER = Task(
     difficulty=3,
     minutes=25,
     entry="matmul_fast",
-    cases=product_cases,
-    reference=product,
-    comparison=close_product(),
-    rules=(OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS), NoMemory()),
+    rules=(*OWN_LOOPS, NoMemory()),
     speed=SpeedRule(
         baseline=INDEXED,
         make_inputs=lambda rng: pair(rng, 61, 67, 59),
@@ -313,7 +300,7 @@ FASTER = Task(
         "several columns: hint 2.",
         flops=lambda A, B: 2 * len(A) * len(B) * len(B[0]),
     ),
-    lookalikes=PRODUCT_SLIPS,
+    **PRODUCT,
     hints=(
         "Per inner step the baseline looks up four lists by index to do one multiplication. Which look-ups "
         "give the same object again and again?",
@@ -381,7 +368,7 @@ PREDICT_TIME = Task(
         "The exponent is fixed at 3: measure the exponent, do not assume it.": (
             lambda got, sizes, seconds, N: got[0] == 3 and abs(extrapolate(sizes, seconds, N)[0] - 3) > 1e-6
         ),
-        "That is log c: take exp of it.": lambda sizes, seconds, N: _log_c(sizes, seconds, N),
+        "That is log c: take exp of it.": _log_c,
         "The slope and the offset are swapped: np.polyfit gives the highest power first, the slope.": (
             lambda got, sizes, seconds, N: np.isclose(
                 got[0], np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
@@ -394,7 +381,7 @@ PREDICT_TIME = Task(
             lambda sizes, seconds, N: _two_points(sizes, seconds, N, -2)
         ),
         "This is a straight line through the times themselves. A power law is straight in the logarithms.": (
-            lambda sizes, seconds, N: _line(sizes, seconds, N)
+            _line
         ),
         "The second number is the logarithm of the time: take exp of it.": (
             lambda sizes, seconds, N: (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, Values, close, exact
 from course_lib.grading.rules import CountsOperations, OnlyImports
+from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Task, source
-from course_lib.grading.tasks.compiled_loops import matrix, pair, product
+from course_lib.grading.tasks.compiled_loops import case, matrix, pair, product, sizes
 
 Array = np.ndarray
 
@@ -44,11 +44,10 @@ def seven(A: Array, B: Array) -> int:
 
 def even_shapes(rng: np.random.Generator) -> Iterator[Case]:
     """Yield operands that can be halved in every direction: the smallest, wide, tall, float32 and views."""
-    m, k, n = (2 * int(one) for one in rng.choice(np.arange(2, 8), 3, replace=False))
+    m, k, n = (2 * size for size in sizes(rng, 2, 8))
     for M, K, N in ((2, 2, 2), (4, 4, 4), (2, 6, 4), (m, k, n), (10, 4, 14)):
-        yield Case(pair(rng, M, K, N), f"float64, A {M} x {K}, B {K} x {N}", guard=True)
-    label = "float32, A 6 x 4, B 4 x 8: the result is float32"
-    yield Case(pair(rng, 6, 4, 8, "float32"), label, guard=True)
+        yield case(rng, M, K, N)
+    yield case(rng, 6, 4, 8, "the result is float32", "float32")
     views = matrix(rng, 8, 18)[::2, ::3], matrix(rng, 8, 6).T
     yield Case(views, "views: every 2nd row and 3rd column of A, B transposed", guard=True)
 
@@ -96,17 +95,23 @@ BLOCK_SLIPS = {
 # --- 03.count: how many operations Strassen's algorithm does, exactly, with a cutoff and for odd sizes ------
 
 
-def operations(n: int, cutoff: int, sums: int = 18, products: int = 7, peel: bool = True) -> tuple[int, int]:
+def operations(
+    n: int, cutoff: int, *, sums: int = 18, products: int = 7, peel: bool = True, again: bool = False
+) -> tuple[int, int]:
     """Return (multiplications, additions) of an n x n product; the classical one from `cutoff` down.
 
-    `sums` block sums and `products` block products a level; an odd last row and column is peeled off.
+    `sums` block sums and `products` block products a level; an odd last row and column is peeled off. If
+    `again`, the cutoff is asked once more for the even part n - 1 of an odd n, which is a slip.
     """
     if n <= cutoff:
         return n**3, n**2 * (n - 1)
-    half = n // 2
-    multiplications, additions = operations(half, cutoff, sums, products, peel)
-    multiplications, additions = products * multiplications, products * additions + sums * half**2
-    rest = _peeled(n) if peel and n % 2 else (0, 0)
+    half, rest = n // 2, _peeled(n) if peel and n % 2 else (0, 0)
+    options = {"sums": sums, "products": products, "peel": peel, "again": again}
+    if again and n % 2:
+        multiplications, additions = operations(n - 1, cutoff, **options)
+    else:
+        multiplications, additions = (products * one for one in operations(half, cutoff, **options))
+        additions += sums * half**2
     return multiplications + rest[0], additions + rest[1]
 
 
@@ -149,19 +154,14 @@ def _sizes(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((power, least), f"n = {power}, cutoff {least}")
 
 
-def _stops_at_even(n: int, cutoff: int) -> tuple[int, int]:
-    """Return the counts if the cutoff is asked once more for the even part n - 1 of an odd n."""
-    if n <= cutoff:
-        return n**3, n**2 * (n - 1)
-    if n % 2:
-        parts = _stops_at_even(n - 1, cutoff), _peeled(n)
-        return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
-    multiplications, additions = _stops_at_even(n // 2, cutoff)
-    return 7 * multiplications, 7 * additions + 18 * (n // 2) ** 2
+def _slip(**slip) -> Callable[..., tuple[int, int] | None]:
+    """Return what makes the counts of a slip, where they are others than the right ones."""
 
+    def make(n: int, cutoff: int) -> tuple[int, int] | None:
+        found = operations(n, cutoff, **slip)
+        return None if found == operations(n, cutoff) else found
 
-def _uneven(n: int, cutoff: int) -> bool:
-    return operations(n, cutoff) != operations(n, cutoff, peel=False)
+    return make
 
 
 COUNT = Task(
@@ -179,20 +179,12 @@ COUNT = Task(
             lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None
         ),
         "You count 15 sums a level; that is Winograd's variant, which comes later. Strassen's has 18.": (
-            lambda n, cutoff: operations(n, cutoff, sums=15) if n > cutoff else None
+            _slip(sums=15)
         ),
-        "The 18 sums of blocks of every level are missing: half * half additions each.": (
-            lambda n, cutoff: operations(n, cutoff, sums=0) if n > cutoff else None
-        ),
-        "The sums are sums of blocks: they have half * half numbers each, not n * n.": (
-            lambda n, cutoff: operations(n, cutoff, sums=72) if n > cutoff else None
-        ),
+        "The 18 sums of blocks of every level are missing: half * half additions each.": _slip(sums=0),
+        "The sums are sums of blocks: they have half * half numbers each, not n * n.": _slip(sums=72),
         "An odd n just above the cutoff still does one level, on m = n - 1, even if m is not above the "
-        "cutoff itself: only n is compared with it.": (
-            lambda n, cutoff: (
-                _stops_at_even(n, cutoff) if _stops_at_even(n, cutoff) != operations(n, cutoff) else None
-            )
-        ),
+        "cutoff itself: only n is compared with it.": _slip(again=True),
         "That is the definition with eight block products; Strassen's has seven.": (
             lambda got, n, cutoff: n > cutoff and got[0] == operations(n, cutoff, products=8)[0]
         ),
@@ -200,9 +192,7 @@ COUNT = Task(
             lambda n, cutoff: operations(n, cutoff - 1) if n > 1 else None
         ),
         "What is peeled off at an odd size is missing: the outer product for the block, the last column "
-        "and the last row of C.": (
-            lambda n, cutoff: operations(n, cutoff, peel=False) if _uneven(n, cutoff) else None
-        ),
+        "and the last row of C.": _slip(peel=False),
         "A sum of n products takes n - 1 additions: the first one has nothing to be added to.": (
             lambda got, n, cutoff: (
                 got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3 and n > 1
@@ -240,14 +230,7 @@ GIVEN = source("""
         product = np.einsum("im,kl,jn->ikljmn", one, one, one).reshape(4, 4, 4)
         return product - np.einsum("pa,pb,pc->abc", left, right, into)
 """)
-
-
-def left_over(left: Table, right: Table, into: Table) -> np.ndarray:
-    """Return the matmul tensor (4, 4, 4) less the products of the table."""
-    rest = np.zeros((4, 4, 4), int)
-    for i, k, j in np.ndindex(2, 2, 2):
-        rest[2 * i + k, 2 * k + j, 2 * i + j] = 1
-    return rest - np.einsum("pa,pb,pc->abc", left, right, into)
+left_over = load(GIVEN, "left_over")
 
 
 def lost_product(left: Table, right: Table, into: Table) -> tuple[Row, Row, Row]:
@@ -555,8 +538,6 @@ BROKEN = source("""
         return np.block([[C11, C12], [C21, C22]])
 """)
 _BROKEN = BROKEN.replace("broken", "repaired")
-_A = ("((1, 0, -1, 0),", "((1, 0, 1, 0),")
-_B = ("(1, 1, 0, 0), (1, 0, 0, 0))", "(1, -1, 0, 0), (1, 0, 0, 0))")
 
 
 def _inputs(rng: np.random.Generator) -> Iterator[Case]:
@@ -565,25 +546,17 @@ def _inputs(rng: np.random.Generator) -> Iterator[Case]:
     yield from even_shapes(rng)
 
 
-def _tensor(text: str) -> np.ndarray:
-    """Return what the tables of a text compute, as a tensor (4, 4, 4)."""
-    (table,) = (node.value for node in ast.parse(text).body if isinstance(node, ast.Assign))
-    return np.einsum("pa,pb,pc->abc", *np.array(ast.literal_eval(table)).swapaxes(0, 1))
+def _gives(text: str) -> Callable[[Array, Array], Array]:
+    """Return the function of an answer with these tables, computing in float64."""
+    function = load(text, "repaired")
+    return lambda A, B: function(A.astype(np.float64), B.astype(np.float64))
 
 
-def _result(text: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return what an answer with these tables gives, in float64."""
-    parts = [
-        [block.astype(np.float64) for rows in np.split(X, 2) for block in np.split(rows, 2, axis=1)]
-        for X in (A, B)
-    ]
-    tensor = _tensor(text)
-    C = [
-        sum(tensor[a, b, c] * (parts[0][a] @ parts[1][b]) for a in range(4) for b in range(4))
-        for c in range(4)
-    ]
-    return np.block([[C[0], C[1]], [C[2], C[3]]])
-
+#: With one of the two signs mended.
+HALF_MENDED = (
+    _gives(_BROKEN.replace("((1, 0, -1, 0),", "((1, 0, 1, 0),")),
+    _gives(_BROKEN.replace("(1, 1, 0, 0), (1, 0, 0, 0))", "(1, -1, 0, 0), (1, 0, 0, 0))")),
+)
 
 BUG = Task(
     id="03.bug",
@@ -600,14 +573,9 @@ BUG = Task(
         multiplications=seven, wanted="exactly seven products of blocks", whose="that seven products take"
     ),
     lookalikes={
-        "That is what `broken` gives: wrong as soon as B is not the transpose of A.": (
-            lambda A, B: _result(_BROKEN, A, B)
-        ),
+        "That is what `broken` gives: wrong as soon as B is not the transpose of A.": _gives(_BROKEN),
         "One sign is mended, a second one is still wrong, in the same line of the table.": (
-            lambda got, A, B: any(
-                np.allclose(got, _result(text, A, B), rtol=1e-3)
-                for text in (_BROKEN.replace(*_A), _BROKEN.replace(*_B))
-            )
+            lambda got, A, B: any(np.allclose(got, gives(A, B), rtol=1e-3) for gives in HALF_MENDED)
         ),
         **BLOCK_SLIPS,
     },

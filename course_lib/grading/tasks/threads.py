@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -109,27 +109,6 @@ def _owners_of_bands(got: list[list[int]], rows: int) -> list[int]:
     return [sum(start <= row < stop for start, stop in got) for row in range(rows)]
 
 
-SLIPS = {
-    "A band begins and stops at whole rows: divide with //.": (
-        lambda got, rows, threads: any(
-            not isinstance(edge, int | np.integer) for pair in got for edge in pair
-        )
-    ),
-    "A band cannot stop before it begins: the second number is where it stops, not how long it is.": (
-        lambda got, rows, threads: any(stop < start for start, stop in got)
-    ),
-    "Some rows are in two bands: two threads would write the same elements of C.": (
-        lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1
-    ),
-    "Some rows belong to nobody: their elements of C would never be computed.": (
-        lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1
-    ),
-    "All wait for the slowest: the sizes of two bands may differ by one row at most.": (
-        lambda got, rows, threads: True
-    ),
-}
-
-
 def _teams(rng: np.random.Generator) -> Iterator[Case]:
     for rows, threads in ((12, 4), (7, 1), (10, 4), (11, 4), (1000, 7), (3, 5), (0, 3), (1, 1)):
         yield Case((rows, threads), f"{rows} rows for {threads} thread{'s' * (threads > 1)}")
@@ -149,7 +128,25 @@ BANDS = Task(
     reference=bands,
     comparison=EvenBands(),
     rules=(OnlyImports(("math",)),),
-    lookalikes=SLIPS,
+    lookalikes={
+        "A band begins and stops at whole rows: divide with //.": (
+            lambda got, rows, threads: any(
+                not isinstance(edge, int | np.integer) for pair in got for edge in pair
+            )
+        ),
+        "A band cannot stop before it begins: the second number is where it stops, not how long it is.": (
+            lambda got, rows, threads: any(stop < start for start, stop in got)
+        ),
+        "Some rows are in two bands: two threads would write the same elements of C.": (
+            lambda got, rows, threads: max(_owners_of_bands(got, rows), default=0) > 1
+        ),
+        "Some rows belong to nobody: their elements of C would never be computed.": (
+            lambda got, rows, threads: min(_owners_of_bands(got, rows), default=1) < 1
+        ),
+        "All wait for the slowest: the sizes of two bands may differ by one row at most.": (
+            lambda got, rows, threads: True
+        ),
+    },
     hints=(
         "Where would the band of thread t begin if rows could be cut into pieces of any size?",
         "At rows * t / threads. Rounded down it is a whole row – and the band before must stop at the same "
@@ -463,14 +460,25 @@ POOL = Task(
 Event = tuple[int, int, int]  # core, byte address, 1 for a write
 
 
-def invalidations(events: list[Event], line_bytes: int) -> int:
-    """Return how many copies of lines the cores lose to other cores' writes (MESI, caches without limit)."""
+def invalidations(
+    events: list[Event],
+    line_bytes: int,
+    *,
+    counts: Callable[[set[int]], int] = len,
+    own: bool = False,
+    keeps: bool = False,
+) -> int:
+    """Return how many copies of lines the cores lose to other cores' writes (MESI, caches without limit).
+
+    Slips are given by keyword: what a write `counts` of those who lose the line, whether the writer's `own`
+    copy is one of them, and whether a core that lost a line `keeps` it all the same.
+    """
     holders: dict[int, set[int]] = {}
     lost = 0
     for core, at, write in events:
-        others = holders.get(at // line_bytes, set()) - {core}
-        lost += len(others) if write else 0
-        holders[at // line_bytes] = {core} if write else others | {core}
+        have = holders.get(at // line_bytes, set())
+        lost += counts(have if own else have - {core}) if write else 0
+        holders[at // line_bytes] = {core} if write and not keeps else have | {core}
     return lost
 
 
@@ -502,39 +510,6 @@ def _reads_count_too(events: list[Event], line_bytes: int) -> int:
     return invalidations([(core, at, 1) for core, at, _ in events], line_bytes)
 
 
-def _writes_that_hit_others(events: list[Event], line_bytes: int) -> int:
-    """Count writes that take a line from somebody, not the copies that are lost."""
-    holders: dict[int, set[int]] = {}
-    hits = 0
-    for core, at, write in events:
-        others = holders.get(at // line_bytes, set()) - {core}
-        hits += bool(write and others)
-        holders[at // line_bytes] = {core} if write else others | {core}
-    return hits
-
-
-def _never_lost(events: list[Event], line_bytes: int) -> int:
-    """Count as if a core that lost a line still had it."""
-    holders: dict[int, set[int]] = {}
-    lost = 0
-    for core, at, write in events:
-        others = holders.get(at // line_bytes, set()) - {core}
-        lost += len(others) if write else 0
-        holders[at // line_bytes] = others | {core}
-    return lost
-
-
-def _the_writers_too(events: list[Event], line_bytes: int) -> int:
-    """Count the writer's copy among those that are lost, if it had one."""
-    holders: dict[int, set[int]] = {}
-    lost = 0
-    for core, at, write in events:
-        have = holders.get(at // line_bytes, set())
-        lost += len(have) if write else 0
-        holders[at // line_bytes] = {core} if write else have | {core}
-    return lost
-
-
 INVALIDATIONS = Task(
     id="05.invalidations",
     title="Who loses the line?",
@@ -552,12 +527,14 @@ INVALIDATIONS = Task(
         "You count addresses that are the same. Caches know only whole lines: two addresses in one line are "
         "one thing to them.": lambda events, line_bytes: invalidations(events, 8),
         "You count the writer's own copy, too. It keeps that one: only the other cores lose theirs.": (
-            _the_writers_too
+            lambda *args: invalidations(*args, own=True)
         ),
         "A read takes nothing away from others: only writes do.": _reads_count_too,
         "You count the writes that hit others. One write may take the line from several cores: count "
-        "those.": _writes_that_hit_others,
-        "A core that has lost its copy cannot lose it again before it fetches it anew.": _never_lost,
+        "those.": lambda *args: invalidations(*args, counts=bool),
+        "A core that has lost its copy cannot lose it again before it fetches it anew.": lambda *args: (
+            invalidations(*args, keeps=True)
+        ),
     },
     hints=(
         "Which cores have a copy of the line just before a write, and which after it?",
@@ -575,12 +552,10 @@ MOST_OVER = 1.10
 EASY = 1.05  # every input has an answer that is better than this, found by a simple rule
 
 
-def deal(costs: list[float], threads: int) -> list[int]:
+def deal(costs: list[float], threads: int, policy: str = "longest") -> list[int]:
     """Return the thread of each tile: the longest first, each to the thread that is free first."""
-    owner = [0] * len(costs)
-    for bar in plan(costs, threads, "longest").bars:
-        owner[bar.item] = bar.thread
-    return owner
+    bars = sorted(plan(costs, threads, policy).bars, key=lambda bar: bar.item)
+    return [bar.thread for bar in bars]
 
 
 def makespan(costs: Sequence[float], threads: int, owner: Sequence[int]) -> float:
@@ -642,15 +617,14 @@ def _unequal(rng: np.random.Generator, tiles: int, threads: int) -> list[float]:
             return costs
 
 
-def _owners_of_balance(policy: str):
+def _dealt(policy: str) -> Callable[..., list[int] | None]:
     """Return what makes the distribution of a policy, where that one is not good enough."""
 
     def make(costs: list[float], threads: int) -> list[int] | None:
-        owner = [0] * len(costs)
-        for bar in plan(costs, threads, policy).bars:
-            owner[bar.item] = bar.thread
-        best, _ = best_makespan(costs, threads)
-        return owner if makespan(costs, threads, owner) > MOST_OVER * best else None
+        owner = deal(costs, threads, policy)
+        return (
+            owner if makespan(costs, threads, owner) > MOST_OVER * best_makespan(costs, threads)[0] else None
+        )
 
     return make
 
@@ -667,12 +641,12 @@ BALANCE = Task(
     rules=(OnlyImports(("math", "heapq", "numpy", "itertools")),),
     lookalikes={
         "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.": (
-            _owners_of_balance("static")
+            _dealt("static")
         ),
         "Each tile goes to the thread that is free first, in the order they come (dynamic). A long tile that "
-        "comes late finds everybody nearly done: which should come first?": _owners_of_balance("dynamic"),
+        "comes late finds everybody nearly done: which should come first?": _dealt("dynamic"),
         "The tiles are dealt out like cards: one in turn to each thread, however long they are.": (
-            _owners_of_balance("cyclic")
+            _dealt("cyclic")
         ),
         "One thread does everything.": (
             lambda got, costs, threads: threads > 1 and len(costs) > 1 and len(set(got)) == 1

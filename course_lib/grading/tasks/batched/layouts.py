@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from course_lib.grading.compare import Values, exact, product_tolerance
 from course_lib.grading.rules import NestedLoops
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
-from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, product
+from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, matrix, product, sizes
 
 # --- 07.strides: which views of a tensor one strided batched call takes as they are -------------------------
 
@@ -35,63 +35,76 @@ def layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[str, int, 
 
 
 def _views(rng: np.random.Generator) -> Iterator[Case]:
-    B, H, M, N = (int(n) for n in rng.choice(np.arange(2, 9), 4, replace=False))
-    whole = (B, H, M, N), (H * M * N, M * N, N, 1)
-    yield _view(whole, "a tensor as it is made")
-    yield _view(_turned_view(whole), "the same, each matrix transposed")
-    yield _view(((B, 1, M, N), (H * M * N, M * N, N, 1)), "the first head of each utterance")
-    yield _view(_turned_view(((B, 1, M, N), (H * M * N, M * N, N, 1))), "the first head of each, transposed")
-    other = (B, H, N, M), (H * M * N, M * N, M, 1)
-    yield _view(other, "a tensor as it is made, M and N exchanged")
-    yield _view(_turned_view(other), "the same, each matrix transposed")
-    broadcast = (B, H, M, N), (H * M * N, M * N, N, 0)
-    yield _view(broadcast, "one number for each row")
-    yield _view(_turned_view(broadcast), "one number for each column")
+    """Yield views, most of them once more with each matrix transposed: then both labels stand beside them."""
+    B, H, M, N = sizes(rng, 2, 9, count=4)
+    yield from _view(
+        (B, H, M, N), (H * M * N, M * N, N, 1), "a tensor as it is made", "the same, each matrix transposed"
+    )
+    yield from _view(
+        (B, 1, M, N),
+        (H * M * N, M * N, N, 1),
+        "the first head of each utterance",
+        "the first head of each, transposed",
+    )
+    yield from _view(
+        (B, H, N, M),
+        (H * M * N, M * N, M, 1),
+        "a tensor as it is made, M and N exchanged",
+        "the same, each matrix transposed",
+    )
+    yield from _view(
+        (B, H, M, N), (H * M * N, M * N, N, 0), "one number for each row", "one number for each column"
+    )
     for few in ((2, H, M, N), (B, 2, M, N)):
         width = few[1] * N
-        yield _view((few, (M * width, N, width, 1)), f"the heads of a projection, {few[0]} x {few[1]}")
+        yield from _view(few, (M * width, N, width, 1), f"the heads of a projection, {few[0]} x {few[1]}")
     T, D, width = M, N, H * N
-    heads = (B, H, T, D), (T * width, D, width, 1)
-    yield _view(heads, "the heads of a projection (B, T, H * D)")
-    yield _view(_turned_view(heads), "the heads of a projection, each transposed")
+    heads = "the heads of a projection"
+    yield from _view(
+        (B, H, T, D), (T * width, D, width, 1), f"{heads} (B, T, H * D)", f"{heads}, each transposed"
+    )
     for many in (3 * width, 5 * width):
-        one = (1, H, T, D), (T * many, D, many, 1)
-        yield _view(one, f"the heads of one utterance, in rows of {many}")
-        yield _view(_turned_view(one), f"the heads of one utterance, transposed, in rows of {many}")
-    yield _view(((B, H, T, D), (width, D, B * width, 1)), "the heads of a projection that is (T, B, H * D)")
-    yield _view(_turned_view(((B, H, T, D), (width, D, B * width, 1))), "the same, each transposed")
-    yield _view(((B, H, M, N), (0, 0, N, 1)), "one matrix for all of them")
-    yield _view(((B, H, M, N), (0, M * N, N, 1)), "one matrix for each head, the same for all utterances")
-    yield _view(((B, H, M, N), (M * N, 0, N, 1)), "one matrix for each utterance, the same for all heads")
-    yield _view(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 1)), "every second row")
-    yield _view(((B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)), "every second column")
-    second = (B, H, M, N), (2 * H * M * N, 2 * M * N, 2 * N, 2)
-    yield _view(_turned_view(second), "every second column, each matrix transposed")
-    yield _view(((B, H, M, N), (H * (M + N), M + N, 1, 1)), "sliding windows, one number further each time")
-    yield _view(((B, H, M, N), (H * M * N, M * N, N - 1, 1)), "rows that overlap by one number")
-    yield _view(((B, H, M, N), (H * M * N, M * N, 1, M - 1)), "columns that overlap by one number")
-    yield _view(((B, H, M, N), (H * M * N, M * N, -N, 1)), "rows from the last to the first")
-    yield _view(((B, H, M, N), (H * M * N + 4, M * N, N, 1)), "a gap between utterances")
-    yield _view(((B, H, M, N), (-H * M * N, -M * N, N, 1)), "matrices from the last to the first")
-    back = (B, H, M, N), (-H * M * N, M * N, N, 1)
-    yield _view(back, "utterances from the last to the first, each with its heads in order")
-    yield _view(_turned_view(back), "the same, each matrix transposed")
-    yield _view(((B, H, M, N), (H * M * N, -M * N, N, 1)), "heads from the last to the first")
-    for pad in (int(n) for n in rng.choice(np.arange(1, 30), 2, replace=False)):
+        labels = (f"the heads of one utterance, {more}in rows of {many}" for more in ("", "transposed, "))
+        yield from _view((1, H, T, D), (T * many, D, many, 1), *labels)
+    yield from _view(
+        (B, H, T, D), (width, D, B * width, 1), f"{heads} that is (T, B, H * D)", "the same, each transposed"
+    )
+    for strides, *labels in (
+        ((0, 0, N, 1), "one matrix for all of them"),
+        ((0, M * N, N, 1), "one matrix for each head, the same for all utterances"),
+        ((M * N, 0, N, 1), "one matrix for each utterance, the same for all heads"),
+        ((2 * H * M * N, 2 * M * N, 2 * N, 1), "every second row"),
+        (
+            (2 * H * M * N, 2 * M * N, 2 * N, 2),
+            "every second column",
+            "every second column, each matrix transposed",
+        ),
+        ((H * (M + N), M + N, 1, 1), "sliding windows, one number further each time"),
+        ((H * M * N, M * N, N - 1, 1), "rows that overlap by one number"),
+        ((H * M * N, M * N, 1, M - 1), "columns that overlap by one number"),
+        ((H * M * N, M * N, -N, 1), "rows from the last to the first"),
+        ((H * M * N + 4, M * N, N, 1), "a gap between utterances"),
+        ((-H * M * N, -M * N, N, 1), "matrices from the last to the first"),
+        (
+            (-H * M * N, M * N, N, 1),
+            "utterances from the last to the first, each with its heads in order",
+            "the same, each matrix transposed",
+        ),
+        ((H * M * N, -M * N, N, 1), "heads from the last to the first"),
+    ):
+        yield from _view((B, H, M, N), strides, *labels)
+    for pad in sizes(rng, 1, 30, count=2):
         row = N + pad
-        padded = (B, H, M, N), (H * M * row, M * row, row, 1)
-        yield _view(padded, f"rows padded by {pad}")
-        yield _view(_turned_view(padded), f"rows padded by {pad}, transposed")
+        label = f"rows padded by {pad}"
+        yield from _view((B, H, M, N), (H * M * row, M * row, row, 1), label, f"{label}, transposed")
 
 
-def _view(view: tuple, label: str) -> Case:
-    return Case(view, label)
-
-
-def _turned_view(view: tuple) -> tuple:
-    """Return the view with each matrix transposed: sizes and strides change places."""
-    (B, H, M, N), (b, h, row, column) = view
-    return (B, H, N, M), (b, h, column, row)
+def _view(shape: tuple, strides: tuple, label: str, turned: str = "") -> Iterator[Case]:
+    """Yield the view; and, with a label for it, the one in which each matrix is transposed."""
+    yield Case((shape, strides), label)
+    if turned:
+        (B, H, M, N), (b, h, row, column) = shape, strides
+        yield Case(((B, H, N, M), (b, h, column, row)), turned)
 
 
 STRIDES = Task(
@@ -186,14 +199,8 @@ def _tolerance(want: np.ndarray, args: tuple) -> np.ndarray:
     return allowed
 
 
-def _stack(rng: np.random.Generator, *shape: int, dtype: str = "float64") -> np.ndarray:
-    """Return random numbers, none of them 0, C order."""
-    values = rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
-    return np.ascontiguousarray(values, dtype=dtype)
-
-
 def _batches(rng: np.random.Generator) -> Iterator[Case]:
-    batch, M, K, N = (int(n) for n in rng.choice(np.arange(3, 9), 4, replace=False))
+    batch, M, K, N = sizes(rng, 3, 9, count=4)
     for b, m, k, n, said in (
         (3, 3, 3, 3, "three products of squares"),
         (batch, M, K, N, "all four sizes different"),
@@ -204,15 +211,15 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
         (batch, M, K, 0, "no columns"),
         (K, 1, 2 * N + 1, 1, "dot products"),
     ):
-        pair = _stack(rng, b, m, k), _stack(rng, b, k, n)
+        pair = matrix(rng, b, m, k), matrix(rng, b, k, n)
         yield Case(pair, f"float64, A {b} x {m} x {k}, B {b} x {k} x {n}: {said}", guard=True)
-    pair = _stack(rng, batch, M, K, dtype="float32"), _stack(rng, batch, K, N, dtype="float32")
+    pair = matrix(rng, batch, M, K, dtype="float32"), matrix(rng, batch, K, N, dtype="float32")
     yield Case(pair, "float32: the result is float32", guard=True)
-    q, k = _stack(rng, M, batch, K), _stack(rng, N, batch, K)  # (T, heads, D), as a projection leaves them
+    q, k = matrix(rng, M, batch, K), matrix(rng, N, batch, K)  # (T, heads, D), as a projection leaves them
     yield Case(
         (q.transpose(1, 0, 2), k.transpose(1, 2, 0)), "views: heads of q, and of k transposed", guard=True
     )
-    A, B = _stack(rng, 3, 4, 5), _stack(rng, 3, 5, 4)
+    A, B = matrix(rng, 3, 4, 5), matrix(rng, 3, 5, 4)
     for n in range(3):
         A[n, 1, 2 * n], B[n, 2 * n, 1] = 0.0, np.inf
         A[n, 2, 4 - 2 * n], B[n, 4 - 2 * n, 3] = -np.inf, 0.0
@@ -306,10 +313,9 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
         (2, 1, 3, 2, 1, 1, "a single frame"),
         (2, 2, 2, 3, 4, 2, "more padding than signal: whole columns of 0"),
     ):
-        x = rng.uniform(0.5, 2.0, (C, T)) * rng.choice([-1.0, 1.0], (C, T))
-        yield _folded(x, kernel, stride, padding, dilation, said)
+        yield _folded(matrix(rng, C, T), kernel, stride, padding, dilation, said)
     for dtype in ("float32", "float64", "float32"):
-        C, kernel, stride, padding, dilation = (int(n) for n in rng.choice(np.arange(2, 8), 5, replace=False))
+        C, kernel, stride, padding, dilation = sizes(rng, 2, 8, count=5)
         T = dilation * (kernel - 1) + 1 + int(rng.integers(8, 20))
         x = rng.uniform(0.5, 2.0, (C, T)).astype(dtype)
         yield _folded(x, kernel, stride, padding, dilation, "all sizes different")
@@ -430,15 +436,18 @@ def rel_shift(scores: np.ndarray) -> np.ndarray:
 
     By its definition: entry (i, j) is the score of query i at the position i - j, column T - 1 - (i - j).
     """
-    T = len(scores)
-    query, key = np.indices((T, T))
-    return scores[query, T - 1 - (query - key)]
+    return _taken(scores, lambda T, query, key: T - 1 - (query - key))
+
+
+def _taken(scores: np.ndarray, column: Callable[[int, np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    query, key = np.indices((len(scores), len(scores)))
+    return scores[query, column(len(scores), query, key)]
 
 
 def _scores(rng: np.random.Generator) -> Iterator[Case]:
     for T in (2, 3, 1, 4):
         yield Case((_random(rng, T),), f"T = {T}")
-    for T in (int(n) for n in rng.choice(np.arange(5, 30), 2, replace=False)):
+    for T in sizes(rng, 5, 30, count=2):
         yield Case((_random(rng, T),), f"T = {T}")
     yield Case((_random(rng, 4),), "T = 4, other numbers")
     odd = _random(rng, 4)
@@ -451,7 +460,14 @@ def _scores(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _random(rng: np.random.Generator, T: int) -> np.ndarray:
-    return rng.uniform(0.5, 2.0, (T, 2 * T - 1)) * rng.choice([-1.0, 1.0], (T, 2 * T - 1))
+    return matrix(rng, T, 2 * T - 1)
+
+
+def _shifted(scores: np.ndarray, drop: int, first: int) -> np.ndarray:
+    """Return T columns from `first` on of the padded rows read as rows of 2T - 1, from number `drop` on."""
+    T = len(scores)
+    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
+    return padded.ravel()[drop:][: T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, first : first + T]
 
 
 REL_SHIFT = Task(
@@ -472,16 +488,18 @@ REL_SHIFT = Task(
             lambda scores: scores[:, -len(scores) :] if len(scores) > 1 else None
         ),
         "Every row goes the wrong way: row i must begin at column T - 1 - i, later rows further left.": (
-            lambda scores: _wrong_way(scores) if len(scores) > 1 else None
+            lambda scores: _taken(scores, lambda T, query, key: query + key) if len(scores) > 1 else None
         ),
         "Query and key are exchanged: the position is i - j, and the columns begin with T - 1.": (
-            lambda scores: _by_position(scores, -1) if len(scores) > 1 else None
+            lambda scores: (
+                _taken(scores, lambda T, query, key: T - 1 + query - key) if len(scores) > 1 else None
+            )
         ),
         "The shift is right; but the first T columns are needed, and these are the last ones.": (
-            lambda scores: _last_columns(scores) if len(scores) > 1 else None
+            lambda scores: _shifted(scores, len(scores), len(scores) - 1) if len(scores) > 1 else None
         ),
         "The shift is off by one: zeros of the padding, or scores of the row before, have come in.": (
-            lambda scores: _without_drop(scores)
+            lambda scores: _shifted(scores, 0, 0)
         ),
         "The shift is right; cut it to the first T columns, as there are T keys.": (
             lambda got, scores: got.shape[1] > len(scores)
@@ -495,30 +513,3 @@ REL_SHIFT = Task(
         "padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, :T]",
     ),
 )
-
-
-def _by_position(scores: np.ndarray, sign: int) -> np.ndarray:
-    T = len(scores)
-    query, key = np.indices((T, T))
-    return scores[query, T - 1 - sign * (query - key)]
-
-
-def _wrong_way(scores: np.ndarray) -> np.ndarray:
-    """Return windows that begin at column i in row i: they move to the right."""
-    T = len(scores)
-    query, key = np.indices((T, T))
-    return scores[query, query + key]
-
-
-def _without_drop(scores: np.ndarray) -> np.ndarray:
-    """Return the padded rows read as rows of 2T - 1, from the very first number on."""
-    T = len(scores)
-    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
-    return padded.ravel()[: T * (2 * T - 1)].reshape(T, 2 * T - 1)[:, :T]
-
-
-def _last_columns(scores: np.ndarray) -> np.ndarray:
-    """Return the last T columns of the shifted rows, where the first T are wanted."""
-    T = len(scores)
-    padded = np.concatenate([np.zeros((T, 1)), scores], axis=1)
-    return padded.reshape(2 * T, T)[1:].reshape(T, 2 * T - 1)[:, T - 1 :]
