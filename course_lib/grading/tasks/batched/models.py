@@ -236,16 +236,20 @@ def _timed_profile(rng: np.random.Generator, said: str) -> Case:
     return Case((rows, gflops, gbytes), said)
 
 
+def _ratio(row: Timed, gflops: float, gbytes: float) -> float:
+    """Return how many times as long as its roofline allows an op takes; 0 if it has nothing to do."""
+    least = max(row[4] / gflops, row[5] / gbytes) / 1000
+    return row[2] / least if least else 0.0
+
+
 def _chosen(key: Callable[..., float]) -> Callable[..., bool]:
-    """Return what the answer would be if the op were chosen by `key(row, gflops, gbytes)`."""
+    """Return what tells whether the op was chosen by `key(row, gflops, gbytes)`, and that is another one."""
 
-    def make(rows: list[Timed], gflops: float, gbytes: float) -> tuple[str, float, float] | None:
-        row = max(rows, key=lambda one: key(one, gflops, gbytes))
-        if row[0] == begin_with(rows, gflops, gbytes)[0]:
-            return None
-        return row[0]
+    def fits(got: tuple, rows: list[Timed], *peaks: float) -> bool:
+        chosen = max(rows, key=lambda row: key(row, *peaks))[0]
+        return got[0] == chosen != begin_with(rows, *peaks)[0]
 
-    return lambda got, *args: got[0] == make(*args)
+    return fits
 
 
 PROFILE = Task(
@@ -264,7 +268,7 @@ PROFILE = Task(
         "That one takes the most time, but its roofline leaves little to gain: ask for self time minus "
         "the least possible time.": _chosen(lambda row, *peaks: row[2]),
         "That one is furthest above its roofline as a ratio. What counts is the time to be gained: a "
-        "difference.": _chosen(lambda row, gflops, gbytes: _ratio(row, gflops, gbytes)),
+        "difference.": _chosen(_ratio),
         "That one has the most calls; many calls may take little time.": _chosen(lambda row, *peaks: row[1]),
         "The share is that of the total time, which counts the ops inside others twice: divide by the sum of "
         "the self times.": (
@@ -314,12 +318,6 @@ def _speed_up(rows: list[Timed], gflops: float, gbytes: float, of: Callable[...,
     return time / (time - (row[2] - least))
 
 
-def _ratio(row: Timed, gflops: float, gbytes: float) -> float:
-    """Return how many times as long as its roofline allows an op takes; 0 if it has nothing to do."""
-    least = max(row[4] / gflops, row[5] / gbytes) / 1000
-    return row[2] / least if least else 0.0
-
-
 # --- 07.slow: two profiles, and in the second one op has become slow ----------------------------------------
 
 Called = tuple[str, int, float, float]  # name, calls, self_us, total_us
@@ -332,18 +330,19 @@ def suspect(before: list[Called], after: list[Called]) -> str:
     return max(known, key=lambda row: row[2] / row[1] / usual[row[0]])[0]
 
 
-#: name, calls in a forward, microseconds of its own for one call
-_LEAVES = (
-    ("addmm", 145, 1100.0),
-    ("mm", 18, 300.0),
-    ("bmm", 54, 150.0),
-    ("mkldnn_convolution", 56, 900.0),
-    ("native_layer_norm", 90, 60.0),
-    ("silu", 54, 80.0),
-    ("copy_", 338, 12.0),
-    ("add", 131, 25.0),
+#: name, calls in a forward, microseconds of its own for one call, and the ops that it calls
+_OPS = (
+    ("addmm", 145, 1100.0, ()),
+    ("mm", 18, 300.0, ()),
+    ("bmm", 54, 150.0, ()),
+    ("mkldnn_convolution", 56, 900.0, ()),
+    ("native_layer_norm", 90, 60.0, ()),
+    ("silu", 54, 80.0, ()),
+    ("copy_", 338, 12.0, ()),
+    ("add", 131, 25.0, ()),
+    ("linear", 163, 4.0, ("addmm", "mm")),
+    ("matmul", 54, 6.0, ("bmm", "copy_")),
 )
-_PARENTS = (("linear", 163, 4.0, ("addmm", "mm")), ("matmul", 54, 6.0, ("bmm", "copy_")))
 
 
 def _pairs(rng: np.random.Generator) -> Iterator[Case]:
@@ -357,14 +356,7 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
         (before, [("warm_up", calls, 9e6, 9e6), *after]), "an op that was not there before is no suspect"
     )
     yield Case(([*before, ("warm_up", calls, 9.0, 9.0)], after), "an op that has gone is no suspect")
-    twice = [
-        (name, 3 * calls, 2.4 * own, 2.4 * total) if name == "addmm" else (name, calls, own, total)
-        for name, calls, own, total in before
-    ]
-    slower = [
-        (name, calls, 1.2 * own, 1.2 * total) if name == "add" else (name, calls, own, total)
-        for name, calls, own, total in twice
-    ]
+    slower = _scaled(_scaled(before, "addmm", 3, 2.4), "add", 1, 1.2)
     half = [(name, calls, own / 2, total / 2) for name, calls, own, total in slower]
     yield Case((before, half), "a faster machine: one op has gained least from it")
     brief = [
@@ -385,6 +377,13 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
+def _scaled(rows: list[Called], op: str, calls: int, time: float) -> list[Called]:
+    return [
+        (name, calls * n, time * own, time * total) if name == op else (name, n, own, total)
+        for name, n, own, total in rows
+    ]
+
+
 def _pair(rng: np.random.Generator, slow: str, runs: float, said: str) -> Case:
     """Return two profiles that differ by noise of 5 %, by the runs, by their order, and by one slow op."""
     before, after = _called_profile(rng, 4.0, ""), _called_profile(rng, 4.0 * runs, slow)
@@ -393,10 +392,7 @@ def _pair(rng: np.random.Generator, slow: str, runs: float, said: str) -> Case:
 
 def _called_profile(rng: np.random.Generator, runs: float, slow: str) -> list[Called]:
     rows = {}
-    for name, calls, each in _LEAVES:
-        own = calls * runs * each * float(rng.uniform(0.97, 1.03)) * (1.6 if name == slow else 1.0)
-        rows[name] = (name, int(calls * runs), round(own, 1), round(own, 1))
-    for name, calls, each, children in _PARENTS:
+    for name, calls, each, children in _OPS:
         own = calls * runs * each * float(rng.uniform(0.97, 1.03)) * (1.6 if name == slow else 1.0)
         total = own + sum(rows[child][3] for child in children)
         rows[name] = (name, int(calls * runs), round(own, 1), round(total, 1))
@@ -468,12 +464,12 @@ def largest_batch(measured: Measured, rate: float, target: float) -> tuple[int, 
     others, (batch - 1) / rate, and then takes the batch's seconds. A batch must be done before the next one
     is full, or the queue grows without end. (0, 0.0) if no batch will do.
     """
-    good = [
-        (batch, batch / seconds)
-        for batch, seconds in measured
-        if (batch - 1) / rate + seconds <= target and batch / seconds >= rate
-    ]
+    good = [(n, n / s) for n, s in measured if _good(n, s, rate, target)]
     return max(good, default=(0, 0.0))
+
+
+def _good(n: int, s: float, rate: float, target: float) -> bool:
+    return (n - 1) / rate + s <= target and n / s >= rate
 
 
 def _servers(rng: np.random.Generator) -> Iterator[Case]:
@@ -514,30 +510,35 @@ def _server(rng: np.random.Generator, said: str) -> Case:
         best = largest_batch(measured, rate, target)[0]
         limits = [abs((n - 1) / rate + s - target) / target for n, s in measured]
         limits += [abs(n / s - rate) / rate for n, s in measured]
-        wrong = {_lazy(measured, rate, target), _last_full(measured, rate, target)}
+        wrong = {_batch(measured, rate, target, good, _largest) for good in (_lazy, _mean)}
         if batches[2] < best < batches[-2] and min(limits) > 0.01 and best not in wrong:
             return Case((measured, rate, target), f"{said}, {rate} a second, {target} s to answer")
 
 
-def _lazy(measured: Measured, rate: float, target: float) -> int:
-    """Return the largest batch that computes within the target: waiting is forgotten."""
-    return max((n for n, s in measured if s <= target and n / s >= rate), default=0)
+def _batch(
+    measured: Measured, rate: float, target: float, good: Callable[..., bool], by: Callable[..., float]
+) -> int:
+    """Return, of the batches that are good(batch, seconds, rate, target), that of the largest `by`."""
+    return max(((by(n, s), n) for n, s in measured if good(n, s, rate, target)), default=(0, 0))[1]
 
 
-def _last_full(measured: Measured, rate: float, target: float) -> int:
-    """Return the largest batch if the first one waits half of the time, the mean."""
-    return max((n for n, s in measured if (n - 1) / rate / 2 + s <= target and n / s >= rate), default=0)
+def _largest(n: int, s: float) -> float:
+    return n
 
 
-def _swiftest(measured: Measured, rate: float, target: float) -> int:
-    """Return, of the batches that will do, the one with the highest throughput."""
-    good = [(n / s, n) for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate]
-    return max(good, default=(0.0, 0))[1]
+def _lazy(n: int, s: float, rate: float, target: float) -> bool:
+    """Whether a batch is computed within the target: waiting is forgotten."""
+    return s <= target and n / s >= rate
 
 
-def _is(batch: Callable[..., int]) -> Callable[..., bool]:
-    """Return what tells whether the answer has the batch that `batch(measured, rate, target)` gives."""
-    return lambda got, *args: got[0] == batch(*args) != largest_batch(*args)[0]
+def _mean(n: int, s: float, rate: float, target: float) -> bool:
+    """Whether a batch will do if the first one waits half of the time, the mean."""
+    return (n - 1) / rate / 2 + s <= target and n / s >= rate
+
+
+def _is(good: Callable[..., bool], by: Callable[..., float] = _largest) -> Callable[..., bool]:
+    """Return what tells whether the answer has the batch that such a choice gives, a wrong one."""
+    return lambda got, *args: got[0] == _batch(*args, good, by) != largest_batch(*args)[0]
 
 
 BATCH = Task(
@@ -551,12 +552,14 @@ BATCH = Task(
     comparison=close(rtol=1e-9, parts=("the batch", "the throughput")),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That batch has the highest throughput; the largest one that will do is asked for.": _is(_swiftest),
+        "That batch has the highest throughput; the largest one that will do is asked for.": _is(
+            _good, lambda n, s: n / s
+        ),
         "That batch is computed in time, but its first utterance has waited for all others before.": _is(
             _lazy
         ),
         "That is for the mean: the first utterance of a batch waits for all the others, twice as long.": _is(
-            _last_full
+            _mean
         ),
         "That batch answers in time once, but it takes longer than the next one takes to fill: the queue "
         "grows without end.": (
@@ -565,23 +568,13 @@ BATCH = Task(
             )
         ),
         "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
-        "batch / rate).": _is(
-            lambda measured, rate, target: max(
-                (n for n, s in measured if (n - 1) / rate + s < target and n / s > rate), default=0
-            )
-        ),
+        "batch / rate).": _is(lambda n, s, rate, target: (n - 1) / rate + s < target and n / s > rate),
         "A larger batch will do. Does the first utterance wait for too many? The others are one less "
         "than the batch. Or was a measurement not looked at?": _is(
-            lambda measured, rate, target: max(
-                (n for n, s in measured if n / rate + s <= target and n / s >= rate), default=0
-            )
+            lambda n, s, rate, target: n / rate + s <= target and n / s >= rate
         ),
         "That is the smallest batch that will do; the largest is asked for, and measurements come in any "
-        "order.": _is(
-            lambda measured, rate, target: min(
-                (n for n, s in measured if (n - 1) / rate + s <= target and n / s >= rate), default=0
-            )
-        ),
+        "order.": _is(_good, lambda n, s: -n),
         "The batch is right. The throughput is batch / seconds of computing: what the server could do, "
         "whatever arrives.": lambda got, *args: got[0] == largest_batch(*args)[0] > 0,
     },

@@ -172,8 +172,9 @@ def _address(row: int, column: int, width: int) -> Case:
     return Case((row, column, width), f"row {row}, byte {column} of it, rows of {width} bytes")
 
 
-def _different(found: int, *place: int) -> int | None:
-    return None if found == address(*place) else found
+def _elsewhere(rule: Callable[[int, int, int], int]) -> Callable[[int, int, int], int | None]:
+    """Return what makes the address by a rule, where that is another one than the right one."""
+    return lambda *place: None if rule(*place) == address(*place) else rule(*place)
 
 
 SWIZZLE = Task(
@@ -187,29 +188,21 @@ SWIZZLE = Task(
     comparison=exact(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
-        "That is the address without swizzle: a column of pieces would lie in the same banks.": (
-            lambda row, column, width: _different(row * width + column, row, column, width)
+        "That is the address without swizzle: a column of pieces would lie in the same banks.": _elsewhere(
+            lambda row, column, width: row * width + column
         ),
         "With rows of 64 or 32 bytes several rows share a line of 128 bytes. The line counts, "
-        "offset // 128, not the row.": (
-            lambda row, column, width: _different(
-                row * width + (column ^ row % (width // PIECE) * PIECE), row, column, width
-            )
+        "offset // 128, not the row.": _elsewhere(
+            lambda row, column, width: row * width + (column ^ row % (width // PIECE) * PIECE)
         ),
-        "Pieces of 16 bytes change places, bytes do not: shift the number of the line by 4 bits.": (
-            lambda row, column, width: _different(
-                (row * width + column) ^ row * width // 128 % (width // PIECE), row, column, width
-            )
+        "Pieces of 16 bytes change places, bytes do not: shift the number of the line by 4 bits.": _elsewhere(
+            lambda row, column, width: (row * width + column) ^ row * width // 128 % (width // PIECE)
         ),
         "A swizzle over 64 (or 32) bytes exchanges 4 (or 2) pieces only: the line counts modulo that.": (
-            lambda row, column, width: _different(
-                (row * width + column) ^ row * width // 128 % 8 * PIECE, row, column, width
-            )
+            _elsewhere(lambda row, column, width: (row * width + column) ^ row * width // 128 % 8 * PIECE)
         ),
-        "Pieces are exchanged by XOR, not shifted round.": (
-            lambda row, column, width: _different(
-                row * width + (column + row * width // 128 * PIECE) % width, row, column, width
-            )
+        "Pieces are exchanged by XOR, not shifted round.": _elsewhere(
+            lambda row, column, width: row * width + (column + row * width // 128 * PIECE) % width
         ),
     },
     hints=(
@@ -283,29 +276,25 @@ def _are_tiles(got: Any) -> bool:
     return pairs and all(type(n) is int for one in got for n in one)
 
 
-def _without(field: str):
-    """Return what the answer would be with another band or team."""
-
-    def make(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles | None:
-        if field == "bands":
-            found = tiles_of(block, rows, columns, blocks, team, max(rows, 1))
-        elif field == "teams":
-            found = tiles_of(block, rows, columns, blocks, 1, band)
-        elif field == "heights":
-            found = _as_high_as_all(block, rows, columns, blocks, team, band)
-        else:
-            found = [one for one in tiles_of(block, rows, columns, blocks, team, band) if one[1] < columns]
-        return None if found == tiles_of(block, rows, columns, blocks, team, band) else found
-
-    return lambda got, *args: got == make(*args)
+def _without_bands(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    return [tiles_of(block, rows, columns, blocks, team, max(rows, 1))]
 
 
-def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> Tiles:
+def _alone(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    return [tiles_of(block, rows, columns, blocks, 1, band)]
+
+
+def _inside(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
+    """Return what comes out without the tiles that stick out of D."""
+    return [[one for one in tiles_of(block, rows, columns, blocks, team, band) if one[1] < columns]]
+
+
+def _as_high_as_all(block: int, rows: int, columns: int, blocks: int, team: int, band: int) -> list[Tiles]:
     """Return what comes out if the last band counts as `band` rows high."""
     across = -(-columns // team)
     units = range(block // team, rows * across, blocks // team)
     at = [(unit // (band * across) * band, unit % (band * across)) for unit in units]
-    return [[first + inside % band, inside // band * team + block % team] for first, inside in at]
+    return [[[first + inside % band, inside // band * team + block % team] for first, inside in at]]
 
 
 def _walk(units: Iterable[int], block: int, rows: int, across: int, team: int, band: int) -> Tiles:
@@ -374,15 +363,17 @@ SCHEDULE = Task(
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "That is right if nobody stopped at a band: after `band` rows of tiles it goes on with the next "
-        "column, and only then down.": _without("bands"),
+        "column, and only then down.": _gives(_without_bands),
         "Those are the tiles of blocks that work alone: a team's blocks compute tiles of one row side by "
-        "side.": _without("teams"),
+        "side.": _gives(_alone),
         "The tile that sticks out of D is missing: a block keeps its place in the team, or its partner "
-        "waits for ever for copies that they share.": _without("the last column"),
+        "waits for ever for copies that they share.": _gives(_inside),
         "Row and column are exchanged.": (
             lambda got, *args: got != tiles_of(*args) == [one[::-1] for one in got]
         ),
-        "The last band may have fewer rows than the others: its height is what is left.": _without("heights"),
+        "The last band may have fewer rows than the others: its height is what is left.": _gives(
+            _as_high_as_all
+        ),
         "A tile is there that D does not have: the last band may have fewer rows.": (
             lambda got, block, rows, *_: any(one[0] >= rows for one in got)
         ),

@@ -34,9 +34,6 @@ class Signed:
         return found
 
 
-SIGNED = Signed()
-
-
 # --- 10.decode: what the eight bits of e4m3 mean ------------------------------------------------------------
 
 
@@ -82,7 +79,7 @@ DECODE = Task(
     minutes=10,
     cases=_codes,
     reference=decode,
-    comparison=SIGNED,
+    comparison=Signed(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "e4m3 has no infinity, and the exponent 15 is one like all others; only the fraction 7 there "
@@ -186,7 +183,7 @@ ENCODE = Task(
     minutes=25,
     cases=_numbers,
     reference=encode,
-    comparison=SIGNED,
+    comparison=Signed(),
     rules=(USUAL_IMPORTS,),
     lookalikes={
         "A tie goes to the even code, whose last bit is 0.": _odd_tie,
@@ -403,6 +400,30 @@ def _is_exact(got: np.ndarray, A: np.ndarray, B: np.ndarray, every: int, core: t
     return bool(near.all() and not far.all())
 
 
+def _one_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    return gemm_e4m3(A, B, core=TensorCore("", *core))
+
+
+def _last_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    last = (A.shape[1] - 1) // every * every
+    return _one_sum(A[:, last:], B[:, last:], every, core)
+
+
+def _all_but_the_last(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
+    whole = A.shape[1] // every * every
+    return two_level(A[:, :whole], B[:, :whole], every, core)
+
+
+def _gives(slip: Callable[..., np.ndarray]) -> Callable[..., bool]:
+    """Return whether all bits are those that a slip gives, and not the right ones."""
+
+    def fits(got: np.ndarray, *args) -> bool:
+        wrong = slip(*args)
+        return np.array_equal(got, wrong) and not np.array_equal(wrong, two_level(*args))
+
+    return fits
+
+
 PROMOTION = Task(
     id="10.promotion",
     title="Begin again every 128",
@@ -415,31 +436,16 @@ PROMOTION = Task(
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE)),
     lookalikes={
         "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "
-        "`every` products.": (
-            lambda got, A, B, every, core: _is(got, _one_sum(A, B, core), A, B, every, core)
-        ),
+        "`every` products.": _gives(_one_sum),
         "That sum is exact: the product must go through `tensor_core`, with all it cuts off.": _is_exact,
-        "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.": (
-            lambda got, A, B, every, core: _is(got, _counted_twice(A, B, every, core), A, B, every, core)
+        "The old total is counted twice: the tensor core adds `c` already. Hand it zeros.": _gives(
+            _counted_twice
         ),
-        "Only the last of the inner sums is there: add them up.": (
-            lambda got, A, B, every, core: _is(got, _last_sum(A, B, every, core), A, B, every, core)
-        ),
-        "The last inner sum is missing: it has fewer products than the others.": (
-            lambda got, A, B, every, core: _is(
-                got,
-                two_level(*(X[:, : X.shape[1] // every * every] for X in (A, B)), every, core),
-                A,
-                B,
-                every,
-                core,
-            )
-        ),
+        "Only the last of the inner sums is there: add them up.": _gives(_last_sum),
+        "The last inner sum is missing: it has fewer products than the others.": _gives(_all_but_the_last),
         "A last bit is different here and there: the outer sum is float32, rounded after each addition, from "
         "the first block to the last.": (
-            lambda got, A, B, every, core: bool(
-                np.allclose(got, two_level(A, B, every, core), rtol=3e-6, atol=1e-6)
-            )
+            lambda got, *args: np.allclose(got, two_level(*args), rtol=3e-6, atol=1e-6)
         ),
     },
     hints=(
@@ -451,16 +457,3 @@ PROMOTION = Task(
         "np.zeros_like(total), core)",
     ),
 )
-
-
-def _one_sum(A: np.ndarray, B: np.ndarray, core: tuple[int, int, int]) -> np.ndarray:
-    return gemm_e4m3(A, B, core=TensorCore("", *core))
-
-
-def _last_sum(A: np.ndarray, B: np.ndarray, every: int, core: tuple[int, int, int]) -> np.ndarray:
-    last = (A.shape[1] - 1) // every * every
-    return _one_sum(A[:, last:], B[:, last:], core)
-
-
-def _is(got: np.ndarray, wrong: np.ndarray, *args) -> bool:
-    return np.array_equal(got, wrong) and not np.array_equal(wrong, two_level(*args))
