@@ -68,7 +68,6 @@ def _report_on_launch(
     task: Task, case: Case, traced: Traced, own: list[str], judged: Judged
 ) -> Report | None:
     """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
-    place, names = task.launch.result, [*inspect.signature(task.reference).parameters]
     if traced.fault:
         return wrong(task, [_fault_line(traced.fault)], input_note(task, case))
     shape = task.launch.shape(case.args)
@@ -76,15 +75,15 @@ def _report_on_launch(
     if traced.counts.hazards:
         return wrong(task, _hazard_lines(traced.counts.hazards), notes)
     before, after = case.args, traced.args_after
-    for n, pair in enumerate(zip(before, after, strict=True)):
-        if n != place and case.must_not_change and not unchanged(*pair):
+    for n, pair in enumerate(zip(before[:-1], after[:-1], strict=True)):
+        if case.must_not_change and not unchanged(*pair):
             return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
-    found = judged(task, replace(case, must_not_change=False), Outcome(after[place]))
+    found = judged(task, replace(case, must_not_change=False), Outcome(after[-1]))
     if found:
-        said = _never_written(before[place], after[place], own[place], traced.counts.global_rows)
+        said = _never_written(before[-1], after[-1], own[-1], traced.counts.global_rows)
         said += _hazard_lines(traced.counts.undefined)
         return replace(found, lines=(*said, *found.lines))
-    counts = traced.counts.called(own, names)
+    counts = traced.counts.called(own, [*inspect.signature(task.reference).parameters])
     costly = (_limit_lines(limit, counts, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
     return wrong(task, lines, notes) if lines else None

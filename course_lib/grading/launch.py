@@ -43,20 +43,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel that is an answer is launched, and which argument holds the result afterwards.
+    """How a kernel that is an answer is launched; its last argument holds the result afterwards.
 
-    `grid` and `block` get the case's arguments. `result` is the place of the argument that the kernel writes:
-    its value afterwards is compared. `limits` are judged in order on every case.
+    `grid` gets the case's arguments. `limits` are judged in order on every case.
     """
 
     grid: Callable[..., tuple[int, ...]]
-    block: Callable[..., tuple[int, ...]]
-    result: int
+    block: tuple[int, ...]
     limits: tuple[CountLimit, ...] = ()
 
     def shape(self, args: tuple) -> Shape:
         """Return the launch for these arguments."""
-        return Shape(tuple(self.grid(*args)), tuple(self.block(*args)))
+        return Shape(tuple(self.grid(*args)), self.block)
 
 
 # --- what was counted ---------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ ASSIGNMENTS = {
     "07": "07_batched_conformer",
     "10": "10_fp8_hopper_gemm",
 }
+#: What the assignment on GPUs hands out above each kernel.
+GPU_HEAD = "import math\n\nfrom numba import cuda, float32\n\n\n"
 
 
 def solution_path(chapter: str) -> Path:

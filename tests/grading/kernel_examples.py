@@ -99,8 +99,7 @@ TURN = Task(
     },
     launch=Launch(
         grid=lambda A, out: (-(-A.shape[1] // TILE), -(-A.shape[0] // TILE)),
-        block=lambda A, out: (TILE, TILE),
-        result=1,
+        block=(TILE, TILE),
         limits=(SectorsPerRequest(8), WavefrontsPerRequest(1)),
     ),
 )
@@ -118,8 +117,7 @@ SCALE = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda x, y: (-(-x.size // BLOCK),),
-        block=lambda x, y: (BLOCK,),
-        result=1,
+        block=(BLOCK,),
         limits=(SectorsPerRequest(4),),
     ),
 )

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from grading_tools import GPU_HEAD
 
 TEXTS = Path(__file__).with_name("answers_by_others.txt").read_text(encoding="utf-8")
 ANSWERS = re.findall(r"^==== (attack|honest) (\S+): (.*)\n((?:(?!====).*\n)+)", TEXTS, re.MULTILINE)
@@ -21,9 +22,9 @@ def test_every_answer_of_the_file_is_read():
 def with_given(task, text: str) -> str:
     """Return the answer below the helpers that the task hands out."""
     from course_lib.grading.rules_given import GivenAsItIs
-    from course_lib.grading.tasks import gpu, threads
+    from course_lib.grading.tasks import threads
 
-    of_chapter = {"05": threads.LOCKS, "06": gpu.shared.HEAD}.get(task.chapter, "")
+    of_chapter = {"05": threads.LOCKS, "06": GPU_HEAD}.get(task.chapter, "")
     given = [rule.given for rule in task.rules if isinstance(rule, GivenAsItIs)]
     return "\n\n".join([of_chapter, *given, text])
 

@@ -89,9 +89,7 @@ REDUCTION = Task(
     reference=block_sums,
     comparison=close(rtol=1e-5, atol=1e-3),
     rules=(KernelOnly(),),
-    launch=Launch(
-        grid=lambda x, sums: (len(sums),), block=lambda x, sums: (THREADS,), result=1, limits=REDUCTION_LIMITS
-    ),
+    launch=Launch(grid=lambda x, sums: (len(sums),), block=(THREADS,), limits=REDUCTION_LIMITS),
     lookalikes={
         "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
         "sum of the block, once.": lambda got, x, sums: bool(np.isnan(got).all()),
@@ -185,8 +183,7 @@ TRANSPOSE = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda A, B: (pieces(A.shape[1], TURNED_SIDE), pieces(A.shape[0], TURNED_SIDE)),
-        block=lambda A, B: (TURNED_SIDE, TRANSPOSE_ROWS),
-        result=1,
+        block=(TURNED_SIDE, TRANSPOSE_ROWS),
         limits=TRANSPOSE_LIMITS,
     ),
     lookalikes={
@@ -316,8 +313,7 @@ MATMUL = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
-        block=lambda A, B, C: (SIDE, SIDE),
-        result=2,
+        block=(SIDE, SIDE),
         limits=MATMUL_LIMITS,
     ),
     lookalikes=SLIPS,
@@ -378,8 +374,7 @@ REGISTER = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
-        block=lambda A, B, C: (SIDE, THREAD_ROWS),
-        result=2,
+        block=(SIDE, THREAD_ROWS),
         limits=TWO_ROWS_LIMITS,
     ),
     lookalikes=SLIPS,
@@ -495,8 +490,7 @@ SOFTMAX = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda X, Y: (pieces(len(X), SOFTMAX_ROWS),),
-        block=lambda X, Y: (WARP, SOFTMAX_ROWS),
-        result=1,
+        block=(WARP, SOFTMAX_ROWS),
         limits=SOFTMAX_LIMITS,
     ),
     lookalikes={

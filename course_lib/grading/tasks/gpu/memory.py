@@ -163,8 +163,7 @@ INDEX = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda alpha, A, b, C: (pieces(A.shape[1], BLOCK[0]), pieces(A.shape[0], BLOCK[1])),
-        block=lambda alpha, A, b, C: BLOCK,
-        result=3,
+        block=BLOCK,
         limits=INDEX_LIMITS,
     ),
     lookalikes={
@@ -240,8 +239,7 @@ BARRIER = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda X, Y: (BARRIER_BLOCKS,),
-        block=lambda X, Y: (BARRIER_THREADS,),
-        result=1,
+        block=(BARRIER_THREADS,),
         limits=BARRIER_LIMITS,
     ),
     lookalikes={
@@ -305,8 +303,7 @@ COALESCE = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda alpha, x, y, out: (COALESCE_BLOCKS,),
-        block=lambda alpha, x, y, out: (COALESCE_THREADS,),
-        result=3,
+        block=(COALESCE_THREADS,),
         limits=COALESCE_LIMITS,
     ),
     lookalikes={
@@ -392,8 +389,7 @@ BANKS = Task(
     rules=(KernelOnly(),),
     launch=Launch(
         grid=lambda X, w, y: (pieces(len(X), BANKS_THREADS),),
-        block=lambda X, w, y: (BANKS_THREADS,),
-        result=2,
+        block=(BANKS_THREADS,),
         limits=BANKS_LIMITS,
     ),
     lookalikes={

@@ -1,4 +1,4 @@
-"""What several tasks of chapter 06 use: a kernel's text with its imports, inputs, sizes, counts of sectors.
+"""What several tasks of chapter 06 use: inputs, sizes, counts of sectors.
 
 Where the limits come from: a sector has 32 bytes, eight float32. A warp whose 32 lanes read float32 side by
 side needs four sectors if the first lies at the beginning of a sector, and five if it does not (rows whose
@@ -8,20 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.grading.task import source
-
 WARP = 32
 ALIGNED, ANYWHERE = 4, 5  # sectors of 32 float32 side by side
 PER_SECTOR = 8
 
 UNWRITTEN = 0x7FC0DEAD  # bits of a NaN
-
-HEAD = "import math\n\nfrom numba import cuda, float32\n\n\n"
-
-
-def kernel(text: str) -> str:
-    """Return the text of an answer: imports and what is written indented in a declaration."""
-    return HEAD + source(text)
 
 
 def pieces(length: int, size: int) -> int:
