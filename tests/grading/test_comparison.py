@@ -157,7 +157,7 @@ def test_patterns_are_recognised():
         (WANT + np.array([[0, 0, 1, 1]]), "last 2 columns"),
         (WANT + np.array([[0], [1], [0]]), "Only row 1"),
     ):
-        assert words in " ".join(recognise(got.tolist(), WANT.tolist(), {})), got
+        assert words in " ".join(recognise(got.tolist(), WANT.tolist(), (), {})), got
 
 
 def test_rounding_is_seen_in_numbers_pairs_and_matrices():
@@ -169,7 +169,7 @@ def test_rounding_is_seen_in_numbers_pairs_and_matrices():
         ([[1.3, 2.7]], [[1.32, 2.68]], "right to 1 digit after"),
         (np.round(np.sqrt(WANT), 3), np.sqrt(WANT), "right to 3 digits"),
     ):
-        (said,) = recognise(got, want, ())
+        (said,) = recognise(got, want, (), {})
         assert words in said and said.endswith("after the point: do you round?"), got
 
 
@@ -186,10 +186,10 @@ def test_what_is_not_rounded_is_not_said_to_be():
         (WANT, WANT),
         (0.02158990, 0.0215899000001),
     ):
-        assert recognise(got, want, ()) == [], got
+        assert recognise(got, want, (), {}) == [], got
 
 
 @given(arrays.arrays(np.float64, (3, 4), elements=numbers))
 def test_recognising_never_fails_on_odd_results(values):
     for odd in (values, values * np.nan, values[:0], values[:, :2], None, "text", [[None]]):
-        assert isinstance(recognise(odd, WANT, (WANT, WANT)), list)
+        assert isinstance(recognise(odd, WANT, (WANT, WANT), {}), list)
