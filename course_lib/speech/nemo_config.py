@@ -9,19 +9,19 @@ Names and defaults: NeMo 1.23 and 2.5, `ConformerEncoder`, `AudioToMelSpectrogra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from course_lib.arguments import is_number, is_whole
 
 CONFIG = "model_config.yaml"
-FETCH_AGAIN = "fetch it again"
+UNSAFE = "do not use it"
 MODELS = ("EncDecCTCModelBPE", "EncDecCTCModel")
 USE = (
     "use a Conformer-CTC with striding subsampling and relative positions, such as stt_ru_conformer_ctc_large"
 )
+RATE = 16_000
 MOST_PIECES = 100_000
 MOST_ALIASES = 100  # NeMo writes every value where it stands
 
@@ -42,7 +42,7 @@ FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
         "global_tokens": (0,),
     },
     "preprocessor": {
-        "sample_rate": (16_000,),
+        "sample_rate": (RATE,),
         "window": ("hann",),
         "normalize": ("per_feature",),
         "n_window_size": (None,),
@@ -63,30 +63,25 @@ FIXED: dict[str, dict[str, tuple[Any, ...]]] = {
         "use_torchaudio": (False,),
     },
 }
-
-
-def _options(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: Options that give the sizes, read by _encoder_sizes and _front_end_sizes.
-SIZES = {
-    "encoder": _options(
-        "feat_in feat_out n_layers d_model n_heads conv_kernel_size conv_context_size "
-        "subsampling_conv_channels ff_expansion_factor"
-    ),
-    "preprocessor": _options("features n_fft window_size window_stride pad_to"),
+#: Whole numbers of the encoder: option -> its name in ConformerEncoder, NeMo's default, lowest, highest.
+ENCODER_SIZES = {
+    "feat_in": ("feat_in", None, 4, 512),
+    "n_layers": ("n_layers", None, 1, 128),
+    "d_model": ("d_model", None, 2, 4096),
+    "n_heads": ("n_heads", 4, 1, 128),
+    "conv_kernel_size": ("conv_kernel", 31, 1, 255),
+    "ff_expansion_factor": ("ff_expansion", 4, 1, 16),
 }
-#: Options that change nothing here: training, memory, speed, or a part that is switched off above. The table
-#: of positions grows as needed, whatever pos_emb_max_len says.
-IDLE = {
-    "encoder": _options(
-        "_target_ dropout dropout_pre_encoder dropout_emb dropout_att pos_emb_max_len att_context_probs "
-        "reduction_position reduction_factor subsampling_conv_chunking_factor stochastic_depth_drop_prob "
-        "stochastic_depth_mode stochastic_depth_start_layer global_tokens_spacing global_attn_separate "
-        "use_pytorch_sdpa use_pytorch_sdpa_backends sync_max_audio_length"
-    ),
-    "preprocessor": _options("_target_ dither use_grads rng nb_augmentation_prob nb_max_freq max_duration"),
+#: Options that are looked at, and those that change nothing here: training, memory, speed, or a part
+#: that is switched off above. The table of positions grows as needed, whatever pos_emb_max_len says.
+OTHERS = {
+    "encoder": f"{' '.join(ENCODER_SIZES)} feat_out conv_context_size subsampling_conv_channels "
+    "_target_ dropout dropout_pre_encoder dropout_emb dropout_att pos_emb_max_len att_context_probs "
+    "reduction_position reduction_factor subsampling_conv_chunking_factor stochastic_depth_drop_prob "
+    "stochastic_depth_mode stochastic_depth_start_layer global_tokens_spacing global_attn_separate "
+    "use_pytorch_sdpa use_pytorch_sdpa_backends sync_max_audio_length",
+    "preprocessor": "features n_fft window_size window_stride pad_to "
+    "_target_ dither use_grads rng nb_augmentation_prob nb_max_freq max_duration",
 }
 CLASSES = {
     "encoder": "ConformerEncoder",
@@ -96,23 +91,17 @@ CLASSES = {
 
 
 class ModelFault(Exception):
-    """What is wrong with a model file, as the rest of a sentence that begins with its name."""
+    """What is wrong with a model file, as the rest of a sentence that begins with its name; and the cure."""
+
+    def __init__(self, what: str, cure: str = "fetch it again") -> None:
+        super().__init__(f"{what}: {cure}")
 
 
-@dataclass(frozen=True)
-class NemoConfig:
-    """The sizes of a model; window and hop in samples, `vocabulary` in the order of the tokens' numbers."""
+class NemoConfig(NamedTuple):
+    """The sizes as ConformerEncoder and LogMel take them; the vocabulary in the order of tokens' numbers."""
 
-    feat_in: int
-    n_layers: int
-    d_model: int
-    n_heads: int
-    conv_kernel: int
-    subsampling_channels: int
-    ff_expansion: int
-    n_fft: int
-    window: int
-    hop: int
+    encoder: dict[str, int]
+    front_end: dict[str, int]
     vocabulary: tuple[str, ...]
 
 
@@ -128,58 +117,47 @@ def read_config(text: bytes) -> NemoConfig:
         _check_class(f"{name}._target_", sections[name].get("_target_"), (wanted,))
     tokenizer = _mapping(root.get("tokenizer") or {"type": "bpe"}, "tokenizer")
     _check_value("tokenizer.type", tokenizer.get("type", "bpe"), ("bpe",))
-    sizes = _encoder_sizes(sections["encoder"]) | _front_end_sizes(sections["preprocessor"])
-    features = sections["preprocessor"].get("features", 64)
-    if features != sizes["feat_in"]:
-        raise _wrong("preprocessor.features", features, f"the encoder's feat_in, {sizes['feat_in']}")
+    encoder = _encoder_sizes(sections["encoder"])
+    front_end = _front_end_sizes(sections["preprocessor"], encoder["feat_in"])
     for name, fixed in FIXED.items():
         for option, values in fixed.items():
             _check_value(f"{name}.{option}", sections[name].get(option, values[0]), values)
-        known = {*fixed, *IDLE[name], *SIZES[name]}
+        known = {*fixed, *OTHERS[name].split()}
         if unknown := [option for option in sections[name] if option not in known]:
             raise ModelFault(
-                f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here: {USE}"
+                f"has the option {_short(unknown[0])} for {name} in {CONFIG}, which is not known here", USE
             )
-    return NemoConfig(**sizes, vocabulary=_vocabulary(sections["decoder"], sizes["d_model"]))
+    return NemoConfig(encoder, front_end, _vocabulary(sections["decoder"], encoder["d_model"]))
 
 
 def _encoder_sizes(encoder: Mapping[str, Any]) -> dict[str, int]:
-    d_model = _whole("encoder.d_model", encoder.get("d_model"), 2, 4096)
-    n_heads = _whole("encoder.n_heads", encoder.get("n_heads", 4), 1, 128)
-    kernel = _whole("encoder.conv_kernel_size", encoder.get("conv_kernel_size", 31), 1, 255)
+    sizes = {
+        name: _whole(f"encoder.{option}", encoder.get(option, default), low, high)
+        for option, (name, default, low, high) in ENCODER_SIZES.items()
+    }
+    d_model, n_heads, kernel = sizes["d_model"], sizes["n_heads"], sizes["conv_kernel"]
     if d_model % 2 or d_model % n_heads:
         raise _wrong("encoder.d_model", d_model, f"an even number that {n_heads} heads share")
     if not kernel % 2:
         raise _wrong("encoder.conv_kernel_size", kernel, "an odd number")
-    half = (kernel - 1) // 2
-    _check_value("encoder.conv_context_size", encoder.get("conv_context_size"), (None, [half, half]))
+    _check_value("encoder.conv_context_size", encoder.get("conv_context_size"), (None, [kernel // 2] * 2))
     _check_value("encoder.feat_out", encoder.get("feat_out", -1), (-1, 0, None, d_model))
     channels = encoder.get("subsampling_conv_channels", -1)
-    if channels == -1:
-        channels = d_model
-    expansion = encoder.get("ff_expansion_factor", 4)
-    return {
-        "feat_in": _whole("encoder.feat_in", encoder.get("feat_in"), 4, 512),
-        "n_layers": _whole("encoder.n_layers", encoder.get("n_layers"), 1, 128),
-        "d_model": d_model,
-        "n_heads": n_heads,
-        "conv_kernel": kernel,
-        "subsampling_channels": _whole("encoder.subsampling_conv_channels", channels, 1, 4096),
-        "ff_expansion": _whole("encoder.ff_expansion_factor", expansion, 1, 16),
-    }
+    channels = d_model if channels == -1 else channels
+    return sizes | {"subsampling_channels": _whole("encoder.subsampling_conv_channels", channels, 1, 4096)}
 
 
-def _front_end_sizes(front_end: Mapping[str, Any]) -> dict[str, int]:
-    rate = 16_000
+def _front_end_sizes(front_end: Mapping[str, Any], feat_in: int) -> dict[str, int]:
     _check_value("preprocessor.pad_to", front_end.get("pad_to", 16), (0,))  # 16 is NeMo's default
-    window = _seconds("preprocessor.window_size", front_end.get("window_size", 0.02), rate)
+    window = _samples("preprocessor.window_size", front_end.get("window_size", 0.02))
+    hop = _samples("preprocessor.window_stride", front_end.get("window_stride", 0.01))
     n_fft = front_end.get("n_fft")
-    smallest = 1 << (window - 1).bit_length()  # NeMo's own choice where none is stated
-    return {
-        "window": window,
-        "hop": _seconds("preprocessor.window_stride", front_end.get("window_stride", 0.01), rate),
-        "n_fft": smallest if n_fft is None else _whole("preprocessor.n_fft", n_fft, window, 8192),
-    }
+    if n_fft is None:  # NeMo's own choice
+        n_fft = 1 << (window - 1).bit_length()
+    n_fft = _whole("preprocessor.n_fft", n_fft, window, 8192)
+    if (features := front_end.get("features", 64)) != feat_in:
+        raise _wrong("preprocessor.features", features, f"the encoder's feat_in, {feat_in}")
+    return {"features": feat_in, "window": window, "hop": hop, "n_fft": n_fft}
 
 
 def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
@@ -212,35 +190,21 @@ class _Loader(yaml.SafeLoader):
     aliases = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Return the next node; raises YAMLError at one alias too many."""
+        """Return the next node; raises YAMLError at a merge key and at one alias too many."""
         self.aliases += self.check_event(yaml.AliasEvent)
-        if self.aliases > MOST_ALIASES:
+        node = super().compose_node(parent, index)
+        if self.aliases > MOST_ALIASES or node.tag == "tag:yaml.org,2002:merge":
             raise yaml.YAMLError
-        return super().compose_node(parent, index)
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Raise YAMLError at a merge key, where PyYAML would copy the entries."""
-        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-            raise yaml.YAMLError
-        super().flatten_mapping(node)
-
-    def number(self, node: yaml.ScalarNode) -> int | float | str:
-        """Return the number of a scalar that looks like one, or its text if that is to base 60."""
-        if ":" in node.value:
-            return node.value
-        whole = node.tag.endswith(":int")
-        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-
-
-for _kind in ("int", "float"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.number)
+        if isinstance(node, yaml.ScalarNode) and ":" in node.value and node.tag.endswith((":int", ":float")):
+            node.tag = "tag:yaml.org,2002:str"
+        return node
 
 
 def _parsed(text: bytes) -> Any:
     try:
         return yaml.load(text.decode("utf-8"), _Loader)
     except Exception:  # the loader runs nothing, but a wrong date or an empty number makes it raise anything
-        raise ModelFault(f"has a {CONFIG} that is no YAML: {FETCH_AGAIN}") from None
+        raise ModelFault(f"has a {CONFIG} that is no YAML") from None
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -252,17 +216,13 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 def _check_class(name: str, target: Any, wanted: tuple[str, ...]) -> None:
     """Raise ModelFault unless `target`, a class with the modules before it, ends in one of `wanted`."""
     if not isinstance(target, str) or target.split(".")[-1] not in wanted:
-        raise ModelFault(
-            f"is another model ({name} is {_short(target)}, wanted {' or '.join(wanted)}): {USE}"
-        )
+        raise ModelFault(f"is another model ({name} is {_short(target)}, wanted {' or '.join(wanted)})", USE)
 
 
 def _check_value(name: str, value: Any, wanted: tuple[Any, ...]) -> None:
     if not any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in wanted):
-        choices = " or ".join(map(str, wanted))
-        raise ModelFault(
-            f"is of another architecture ({name} is {_short(value)}, only {choices} is built here): {USE}"
-        )
+        only = f"only {' or '.join(map(str, wanted))} is built here"
+        raise ModelFault(f"is of another architecture ({name} is {_short(value)}, {only})", USE)
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
@@ -271,15 +231,15 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
     return value
 
 
-def _seconds(name: str, value: Any, rate: int) -> int:
+def _samples(name: str, seconds: Any) -> int:
     """Return a time of 1 to 100 ms in samples."""
-    if not is_number(value) or not 0.001 <= value <= 0.1:
-        raise _wrong(name, value, "seconds from 0.001 to 0.1")
-    return int(value * rate)
+    if not is_number(seconds) or not 0.001 <= seconds <= 0.1:
+        raise _wrong(name, seconds, "seconds from 0.001 to 0.1")
+    return int(seconds * RATE)
 
 
 def _wrong(name: str, value: Any, wanted: str) -> ModelFault:
-    return ModelFault(f"has {_short(value)} for {name} in {CONFIG}, but wanted is {wanted}: {FETCH_AGAIN}")
+    return ModelFault(f"has {_short(value)} for {name} in {CONFIG}, but wanted is {wanted}")
 
 
 def _short(value: Any) -> str:

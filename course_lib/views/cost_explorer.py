@@ -1,13 +1,9 @@
-"""The cost of 1000 hours of speech on a CPU and on a GPU, at the reader's own prices – or of a bridge.
-
-A rented machine has a field for the price of an hour, a bought one a field for each part of its price.
-"""
+"""The cost of 1000 hours of speech on a CPU and on a GPU, at the reader's own prices – or of a bridge."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
 from typing import Any
 
 from course_lib import theme
@@ -15,7 +11,6 @@ from course_lib.measure.table import digits, times
 from course_lib.speech.costs import (
     HOURS_A_YEAR,
     Choice,
-    Purchase,
     break_even_hours,
     break_even_ratio,
     checked,
@@ -34,8 +29,8 @@ def costs(
     cpu_audio_per_s: float,
     gpu_audio_per_s: float,
     *,
-    cpu_price: float | Purchase,
-    gpu_price: float | Purchase,
+    cpu_price: float,
+    gpu_price: float,
     bridge_price: float,
     currency: str,
     cpu_utilisation: float = 1.0,
@@ -46,7 +41,7 @@ def costs(
     """Return number fields for prices and what 1000 hours of speech then cost on a CPU and on a GPU.
 
     audio_per_s: seconds of audio a second, measured; `origin` says where and is shown. A price is that of an
-    hour, or a `speech.costs.Purchase`; the bridge has one price. utilisation: share of the hours with work.
+    hour, or of the bridge. utilisation: share of the hours with work.
     Raises ValueError for numbers that cannot be, and for a currency that is no text.
     """
     if not isinstance(currency, str) or not currency.strip():
@@ -227,14 +222,6 @@ def _ratio(value: float, other: float) -> str:
     return times(value / other) if other else "any number of times that, since the CPU costs nothing"
 
 
-WORDS = {
-    "price": "price",
-    "years": "years of use",
-    "watts": "W with work",
-    "price_per_kwh": "price of a kWh",
-    "idle_watts": "W without work",
-}
-MONEY = ("price", "price_per_kwh")
 LABEL, WIDTH = {"description_width": "15em"}, "27em"
 
 
@@ -245,23 +232,15 @@ class Fields:
         self,
         name: str,
         audio_per_s: float,
-        price: float | Purchase,
+        price: float,
         utilisation: float,
         currency: str,
         changed: Callable[[], None],
     ) -> None:
         kit = widgets()
-        self.name, self.audio_per_s, self._price = name, audio_per_s, price
+        self.name, self.audio_per_s = name, audio_per_s
         box = {"style": LABEL, "layout": {"width": WIDTH}}
-        if isinstance(price, Purchase):
-            names = [field.name for field in fields(Purchase)]
-            values = {name: (WORDS[name], getattr(price, name), name in MONEY) for name in names}
-        else:
-            values = {"price_per_hour": ("price for an hour", price, True)}
-        self.numbers = {
-            key: kit.FloatText(value=value, description=f"{text}, {currency}" if money else text, **box)
-            for key, (text, value, money) in values.items()
-        }
+        self.price = kit.FloatText(value=price, description=f"price for an hour, {currency}", **box)
         percent = 100 * utilisation
         digits = 0 if percent >= 1 else math.ceil(-math.log10(percent))  # 0.2 is no 0 %
         self.utilisation = kit.FloatSlider(
@@ -273,28 +252,18 @@ class Fields:
             description="% of hours with work",
             **box,
         )
-        for control in (*self.numbers.values(), self.utilisation):
+        for control in (self.price, self.utilisation):
             control.observe(lambda _: changed(), names="value")
-        head = kit.HTML(f"<b>{name}</b>")
-        self.box = kit.VBox([head, *self.numbers.values(), self.utilisation])
+        self.box = kit.VBox([kit.HTML(f"<b>{name}</b>"), self.price, self.utilisation])
 
     def choice(self) -> Choice:
         """Return the machine as the fields say."""
-        share = self.utilisation.value / 100
-        numbers: dict[str, Any] = {key: field.value for key, field in self.numbers.items()}
-        if isinstance(self._price, Purchase):
-            price: float | Purchase = replace(self._price, **numbers)
-        else:
-            price = numbers["price_per_hour"]
-        return machine(self.name, self.audio_per_s, price, share)
+        return machine(self.name, self.audio_per_s, self.price.value, self.utilisation.value / 100)
 
 
-def machine(name: str, audio_per_s: float, price: float | Purchase, utilisation: float) -> Choice:
-    """Return a machine that is rented (a price for an hour) or bought; raises ValueError, naming it."""
+def machine(name: str, audio_per_s: float, price: float, utilisation: float) -> Choice:
+    """Return a machine; raises ValueError, naming it."""
     try:
-        share = checked("utilisation", utilisation, most=1)
-        if isinstance(price, Purchase):
-            return Choice(name, audio_per_s, price.price_per_hour(share), share, price.price_per_hour(0))
-        return Choice(name, audio_per_s, price, share)
+        return Choice(name, audio_per_s, price, utilisation)
     except ValueError as problem:
         raise ValueError(f"{name}: {problem}") from None

@@ -75,7 +75,6 @@ def drawn():
     from kernels_to_walk import LAUNCHES
 
     from course_lib import views
-    from course_lib.speech.costs import Purchase
     from course_lib.speech.encoder_speed import SpeedPoint, grid
     from course_lib.views import ring_animation
 
@@ -105,8 +104,7 @@ def drawn():
         yield f"swizzle_{width}", views.swizzle_map(width).static().body
 
     yield "costs", views.costs(
-        20, 1000, cpu_price=0.1, gpu_price=Purchase(30_000, 4, 700, 0.3, 100), bridge_price=1e6,
-        currency="EUR",
+        20, 1000, cpu_price=0.1, gpu_price=2.0, bridge_price=1e6, currency="EUR",
         cpu_origin="recorded on an Intel(R) Xeon(R) Processor (2 cores, AVX-512) on 2020-01-01",
     ).static().body  # fmt: skip
     for device, busy in (("cpu", None), ("cuda", 0.05)):
