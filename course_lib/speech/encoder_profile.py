@@ -38,11 +38,6 @@ class EncoderOp:
     flops: NotNegative
     bytes: NotNegative
 
-    @property
-    def intensity(self) -> float | None:
-        """Operations for each byte moved; None for what moves none itself."""
-        return self.flops / self.bytes if self.bytes else None
-
 
 def mel_features(frames: int, seed: int, bands: int = 80) -> Tensor:
     """Return (1, bands, frames) float32, normally distributed as normalised mel features are, not speech."""

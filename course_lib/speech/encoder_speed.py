@@ -122,8 +122,9 @@ def measure(
         ready = _made_ready(encoder, settings, skip)
         if not ready:
             return []
-        seconds = _wall(ready, budget_s * (1 - SHARE_BUSY if _on_gpu(ready) else 1), progress)
-        busy = _busy(ready, budget_s * SHARE_BUSY)
+        share = SHARE_BUSY if any(setting.device == "cuda" for setting in ready) else 0
+        seconds = _wall(ready, budget_s * (1 - share), progress)
+        busy = _busy(ready, budget_s * share)
     return [
         SpeedPoint(
             setting=setting,
@@ -158,34 +159,27 @@ def _made_ready(
     encoder: ConformerEncoder, settings: Sequence[Setting], skip: Callable[[str], None] | None
 ) -> Ready:
     """Build and call every setting once; those with the same input are compared with one reference."""
-    variants = Variants(encoder)
-    ready: Ready = {}
-    for device, batch, frames in dict.fromkeys(map(_input, settings)):
-        same = [setting for setting in settings if _input(setting) == (device, batch, frames)]
-        features = _features(batch, frames, encoder.feat_in)
-        plain = Setting(batch, frames, "float32", same[0].threads, "eager", device)
-        reference: Tensor | None = None
-        for setting in same:
-            try:
-                if sentence := missing(setting, encoder):
-                    raise CannotMeasure(sentence)
-                if reference is None:
-                    plain_forward, reference = _tried(plain, variants, features)
-                if setting == plain:
-                    ready[setting] = plain_forward, 0.0
-                else:
-                    forward, result = _tried(setting, variants, features)
-                    ready[setting] = forward, _error(result, reference)
-            except CannotMeasure as problem:
-                if skip is None:
-                    raise
-                skip(str(problem))
-    return {setting: ready[setting] for setting in settings if setting in ready}
-
-
-def _input(setting: Setting) -> tuple[str, int, int]:
-    """Return what makes the inputs of two settings the same."""
-    return setting.device, setting.batch, setting.frames
+    variants, ready = Variants(encoder), Ready()
+    inputs: dict[tuple[str, int, int], tuple[Setting, Tensor]] = {}
+    references: dict[Setting, tuple[Callable[[], Tensor], Tensor]] = {}
+    for setting in settings:
+        kind = setting.device, setting.batch, setting.frames
+        try:
+            if sentence := missing(setting, encoder):
+                raise CannotMeasure(sentence)
+            if kind not in inputs:
+                plain = setting.but(dtype="float32", how="eager")
+                inputs[kind] = plain, _features(setting.batch, setting.frames, encoder.feat_in)
+            plain, features = inputs[kind]
+            if plain not in references:
+                references[plain] = _tried(plain, variants, features)
+            forward, result = references[plain] if setting == plain else _tried(setting, variants, features)
+            ready[setting] = forward, _error(result, references[plain][1])
+        except CannotMeasure as problem:
+            if skip is None:
+                raise
+            skip(str(problem))
+    return ready
 
 
 def _tried(setting: Setting, variants: Variants, features: Tensor) -> tuple[Callable[[], Tensor], Tensor]:
@@ -230,14 +224,10 @@ def _error(result: Tensor, reference: Tensor) -> float:
     return float((result - reference).abs().max() / reference.abs().max())
 
 
-def _on_gpu(ready: Ready) -> bool:
-    return any(setting.device == "cuda" for setting in ready)
-
-
 def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting, timing.TimedRow]:
     """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
-    threads = max(2 if _on_gpu(ready) else 1, *(setting.threads for setting in ready))
+    threads = max(max(2 * (setting.device == "cuda"), setting.threads) for setting in ready)
     rows = timing.compare(
         functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False, progress=progress
     )
@@ -258,12 +248,9 @@ def _until_done(setting: Setting, forward: Callable[[], Tensor]) -> Callable[[],
 
 def _busy(ready: Ready, budget_s: float) -> dict[Setting, float]:
     """Return the GPU's own seconds for a forward of each setting there."""
-    there = {setting: forward for setting, (forward, _) in ready.items() if setting.device == "cuda"}
-    if not there:
-        return {}
-    named = {str(setting): forward for setting, forward in there.items()}
-    taken = gpu_timing.samples(named, ROUNDS_BUSY, budget_s)
-    return {setting: taken[str(setting)].median_s for setting in there}
+    named = {str(setting): forward for setting, (forward, _) in ready.items() if setting.device == "cuda"}
+    taken = gpu_timing.samples(named, ROUNDS_BUSY, budget_s) if named else {}
+    return {setting: taken[str(setting)].median_s for setting in ready if str(setting) in taken}
 
 
 def _checked(settings: Sequence[Setting], budget_s: float) -> list[Setting]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import whole
@@ -107,16 +108,13 @@ class _Sums:
         self.parts: dict[str, list[str]] = defaultdict(list)  # in the order they begin
         for event in sorted(events, key=lambda event: event.time_range.start):
             label, around = label_of(event), part_of(event)
-            if label is not None:
-                self._add((label, ""), event)
-                if around is not None and label not in self.parts[around]:
-                    self.parts[around].append(label)
-            elif around is not None:
-                self._add((around, HANDING_ON if event.name in HANDS_ON else event.name), event)
-
-    def _add(self, key: tuple[str, str], event: Any) -> None:
-        self.own_us[key] += event.self_cpu_time_total
-        self.calls[key] += event.count
+            if label is None and around is None:
+                continue
+            key = (label, "") if label else (around, HANDING_ON if event.name in HANDS_ON else event.name)
+            self.own_us[key] += event.self_cpu_time_total
+            self.calls[key] += event.count
+            if label and around and label not in self.parts[around]:
+                self.parts[around].append(label)
 
 
 def _span(part: str, around: str, runs: Sequence[_Sums]) -> Span:
@@ -155,15 +153,10 @@ def _added_up(name: str, spans: Sequence[Span]) -> Span:
     if len(spans) == 1:
         return replace(spans[0], name=name)
     below: dict[tuple[str, str], list[Span]] = defaultdict(list)
-    for child in _children(spans):
+    for child in chain.from_iterable(span.children for span in spans):
         below[child.kind, child.name].append(child)
     children = [_added_up(child_name, group) for (_, child_name), group in below.items()]
     parts = [child for child in children if child.kind == "part"]
     operators = sorted((child for child in children if child.kind != "part"), key=_order)
     calls, own_us = sum(span.calls for span in spans), sum(span.own_us for span in spans)
     return Span(name, spans[0].kind, calls, own_us, (*parts, *operators))
-
-
-def _children(spans: Iterable[Span]) -> Iterator[Span]:
-    for span in spans:
-        yield from span.children

@@ -11,22 +11,19 @@ import gzip
 import io
 import tarfile
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 import torch
 
-from course_lib.speech import tokenizer
 from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDecoder
 from course_lib.speech.features import LogMel
 from course_lib.speech.nemo_config import CONFIG, UNSAFE, ModelFault, NemoConfig, read_config
 from course_lib.speech.nemo_weights import WEIGHTS, check_fit, read_weights
+from course_lib.speech.tokenizer import Tokenizer
 
 PADDING = ("old", "new")  # the ends of rows as before NeMo 2.5, and since
 
-#: The lists of words, by the end of their names: NeMo puts a hash before.
-VOCABULARIES = {"tokenizer.vocab": tokenizer.pieces_of_vocab, "vocab.txt": tokenizer.pieces_of_word_list}
 MOST_MEMBERS = 64
 MOST_BYTES = {CONFIG: 512 << 10, WEIGHTS: 4 << 30}
 MOST_BYTES_OF_ANOTHER = 64 << 20
@@ -61,45 +58,29 @@ def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
 
 def _loaded(members: dict[str, bytes], new: bool) -> ConformerCTC:
     config = read_config(members[CONFIG])
-    pieces = config.vocabulary or _pieces(members)
     state = read_weights(members[WEIGHTS])
     with torch.device("meta"):  # shapes without memory
-        expected = _model(config, pieces, new).state_dict()
+        expected = _model(config, new).state_dict()
     check_fit(state, expected)
-    model = _model(config, pieces, new)
+    model = _model(config, new)
     model.load_state_dict(state, strict=True)
     return model.eval()
 
 
-def _model(config: NemoConfig, pieces: Iterable[str], new: bool) -> ConformerCTC:
+def _model(config: NemoConfig, new: bool) -> ConformerCTC:
     """Return the model with weights as they come; `new`: with the padding of NeMo 2.5."""
-    words = tokenizer.Tokenizer(tuple(pieces))
     encoder = ConformerEncoder(**config.encoder, masks_subsampling=new)
-    model = ConformerCTC(encoder, ConvDecoder(encoder.d_model, len(words) + 1))
+    model = ConformerCTC(encoder, ConvDecoder(encoder.d_model, len(config.vocabulary) + 1))
     model.preprocessor = LogMel(**config.front_end, zero_padded=new)
-    model.tokenizer = words
+    model.tokenizer = Tokenizer(config.vocabulary)
     return model
-
-
-def _pieces(members: dict[str, bytes]) -> list[str]:
-    """Return the vocabulary from the tokenizer's files, for a configuration that has none."""
-    for name, pieces_of in VOCABULARIES.items():
-        if name in members:
-            try:
-                return pieces_of(members[name].decode("utf-8"))
-            except UnicodeDecodeError:
-                raise ModelFault(f"has a {name} that is no UTF-8 text") from None
-    raise ModelFault("has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt)")
 
 
 # -- the archive -------------------------------------------------------------------------------------------
 
 
 def _members(path: Path) -> dict[str, bytes]:
-    """Return the configuration, the weights and the lists of words, by name without `./` and hash.
-
-    Raises ModelFault, also when configuration or weights are missing.
-    """
+    """Return the configuration and the weights; raises ModelFault, also when one of them is missing."""
     try:
         with path.open("rb") as file:
             contents = _read_all(_Metered(file, path.stat().st_size))
@@ -143,14 +124,13 @@ def _read_all(stream: _Metered) -> dict[str, bytes]:
             if number > MOST_MEMBERS:
                 raise ModelFault(f"has more than {MOST_MEMBERS} members, as no model has", UNSAFE)
             name = _checked_name(member)
-            key = next((word for word in (CONFIG, WEIGHTS, *VOCABULARIES) if name.endswith(word)), None)
-            if member.isdir() or key is None or (key in MOST_BYTES and name != key):
+            if member.isdir() or name not in MOST_BYTES:
                 continue
-            if key in contents:  # which one counts is not for chance to say
-                raise ModelFault(f"has two members whose names end in {key!r}", UNSAFE)
-            contents[key] = archive.extractfile(member).read()
-            if len(contents[key]) != member.size:
-                there = f"{len(contents[key])} of {member.size} bytes"
+            if name in contents:  # which one counts is not for chance to say
+                raise ModelFault(f"has two members called {name!r}", UNSAFE)
+            contents[name] = archive.extractfile(member).read()
+            if len(contents[name]) != member.size:
+                there = f"{len(contents[name])} of {member.size} bytes"
                 raise ModelFault(f"is cut short in {member.name!r} ({there})")
     return contents
 

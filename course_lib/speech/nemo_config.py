@@ -106,10 +106,7 @@ class NemoConfig(NamedTuple):
 
 
 def read_config(text: bytes) -> NemoConfig:
-    """Return the sizes that `model_config.yaml` states.
-
-    The vocabulary is empty where there is none. Raises ModelFault when it is broken or of another model.
-    """
+    """Return what `model_config.yaml` states; raises ModelFault when it is broken or of another model."""
     root = _mapping(_parsed(text), "the whole")
     _check_class("target", root.get("target"), MODELS)
     sections = {name: _mapping(root.get(name), name) for name in CLASSES}
@@ -169,13 +166,13 @@ def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
     width = decoder.get("feat_in") or d_model
     if isinstance(width, bool) or width != d_model:
         raise _wrong("decoder.feat_in", width, f"the encoder's d_model, {d_model}")
-    pieces = decoder.get("vocabulary") or []
-    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+    pieces = decoder.get("vocabulary")  # which NeMo writes here, whatever its tokenizer's files hold
+    if not pieces or not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise _wrong("decoder.vocabulary", pieces, "a list of texts")
     if len(pieces) > MOST_PIECES:
         raise _wrong("decoder.vocabulary", f"{len(pieces)} pieces", f"at most {MOST_PIECES}")
     classes = decoder.get("num_classes")
-    if pieces and classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
+    if classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
         raise _wrong("decoder.num_classes", classes, f"the number of pieces in its vocabulary, {len(pieces)}")
     return tuple(pieces)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 Shape = Sequence[int]
 
@@ -34,6 +36,7 @@ CONVOLUTIONS = frozenset(
         "aten::_conv_depthwise2d",
     }
 )
+PRODUCTS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1}  # operator -> place of the left matrix
 PER_ELEMENT = {  # operations for one element of the result
     "aten::add": 1,
     "aten::mul": 1,
@@ -64,16 +67,14 @@ HANDS_ON = frozenset(f"aten::{name}" for name in _HANDS_ON.split())
 HANDING_ON = "handing on"  # what they are summed up as
 
 
-@dataclass(frozen=True)
-class CallWork:
+class CallWork(NamedTuple):
     """Operations and bytes of one call."""
 
     flops: float = 0.0
     bytes: float = 0.0
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(NamedTuple):
     """What the profiler records of a call's arguments; an argument that is no tensor has an empty shape.
 
     `types` are C++ names ("float"), `values` the numbers and lists among the arguments, None for tensors.
@@ -83,65 +84,36 @@ class Arguments:
     types: Sequence[str]
     values: Sequence[object] = ()
 
-    def bytes(self, index: int) -> int:
-        """Return the bytes of one argument; 0 for what is no tensor."""
-        if not self.shapes[index]:
-            return 0
-        return math.prod(self.shapes[index]) * self.element_bytes(index)
-
-    def element_bytes(self, index: int) -> int:
-        return ELEMENT_BYTES.get(self.types[index], 0)
-
-    def all_bytes(self) -> int:
-        return sum(self.bytes(index) for index in range(len(self.shapes)))
-
 
 def work(name: str, call: Arguments) -> CallWork:
     """Return the work of one call; for a convolution give the arguments of its `aten::convolution`."""
-    if name == "aten::addmm":
-        return _product(call, call.shapes[1], call.shapes[2])
-    if name in ("aten::mm", "aten::bmm"):
-        return _product(call, call.shapes[0], call.shapes[1])
-    if name in CONVOLUTIONS:
-        return _convolution(call)
-    if name == "aten::copy_":  # copy_(to, from)
-        return CallWork(0.0, float(call.bytes(0) + call.bytes(1)))
-    if name == "aten::fill_":
-        return CallWork(0.0, float(call.bytes(0)))
-    if name in PER_ELEMENT:
-        return _per_element(name, call)
-    return CallWork()
+    shapes = call.shapes
+    if name in PRODUCTS:  # (…, M, K) @ (…, K, N)
+        left, right = shapes[PRODUCTS[name]], shapes[PRODUCTS[name] + 1]
+        results, each = math.prod(left[:-1]) * right[-1], 2 * left[-1]
+    elif name in CONVOLUTIONS:  # x (B, C, places…), weight (C', C / groups, taps…)
+        results, each = _results_of_convolution(call), 2 * math.prod(shapes[1][1:])
+    elif name in PER_ELEMENT:
+        operands = (
+            shapes[:1] if name.endswith("_norm") else shapes[:2]
+        )  # a norm's weights lie along a channel
+        results, each = math.prod(np.broadcast_shapes(*map(tuple, operands))), PER_ELEMENT[name]
+        if name == "aten::glu":
+            results //= 2
+    elif name in ("aten::copy_", "aten::fill_"):  # what they write into is among the arguments
+        results, each = 0, 0
+    else:
+        return CallWork()
+    sizes = [ELEMENT_BYTES.get(type, 0) for type in call.types]
+    moved = sum(math.prod(shape) * size for shape, size in zip(shapes, sizes, strict=True) if shape)
+    return CallWork(float(each * results), float(moved + results * sizes[0]))
 
 
-def _product(call: Arguments, left: Shape, right: Shape) -> CallWork:
-    """(…, M, K) @ (…, K, N)"""
-    results = math.prod(left[:-1]) * right[-1]
-    return CallWork(2.0 * results * left[-1], float(call.all_bytes() + results * call.element_bytes(0)))
-
-
-def _convolution(call: Arguments) -> CallWork:
-    """x (B, C, places…), weight (C', C / groups, taps…), then stride, padding and dilation as lists."""
-    x, weight = call.shapes[0], call.shapes[1]
+def _results_of_convolution(call: Arguments) -> int:
+    x, weight = call.shapes[:2]
     stride, padding, dilation = call.values[3:6]
     places = [
         (size + 2 * pad - step * (taps - 1) - 1) // stride_ + 1
         for size, taps, stride_, pad, step in zip(x[2:], weight[2:], stride, padding, dilation, strict=True)
     ]
-    results = x[0] * weight[0] * math.prod(places)
-    per_result = math.prod(weight[1:])
-    return CallWork(2.0 * results * per_result, float(call.all_bytes() + results * call.element_bytes(0)))
-
-
-def _per_element(name: str, call: Arguments) -> CallWork:
-    results = math.prod(_broadcast(call.shapes[0], call.shapes[1] if len(call.shapes) > 1 else ()))
-    if name == "aten::glu":
-        results //= 2
-    return CallWork(
-        float(PER_ELEMENT[name] * results), float(call.all_bytes() + results * call.element_bytes(0))
-    )
-
-
-def _broadcast(left: Shape, right: Shape) -> list[int]:
-    longest = max(len(left), len(right))
-    padded = ([1] * (longest - len(shape)) + list(shape) for shape in (left, right))
-    return [max(pair) for pair in zip(*padded, strict=True)]
+    return x[0] * weight[0] * math.prod(places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,10 +39,26 @@ def profile(function: Callable[..., Any], *inputs: Any, runs: int = 10, threads:
     Runs without gradients on `threads` torch threads, `runs` passes after two that warm up. What is measured
     is the steady state of a service that runs for hours (see `_grow_heap`).
     """
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as torch_profile
+
+    found: dict[str, list[Any]] = defaultdict(list)  # torch's averages over the calls of a pass
     with steady(threads):
-        passes = [_one_pass(function, inputs) for _ in range(WARM_UPS + runs)][WARM_UPS:]
-    names = {name for events in passes for name in events}
-    rows = [_median_row(name, [events[name] for events in passes if name in events]) for name in names]
+        for number in range(WARM_UPS + runs):
+            with torch_profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
+                function(*inputs)
+            for event in recording.key_averages() if number >= WARM_UPS else ():
+                found[event.key].append(event)
+    rows = [
+        OpRow(
+            name,
+            events[0].count,
+            statistics.median(event.self_cpu_time_total for event in events),
+            statistics.median(event.cpu_time_total for event in events),
+            float(events[0].flops),
+        )
+        for name, events in found.items()
+    ]
     return sorted(rows, key=lambda row: -row.self_us)
 
 
@@ -60,26 +77,6 @@ def steady(threads: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _one_pass(function: Callable[..., Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the profiler's event averages of one call, by operator."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as torch_profile
-
-    with torch_profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
-        function(*inputs)
-    return {event.key: event for event in recording.key_averages()}
-
-
-def _median_row(name: str, events: list[Any]) -> OpRow:
-    return OpRow(
-        name,
-        events[0].count,
-        statistics.median(event.self_cpu_time_total for event in events),
-        statistics.median(event.cpu_time_total for event in events),
-        float(events[0].flops),
-    )
 
 
 SPARE_BLOCKS, BLOCK_BYTES = 16, 16 << 20
@@ -184,9 +181,11 @@ def talk_profile() -> TalkProfile:
     """Return the tables of the talk (64 forward passes of a Conformer encoder, CPU and an Ampere GPU)."""
     text = resources.files("course_lib.speech").joinpath("talk_profile.json").read_text(encoding="utf-8")
     saved = json.loads(text)
-    cpu = [TalkRow(r["name"], r["calls"], r["self_us"], None, r["self_percent"]) for r in saved["cpu"]]
-    gpu = [
-        TalkRow(r["name"], r["calls"], r["self_us"], r["device_us"], r["device_percent"])
-        for r in saved["gpu"]
-    ]
-    return TalkProfile(saved["source"], saved["forwards"], tuple(cpu), tuple(gpu))
+    cpu, gpu = (
+        tuple(
+            TalkRow(row["name"], row["calls"], row["self_us"], row.get("device_us"), row[percent])
+            for row in rows
+        )
+        for rows, percent in ((saved["cpu"], "self_percent"), (saved["gpu"], "device_percent"))
+    )
+    return TalkProfile(saved["source"], saved["forwards"], cpu, gpu)

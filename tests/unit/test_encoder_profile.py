@@ -47,7 +47,8 @@ def two_layers():
     return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.SiLU(), torch.nn.Linear(64, 8)).eval()
 
 
-def test_rows_are_of_one_pass_most_self_time_first():
+def test_rows_are_of_one_pass_and_threads_are_given_back():
+    before = torch.get_num_threads()
     rows = profiling.profile(two_layers(), torch.randn(10, 32), runs=3)
     assert [row.self_us for row in rows] == sorted((row.self_us for row in rows), reverse=True)
     rows = {row.name: row for row in rows}
@@ -56,13 +57,6 @@ def test_rows_are_of_one_pass_most_self_time_first():
     assert rows["aten::silu"].calls == 1 and rows["aten::silu"].flops == 0
     assert 0 < addmm.self_us <= addmm.total_us <= linear.total_us
     assert linear.self_us < linear.total_us / 2  # it only hands on to addmm
-
-
-def test_threads_are_given_back_and_the_heap_is_grown_before(monkeypatch):
-    order, before = [], torch.get_num_threads()
-    monkeypatch.setattr(profiling, "_grow_heap", lambda: order.append("heap"))
-    profiling.profile(lambda: order.append(torch.get_num_threads()), runs=1, threads=1)
-    assert order == ["heap", *[1] * (profiling.WARM_UPS + 1)] and torch.get_num_threads() == before
     with pytest.raises(TypeError):
         profiling.profile(two_layers(), "no tensor", threads=1)
     assert torch.get_num_threads() == before
@@ -113,7 +107,7 @@ BY_HAND = {  # operator: arguments, operations, bytes
     "aten::glu": (call(X, NUMBER), 5 * 12, 4 * (24 + 12)),  # half of what comes in
     "aten::_softmax": (call(X, NUMBER, NUMBER), 5 * 24, 4 * (24 + 24)),
     "aten::native_layer_norm": (call(X, NUMBER, VECTOR, VECTOR, NUMBER), 8 * 24, 4 * (24 + 4 + 4 + 24)),
-    "aten::native_batch_norm": (call(X, *[((3,), "float")] * 4), 2 * 24, 4 * (24 + 4 * 3 + 24)),
+    "aten::native_batch_norm": (call(X, *[((3,), "float")] * 4), 2 * 24, 4 * (24 + 4 * 3 + 24)),  # by channel
     "aten::add": (call(X, VECTOR, NUMBER), 24, 4 * (24 + 4 + 24)),
     "aten::mul": (call(((3, 1), "double"), ((1, 5), "double")), 15, 8 * (3 + 5 + 15)),
     "aten::masked_fill_": (call(X, HIDDEN, NUMBER), 0, 4 * 24 + 8 + 4 * 24),
@@ -181,26 +175,20 @@ def test_every_call_comes_from_the_part_that_is_said():
 
 
 def test_work_is_that_of_the_formulas_and_of_torchs_counter():
-    from torch.profiler import ProfilerActivity, profile
+    from torch.utils.flop_counter import FlopCounterMode
 
     frames, quarter, d, layers = 257, 65, 512, 2
     model, features = encoder(layers), p.mel_features(257, seed=1)
     rows = {row.name: row for row in p.profile_encoder(model, [features])}
-    feed_forward, attention = 4 * d * 4 * d, 4 * d * d  # multiply-adds a frame and layer
-    assert rows["aten::addmm"].flops == 2 * quarter * (layers * (feed_forward + attention) + 10240 * d)
-    assert rows["aten::mm"].flops == 2 * layers * (2 * quarter - 1) * d * d
-    assert rows["aten::bmm"].flops == 2 * layers * d * quarter * (quarter + 2 * quarter - 1 + quarter)
-    conv2d = (frames + 1) // 2 * 40 * d * 9 + quarter * 20 * d * d * 9
-    conv1d = quarter * (d * 2 * d + d * 31 + d * d)
-    assert sum(rows[name].flops for name in CONVOLUTIONS & set(rows)) == 2 * (conv2d + layers * conv1d)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(features, torch.tensor([frames]))
+    by_torch = {str(operator): flops for operator, flops in counter.get_flop_counts()["Global"].items()}
+    for name in ("addmm", "mm", "bmm"):
+        assert rows[f"aten::{name}"].flops == by_torch[f"aten.{name}"] > 0, name
+    assert sum(rows[name].flops for name in CONVOLUTIONS & set(rows)) == by_torch["aten.convolution"]
     weights, out = 4 * layers * d * d, 4 * layers * (2 * quarter - 1) * d
     assert rows["aten::mm"].bytes == weights + 2 * out
-    assert rows["aten::linear"].intensity is None
-    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], with_flops=True) as recording:
-        model(features, torch.tensor([frames]))
-    by_torch = {event.key: event.flops for event in recording.key_averages()}
-    for name in ("aten::addmm", "aten::mm", "aten::bmm"):
-        assert rows[name].flops == by_torch[name] > 0, name
+    assert rows["aten::native_batch_norm"].flops == layers * 2 * d * quarter
 
 
 # -- one forward as a tree -----------------------------------------------------------------------------------
@@ -242,10 +230,7 @@ def test_every_call_and_all_time_is_in_the_tree_once():
 
 def test_what_cannot_be_measured_leaves_no_labels_behind():
     model, features = encoder(d_model=32, n_heads=2, subsampling_channels=8), p.mel_features(60, 1)
-    for given, runs, sentence in (
-        (features, 0, "runs is 0"),
-        (features[0], 1, r"shape \(80, 60\), but one utterance is \(1, bands, frames\)"),
-    ):
+    for given, runs, sentence in ((features, 0, "runs is 0"), (features[0], 1, r"shape \(80, 60\)")):
         with pytest.raises(ValueError, match=sentence):
             tree.forward_tree(model, given, runs)
     with pytest.raises(ValueError, match="in training mode"):

@@ -94,27 +94,21 @@ def test_the_folder_of_the_package_has_true_recordings_only():
 
 
 def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
+    """What every recording needs is tested in test_recordings; here what is the encoder's own."""
     whole = json.loads(json.dumps(made.data()))
 
     def first(part, **fields):
         return whole | {part: [whole[part][0] | fields, *whole[part][1:]]}
 
-    def lacking(table, name):
-        return {key: value for key, value in table.items() if key != name}
+    def lacking(part, name):
+        rows = [whole[part][0], {key: value for key, value in whole[part][1].items() if key != name}]
+        return whole | {part: rows}
 
-    cases = [(lacking(whole, name), f"'{name}' is missing") for name in ("when", "device", "points")]
-    for part, name in (("profile", "calls"), ("points", "seconds")):
-        rows = [whole[part][0], lacking(whole[part][1], name), *whole[part][2:]]
-        cases.append((whole | {part: rows}, f"'{part}[1].{name}' is missing"))
     for content, words in (
-        *cases,
-        (whole | {"kind": "gpu"}, "does not say 'kind': 'encoder'"),
-        (whole | {"format": 2}, "'format': 1"),
-        ([], "does not say 'kind'"),
-        (whole | {"when": "2020-02-03T04:05:06"}, "a date and time with a time zone"),
-        (whole | {"commit": "012"}, "a full git commit"),
+        (lacking("profile", "calls"), "'profile[1].calls' is missing"),
+        (lacking("points", "seconds"), "'points[1].seconds' is missing"),
+        (lacking("points", "batch"), "'points[1].batch' is missing"),
         (whole | {"device_kind": "cuda"}, "'cuda' and 'gpu' is None"),
-        (whole | {"cores": 0.5}, "'cores' is 0.5"),
         (whole | {"versions": {"python": "3"}}, "an object that names python, numpy, torch"),
         (whole | {"points": ["fast"]}, "'points[0]' is 'fast'"),
         (first("points", error=math.nan), "'points[0].error' is nan"),
@@ -122,10 +116,8 @@ def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
         (first("points", batch=2), "stands there twice"),
         (first("points", device="cuda"), "of another device"),
         (first("profile", kind="thing"), "'profile[0].kind' is 'thing'"),
-        (whole | {"notes": [3]}, "'notes[0]' is 3"),
-        (None, "it is not JSON"),
     ):
-        (tmp_path / "odd.json").write_text('{"kind"' if content is None else json.dumps(content))
+        (tmp_path / "odd.json").write_text(json.dumps(content))
         with pytest.raises(MalformedRecording) as caught:
             encoder_recordings.newest(folder=tmp_path)
         message = str(caught.value)

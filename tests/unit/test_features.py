@@ -104,11 +104,6 @@ def test_against_the_slow_formula():
         double, _ = front_end.double()(samples.float(), lengths)
         assert single.dtype == torch.float32 and double.dtype == torch.float64
         assert (single - double).abs().max() <= 2e-5, zero_padded
-    x = speech_like(16_000, 3)[None]
-    front_end = LogMel().double()
-    (features, frames), (mels, of_mels) = front_end(x), front_end.log_mels(x)  # before they are normalised
-    own = (mels - mels.mean(-1, keepdim=True)) / (mels.std(-1, keepdim=True) + 1e-5)
-    assert torch.equal(frames, of_mels) and (own - features).abs().max() < 1e-9
     state = LogMel().state_dict()  # names as in a checkpoint
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     assert shapes == {"featurizer.window": (400,), "featurizer.fb": (1, 80, 257)}
@@ -147,10 +142,6 @@ def test_a_row_alone_and_in_a_batch():
 
 def test_what_is_no_batch_is_refused():
     assert (LogMel()(torch.zeros(1, 1600))[0] == 0).all()  # silence is finite
-    for zero_padded in WAYS:
-        front_end = LogMel(zero_padded=zero_padded)
-        fewest = speech_like(front_end.fewest_samples, 0).float()[None]
-        assert front_end(fewest)[0].isfinite().all()
     row = torch.zeros(1, 1600)
     for samples, lengths, says in (
         (torch.zeros(1600), None, "must be floating-point numbers of"),
@@ -158,7 +149,6 @@ def test_what_is_no_batch_is_refused():
         (torch.zeros(2, 1600), torch.tensor([1600]), "one integer for each of the 2"),
         (row, torch.tensor([1601]), "1601, but the rows have 1600"),
         (torch.zeros(1, 256), None, "has 256 samples, but the front end wants 257 or more"),
-        (row, torch.tensor([-1]), "has -1 samples"),
     ):
         with pytest.raises(ValueError, match=says):
             LogMel()(samples, lengths)

@@ -44,7 +44,7 @@ def test_repeats_count_once_and_blanks_are_dropped():
 
 
 def test_pieces_become_text():
-    from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
+    from course_lib.speech.tokenizer import Tokenizer
 
     pieces = Tokenizer(["<unk>", "▁", "да", "▁не", "т", "<0xD0>", "<0xB4>", "</s>"])
     for tokens, text in (
@@ -56,8 +56,6 @@ def test_pieces_become_text():
         ([2, 5], "да\ufffd"),
     ):
         assert pieces.text(tokens) == text
-    assert pieces_of_vocab("<unk>\t0\n▁\t-1.5\n▁не\t-2\nт\t-3\n") == ["<unk>", "▁", "▁не", "т"]
-    assert pieces_of_word_list("▁\r\nне\r\n##т\r\n") == ["<unk>", "▁", "▁не", "т"]
     unseen = ("▁a", "\x1b[2J", "b\x07\n", "\x9bc", "\u202ed\u2028", "<0x1B>", "é\u200d")
     assert Tokenizer(unseen).text(range(7)) == "a[2Jbcdé\u200d"  # nothing acts on a terminal
 
@@ -115,13 +113,11 @@ def test_the_command_prints_what_the_librarys_calls_give(tmp_path, model_path):
 def test_the_command_hands_the_padding_on(tmp_path, monkeypatch, transcribed):
     from course_lib.speech import nemo
 
-    asked = []
-    monkeypatch.setattr(nemo, "load_nemo", lambda path, padding: asked.append((path.name, padding)))
-    monkeypatch.setattr(decoding, "transcribe", lambda model, samples, rate: "да")
+    monkeypatch.setattr(nemo, "load_nemo", lambda path, padding: f"{path.name} {padding}")
+    monkeypatch.setattr(decoding, "transcribe", lambda model, samples, rate: model)
     path = recorded(tmp_path / "noise.wav")
-    for options in ([], ["--padding", "old"], ["--padding", "new"]):
-        assert transcribed(path, "--model", "a.nemo", *options) == (0, "да\n", "")
-    assert asked == [("a.nemo", "old"), ("a.nemo", "old"), ("a.nemo", "new")]
+    assert transcribed(path, "--model", "a.nemo") == (0, "a.nemo old\n", "")
+    assert transcribed(path, "--model", "a.nemo", "--padding", "new") == (0, "a.nemo new\n", "")
 
 
 def test_the_commands_errors_are_sentences(tmp_path, model_path, transcribed):
