@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.grading.program import Program
 from course_lib.grading.task import Code
 
-from .operators import OPERATORS, Scope, Texts
+from .operators import OPERATORS, Operators, Scope
 from .whole import whole_faults
-
-Operators = Mapping[str, Callable[[ast.AST, Scope], Texts]]
 
 
 @dataclass(frozen=True)
@@ -79,73 +77,52 @@ def _first(statement: ast.stmt) -> int:
     return min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A place in the tree where a node stands: a field of its parent, or an entry of a list there."""
-
-    parent: ast.AST
-    field: str
-    number: int | None
-
-    @property
-    def node(self) -> ast.AST:
-        there = getattr(self.parent, self.field)
-        return there if self.number is None else there[self.number]
-
-    def text_with(self, tree: ast.Module, wrong: str) -> str:
-        """Return the text of the tree with `wrong` in this place; the tree stays as it is."""
-        before = getattr(self.parent, self.field)
-        setattr(self.parent, self.field, self._filled(before, wrong))
-        try:
-            return ast.unparse(tree)
-        finally:
-            setattr(self.parent, self.field, before)
-
-    def _filled(self, before: Any, wrong: str) -> Any:
-        if isinstance(self.node, ast.stmt):
-            new = ast.parse(wrong).body
-            return [*before[: self.number], *new, *before[self.number + 1 :]] or [ast.Pass()]
-        new = ast.parse(wrong, mode="eval").body
-        if self.number is None:
-            return new
-        return [*before[: self.number], new, *before[self.number + 1 :]]
+def _text_with(tree: ast.Module, place: list, wrong: str) -> str:
+    """Return the text of the tree with `wrong` in a place; the tree stays as it is."""
+    parent, field, number = place
+    before = getattr(parent, field)
+    is_statement = isinstance(before if number is None else before[number], ast.stmt)
+    new = ast.parse(wrong).body if is_statement else [ast.parse(wrong, mode="eval").body]
+    if number is None:
+        setattr(parent, field, new[0])
+    else:
+        setattr(parent, field, [*before[:number], *new, *before[number + 1 :]] or [ast.Pass()])
+    try:
+        return ast.unparse(tree)
+    finally:
+        setattr(parent, field, before)
 
 
 def _small_faults(tree: ast.Module, operators: Operators, given: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield (operator, text) for every operator in every place of every function."""
-    modules = frozenset(one for node in tree.body for one in _imported(node))
-    for number, node in enumerate(tree.body):
-        if not isinstance(node, ast.FunctionDef) or node.name in given:
+    imports = (node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+    modules = frozenset(one.asname or one.name for node in imports for one in node.names)
+    for number, function in enumerate(tree.body):
+        if not isinstance(function, ast.FunctionDef) or function.name in given:
             continue
-        scope = Scope(node, modules)
-        for place in [_Place(tree, "body", number), *_places(node)]:
+        scope = Scope(function, modules)
+        for node, *place in [(function, tree, "body", number), *_places(function)]:
             for name, operator in operators.items():
-                for wrong in operator(place.node, scope):
-                    yield name, place.text_with(tree, wrong)
+                for wrong in operator(node, scope):
+                    yield name, _text_with(tree, place, wrong)
 
 
-def _places(function: ast.FunctionDef) -> Iterator[_Place]:
-    """Yield the places of all statements and expressions in the body of a function."""
+def _places(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST, str, int | None]]:
+    """Yield the statements and expressions in the body of a function, each with its parent, field, number."""
     waiting: list[ast.AST] = [function]
     while waiting:
         parent = waiting.pop(0)
-        fields = ("body",) if parent is function else parent._fields
-        for field in fields:
+        for field in ("body",) if parent is function else parent._fields:
             there = getattr(parent, field, None)
             for number, node in enumerate(there) if isinstance(there, list) else ((None, there),):
                 if isinstance(node, ast.AST):
                     waiting.append(node)
                 if isinstance(node, ast.stmt | ast.expr) and not _is_docstring(node):
-                    yield _Place(parent, field, number)
+                    yield node, parent, field, number
 
 
 def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _imported(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (one.asname or one.name for one in node.names)
 
 
 def _canonical(text: str) -> str | None:

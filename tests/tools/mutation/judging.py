@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
@@ -11,25 +11,16 @@ from course_lib.grading.sources import NoSource, load
 from course_lib.grading.task import Task
 
 
-@dataclass(frozen=True)
-class Job:
-    """An answer to a task, to be judged with each of the seeds."""
-
-    task_id: str
-    source: str
-    seeds: tuple[int, ...]
-
-
-def caught(job: Job) -> tuple[bool, ...]:
+def caught(task_id: str, source: str, seeds: tuple[int, ...]) -> tuple[bool, ...]:
     """Return for each seed whether the answer is rejected."""
-    task = without_speed(registry.task(job.task_id))
+    task = without_speed(registry.task(task_id))
     function = None
     found = []
-    for seed in job.seeds:
+    for seed in seeds:
         try:
             if not hasattr(function, "py_func"):  # what is compiled keeps nothing, so once will do
-                function = load(job.source, task.entry)
-            found.append(not judge(task, InProcess(function), job.source, seed).passed)
+                function = load(source, task.entry)
+            found.append(not judge(task, InProcess(function), source, seed).passed)
         except (NoSource, NameError, TypeError):  # the text does not even define its function
             found.append(True)
     return tuple(found)

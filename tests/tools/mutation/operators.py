@@ -8,7 +8,7 @@ there, of a result as a whole and of the inputs are in `whole`. CUDA kernels hav
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from course_lib.grading.program import words
@@ -66,9 +66,11 @@ class Scope:
     def names(self) -> tuple[list[str], list[str], list[str]]:
         """Return the parameters, the names that loops set, and all other local names."""
         parameters = [one.arg for one in self.function.args.args]
-        loops = [name for node in ast.walk(self.function) for name in _loop_names(node)]
-        stored = [node.id for node in ast.walk(self.function) if _is_stored(node)]
-        return parameters, _once(loops), [n for n in _once(stored) if n not in loops and n not in parameters]
+        nodes = list(ast.walk(self.function))
+        targets = (node.target for node in nodes if isinstance(node, ast.For | ast.comprehension))
+        loops = _names(one for target in targets for one in ast.walk(target))
+        stored = _names(node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store))
+        return parameters, loops, [name for name in stored if name not in (*loops, *parameters)]
 
     def result(self) -> str | None:
         """Return the text of what the function returns at its end, if that is a name."""
@@ -103,7 +105,7 @@ def step(node: ast.AST, scope: Scope) -> Texts:
             yield f"range({start}, {stop})"
 
 
-def edge(node: ast.AST, scope: Scope) -> Texts:
+def edge_tile(node: ast.AST, scope: Scope) -> Texts:
     """The last tile is missing: a size is rounded down to whole tiles."""
     for start, stop, step in _range(node):
         for tile in (2, 4):
@@ -115,11 +117,10 @@ def edge(node: ast.AST, scope: Scope) -> Texts:
 
 def items(node: ast.AST, scope: Scope) -> Texts:
     """The first or the last thing of a loop is missing, or in a list they come the other way round."""
+    made = (one for one in ast.walk(scope.function) if isinstance(one, ast.ListComp))
+    in_list = any(loop.iter is node for one in made for loop in one.generators)
     for things in _items(node, scope):
-        yield f"{things}[1:]"
-        yield f"{things}[:-1]"
-        if _builds_list(node, scope):
-            yield f"{things}[::-1]"
+        yield from (f"{things}{part}" for part in ("[1:]", "[:-1]", "[::-1]")[: 3 if in_list else 2])
 
 
 def loop_twice(node: ast.AST, scope: Scope) -> Texts:
@@ -158,7 +159,8 @@ def word(node: ast.AST, scope: Scope) -> Texts:
     """One word of the function in place of another."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         every = (one.value for one in ast.walk(scope.function) if isinstance(one, ast.Constant))
-        yield from (repr(one) for one in _once([w for w in every if isinstance(w, str)]) if one != node.value)
+        texts = dict.fromkeys(one for one in every if isinstance(one, str))
+        yield from (repr(one) for one in texts if one != node.value)
 
 
 def name(node: ast.AST, scope: Scope) -> Texts:
@@ -284,13 +286,11 @@ def precision(node: ast.AST, scope: Scope) -> Texts:
     if not isinstance(node, ast.AugAssign) or isinstance(node.value, ast.List):
         return
     target, value = ast.unparse(node.target), ast.unparse(node.value)
-    for sign in [SIGNS[type(node.op)]]:
-        for short in _shorter(scope):
-            yield f"{target} {sign}= {short.format(value)}"
-            yield f"{target} = {short.format(f'{target} {sign} ({value})')}"
-        yield f"{target} {sign}= abs({value})"
-        yield f"{target} {sign}= int({value})"
-        yield f"{target} = abs({target} {sign} ({value}))"
+    sign = SIGNS[type(node.op)]
+    for short in (*_shorter(scope), "abs({})"):
+        yield f"{target} {sign}= {short.format(value)}"
+        yield f"{target} = {short.format(f'{target} {sign} ({value})')}"
+    yield f"{target} {sign}= int({value})"
 
 
 def skip_zeros(node: ast.AST, scope: Scope) -> Texts:
@@ -318,33 +318,21 @@ def decorator(node: ast.AST, scope: Scope) -> Texts:
                     yield _with(node, decorator_list=kept)
 
 
-#: What a fault is called -> the operator that makes it.
-OPERATORS: dict[str, Callable[[ast.AST, Scope], Texts]] = {
-    "bounds": bounds,
-    "step": step,
-    "edge tile": edge,
-    "items": items,
-    "loop twice": loop_twice,
-    "early end": early_end,
-    "constant": constant,
-    "word": word,
-    "name": name,
-    "unpacking": unpacking,
-    "operator": operator,
-    "operands": operands,
-    "operand missing": operand_missing,
-    "comparison": comparison,
-    "condition": condition,
-    "function": function,
-    "index": index,
-    "dtype": dtype,
-    "one list": one_list,
-    "accumulate": accumulate,
-    "precision": precision,
-    "skip zeros": skip_zeros,
-    "deleted": deleted,
-    "decorator": decorator,
-}
+Operators = dict[str, Callable[[ast.AST, Scope], Texts]]
+
+
+def _by_name(*operators: Callable[[ast.AST, Scope], Texts]) -> Operators:
+    """Return the operators by what their faults are called."""
+    return {one.__name__.replace("_", " "): one for one in operators}
+
+
+OPERATORS = _by_name(
+    *(bounds, step, edge_tile, items, loop_twice, early_end),
+    *(constant, word, name, unpacking),
+    *(operator, operands, operand_missing, comparison, condition, function),
+    *(index, dtype, one_list),
+    *(accumulate, precision, skip_zeros, deleted, decorator),
+)
 
 
 # --- CUDA kernels -------------------------------------------------------------------------------------------
@@ -400,13 +388,9 @@ def atomic(node: ast.AST, scope: Scope) -> Texts:
         yield f"{array}[{index}] += {value}"
 
 
-KERNEL_OPERATORS: dict[str, Callable[[ast.AST, Scope], Texts]] = {
+KERNEL_OPERATORS = {
     **{name: one for name, one in OPERATORS.items() if name not in NOT_IN_KERNELS},
-    "barrier": barrier,
-    "axis": axis,
-    "coordinate": coordinate,
-    "bound": bound,
-    "atomic": atomic,
+    **_by_name(barrier, axis, coordinate, bound, atomic),
 }
 
 
@@ -426,11 +410,6 @@ def _items(node: ast.AST, scope: Scope) -> Texts:
     loops = (one for one in ast.walk(scope.function) if isinstance(one, ast.For | ast.comprehension))
     if any(one.iter is node for one in loops) and not any(_range(node)):
         yield f"list({ast.unparse(node)})"
-
-
-def _builds_list(node: ast.AST, scope: Scope) -> bool:
-    made = (one for one in ast.walk(scope.function) if isinstance(one, ast.ListComp))
-    return any(loop.iter is node for one in made for loop in one.generators)
 
 
 def _operation(node: ast.AST) -> Iterator[tuple[str, str, str]]:
@@ -485,17 +464,9 @@ def _last(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _loop_names(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.For | ast.comprehension):
-        yield from (one.id for one in ast.walk(node.target) if isinstance(one, ast.Name))
-
-
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _once(names: list[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+def _names(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the names among the nodes, each once."""
+    return list(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
 
 
 def _path(node: ast.AST) -> str:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_lib.grading import registry
 from course_lib.grading.judge import generator
 from course_lib.grading.rules_given import GivenAsItIs, helpers_of
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
 from .faults import Fault, faults, needed
-from .judging import Job, caught
+from .judging import caught
 from .operators import KERNEL_OPERATORS
-from .workers import CRASH, TIME, spread
+from .workers import DIED, spread
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Faults that are none, as no input can show them: tasks, fault, and one sentence why.
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
-
-
-class SurveyError(ValueError):
-    """The survey cannot be made, or its table of equivalent faults is stale; the message says why."""
 
 
 @dataclass
@@ -57,15 +52,10 @@ def reasons(task_id: str) -> dict[str, str]:
     return {key: reason for tasks, key, reason in explained() if task_id in tasks}
 
 
-def solution(task: Task, root: Path = ROOT) -> Code:
-    """Return the solution of a task with what it needs; SurveyError where there are no solutions."""
-    paths = sorted((root / "solutions").glob(f"{task.chapter}_*/{task.chapter}_*.ipynb"))
-    if not paths:
-        raise SurveyError(
-            f"There is no solution of {task.id} in {root / 'solutions'}: the survey needs the course's "
-            "repository, not only the installed package."
-        )
-    cells = json.loads(paths[0].read_text(encoding="utf-8"))["cells"]
+def solution(task: Task) -> Code:
+    """Return the solution of a task with what it needs."""
+    (path,) = (ROOT / "solutions").glob(f"{task.chapter}_*/{task.chapter}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells if _is_answer(cell)]
     return needed("\n\n\n".join(texts) + "\n", task.entry)
 
@@ -86,31 +76,24 @@ def faults_of(task: Task, code: Code) -> list[Fault]:
     return faults(code, first.args, task.reference(*clone(first.args)), given=given)
 
 
-def survey(
-    tasks: Iterable[Task],
-    seeds: Sequence[int],
-    workers: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    root: Path = ROOT,
-) -> list[Findings]:
+def survey(tasks: Iterable[Task], seeds: Sequence[int]) -> list[Findings]:
     """Judge all faults of the tasks' solutions; a fault is caught if every seed shows it.
 
-    `progress(done, total)` is told after each answer. Raises SurveyError if a solution itself is not right.
+    Raises ValueError if a solution itself is not right.
     """
-    tasks = list(tasks)
-    answers = [(task, solution(task, root)) for task in tasks]
-    known = [(task, fault) for task, code in answers for fault in faults_of(task, code)]
-    jobs = [Job(task.id, code.text, tuple(seeds)) for task, code in answers]
-    jobs += [Job(task.id, fault.source, tuple(seeds)) for task, fault in known]
-    results: dict[int, tuple[bool, ...]] = {}
-    for number, shown in spread(caught, jobs, workers):
-        results[number] = (True,) * len(seeds) if shown in (TIME, CRASH) else shown
-        if number < len(tasks) and any(results[number]):
-            raise SurveyError(f"The solution of {jobs[number].task_id} itself is not right.")
-        progress(len(results), len(jobs))
-    found = {task.id: Findings(task.id) for task in tasks}
-    for number, (task, fault) in enumerate(known, start=len(tasks)):
-        _sort_in(found[task.id], fault, results[number])
+    answers = {task.id: (task, solution(task)) for task in tasks}
+    jobs: list[tuple[str, Fault | None]] = [(id, None) for id in answers]
+    jobs += [(id, fault) for id, (task, code) in answers.items() for fault in faults_of(task, code)]
+    texts = [(id, fault.source if fault else answers[id][1].text, tuple(seeds)) for id, fault in jobs]
+    shown_by: dict[int, tuple[bool, ...]] = {}
+    for number, shown in spread(caught, texts):
+        shown_by[number] = (True,) * len(seeds) if shown == DIED else shown
+        if number < len(answers) and any(shown_by[number]):
+            raise ValueError(f"The solution of {jobs[number][0]} itself is not right.")
+    found = {id: Findings(id) for id in answers}
+    for number, (id, fault) in enumerate(jobs):
+        if fault:
+            _sort_in(found[id], fault, shown_by[number])
     for findings in found.values():
         used = {fault.key for fault, _ in findings.equivalent}
         findings.stale = [key for key in reasons(findings.task_id) if key not in used]
@@ -125,11 +108,6 @@ def _sort_in(findings: Findings, fault: Fault, shown: tuple[bool, ...]) -> None:
         findings.equivalent.append((fault, reason))
     else:
         findings.survived.append((fault, any(shown)))
-
-
-def chosen(ids: Sequence[str]) -> tuple[Task, ...]:
-    """Return these tasks, or all of them; KeyError for an id that does not exist."""
-    return tuple(registry.task(id) for id in ids) if ids else registry.tasks()
 
 
 def table(found: Sequence[Findings]) -> str:

@@ -1,134 +1,75 @@
-"""Doing many pieces of work in processes that can be killed: what hangs or crashes costs only itself."""
+"""Doing many pieces of work in processes of their own: what hangs or crashes costs only itself."""
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
-import time
-import traceback
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import psutil
 
-TIME, CRASH = "time", "crash"
+DIED = "died"
 #: Room that a process may take beyond what it has at its start, and the room that every job may count on.
 MEMORY, ROOM = 3 * 2**30, 2 * 2**30
 
 
-class WorkFailed(RuntimeError):
-    """The work itself raised an exception, which is no fault of what it worked on."""
+def spread(work: Callable, jobs: Sequence[tuple], limit_s: float = 60.0) -> Iterator[tuple[int, Any]]:
+    """Yield (number of the job, work(*job)) as they are done; DIED for a job that crashed or took too long.
 
-
-def spread(
-    work: Callable, jobs: Sequence, workers: int = 0, limit_s: float = 60.0
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number of the job, work(job)) as they are done; TIME or CRASH for a job that was killed or died.
-
-    `work` is a function of a module, `workers` 0 takes one for each core. A job that raises ends it all with
-    WorkFailed.
+    `work` is a function of a module; there is a process for each core. What it raises is raised here.
     """
-    waiting = list(range(len(jobs)))[::-1]
-    team = [_Worker(work) for _ in range(min(workers or _cores(), len(jobs)))]
-    try:
-        while waiting or any(one.job is not None for one in team):
-            for one in team:
-                if one.free and waiting:
-                    one.start(waiting[-1], jobs[waiting.pop()], limit_s)
-            ready = wait([one.pipe for one in team], timeout=max(0.01, min(one.left for one in team)))
-            for place, one in enumerate(team):
-                done = one.take() if one.pipe in ready else None
-                if done is None and one.left <= 0:
-                    done = one.too_late()
-                if done is None:
-                    continue
-                yield one.job, done
-                one.job = None
-                if done in (TIME, CRASH) or one.full:
-                    one.end()
-                    team[place] = _Worker(work)
-    finally:
-        for one in team:
-            one.end()
+    mine = threading.local()
 
-
-class _Worker:
-    """A process that does one job after the other, and what it is doing now."""
-
-    def __init__(self, work: Callable) -> None:
-        context = multiprocessing.get_context("spawn")  # the same everywhere, and nothing is inherited
-        self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        self._process.start()
-        theirs.close()
-        self.job: int | None = None
-        self.free = False
-        self.full = False  # what earlier jobs left (Numba keeps all it compiles) takes the room of the next
-        self._until = time.monotonic() + 120  # to begin at all
-
-    @property
-    def left(self) -> float:
-        """Seconds that it may still take."""
-        return 3600.0 if self.free else self._until - time.monotonic()
-
-    def start(self, number: int, job: Any, limit_s: float) -> None:
-        """Give it a job."""
-        self.job, self.free = number, False
-        self._until = time.monotonic() + limit_s
-        self.pipe.send(job)
-
-    def take(self) -> Any:
-        """Return the result, CRASH if the process has died, None if it only says that it is ready."""
+    def done(job: tuple) -> Any:
+        if not hasattr(mine, "process"):  # spawned: the same everywhere, and nothing is inherited
+            context = multiprocessing.get_context("spawn")
+            mine.process = ProcessPoolExecutor(1, context, initializer=_limit_memory, initargs=(work,))
         try:
-            kind, value = self.pipe.recv()
-        except (EOFError, OSError):
-            if self.job is None:
-                raise WorkFailed("A process for the survey ended before it had any work.") from None
-            return CRASH
-        self.free, self.full = True, kind == "done, and full"
-        if kind == "failed":
-            raise WorkFailed(f"The survey itself failed:\n{value}")
-        return value
+            result, is_full = mine.process.submit(_watched, work, job, limit_s).result()
+        except BrokenProcessPool:
+            result, is_full = DIED, True
+        if is_full:
+            mine.process.shutdown()
+            del mine.process
+        return result
 
-    def too_late(self) -> str:
-        """Return TIME for the job; WorkFailed if there is none because the process never began."""
-        if self.job is None:
-            raise WorkFailed("A process for the survey did not begin within 2 minutes.")
-        return TIME
-
-    def end(self) -> None:
-        """Kill the process, whatever it does."""
-        self._process.kill()
-        self._process.join()
-        self.pipe.close()
-
-
-def _serve(pipe: Connection, work: Callable) -> None:
-    most = _limit_memory()
-    pipe.send(("ready", None))
-    with suppress(EOFError):
-        while True:
-            job = pipe.recv()
-            try:
-                done = work(job)
-                full = most is not None and _memory() > most - ROOM
-                pipe.send(("done, and full" if full else "done", done))
-            except Exception:
-                pipe.send(("failed", traceback.format_exc()))
-
-
-def _limit_memory() -> int | None:
-    """Let this process grow by MEMORY and no more, where the system can do that; return what it may have."""
+    team = ThreadPoolExecutor(_cores())
     try:
+        numbers = {team.submit(done, job): number for number, job in enumerate(jobs)}
+        for future in as_completed(numbers):
+            yield numbers[future], future.result()
+    finally:
+        team.shutdown(cancel_futures=True)
+
+
+def _watched(work: Callable, job: tuple, limit_s: float) -> tuple[Any, bool]:
+    """Return work(*job), and whether too much is left in the process: Numba keeps all it compiles."""
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.dump_traceback_later(limit_s, exit=True, file=nowhere)  # compiled loops, too, end so
+        try:
+            return work(*job), _memory() > _most - ROOM
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+_most = float("inf")
+
+
+def _limit_memory(work: Callable) -> None:
+    """Let this process, once `work` is imported, grow by MEMORY and no more, where the system can do that."""
+    global _most
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         most = _memory() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    except (ImportError, OSError, ValueError):
-        return None
-    return most
+        _most = most
 
 
 def _memory() -> int:
