@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from rule_texts import KEPT
+from rule_texts import text as text_of
 
 PYTHON = """
 def matmul_fast(A, B):
@@ -121,7 +121,9 @@ def test_a_result_from_an_earlier_call_is_wrong_even_without_the_rule():
     speed = dataclasses.replace(task.speed, budget_s=0.1)
     quick = dataclasses.replace(task, rules=(), cases=lambda rng: [], speed=speed)
     for name in ("a default dict", "a function attribute"):
-        text = KEPT[name].replace("def f(", "def matmul_fast(").replace(" f.", " matmul_fast.")
+        text = (
+            text_of("no memory", name).replace("def f(", "def matmul_fast(").replace(" f.", " matmul_fast.")
+        )
         text = text.replace("(f,", "(matmul_fast,")
         report = judge(quick, InProcess(load(text, "matmul_fast")), text, 9)
         assert report.points == 0 and "does it keep results of earlier calls?" in str(report), name

@@ -1,7 +1,8 @@
 """Hostile and broken submissions, graded in one class with honest students between them.
 
 None of them may gain a point that it did not earn, lose one that it did, change another student's grade, see
-what is secret, or stop the run.
+what is secret, or stop the run. Most are the frozen class of tests/golden, which keeps its grades to the
+sentence; `attacks.py` adds those that know the grader from inside.
 """
 
 from __future__ import annotations
@@ -11,17 +12,13 @@ import functools
 import html
 import json
 import re
+import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import attacks_inside
-import attacks_on_files
-import attacks_on_machine
-import attacks_on_rules
 import pytest
-from attack_tools import FULL, NAME, POINTS, TASKS, Attack, honest
+from attacks import ATTACKS, NAME, TASKS
 from grading_tools import ROOT
 from pace import slowness
 
@@ -32,37 +29,32 @@ from course_lib.grading.classroom.run import GradingOrder, grade
 from course_lib.grading.judge import generator
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "golden"))
+
+import corpus
+
 pytestmark = pytest.mark.needs("bubblewrap")
 LIMITS = AnswerLimits(call_s=1, task_s=15, memory_mb=600, disk_mb=16, processes=16)
-TIMED = {task for task in TASKS if registry.task(task).speed}
-SEED = "words that nobody may know 7391"
-HONEST = tuple(
-    Attack(name, "an honest student", honest(*FULL), FULL) for name in ("honest-a", "honest-m", "honest-z")
-)
-ATTACKS = (*attacks_on_files.ALL, *attacks_inside.ALL, *attacks_on_machine.ALL, *attacks_on_rules.ALL)
-TRICKS = attacks_on_rules.TRICKS  # with the stopwatch: in every class of `make proof`, which measures alone
-OTHERS = [attack for attack in ATTACKS if attack not in TRICKS]
+SEEDS = ("words that nobody may know 7391", "other words 42")
+DAEMON = "86399"  # marks what must not live on after the class is graded
+HONEST = ("honest-a", "honest-m", "honest-z")
 #: One attacker of each kind is in every run of the tests; all of them are among the long proofs.
 OF_EACH_KIND = (
     *("truncated", "zip-slip", "metadata-stripped", "a-thousand-points", "patched-builtins", "text-bomb-sum"),
-    *("replaced-harness", "forged-reply", "noise"),
-    *("loop", "fork-bomb", "much-memory", "daemon", "told-inputs"),
-    *("blas-builtins", "tape-cleared", "memory-default", "rounded"),
+    *("noise", "loop", "fork-bomb", "much-memory", "daemon", "told-inputs"),
+    *("blas-builtins", "memory-default", "rounded"),
+    *HONEST,
 )
-CLASSES = {
-    "one of each kind": (*(one for one in OTHERS if one.name in OF_EACH_KIND), *HONEST),
-    **{
-        name: (*OTHERS[first::3], *TRICKS, *HONEST)
-        for first, name in enumerate(("a third", "the second", "the last"))
-    },
-}
+OURS = {one.name: one for one in ATTACKS}
+#: Which limit stops an answer first depends on how busy the machine is.
+STOPPED = re.compile(r"(Time|Memory)Limit: .*")
 
 
 @dataclass(frozen=True)
 class Class:
-    """A graded class: its students and folder, how long it took, and its verdicts by student."""
+    """A graded class: its seed and folder, how long it took, and its verdicts by student."""
 
-    students: tuple[Attack, ...]
+    seed: str
     folder: Path
     seconds: float
     verdicts: dict[str, dict]
@@ -84,144 +76,101 @@ class Class:
         """What nbgrader's grade book has: by student and task the points, and whether it waits for a look."""
         from nbgrader.api import Gradebook
 
-        found = {}
-        names = {f"{cell.removesuffix('-answer')}-points": task for task, cell in TASKS.items()}
+        names = {f"01-{task.replace('_', '-')}-points": f"01.{task}" for task in TASKS}
         with Gradebook(f"sqlite:///{(self.folder / 'gradebook.db').as_posix()}") as book:
-            for one in book.notebook_submissions(NAME, NAME):
-                marks = {
-                    names[grade.name]: (grade.auto_score, grade.needs_manual_grade) for grade in one.grades
+            return {
+                one.student.id: {
+                    names[mark.name]: (mark.auto_score, mark.needs_manual_grade) for mark in one.grades
                 }
-                found[one.student.id] = marks
-        return found
-
-
-def graded(folder: Path, students: tuple[Attack, ...], workers: int = 0) -> Class:
-    """Have a class handed in and graded."""
-    source, target = folder / "handed_in", folder / "grades"
-    source.mkdir()
-    target.mkdir()
-    (target / secret.FILE).write_text(SEED, encoding="utf-8")
-    for one in students:
-        one.put(source)
-    start = time.perf_counter()
-    grade(GradingOrder(source, target, ROOT, NAME, workers=workers, limits=LIMITS))
-    seconds = time.perf_counter() - start
-    found = (
-        json.loads(path.read_text(encoding="utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")
-    )
-    return Class(students, target, seconds, {one["student"]: one for one in found})
-
-
-@pytest.fixture(scope="module")
-def classes(tmp_path_factory, request) -> Callable[[str], Class]:
-    """The classes by name, each graded when it is first asked for."""
-    Sandbox().check()  # without bubblewrap: NoSandbox says what to install
-    patch = pytest.MonkeyPatch()
-    request.addfinalizer(patch.undo)
-    patch.delenv(secret.VARIABLE, raising=False)
-    return functools.cache(lambda name: graded(tmp_path_factory.mktemp("attacked"), CLASSES[name]))
+                for one in book.notebook_submissions(NAME, NAME)
+            }
 
 
 @pytest.fixture(
+    scope="module",
     params=[
-        pytest.param(name, marks=() if name == "one of each kind" else pytest.mark.slow) for name in CLASSES
-    ]
+        pytest.param((SEEDS[0], OF_EACH_KIND), id="one of each kind"),
+        *(pytest.param((seed, ()), id=seed, marks=pytest.mark.slow) for seed in SEEDS),
+    ],
 )
-def attacked(classes, request) -> Class:
-    """Attackers and the honest students between them, graded as one class."""
-    return classes(request.param)
+def attacked(tmp_path_factory, request) -> Class:
+    """Attackers and the honest students between them, handed in and graded as one class."""
+    Sandbox().check()  # without bubblewrap: NoSandbox says what to install
+    seed, students = request.param
+    folder = tmp_path_factory.mktemp("attacked")
+    source, target = corpus.hand_in(folder, students), folder / "grades"
+    for one in ATTACKS:
+        one.put(source)
+    target.mkdir()
+    (target / secret.FILE).write_text(seed, encoding="utf-8")
+    start = time.perf_counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(secret.VARIABLE, raising=False)
+        grade(GradingOrder(source, target, ROOT, NAME, limits=LIMITS))
+    seconds = time.perf_counter() - start
+    found = [json.loads(path.read_text("utf-8")) for path in (target / "verdicts" / NAME).glob("*.json")]
+    wanted = {*(students or corpus.graded_class()[seed]), *OURS}
+    assert {one["student"] for one in found} == wanted and len(wanted) >= (170 if not students else 20)
+    return Class(seed, target, seconds, {one["student"]: one for one in found})
 
 
-@pytest.fixture(scope="module")
-def peaceful(tmp_path_factory, classes) -> Class:
-    """The honest students alone, with the same seed."""
-    return graded(tmp_path_factory.mktemp("peaceful"), HONEST)
+# --- every grade -------------------------------------------------------------------------------------------
 
 
-def points(verdict: dict) -> dict[str, float]:
-    return {task["id"]: task["points"] for task in verdict["tasks"]}
+def as_recorded(verdict: dict, then: dict) -> bool:
+    """Whether a frozen submission got its grade; points for speed may be lost to a busy moment."""
+    return bool(verdict["manual"]) == then["manual"] and all(
+        _alike(now_of(task), then["tasks"][task["id"]], task["id"]) for task in verdict["tasks"]
+    )
+
+
+def now_of(task: dict) -> list:
+    return [task["points"], task["state"], (task["teacher"]["lines"] or [""])[0], bool(task["manual"])]
+
+
+def _alike(now: list, then: list, id: str) -> bool:
+    now, then = ([*grade[:2], STOPPED.sub("stopped", grade[2]), grade[3]] for grade in (now, then))
+    measured = {now[1], then[1]} <= {"right", "partly"} and now[3] == then[3]
+    return now == then or (measured and registry.task(id).points_for_being_right <= now[0] <= then[0])
 
 
 def is_flagged(verdict: dict) -> bool:
     return bool(verdict["manual"]) or any(task["manual"] for task in verdict["tasks"])
 
 
-def _said(verdict: dict) -> str:
-    lines = [
-        f"{task['id']}: {task['points']} {task['teacher']['lines']} {task['manual']}"
-        for task in verdict["tasks"]
-    ]
-    return "\n".join([str(verdict["manual"]), *lines])
-
-
-# --- every grade -------------------------------------------------------------------------------------------
-
-
-def test_there_are_enough_attacks_and_no_two_by_one_name():
-    names = [one.student for one in (*ATTACKS, *HONEST)]
-    assert len(ATTACKS) >= 170
-    assert len(set(names)) == len(names)
-    assert len(CLASSES["one of each kind"]) == len(OF_EACH_KIND) + len(HONEST)
-
-
 def test_everybody_gets_the_grade_that_was_earned_and_nobody_else_one(attacked):
-    names = {one.student for one in attacked.students}
-    assert set(attacked.verdicts) == set(attacked.rows) == set(attacked.book) == names
-    for one in attacked.students:
-        verdict, wanted = attacked.verdicts[one.student], one.points()
-        given = points(verdict)
-        short = {task for task in TASKS if given[task] != wanted[task]}
-        if one.earns == FULL:  # points for speed may be lost to a busy moment
-            assert short <= TIMED, f"{one.name}: {_said(verdict)}"
-            assert all(given[task] >= registry.task(task).points_for_being_right for task in short), one.name
-        else:
-            assert not short, f"{one.name}: {_said(verdict)}"
-        row = attacked.rows[one.student]
-        assert {task: float(row[task]) for task in POINTS} == given, one.name
-        assert float(row["points"]) == sum(given.values()), one.name
-        assert {task: score for task, (score, _) in attacked.book[one.student].items()} == given, one.name
-
-
-def test_what_needs_a_look_is_flagged_and_nothing_else(attacked):
-    for one in attacked.students:
-        verdict = attacked.verdicts[one.student]
-        wanted = is_flagged(verdict) if one.flagged is None else one.flagged
-        assert is_flagged(verdict) == wanted, f"{one.name}: {_said(verdict)}"
-        assert bool(attacked.rows[one.student]["manual"]) == wanted, one.name
-        assert any(look for _, look in attacked.book[one.student].values()) == wanted, one.name
-
-
-@pytest.mark.slow
-def test_honest_students_get_the_same_with_and_without_attackers(attacked, peaceful):
-    """Points for speed may be lost once: that is a busy moment, an attacker would cost all of them."""
-    for one_class in (attacked, peaceful):
-        short = []
-        for one in HONEST:
-            found = points(one_class.verdicts[one.name])
-            short += [task for task in TASKS if found[task] != one.points()[task]]
-        assert {*short} <= TIMED and len(short) <= 1
+    recorded, allowed = corpus.graded_class()[attacked.seed], corpus.changed()
+    assert set(attacked.verdicts) == set(attacked.rows) == set(attacked.book)
+    for name, verdict in attacked.verdicts.items():
+        given = {task["id"]: task["points"] for task in verdict["tasks"]}
+        if name in OURS:
+            wanted = {id: OURS[name].earns.get(id, 0) for id in given}
+            assert (given, is_flagged(verdict)) == (wanted, OURS[name].flagged), (name, verdict)
+        elif ("class", name) not in allowed:
+            assert as_recorded(verdict, recorded[name]), (name, list(map(now_of, verdict["tasks"])))
+        row = attacked.rows[name]
+        assert {id: float(row[id]) for id in given} == given, name
+        assert float(row["points"]) == sum(given.values()), name
+        assert {task: score for task, (score, _) in attacked.book[name].items()} == given, name
+        looks = any(look for _, look in attacked.book[name].values())
+        assert bool(row["manual"]) == looks == is_flagged(verdict), name
 
 
 def test_nothing_lives_on_and_the_machine_is_as_it_was(attacked):
     import psutil
 
     running = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
-    assert not [command for command in running if attacks_on_machine.DAEMON in command]
+    assert not [command for command in running if DAEMON in command]
     for place in ("owned", "large", "0"):
         assert not (Path("/tmp") / place).exists()
-    assert attacked.seconds < 240 * slowness()
+    assert attacked.seconds < 4 * len(attacked.verdicts) * slowness()
 
 
 # --- what the students read --------------------------------------------------------------------------------
 
 
-def secret_numbers() -> set[str]:
-    """Return the secret inputs and their results as a page would print them; none that is public, too."""
-    return numbers_of(secret.from_text(SEED, "the test")) - numbers_of(PUBLIC_SEED)
-
-
 def numbers_of(seed: int) -> set[str]:
-    """Return the numbers of all cases under a seed, in the forms in which pages print them."""
+    """Return the inputs and results of all cases under a seed, in the forms in which pages print them."""
     found = set()
     for task in registry.tasks("01"):
         for case in task.cases(generator(task, seed)):
@@ -242,7 +191,7 @@ def numbers_in(page: str) -> set[str]:
 
 
 def test_no_page_of_a_student_tells_a_secret_input(attacked):
-    numbers = secret_numbers()
+    numbers = numbers_of(secret.from_text(attacked.seed, "the test")) - numbers_of(PUBLIC_SEED)
     assert len(numbers) > 1000
     for student, page in attacked.feedback.items():
         assert not numbers_in(page) & numbers, student
@@ -251,13 +200,12 @@ def test_no_page_of_a_student_tells_a_secret_input(attacked):
 
 
 def test_no_trace_of_the_seed(attacked):
-    seed = secret.from_text(SEED, "the test")
-    forms = (SEED, str(seed), f"{seed:x}", secret.FILE)
+    seed = secret.from_text(attacked.seed, "the test")
+    forms = (attacked.seed, str(seed), f"{seed:x}", secret.FILE)
     texts = {**attacked.feedback, "csv": (attacked.folder / f"{NAME}-grades.csv").read_text(encoding="utf-8")}
     for name in attacked.verdicts:
-        texts[f"{name}, graded"] = (attacked.folder / "autograded" / name / NAME / f"{NAME}.ipynb").read_text(
-            "utf-8"
-        )
+        graded = attacked.folder / "autograded" / name / NAME / f"{NAME}.ipynb"
+        texts[f"{name}, graded"] = graded.read_text("utf-8")
     for name, text in texts.items():
         own = name.split(",")[0].startswith("spy-")  # whose own words look for it
         assert not any(one in text for one in forms if not (own and one == secret.FILE)), name
@@ -265,10 +213,8 @@ def test_no_trace_of_the_seed(attacked):
 
 def test_pages_run_nothing_of_a_student(attacked):
     pages = {**attacked.feedback, "summary": (attacked.folder / f"{NAME}-summary.html").read_text("utf-8")}
-    pages |= {
-        f"teacher {path.stem}": path.read_text("utf-8")
-        for path in attacked.folder.glob(f"teacher/{NAME}/*.html")
-    }
+    teacher = attacked.folder.glob(f"teacher/{NAME}/*.html")
+    pages |= {f"teacher {path.stem}": path.read_text("utf-8") for path in teacher}
     for name, page in pages.items():
         assert "<script>alert" not in page, name
         assert "<img src=x" not in page, name

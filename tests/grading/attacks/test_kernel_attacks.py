@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import attack_tools
+import attacks
 import pytest
 from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
 
@@ -27,13 +27,13 @@ NO_BARRIER = TURNED.replace("    cuda.syncthreads()\n", "")
 
 def inside(body: str) -> str:
     """Return an answer to 99.scaled with this body."""
-    lines = attack_tools.text(body).splitlines()
+    lines = attacks.text(body).splitlines()
     return HEAD + "@cuda.jit\ndef scaled(x, y):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
 def above(code: str, kernel: str = COSTLY) -> str:
     """Return an answer to 99.scaled with Python above its kernel, which reaches it by a name it reads."""
-    return HEAD + attack_tools.text(code) + "\n" + kernel
+    return HEAD + attacks.text(code) + "\n" + kernel
 
 
 #: Attack -> the answer, to 99.scaled unless it defines `turned`.
@@ -120,7 +120,7 @@ def chapter(monkeypatch):
 
 def graded(*answers: str) -> dict[str, dict]:
     """Return the verdict on a notebook with these answers, by task."""
-    cells = [attack_tools.code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
+    cells = [attacks.code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
     data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
     found = judged(SubmissionJob("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
     return {task["id"]: task for task in found["tasks"]}
