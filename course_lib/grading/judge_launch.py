@@ -17,10 +17,10 @@ from course_lib.grading.fault import Fault
 from course_lib.grading.launch import (
     BarrierRow,
     CountedAccess,
-    CountLimit,
     GlobalRow,
     HazardRow,
     LaunchCounts,
+    Limit,
     Row,
     Shape,
     ShuffleRow,
@@ -145,13 +145,12 @@ def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ..
     return (f"`{call}`, with values of your own for {', '.join(names)}, shows it line by line.",)
 
 
-def _limit_lines(limit: CountLimit, counts: LaunchCounts, args: tuple) -> list[str]:
+def _limit_lines(limit: Limit, counts: LaunchCounts, args: tuple) -> list[str]:
     """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
     said = limit.judge(counts, args)
     if not said:
         return []
-    find: Callable[[LaunchCounts], tuple[Row, ...]] = getattr(limit, "rows", lambda counts: ())
-    rows = sorted(find(counts), key=_cost, reverse=True)
+    rows = sorted(limit.rows(counts), key=_cost, reverse=True)
     lines = [_row(row) for row in rows[:MOST_ROWS_TOLD]]
     more = len(rows) - MOST_ROWS_TOLD
     return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]

@@ -1,4 +1,4 @@
-"""Launches of GPU kernels that are answers: how they are declared, and what the tracer counted of one.
+"""Launches of GPU kernels that are answers: how they are declared, what the tracer counted, its limits.
 
 A kernel never runs as Python: `simulators.gpu` runs its text in lockstep and counts while it runs. What its
 trace holds leaves the process that made it as lists of numbers and words (`plain_counts`). On the safe side
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 KINDS = ("load", "store", "atomic")
 HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
@@ -19,18 +19,6 @@ NUMBERS = ("flops", "shared_bytes", "busiest_warp")
 MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
 MOST_HAZARDS = 50
 LONGEST_WORDS = 600
-
-
-class CountLimit(Protocol):
-    """A limit on what a launch may cost; `wanted` tells the learner what it asks for.
-
-    A limit that has `rows(counts)` as well is shown with these rows where it is missed.
-    """
-
-    wanted: str
-
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
-        """Return None if the limit is kept, else one sentence: what, got, wanted, how to mend it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +38,7 @@ class Launch:
 
     grid: Callable[..., tuple[int, ...]]
     block: tuple[int, ...]
-    limits: tuple[CountLimit, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
     def shape(self, args: tuple) -> Shape:
         """Return the launch for these arguments."""
@@ -95,11 +83,6 @@ class GlobalRow(CountedAccess):
     4 for each request are best for 4-byte elements, 32 are worst.
     """
 
-    @property
-    def sectors(self) -> int:
-        """What all requests touched."""
-        return self.cost
-
 
 @dataclass(frozen=True)
 class SharedRow(CountedAccess):
@@ -107,11 +90,6 @@ class SharedRow(CountedAccess):
 
     1 for each request is free of bank conflicts (2 for 8-byte elements).
     """
-
-    @property
-    def wavefronts(self) -> int:
-        """What all requests took."""
-        return self.cost
 
 
 @dataclass(frozen=True)
@@ -161,15 +139,6 @@ class LaunchCounts:
     flops: int = 0
     shared_bytes: int = 0  # of a block
     busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
-
-    def of(self, kind: str | None = None) -> tuple[GlobalRow, ...]:
-        """Return the rows of global memory of a kind of access; None: of all."""
-        return tuple(row for row in self.global_rows if kind in (None, row.kind))
-
-    @property
-    def atomics(self) -> tuple[GlobalRow | SharedRow, ...]:
-        """The rows of atomic operations in both memories."""
-        return tuple(row for row in (*self.global_rows, *self.shared_rows) if row.kind == "atomic")
 
     def placed(self, text: str, lines: Sequence[int]) -> LaunchCounts:
         """Return the counts with the lines of the learner's cell: line n of `text` is lines[n - 1] there.
@@ -253,38 +222,28 @@ def _plain_hazards(hazards: Sequence[Any]) -> list[list]:
 
 def counts_of(plain: Any) -> LaunchCounts:
     """Return the counts in a reply; NoCounts if it has anything else than `plain_counts` has."""
+    access = (_words, _count, _one_of(KINDS), _count, _count, _count, _count)
+    hazard = (_count, _words, _count, _block, _words)
+    rows = {
+        "global_rows": (GlobalRow, access, MOST_ROWS),
+        "shared_rows": (SharedRow, access, MOST_ROWS),
+        "hazards": (HazardRow, (_one_of(HAZARDS), *hazard), MOST_HAZARDS),
+        "undefined": (HazardRow, (_one_of((UNDEFINED,)), *hazard), MOST_HAZARDS),
+        "barriers": (BarrierRow, (_count, _count), MOST_ROWS),
+        "shuffles": (ShuffleRow, (_count, _count), MOST_ROWS),
+    }
     try:
-        return LaunchCounts(
-            tuple(GlobalRow(*_access(row)) for row in _rows(plain["global_rows"], 7)),
-            tuple(SharedRow(*_access(row)) for row in _rows(plain["shared_rows"], 7)),
-            tuple(_hazard(row, HAZARDS) for row in _rows(plain["hazards"], 6, MOST_HAZARDS)),
-            tuple(_hazard(row, (UNDEFINED,)) for row in _rows(plain["undefined"], 6, MOST_HAZARDS)),
-            tuple(BarrierRow(*map(_count, row)) for row in _rows(plain["barriers"], 2)),
-            tuple(ShuffleRow(*map(_count, row)) for row in _rows(plain["shuffles"], 2)),
-            *(_count(plain[name]) for name in NUMBERS),
-        )
+        read = {name: _rows(plain[name], *how) for name, how in rows.items()}
+        return LaunchCounts(**read, **{name: _count(plain[name]) for name in NUMBERS})
     except (KeyError, TypeError) as problem:
         raise NoCounts(f"these are no counts ({type(problem).__name__})") from None
 
 
-def _rows(rows: Any, width: int, most: int = MOST_ROWS) -> list[list]:
+def _rows(rows: Any, make: type[Row], parts: Sequence[Callable], most: int) -> tuple[Row, ...]:
     good = isinstance(rows, list) and len(rows) <= most
-    if not good or any(not isinstance(row, list) or len(row) != width for row in rows):
+    if not good or any(not isinstance(row, list) or len(row) != len(parts) for row in rows):
         raise NoCounts("these are no rows of counts")
-    return rows
-
-
-def _access(row: list) -> tuple:
-    array, line, kind, *counts = row
-    return _words(array), _count(line), _one_of(kind, KINDS), *map(_count, counts)
-
-
-def _hazard(row: list, kinds: Sequence[str]) -> HazardRow:
-    kind, line, what, times, block, array = row
-    if not isinstance(block, list) or len(block) != 3:
-        raise NoCounts("a hazard has no block")
-    place = tuple(map(_count, block))
-    return HazardRow(_one_of(kind, kinds), _count(line), _words(what), _count(times), place, _words(array))
+    return tuple(make(*(read(one) for read, one in zip(parts, row, strict=True))) for row in rows)
 
 
 def _count(number: Any) -> int:
@@ -299,7 +258,205 @@ def _words(words: Any) -> str:
     return words
 
 
-def _one_of(word: Any, known: Sequence[str]) -> str:
-    if type(word) is not str or word not in known:
-        raise NoCounts("a kind is unknown")
-    return word
+def _block(block: Any) -> tuple[int, ...]:
+    if not isinstance(block, list) or len(block) != 3:
+        raise NoCounts("a hazard has no block")
+    return tuple(map(_count, block))
+
+
+def _one_of(known: Sequence[str]) -> Callable[[Any], str]:
+    def read(word: Any) -> str:
+        if type(word) is not str or word not in known:
+            raise NoCounts("a kind is unknown")
+        return word
+
+    return read
+
+
+# --- limits on what a launch may cost: each has one idea ----------------------------------------------------
+
+SECTOR_BYTES = 32
+Formula = Callable[..., float]  # of the case's arguments
+
+
+class Limit:
+    """A limit on what a launch may cost; where it is missed, it is shown with its `rows`."""
+
+    def rows(self, counts: LaunchCounts) -> tuple[Row, ...]:
+        """Return the rows that it looks at."""
+        return ()
+
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+        """Return None if the limit is kept, else one sentence: what, got, wanted, how to mend it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _PerRequest(Limit):
+    """No line's requests cost more than `most` each, on average over the launch."""
+
+    most: float
+
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+        worst = max(self.rows(counts), key=lambda row: row.each, default=None)
+        return None if worst is None or worst.each <= self.most else self._sentence(worst)
+
+    def _sentence(self, worst: CountedAccess) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SectorsPerRequest(_PerRequest):
+    """No line's requests to global memory touch more than `most` sectors each, on average over the launch.
+
+    4 are the least for a warp that reads 32 floats. A mean says nothing of a request with one lane, nor of a
+    dear access among cheap ones in its line: it goes with `TotalSectors`.
+    """
+
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
+        return counts.global_rows
+
+    def _sentence(self, worst: GlobalRow) -> str:
+        return (
+            f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and "
+            f"{self.most:g} are enough: {_cure(worst)}."
+        )
+
+
+@dataclass(frozen=True)
+class WavefrontsPerRequest(_PerRequest):
+    """No line's requests to shared memory take more than `most` wavefronts each: 1 is free of conflicts."""
+
+    def rows(self, counts: LaunchCounts) -> tuple[SharedRow, ...]:
+        return counts.shared_rows
+
+    def _sentence(self, worst: SharedRow) -> str:
+        return (
+            f"{_place(worst)} takes {worst.each:.3g} wavefronts for each request of a warp, and "
+            f"{self.most:g} should do: its threads want different words of the same bank of shared memory."
+        )
+
+
+@dataclass(frozen=True)
+class _Total(Limit):
+    """A sum over the whole launch is at most `formula(*args)`; `wanted` says how that can be."""
+
+    formula: Formula
+    wanted: str
+
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+        (total, what), most = self._total(counts), self.formula(*args)
+        if total <= most:
+            return None
+        return (
+            f"On this input your kernel needs {total:,} {what}, and {most:,.10g} are enough: {self.wanted}."
+        )
+
+    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+        """Return the sum, and in words what of."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TotalSectors(_Total):
+    """All requests to global memory together; `kind` leaves out the others: "load" counts what is read."""
+
+    kind: str | None = None
+
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
+        return tuple(row for row in counts.global_rows if self.kind in (None, row.kind))
+
+    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+        done = {None: "", "load": " to read", "store": " to write", "atomic": " to update"}[self.kind]
+        return sum(row.cost for row in self.rows(counts)), f"sectors{done}"
+
+
+@dataclass(frozen=True)
+class SharedRequests(_Total):
+    """All requests to shared memory and all shuffles together.
+
+    A shuffle costs what a load from shared memory without conflicts costs: a multiprocessor serves 32 lanes
+    in a clock cycle with either (CUDA C++ Programming Guide, "Arithmetic Instructions" and "Shared Memory").
+    So it is no way around a limit on the loads.
+    """
+
+    def rows(self, counts: LaunchCounts) -> tuple[SharedRow | ShuffleRow, ...]:
+        return (*counts.shared_rows, *counts.shuffles)
+
+    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+        shuffles = sum(row.warps for row in counts.shuffles)
+        total = sum(row.requests for row in counts.shared_rows) + shuffles
+        return total, "requests to shared memory" + " and shuffles" * bool(shuffles)
+
+
+@dataclass(frozen=True)
+class Barriers(_Total):
+    """The warps that come to a barrier, over the whole launch; they are at least `least(*args)`, too."""
+
+    least: Formula = field(default=lambda *args: 0)
+
+    def rows(self, counts: LaunchCounts) -> tuple[BarrierRow, ...]:
+        return counts.barriers
+
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+        total, least = self._total(counts)[0], self.least(*args)
+        if total < least:
+            return (
+                f"On this input {total:,} warps come to a barrier, and {least:,.10g} should: {self.wanted}."
+            )
+        return super().judge(counts, args)
+
+    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+        return sum(row.warps for row in counts.barriers), "warps at barriers"
+
+
+@dataclass(frozen=True)
+class Atomics(_Total):
+    """The atomic operations of single threads, in both memories.
+
+    Those of a warp's lanes on one address take turns, so each lane's counts.
+    """
+
+    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow | SharedRow, ...]:
+        return tuple(row for row in (*counts.global_rows, *counts.shared_rows) if row.kind == "atomic")
+
+    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+        return sum(row.accesses for row in self.rows(counts)), "atomic operations"
+
+
+@dataclass(frozen=True)
+class BusiestWarp(Limit):
+    """No warp makes more than `formula(*args)` requests, in both memories and to other lanes (shuffles): the
+    work is shared by all of them.
+
+    A launch lasts as long as its busiest warp. Limits on sums cannot see one that does everything alone.
+    """
+
+    formula: Formula
+    wanted: str
+
+    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+        most = self.formula(*args)
+        if counts.busiest_warp <= most:
+            return None
+        what = "requests to memory" + " and other lanes" * bool(counts.shuffles)
+        return (
+            f"One warp makes {counts.busiest_warp:,} {what}, and no warp needs more than {most:,.10g}: "
+            f"{self.wanted}. A launch lasts as long as its busiest warp."
+        )
+
+
+def _cure(row: GlobalRow) -> str:
+    """Say what makes requests cheaper: neighbours that begin elsewhere need one sector more, not several."""
+    if row.each <= row.bytes / row.requests / SECTOR_BYTES + 1:
+        return (
+            "its threads take neighbouring elements, but the first of a warp does not begin a sector; give "
+            "each warp a number that a sector begins with (0, 8, 16 … in an array of 4-byte elements)"
+        )
+    return "let neighbouring threads (threadIdx.x) take neighbouring elements"
+
+
+def _place(row: GlobalRow | SharedRow) -> str:
+    verb = {"load": "reading", "store": "writing", "atomic": "updating"}[row.kind]
+    code = f", `{row.code}`," if row.code else ""
+    return f"{verb.capitalize()} {row.yours or row.array} in line {row.line}{code}"

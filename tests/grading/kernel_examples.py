@@ -9,8 +9,7 @@ import numpy as np
 
 from course_lib.grading import registry
 from course_lib.grading.compare import Values
-from course_lib.grading.launch import Launch
-from course_lib.grading.limits import SectorsPerRequest, WavefrontsPerRequest
+from course_lib.grading.launch import Launch, SectorsPerRequest, WavefrontsPerRequest
 from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Task, source
 

@@ -10,7 +10,7 @@ from wrong_answers import wrong_answer
 
 from course_lib.grading import checkpoints, registry
 from course_lib.grading.judge import generator, judge
-from course_lib.grading.limits import SharedRequests
+from course_lib.grading.launch import SharedRequests
 from course_lib.grading.runner import InProcess, clone
 from course_lib.grading.sources import load
 from course_lib.grading.task import source

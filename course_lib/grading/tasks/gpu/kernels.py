@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
-from course_lib.grading.launch import Launch
-from course_lib.grading.limits import (
+from course_lib.grading.launch import (
     Atomics,
     BusiestWarp,
+    Launch,
     SectorsPerRequest,
     SharedRequests,
     TotalSectors,

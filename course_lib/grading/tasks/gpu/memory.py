@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, exact
-from course_lib.grading.launch import Launch
-from course_lib.grading.limits import (
+from course_lib.grading.launch import (
     Barriers,
     BusiestWarp,
+    Launch,
     SectorsPerRequest,
     SharedRequests,
     TotalSectors,
