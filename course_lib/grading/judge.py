@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading import judge_launch, patterns, tape
-from course_lib.grading.compare import Mismatch, describe
-from course_lib.grading.fault import Fault
+from course_lib.grading import judge_launch, tape
+from course_lib.grading.compare import Mismatch, describe, recognise
 from course_lib.grading.program import functions, is_stub
 from course_lib.grading.report import (
     OTHER_INPUTS,
@@ -29,7 +28,7 @@ from course_lib.grading.report import (
     refused,
     wrong,
 )
-from course_lib.grading.runner import Counted, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -243,7 +242,7 @@ def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:
 
 def _report_on_mismatch(task: Task, case: Case, outcome: Outcome, want: Any, mismatch: Mismatch) -> Report:
     got = outcome.value
-    recognised = patterns.recognise(got, want, case.args, task.lookalikes, formed=not mismatch.form)
+    recognised = recognise(got, want, case.args, task.lookalikes, formed=not mismatch.form)
     printed = got is None and outcome.printed
     only = ["Printing is not returning: write `return …`."] if printed else []
     return wrong(task, [*recognised, *mismatch.says, *only], input_note(task, case), mismatch)

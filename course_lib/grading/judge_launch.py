@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.fault import Fault
 from course_lib.grading.launch import (
     BarrierRow,
     CountedAccess,
@@ -27,7 +26,7 @@ from course_lib.grading.launch import (
 )
 from course_lib.grading.program import read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
-from course_lib.grading.runner import Outcome, Runner, Traced, clone, unchanged
+from course_lib.grading.runner import Fault, Outcome, Runner, Traced, clone, unchanged
 from course_lib.grading.task import Case, Code, Task
 
 MOST_TOLD = 3  # hazards; a missing barrier shows at many lines

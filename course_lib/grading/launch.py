@@ -140,12 +140,8 @@ class LaunchCounts:
     shared_bytes: int = 0  # of a block
     busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
 
-    def placed(self, text: str, lines: Sequence[int]) -> LaunchCounts:
-        """Return the counts with the lines of the learner's cell: line n of `text` is lines[n - 1] there.
-
-        Each row gets the text of its line, which is read here.
-        """
-        place = Places(text, lines)
+    def placed(self, place: Places) -> LaunchCounts:
+        """Return the counts with the lines of the learner's cell; each row gets the text of its line."""
         moved = {
             one.name: tuple(place.row(row) for row in getattr(self, one.name))
             for one in fields(self)
@@ -164,7 +160,7 @@ class LaunchCounts:
 
 
 class Places:
-    """Where the lines of a judged text stand in the learner's cells; a line that is nowhere is 0."""
+    """Where the lines of a judged text stand in the learner's cells: line n is lines[n - 1]; 0 is nowhere."""
 
     def __init__(self, text: str, lines: Sequence[int]) -> None:
         self._text = text.splitlines()
@@ -184,6 +180,10 @@ class Places:
         """Return the row with its line, and the line's text, in the learner's cell."""
         said = {"what": self.words(row.what)} if isinstance(row, HazardRow) else {}
         return replace(row, line=self.line(row.line), code=self.code(row.line), **said)
+
+    def of(self, line: int | None) -> dict[str, Any]:
+        """Return the line of a fault in the learner's cell, None for nowhere, and its text."""
+        return {"line": self.line(line or 0) or None, "code": self.code(line or 0)}
 
     def words(self, words: str) -> str:
         """Return a sentence of the tracer's with the lines of the learner's cell."""

@@ -55,24 +55,14 @@ WHOLE_ARRAY = words("""
     apply_along_axis apply_over_axes vectorize frompyfunc guvectorize
 """)
 COMPILERS = ("njit", "jit")
+FASTMATH = words("contract reassoc nsz")  # of these settings no NaN or inf gets lost
 TYPE_TEXT = re.compile(r"[\w\s\[\]():,]{0,400}")
 
 
 class Rule(Protocol):
-    """A condition on the source; `wanted` tells the learner what it asks for."""
-
-    wanted: str
+    """A condition on the source."""
 
     def judge(self, source: str, entry: str) -> str | None:
-        """Return None if the rule is kept, else one sentence that names the fault."""
-
-
-class CountingRule(Protocol):
-    """A condition on the number of operations, for the arguments of a case."""
-
-    wanted: str
-
-    def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
         """Return None if the rule is kept, else one sentence that names the fault."""
 
 
@@ -84,10 +74,6 @@ class NoOperator:
     """The answer does not use the operator, by no name: NoOperator("@")."""
 
     operator: str = "@"
-
-    @property
-    def wanted(self) -> str:
-        return f"no operator {self.operator}"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if the operator, or a function that stands for it, is reachable."""
@@ -111,10 +97,6 @@ class NoCalls:
     names: frozenset[str]
     why: str = "this task is to write it yourself"
 
-    @property
-    def wanted(self) -> str:
-        return "no ready-made products or sums (" + ", ".join(sorted(self.names)[:6]) + " …)"
-
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first forbidden name, or for a name that only exists at run time."""
         program = read_program(source, entry)
@@ -123,13 +105,9 @@ class NoCalls:
             name = self._forbidden(program, node, texts)
             if name:
                 return f"Your answer uses {name}{at(node, source)}: {self.why}."
-            hidden = unreadable(program, node)
-            if hidden:
-                return f"Your answer uses {hidden}{at(node, source)}: {UNREADABLE}."
-            strange = unfamiliar(program, node)
-            known = (PRODUCTS | WHOLE_ARRAY) - self.names
-            if strange and strange.rpartition(".")[2] not in known:
-                return f"Your answer uses {strange}{at(node, source)}: {UNFAMILIAR}."
+            odd = _odd(program, node, source, (PRODUCTS | WHOLE_ARRAY) - self.names, UNFAMILIAR)
+            if odd:
+                return odd
         return None
 
     def _forbidden(self, program: Program, node: ast.AST, texts: set[int]) -> str | None:
@@ -163,10 +141,6 @@ class OnlyImports:
 
     modules: tuple[str, ...] = ()
 
-    @property
-    def wanted(self) -> str:
-        return "no imports" if not self.modules else "imports only " + ", ".join(self.modules)
-
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first import of another module, or for what may lead to one."""
         program = read_program(source, entry, library=True)
@@ -175,21 +149,12 @@ class OnlyImports:
                 if name.split(".")[0] not in (*self.modules, "__future__"):
                     allowed = ", ".join(self.modules) or "nothing but plain Python"
                     return f"Your answer imports {name}{at(node, source)}: allowed is {allowed}."
-        for node in program.nodes():  # after all imports: these say more
-            hidden = unreadable(program, node)
-            if hidden:
-                return f"Your answer uses {hidden}{at(node, source)}: {UNREADABLE}."
-            strange = unfamiliar(program, node)
-            if strange and strange.rpartition(".")[2] not in PRODUCTS:
-                return f"Your answer uses {strange}{at(node, source)}: {UNCOMMON}."
-        return None
+        odd = (_odd(program, node, source, PRODUCTS, UNCOMMON) for node in program.nodes())
+        return next(filter(None, odd), None)  # after all imports: these say more
 
 
-@dataclass(frozen=True)
 class MustBeCompiled:
     """The entry function is compiled by Numba: decorated with @njit, or made by njit(...)."""
-
-    wanted: str = "compiled with Numba (@njit)"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless the entry itself is compiled in nopython mode."""
@@ -217,15 +182,8 @@ def _compiles(program: Program, node: ast.expr) -> bool:
     return program.dotted(call).rpartition(".")[2] in COMPILERS
 
 
-@dataclass(frozen=True)
 class FastmathOnly:
     """Compiled code may break no rule of floating point but these: no fastmath=True."""
-
-    allowed: frozenset[str] = frozenset({"contract", "reassoc", "nsz"})
-
-    @property
-    def wanted(self) -> str:
-        return "fastmath at most {" + ", ".join(sorted(self.allowed)) + "}"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a fastmath setting that lets the compiler assume NaN and inf away."""
@@ -248,7 +206,7 @@ class FastmathOnly:
         if isinstance(value, ast.Call) and program.dotted(value.func) in ("set", "frozenset"):
             return all(self._fine(program, one) for one in value.args)
         if isinstance(value, ast.Set | ast.List | ast.Tuple):
-            return all(constant_text(one) in self.allowed for one in value.elts)
+            return all(constant_text(one) in FASTMATH for one in value.elts)
         return isinstance(value, ast.Constant) and value.value is False
 
 
@@ -260,10 +218,6 @@ class LoopOrder:
     """
 
     order: str
-
-    @property
-    def wanted(self) -> str:
-        return "loops in the order " + ", ".join(self.order)
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence unless all loops that compute the result have the order, outermost first."""
@@ -292,10 +246,6 @@ class NestedLoops:
     at_least: int
     instead: str
 
-    @property
-    def wanted(self) -> str:
-        return f"{self.at_least} loops or more, one inside the other"
-
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
         program = read_program(source, entry)
@@ -315,11 +265,8 @@ def _order_text(roles: tuple[str, ...], names: tuple[str, ...]) -> str:
     return said if roles == names else f"{said} (you call them {', '.join(names)})"
 
 
-@dataclass(frozen=True)
 class NoMemory:
     """Nothing is kept from one call to the next: for tasks whose answers are timed."""
-
-    wanted: str = "nothing kept between calls"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a mutable default, a global, or a write to something outside the function."""
@@ -337,7 +284,6 @@ class CountsOperations:
 
     multiplications: Callable[..., int] | None = None
     additions: Callable[..., int] | None = None
-    wanted: str = "exactly the operations of the definition"
     whose: str = "of the definition"
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
@@ -353,6 +299,17 @@ class CountsOperations:
 
 
 # --- what nobody can read, or nobody knows ------------------------------------------------------------------
+
+
+def _odd(program: Program, node: ast.AST, source: str, fine: frozenset[str], why: str) -> str | None:
+    """Return a sentence for code at this node that nobody can read, or knows; names in `fine` are none."""
+    what = unreadable(program, node)
+    if what:
+        return f"Your answer uses {what}{at(node, source)}: {UNREADABLE}."
+    what = unfamiliar(program, node)
+    if what and what.rpartition(".")[2] not in fine:
+        return f"Your answer uses {what}{at(node, source)}: {why}."
+    return None
 
 
 def unreadable(program: Program, node: ast.AST) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from course_lib.grading.loop_nests import returns_something
-from course_lib.grading.program import Program, at, read_program
+from course_lib.grading.program import Program, at, bound_by, read_program
 
 #: A method or an inner function may have such a name, while a call elsewhere means Python's own.
 BUILTINS = frozenset(dir(builtins))
@@ -26,16 +26,11 @@ def helpers_of(given: str) -> dict[str, ast.FunctionDef]:
 
 def changed_helper(tree: ast.Module, helpers: Mapping[str, ast.FunctionDef]) -> str | None:
     """Return the name of a given helper that the text gives another meaning."""
+    given = {ast.dump(one) for one in helpers.values()}
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in helpers:
-            if ast.dump(node) != ast.dump(helpers[node.name]):
-                return node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and node.id in helpers:
-            return node.id
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bound = {one.asname or one.name for one in node.names} & {*helpers}
-            if bound:
-                return bound.pop()
+        taken = bound_by(node) & helpers.keys()
+        if taken and ast.dump(node) not in given:
+            return taken.pop()
     return None
 
 
@@ -47,10 +42,6 @@ class GivenAsItIs:
     """
 
     given: str
-
-    @property
-    def wanted(self) -> str:
-        return f"{', '.join(helpers_of(self.given))} left as given"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for a helper that is changed, or for a name of its own that is taken away."""
@@ -74,22 +65,15 @@ class GivenAsItIs:
         own = read_program(self.given, next(iter(helpers_of(self.given)))).scopes
         helpers = {*helpers_of(self.given)}
         names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-        outside = {node.id for node in names if own.owner(node) is None}
+        outside = {node.id for node in names if own.owner(node) is None} | helpers
         for node in ast.walk(program.tree):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                if node.id in outside and program.scopes.owner(node) is None:
-                    return node.id
-            elif isinstance(node, ast.FunctionDef):
-                if node.name in outside - helpers:
-                    return node.name
-            elif isinstance(node, ast.Import | ast.ImportFrom) and ast.dump(node) not in imports:
-                bound = {one.asname or one.name.split(".")[0] for one in node.names} & outside
-                if bound:
-                    return bound.pop()
-            elif not isinstance(node, ast.alias):  # a class, an exception, a pattern
-                bound = {getattr(node, "name", None), getattr(node, "rest", None)} & (outside | helpers)
-                if bound:
-                    return bound.pop()
+            if isinstance(node, ast.Name) and program.scopes.owner(node) is not None:
+                continue
+            if isinstance(node, ast.Import | ast.ImportFrom) and ast.dump(node) in imports:
+                continue
+            taken = _meant_by(node) & outside
+            if taken - (helpers if isinstance(node, ast.FunctionDef) else set()):
+                return taken.pop()
         return None
 
 
@@ -102,10 +86,6 @@ class OnlyHandedTo:
 
     key: str
     to: str
-
-    @property
-    def wanted(self) -> str:
-        return f"`{self.key}` goes to {self.to} alone"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first use of the key that is no handing on."""
@@ -152,20 +132,20 @@ class OnlyHandedTo:
 def _functions(program: Program) -> dict[str, list[ast.FunctionDef]]:
     """Return the functions of the text by name; names that may mean something else are left out."""
     found: dict[str, list[ast.FunctionDef]] = {}
-    other: set[str | None] = set()
+    other: set[str] = set()
     for node in program.nodes():
         if isinstance(node, ast.FunctionDef):
             found.setdefault(node.name, []).append(node)
             other |= {node.name} if node.decorator_list else set()
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            other.add(node.id)
-        elif isinstance(node, ast.arg):
-            other.add(node.arg)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            other |= {one.asname or one.name for one in node.names}
-        else:  # a class, an exception, a pattern
-            other |= {getattr(node, "name", None), getattr(node, "rest", None)}
+        else:
+            other |= _meant_by(node) | ({node.arg} if isinstance(node, ast.arg) else set())
     return {name: every for name, every in found.items() if name not in other and name not in BUILTINS}
+
+
+def _meant_by(node: ast.AST) -> set[str]:
+    """Return the names that a node gives a meaning, those of type parameters too."""
+    name = getattr(node, "name", None)
+    return bound_by(node) | ({name} if isinstance(name, str) and not isinstance(node, ast.alias) else set())
 
 
 def _positional(function: ast.FunctionDef) -> list[str]:

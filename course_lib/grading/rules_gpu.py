@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from course_lib.grading.program import Program, at, read_program
 from course_lib.grading.vocabulary import NUMBER_TYPES, words
@@ -61,11 +60,8 @@ INSIDE = {
 }
 
 
-@dataclass(frozen=True)
 class KernelOnly:
     """The answer consists of imports, numbers and functions with @cuda.jit; nothing else may run."""
-
-    wanted: str = "a kernel with @cuda.jit, its device functions and constants, nothing that runs as Python"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first thing that is something else, or is not to be trusted."""

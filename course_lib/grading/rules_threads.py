@@ -71,10 +71,6 @@ class Asks:
     helper: str
     purpose: str
 
-    @property
-    def wanted(self) -> str:
-        return f"{self.helper}(…) used"
-
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if no reachable statement outside the helper mentions it."""
         program = read_program(source, entry)
@@ -98,7 +94,6 @@ class UnderAllSchedules:
 
     scenarios: tuple[Scenario, ...]
     given: str = ""
-    wanted: str = "right under every schedule, without a data race and without a deadlock"
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""

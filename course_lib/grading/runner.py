@@ -24,13 +24,38 @@ from typing import Any, Protocol
 import numpy as np
 
 from course_lib.grading import sources
-from course_lib.grading.fault import Fault, fault_of
 from course_lib.grading.launch import MOST_ROWS, LaunchCounts, Places, Shape, counts_of, plain_counts
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
 
 LONGEST_CALL_S = 10.0
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An exception in the answer: its type and the types above it, its message, the learner's line.
+
+    `built` are the matrices that the answer had made when an index was out of range: (name, shape) of each.
+    """
+
+    kinds: tuple[str, ...]
+    message: str
+    line: int | None = None
+    code: str = ""
+    built: tuple[tuple[str, tuple[int, int]], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.kinds[0]
+
+    def sentence(self) -> str:
+        """Return one sentence: what was raised, where, and what it says."""
+        place = f" in line {self.line}" if self.line else ""
+        code = f", `{self.code}`" if self.code else ""
+        said = f": {self.message}" if self.message else ""
+        return f"{self.kind}{place}{code}{said}{'' if said.endswith(('.', '?')) else '.'}"
 
 
 @dataclass(frozen=True)
@@ -129,7 +154,7 @@ class InProcess:
 
     def guarded(self, code: Code) -> InProcess:
         """Return a runner for the text."""
-        return InProcess(sources.load(code.text, code.entry))
+        return InProcess(code.load())
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -399,6 +424,38 @@ def quiet() -> Iterator[_LineCounter]:
         yield counter
 
 
+# --- faults in words --------------------------------------------------------------------------------------
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Return an exception as a fault without a place."""
+    return Fault(tuple(kind.__name__ for kind in type(error).__mro__[:-1]), _message(error))
+
+
+def _message(error: BaseException) -> str:
+    """Return the first telling line of an exception's message."""
+    lines = [ANSI.sub("", line).strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line]
+    if type(error).__module__.startswith("numba"):
+        return _numba_message(lines)
+    said = " ".join(itertools.islice(lines, 1))[:300]
+    if said.startswith("No matching definition"):  # compiled for fixed types
+        return f"{said}. Remove the types from @njit(...): it then compiles for each input."
+    return said
+
+
+def _numba_message(lines: list[str]) -> str:
+    """Pick the cause, the types and the line of code out of Numba's long report."""
+    noise = ("Failed in nopython", "During:", "File ", "<source", "This error", "- Resolution", "There are")
+    cause = next((line for line in lines if not line.startswith(noise)), "it gives no reason").rstrip(":")
+    types = next((" " + line.removeprefix(">>>").strip() for line in lines if line.startswith(">>>")), "")
+    code = lines[lines.index("^") - 1] if "^" in lines else ""  # Numba marks the line below it
+    place = next((line for line in lines if line.startswith("File ")), "")
+    number = re.search(r"line (\d+)", place)
+    at = f" in line {number[1]}" if number else ""
+    return f"Numba cannot compile it{at}{f', `{code}`' if code else ''}: {cause}{types}"[:400]
+
+
 # --- launching GPU kernels ----------------------------------------------------------------------------------
 
 
@@ -407,17 +464,15 @@ class _NotebookKernel:
 
     def __init__(self, function: Any) -> None:
         code, lines = sources.answer_with_lines(function)
-        self._kernel = sources.load(code.text, code.entry)
-        self._text, self._lines = code.text, lines
+        self._kernel = code.load()
+        self._places = Places(code.text, lines)
 
     def run(self, shape: Shape, args: tuple, longest_s: float | None) -> Traced:
         """Launch the kernel; lines are those of the cells it stands in."""
         plain, fault = launch_in_tracer(self._kernel, shape, args, longest_s)
         if fault is None:
-            return Traced(counts_of(plain).placed(self._text, self._lines), None, args)
-        place = Places(self._text, self._lines)
-        line = place.line(fault.line or 0) or None
-        return Traced(None, replace(fault, line=line, code=place.code(fault.line or 0) if line else ""), args)
+            return Traced(counts_of(plain).placed(self._places), None, args)
+        return Traced(None, replace(fault, **self._places.of(fault.line)), args)
 
 
 def launch_in_tracer(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from course_lib.grading.compare import ResultComparison
     from course_lib.grading.launch import Launch
-    from course_lib.grading.rules import CountingRule, Rule
+    from course_lib.grading.rules import CountsOperations, Rule
 
 ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
 HINTS = ("a question", "the idea", "nearly the line")
@@ -114,7 +114,7 @@ class Task:
     hints: tuple[str, str, str]
     entry: str = ""
     rules: tuple[Rule, ...] = ()
-    counts: CountingRule | None = None
+    counts: CountsOperations | None = None
     speed: SpeedRule | None = None
     lookalikes: Mapping[str, Callable] = field(default_factory=dict)
     launch: Launch | None = None

@@ -12,8 +12,7 @@ from grading_tools import ASSIGNMENTS, answers_of, read_notebook, solution_path
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.runner import warm_up_tracer
-from course_lib.grading.sandbox import bubblewrap, tracer
-from course_lib.grading.sandbox.process import start
+from course_lib.grading.sandbox import bubblewrap, inside, process
 from course_lib.grading.sources import load
 
 
@@ -58,8 +57,8 @@ def tracer_ready(tmp_path_factory):
     Each of pytest's workers would compile it anew, and each process without a sandbox.
     """
     files = _made_once(_common(tmp_path_factory) / "tracer.pickle", _made_in_a_sandbox)
-    tracer._kept().update(files or {})
-    tracer.unpack(tracer._kept(), Path(bubblewrap._scratch()))
+    process._kept().update(files or {})
+    inside.unpack(process._kept(), Path(bubblewrap._scratch()))
 
 
 def _common(tmp_path_factory) -> Path:
@@ -68,10 +67,10 @@ def _common(tmp_path_factory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-def _made_in_a_sandbox() -> tracer.Files:
-    with start(bubblewrap.Sandbox()) as process:
-        tracer.make_ready(process)
-    return dict(tracer._kept())
+def _made_in_a_sandbox() -> process.Files:
+    with process.start(bubblewrap.Sandbox()) as first:
+        process.make_ready(first)
+    return dict(process._kept())
 
 
 def _made_once(path: Path, make):
@@ -79,7 +78,7 @@ def _made_once(path: Path, make):
     try:
         os.close(os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_EXCL))
     except FileExistsError:
-        end = time.monotonic() + tracer.READY_S
+        end = time.monotonic() + process.READY_S
         while not path.exists() and time.monotonic() < end:
             time.sleep(0.1)
         return pickle.loads(path.read_bytes()) if path.exists() else None

@@ -12,8 +12,8 @@ from wrong_answers import wrong_answers
 
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine
+from course_lib.grading.compare import asks_for_the_result
 from course_lib.grading.judge import judge
-from course_lib.grading.patterns import asks_for_the_result
 from course_lib.grading.rules import MustBeCompiled
 from course_lib.grading.runner import InProcess, Outcome, Timing, clone
 from course_lib.grading.sources import answer_source, load

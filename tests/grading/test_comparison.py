@@ -13,8 +13,8 @@ from course_lib.grading.compare import (
     error_map,
     exact,
     product_tolerance,
+    recognise,
 )
-from course_lib.grading.patterns import recognise
 
 sizes = st.integers(1, 9)
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False)

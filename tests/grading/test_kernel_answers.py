@@ -9,7 +9,7 @@ from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
 from course_lib.grading.program import CLOSED
 from course_lib.grading.runner import InProcess
-from course_lib.grading.sandbox import tracer
+from course_lib.grading.sandbox import process
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sources import load
@@ -136,7 +136,7 @@ def test_lines_of_helpers_are_those_of_their_own_cells():
 
 @pytest.mark.slow
 def test_compiling_the_tracer_costs_no_answer_its_time(monkeypatch):
-    monkeypatch.setattr(tracer, "_kept", dict)  # nothing kept: it compiles, for seconds
+    monkeypatch.setattr(process, "_kept", dict)  # nothing kept: it compiles, for seconds
     small = Sandbox(limits=replace(LIMITS, call_s=1, task_s=12))
     report = boxed(SCALE, SCALED, small)
     assert report.passed, str(report)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from course_lib.grading import sources
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import (
@@ -28,6 +30,8 @@ from course_lib.grading.runner import (
     warm_up_tracer,
 )
 from course_lib.grading.sandbox import wire
+
+SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
 
 
 @dataclass
@@ -62,8 +66,6 @@ class _Answers:
 
     def count(self, which: int, args: tuple) -> dict[str, Any]:
         """Call a function on operands and ship the tape."""
-        import numpy as np
-
         counted = self._run(which).count(args)
         tape = counted.tape
         columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
@@ -72,8 +74,6 @@ class _Answers:
 
     def warm_up(self, files: dict) -> dict[str, Any]:
         """Make the tracer ready with these files of machine code, or ship those that it makes itself."""
-        from course_lib.grading.sandbox.tracer import packed, unpack
-
         folder = Path(os.environ["NUMBA_CACHE_DIR"])
         unpack(files, folder)
         warm_up_tracer()
@@ -110,6 +110,21 @@ def written(text: str) -> str:
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(text)
     return name
+
+
+def unpack(files: dict[str, np.ndarray], folder: Path) -> None:
+    """Write the files into a folder; what is there already stays."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.tobytes())
+
+
+def packed(folder: Path) -> dict[str, np.ndarray]:
+    """Return the files in a folder."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    return {path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in paths}
 
 
 def plain_fault(fault: Fault | None) -> dict[str, Any] | None:

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.launch import NoCounts, Shape, counts_of
+from course_lib.grading.launch import NoCounts, Places, Shape, counts_of
 from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
 from course_lib.grading.sandbox.bubblewrap import Sandbox
-from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, start
+from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, make_ready, start
 from course_lib.grading.sandbox.stopwatch import race
-from course_lib.grading.sandbox.tracer import make_ready
 from course_lib.grading.tape import Tape
 from course_lib.grading.task import Code, SpeedRule
 
@@ -39,7 +38,7 @@ class SandboxedRunner:
     def __init__(self, code: Code, sandbox: Sandbox, lines: tuple[int, ...] = (), seed: int | None = None):
         self._codes = [code]
         self._sandbox = sandbox
-        self._lines = lines
+        self._places = Places(code.text, lines)
         self._random = random.Random(seed)
         self._process: AnswerProcess | None = None
         self._loaded = 0
@@ -81,7 +80,7 @@ class SandboxedRunner:
         if fault:
             return Traced(fault=fault, args_after=args)
         try:
-            counts = counts_of(reply.get("counts")).placed(self._codes[0].text, self._lines)
+            counts = counts_of(reply.get("counts")).placed(self._places)
         except NoCounts:
             return Traced(fault=self._garbled(), args_after=args)
         if not isinstance(after, tuple) or len(after) != len(args):
@@ -218,16 +217,7 @@ class SandboxedRunner:
             fault = Fault(kinds, _text(plain_fault["message"])[:LONGEST_TEXT], line, "", tuple(built))
         except (KeyError, TypeError, ValueError):
             return self._garbled()
-        return self._placed(fault) if plain else fault
-
-    def _placed(self, fault: Fault) -> Fault:
-        """Name the line of the learner's cell; its text is read here, not taken from the reply."""
-        source = self._codes[0].text.splitlines()
-        if fault.line is None or not 0 < fault.line <= len(source):
-            return replace(fault, line=None)
-        here = fault.line - 1
-        line = self._lines[here] if here < len(self._lines) else fault.line
-        return replace(fault, line=line or None, code=source[here].strip())
+        return replace(fault, **self._places.of(line)) if plain else fault
 
 
 class _NotLoaded(Stopped):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import secrets
 import subprocess
 import threading
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+import numpy as np
 
 from course_lib.grading.sandbox import wire
 from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
@@ -224,3 +227,47 @@ def _innermost(outer: int, unsafe: bool) -> int | None:
     with contextlib.suppress(psutil.Error, IndexError):
         return psutil.Process(outer).children()[0].pid
     return None
+
+
+# --- making the tracer ready: compiled once, in the first process, and handed to the others -----------------
+# Numba keeps machine code in files. They leave a process that no answer has been in yet, as plain bytes, and
+# are written again into the processes for other answers: nothing on the safe side reads them.
+
+Files = dict[str, np.ndarray]  # name within Numba's folder -> bytes
+
+READY_S = 120.0  # compiling takes some seconds, on a busy machine more
+MOST_BYTES = 16 * 2**20
+SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
+
+
+def make_ready(process: AnswerProcess, apart: bool = True) -> None:
+    """Have the tracer made ready; that takes no time of an answer's, and what goes wrong is not its fault.
+
+    Processes that are not apart (no sandbox) share Numba's folder: nothing is handed on.
+    """
+    kept = _kept() if apart else {}
+    try:
+        reply = process.ask({"do": "warm_up", "files": kept}, READY_S, READY_S)
+    except Stopped as problem:
+        raise GraderFault(f"the tracer does not start: {problem}") from None
+    if apart and not kept and _sound(reply.get("files")):
+        kept.update(reply["files"])
+
+
+@functools.cache
+def _kept() -> Files:
+    """Return the files that the first process has made."""
+    return {}
+
+
+def _sound(files: Any) -> bool:
+    """Whether these are some files with names that lie within one folder."""
+    if not isinstance(files, dict):
+        return False
+    bytes_ = all(isinstance(one, np.ndarray) and one.dtype == np.uint8 for one in files.values())
+    inside = all(_lies_inside(PurePosixPath(name)) for name in files)
+    return bytes_ and inside and sum(one.nbytes for one in files.values()) <= MOST_BYTES
+
+
+def _lies_inside(path: PurePosixPath) -> bool:
+    return path.suffix in SUFFIXES and not path.is_absolute() and ".." not in path.parts

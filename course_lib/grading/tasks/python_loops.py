@@ -194,9 +194,7 @@ DOT = Task(
     reference=dot,
     comparison=close(rtol=1e-12, atol=1e-12),
     rules=(OnlyImports(), NoOperator("@")),
-    counts=CountsOperations(
-        multiplications=lambda row, col: len(row), wanted="one multiplication for each pair"
-    ),
+    counts=CountsOperations(multiplications=lambda row, col: len(row)),
     lookalikes={
         "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
             lambda row, col: row[-1] * col[-1] if len(row) > 1 else None
@@ -231,10 +229,7 @@ MATMUL = Task(
     minutes=15,
     entry="matmul",
     rules=OWN_LOOPS,
-    counts=CountsOperations(
-        multiplications=lambda A, B: len(A) * len(B) * len(B[0]),
-        wanted="exactly M * N * K multiplications",
-    ),
+    counts=CountsOperations(multiplications=lambda A, B: len(A) * len(B) * len(B[0])),
     **PRODUCT,
     hints=(
         "Which numbers of A and B does the one element C[i][j] need? Say it in words before you write a "

@@ -329,9 +329,7 @@ LEVEL = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(
-        multiplications=seven, wanted="exactly seven products of blocks", whose="of Strassen's level"
-    ),
+    counts=CountsOperations(multiplications=seven, whose="of Strassen's level"),
     lookalikes=BLOCK_SLIPS,
     hints=(
         "Which blocks of A and of B go into the first product, and into which blocks of C does it go?",
@@ -364,9 +362,7 @@ WINOGRAD = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(
-        seven, additions, "exactly seven products and fifteen sums of blocks", "that are enough"
-    ),
+    counts=CountsOperations(seven, additions, "that are enough"),
     lookalikes=BLOCK_SLIPS,
     hints=(
         "Which sums does the chapter's list of Winograd's variant use twice? Where could you keep them?",
@@ -569,9 +565,7 @@ BUG = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(
-        multiplications=seven, wanted="exactly seven products of blocks", whose="that seven products take"
-    ),
+    counts=CountsOperations(multiplications=seven, whose="that seven products take"),
     lookalikes={
         "That is what `broken` gives: wrong as soon as B is not the transpose of A.": _gives(_BROKEN),
         "One sign is mended, a second one is still wrong, in the same line of the table.": (

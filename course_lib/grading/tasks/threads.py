@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.compare import Mismatch, close, exact
-from course_lib.grading.patterns import same
+from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.rules import OnlyImports
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source

@@ -13,7 +13,7 @@ from kernel_examples import SCALE, SCALED, TURN, TURNED
 from course_lib.grading.judge import judge
 from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
 from course_lib.grading.program import CLOSED
-from course_lib.grading.sandbox import tracer, wire
+from course_lib.grading.sandbox import process, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sources import load
@@ -134,19 +134,19 @@ NO_FILES = (
     {"x.py": BYTES},
     {"x.nbi": b"bytes"},
     {"x.nbi": np.zeros(4)},
-    {"x.nbi": np.zeros(tracer.MOST_BYTES + 1, np.uint8)},
+    {"x.nbi": np.zeros(process.MOST_BYTES + 1, np.uint8)},
 )
 
 
 def test_files_that_lie_elsewhere_or_are_none_are_not_handed_on():
     for files in NO_FILES:
-        assert not tracer._sound(files), files
+        assert not process._sound(files), files
 
 
 @pytest.mark.needs("bubblewrap")
 def test_the_second_process_compiles_nothing(monkeypatch):
     kept: dict = {}
-    monkeypatch.setattr(tracer, "_kept", lambda: kept)
+    monkeypatch.setattr(process, "_kept", lambda: kept)
     code = Code(f"{CLOSED}\n{TURNED}", TURN.entry)
     made = []
     for _ in range(2):

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.compare import close, exact
-from course_lib.grading.patterns import same
+from course_lib.grading.compare import close, exact, same
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 

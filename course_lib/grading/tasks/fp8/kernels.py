@@ -11,8 +11,7 @@ import numpy as np
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.swizzle import PIECE, WIDTHS, swizzled
 from course_lib.fp8.tiles import Tile
-from course_lib.grading.compare import Mismatch, close, exact
-from course_lib.grading.patterns import same
+from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.fp8.shared import USUAL_IMPORTS
 

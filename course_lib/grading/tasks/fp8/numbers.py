@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.fp8.formats import E4M3
-from course_lib.grading.compare import Mismatch, close, exact
-from course_lib.grading.patterns import same
+from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.rules_given import GivenAsItIs
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Task
