@@ -31,8 +31,6 @@ from course_lib.grading.runner import (
 )
 from course_lib.grading.sandbox import wire
 
-SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
-
 
 @dataclass
 class _Answers:
@@ -123,7 +121,7 @@ def unpack(files: dict[str, np.ndarray], folder: Path) -> None:
 
 def packed(folder: Path) -> dict[str, np.ndarray]:
     """Return the files in a folder."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in wire.MACHINE_CODE)
     return {path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in paths}
 
 

@@ -237,7 +237,6 @@ Files = dict[str, np.ndarray]  # name within Numba's folder -> bytes
 
 READY_S = 120.0  # compiling takes some seconds, on a busy machine more
 MOST_BYTES = 16 * 2**20
-SUFFIXES = (".nbi", ".nbc")  # Numba's index files and machine code
 
 
 def make_ready(process: AnswerProcess, apart: bool = True) -> None:
@@ -270,4 +269,4 @@ def _sound(files: Any) -> bool:
 
 
 def _lies_inside(path: PurePosixPath) -> bool:
-    return path.suffix in SUFFIXES and not path.is_absolute() and ".." not in path.parts
+    return path.suffix in wire.MACHINE_CODE and not path.is_absolute() and ".." not in path.parts

@@ -22,6 +22,7 @@ from course_lib.grading.tape import TapeLine
 MOST_TREE, MOST_MEMORY = 4 * 2**20, 64 * 2**20
 MOST_LISTED = 8 * 2**20  # bytes of a list of floats: each takes four times as much as a Python number
 DEEPEST = 60  # values in each other: JSON would take more than Python's stack
+MACHINE_CODE = (".nbi", ".nbc")  # what Numba's files of it end with: the index, the code
 KINDS = "biufc"  # bool, int, unsigned, float, complex
 _LENGTHS = struct.Struct("<II")  # of the JSON tree, of the memory behind it
 
