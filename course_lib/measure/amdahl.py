@@ -5,11 +5,10 @@
     law.serial_fraction, law.interval, law.limit, law.speedup(64)
 
 Amdahl (1967): a part `a` of the time stays, a part `b` is divided: T(p) = a + b / p, with the serial fraction
-s = a / (a + b). Gustafson (1988): if the divided part grows with the threads, the scaled speed-up is
-p - s'(p - 1), where s' is the serial share of the time *on p threads*. Gunther's universal scalability law
-(1993) adds what threads cost each other: T(p) = T(1) (1 + sigma (p - 1) + kappa p (p - 1)) / p; kappa = 0 is
-Amdahl's law with s = sigma. Karp & Flatt (1990): the serial fraction that each single speed-up asks for; if
-it rises with p, it is no serial part but a cost of being many.
+s = a / (a + b). Gunther's universal scalability law (1993) adds what threads cost each other:
+T(p) = T(1) (1 + sigma (p - 1) + kappa p (p - 1)) / p; kappa = 0 is Amdahl's law with s = sigma. Karp & Flatt
+(1990): the serial fraction that each single speed-up asks for; if it rises with p, it is no serial part but a
+cost of being many.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import numpy as np
 from course_lib.arguments import is_whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison, TimedRow
-from course_lib.measure.table import Table, digits, seconds_in_words
+from course_lib.measure.table import Shown, Table, digits, seconds_in_words
 from course_lib.measure.timing import compare
 
 DRAWS = 2000
@@ -62,8 +61,8 @@ class Universal:
         return math.sqrt(max(0.0, 1 - self.sigma) / self.kappa) if self.kappa > 0 else math.inf
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, repr=False)
+class Fit(Shown):
     """Amdahl's law through measured times."""
 
     times: dict[int, float]  # threads -> seconds
@@ -97,14 +96,6 @@ class Fit:
         """Return T(1) / T(p) by the fitted law."""
         return self.time(1) / self.time(p)
 
-    def scaled_speedup(self, p: float) -> float:
-        """Return Gustafson's: how much more work p threads do in that time if the divided part grows."""
-        return p - self.serial_fraction * (p - 1)
-
-    def residual(self, p: int) -> float:
-        """Return measured / fitted - 1 for one thread count."""
-        return self.times[p] / self.time(p) - 1
-
     def table(self) -> Table:
         """Return measured and fitted speed-ups and Karp and Flatt's fraction, a row for each thread count."""
         base = self.times.get(1, self.time(1))
@@ -130,14 +121,9 @@ class Fit:
         serial = digits(100 * self.serial_fraction, 2)
         return f"Serial fraction {serial} %{known}: {limit}. {self.note}".strip()
 
-    __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
-@dataclass(frozen=True)
-class Speedups:
+@dataclass(frozen=True, repr=False)
+class Speedups(Shown):
     """Measured times on growing numbers of threads."""
 
     times: dict[int, float]  # threads -> median seconds
@@ -163,14 +149,6 @@ class Speedups:
             for p, s in self.times.items()
         ]
         return Table(("threads", "time", f"x {min(self.times)} thread"), tuple(rows))
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def speedups(

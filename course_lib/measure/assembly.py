@@ -25,13 +25,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from course_lib.measure.instruction_costs import (
-    flops_of,
-    is_broadcast,
-    is_instruction,
-    is_prefetch,
-    loaded_bytes,
-)
 from course_lib.measure.instructions import addresses, advanced_by_register, read
 
 _LABEL = re.compile(r"^([.\w$@]+):")
@@ -75,11 +68,6 @@ class Loop:
     def is_vectorised(self) -> bool:
         """Whether packed arithmetic does most of the loop's floating-point work."""
         return self.n_vector > self.n_scalar
-
-    @property
-    def has_fma(self) -> bool:
-        """Whether multiplications and additions are fused."""
-        return self.n_fma > 0
 
     def __str__(self) -> str:
         if not self.n_vector + self.n_scalar:
@@ -264,9 +252,9 @@ def _loop(lines: list[str]) -> Loop:
         n_scalar=sum(map(bool, kinds)) - len(vector),
         vector_bits=max((instruction.vector_bits for instruction in vector), default=0),
         is_strided=bool(advanced_by_register(lines) & addresses(lines)),
-        n_instructions=sum(map(is_instruction, lines)),
-        n_broadcasts=sum(map(is_broadcast, lines)),
-        n_prefetches=sum(map(is_prefetch, lines)),
-        flops=sum(map(flops_of, lines)),
-        loaded_bytes=sum(map(loaded_bytes, lines)),
+        n_instructions=sum(not _LABEL.match(line) for line in lines),
+        n_broadcasts=sum(instruction.is_broadcast for instruction in instructions),
+        n_prefetches=sum(instruction.is_prefetch for instruction in instructions),
+        flops=sum(instruction.flops for instruction in instructions),
+        loaded_bytes=sum(instruction.loaded_bytes for instruction in instructions),
     )

@@ -24,10 +24,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+
+import psutil
 
 from course_lib.arguments import number
 from course_lib.measure import children_guard
@@ -41,45 +41,22 @@ WATCH_EVERY_S = 0.1
 LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
 MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept
 MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
-MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, its output too, held by the system (on Linux)
 
 
 class TimeIsOver(TimeoutError):
     """The children's time limit was reached and they were ended."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """A process that the course started and that lives."""
-
-    pid: int
-    status: str  # "running", "sleeping", "zombie" …
-    parent: str  # "python (pid 12)"
-    command: str
-
-    def __str__(self) -> str:
-        return f"pid {self.pid}, {self.status}, parent {self.parent}: {self.command}"
-
-
-def alive() -> list[Found]:
-    """Return the living processes that the course has started, in this session or another of yours."""
-    return [_found(process) for process in carrying()]
-
-
-def _found(process: Any) -> Found:
-    import psutil
-
-    try:
-        command = " ".join(process.cmdline())[:100]
-        return Found(process.pid, process.status(), parent_of(process.pid), command)
-    except psutil.Error:
-        return Found(process.pid, "gone", "", "")
+def alive() -> list[str]:
+    """Return a line for each living process that the course has started, in this session or another."""
+    return [
+        f"pid {one.pid}, {status_of(one.pid)}, parent {parent_of(one.pid)}: {_command(one)[:100]}"
+        for one in carrying()
+    ]
 
 
 def parent_of(pid: int) -> str:
     """Return who the parent of a process is: "systemd (pid 1)"; "" if the process is gone."""
-    import psutil
-
     try:
         parent = psutil.Process(pid).parent()
         return f"{parent.name()} (pid {parent.pid})" if parent else "nobody"
@@ -89,8 +66,6 @@ def parent_of(pid: int) -> str:
 
 def status_of(pid: int) -> str:
     """Return "running", "sleeping", "zombie" …, or "gone". Asking does not reap a zombie."""
-    import psutil
-
     try:
         return psutil.Process(pid).status()
     except psutil.NoSuchProcess:
@@ -200,9 +175,7 @@ class Children:
         atexit.register(self.close)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     # -- starting -------------------------------------------------------------------------------------------
@@ -232,7 +205,6 @@ class Children:
                     env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
                     **_apart(),
                 )
-            _limit_files(process.pid)
             child = Child(name or f"child {len(self.started)}", process, output, self)
             self.started.append(child)
             return child
@@ -295,38 +267,23 @@ class Children:
 
     def end_all(self, why: str = "killed by this notebook") -> None:
         """End every child and everything that they have started, now."""
-        import psutil
-
         with self._lock:
-            others = self._descendants()
-            self._others += [(process.pid, _command(process)) for process in others]
-            for child in self.started:
-                if child.status not in ("gone", "zombie"):  # poll() would free the number of a zombie's group
+            own = {child.pid for child in self.started}
+            self._others += [(one.pid, _command(one)) for one in carrying(self.token) if one.pid not in own]
+            unasked = [child for child in self.started if child._process.returncode is None]
+            for child in unasked:
+                if child.status != "zombie":  # poll() would free the number of a zombie's group
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
                     child._process.kill()
             hunt(self.token)
-            for child in self.started:
-                _kill_group(child._process)
-            for process in others:  # what has shed the mark, should its child have been waited for meanwhile
-                with suppress(psutil.Error):
-                    process.kill()
             until = time.monotonic() + LONGEST_END_S
-            for child in self.started:  # waited for here, so that nobody else takes their exit codes
+            for child in unasked:  # waited for here, so that nobody else takes their exit codes
+                with suppress(AttributeError, ProcessLookupError, PermissionError):  # Windows has no groups
+                    os.killpg(
+                        child.pid, signal.SIGKILL
+                    )  # who has shed the mark is still in its child's group
                 with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
                     child._process.wait(max(0.0, until - time.monotonic()))
-
-    def _descendants(self) -> list[Any]:
-        """Return the psutil processes with the block's mark or in a child's group, without the children."""
-        import psutil
-
-        own = {child.pid for child in self.started}
-        groups = {child.pid for child in self.started if child._process.returncode is None}
-        found = {process.pid: process for process in carrying(self.token)}
-        for process in psutil.process_iter() if hasattr(os, "getpgid") else ():
-            with suppress(OSError, psutil.Error):
-                if os.getpgid(process.pid) in groups and process.status() != psutil.STATUS_ZOMBIE:
-                    found[process.pid] = process
-        return [process for pid, process in sorted(found.items()) if pid not in own]
 
     def close(self) -> None:
         """End everything that is left; leaving the block does this. Closing again does nothing."""
@@ -378,23 +335,6 @@ def _apart() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _kill_group(process: subprocess.Popen) -> None:
-    """Kill a child's process group, whose number stays taken until the child has been waited for."""
-    if process.returncode is None and hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _limit_files(pid: int) -> None:
-    """Let no file of a process grow beyond MOST_WRITTEN bytes, where the system can limit another process."""
-    try:
-        import resource
-
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
-    except (ImportError, AttributeError, OSError, ValueError):  # no Linux; gone already; a lower limit
-        return
-
-
 def _size(file: Path) -> int:
     try:
         return file.stat().st_size
@@ -403,8 +343,6 @@ def _size(file: Path) -> int:
 
 
 def _command(process: Any) -> str:
-    import psutil
-
     try:
         return " ".join(process.cmdline())
     except psutil.Error:

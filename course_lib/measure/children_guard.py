@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 #: Environment variable of every process that `Children` starts: the tokens of the blocks it stands in.
 MARK = "NINE_CIRCLES_CHILD"
 LONGEST_HUNT_S = 5.0
@@ -30,8 +32,6 @@ FOLDER_PREFIX = "nine-circles-"
 
 def carrying(token: str | None = None) -> list:
     """Return the psutil processes that carry the mark (None: any token), in the order of their numbers."""
-    import psutil
-
     found = []
     for process in psutil.process_iter():
         try:
@@ -50,8 +50,6 @@ def hunt(token: str) -> None:
     Python's resource trackers are killed last. They end by themselves when those they serve are gone, and
     remove the shared memory that these have left.
     """
-    import psutil
-
     begun = time.monotonic()
     while (passed := time.monotonic() - begun) < LONGEST_HUNT_S and (processes := carrying(token)):
         for process in processes:

@@ -48,19 +48,11 @@ def orphan(time_limit_s: float = 20.0) -> Table:
             ("who is its parent now", parent_of(pid) or "nobody"),
         ]
         children.end_all()
-        ended = _ends(pid)
+        ended = children.wait_until(lambda: status_of(pid) == "gone", 1.0)  # its parent must ask for it first
         moments.append(
             ("after end_all()", "gone" if ended else "ended; its new parent has not asked for it yet")
         )
     return _seen("An orphan: its parent ended first", moments, children)
-
-
-def _ends(pid: int) -> bool:
-    """Whether a process disappears within a second: its parent must ask for its exit code first."""
-    until = time.monotonic() + 1.0
-    while status_of(pid) != "gone" and time.monotonic() < until:
-        time.sleep(0.02)
-    return status_of(pid) == "gone"
 
 
 #: Runs until it is asked to end, and ends well then.
@@ -111,7 +103,7 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
             moments = [("while a worker lives", _memory(first))]
             worker.kill()
             worker.wait(LOOK_S)
-            children.wait_until(lambda: _content(first) == "not there", LOOK_S)
+            children.wait_until(lambda: shared_content(first) is None, LOOK_S)
             moments.append(("it is killed, its tracker lives", _memory(first)))
             worker = _holder(children, second, size)
             for tracker in filter(is_tracker, psutil.Process(worker.pid).children()):
@@ -120,10 +112,10 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
             worker.wait(LOOK_S)
             time.sleep(0.5)  # as long as a tracker would need many times over
             moments.append(("another, killed with its tracker", _memory(second)))
-            moments.append(("its first bytes", _content(second)))
+            moments.append(("its first bytes", repr((shared_content(second) or b"not there")[:5])))
     finally:
-        unlink(first)
-        unlink(second)
+        shared_content(first, then_remove=True)
+        shared_content(second, then_remove=True)
     moments.append(("after unlink()", _memory(second)))
     return _seen("Shared memory outlives its maker and its tracker", moments, children)
 
@@ -240,52 +232,32 @@ def deadlock(time_limit_s: float = 20.0) -> Table:
     return _seen("A deadlock of real threads", moments, children)
 
 
-def unlink(name: str) -> bool:
-    """Remove shared memory by its name; False if there is none."""
-    file = SHARED_MEMORY_FOLDER / name
-    if SHARED_MEMORY_FOLDER.is_dir():
-        is_there = file.exists()
-        file.unlink(missing_ok=True)
-        return is_there
-    try:
-        memory = shared_memory.SharedMemory(name)
-    except FileNotFoundError:
-        return False
-    memory.close()
-    memory.unlink()
-    return True
-
-
-def _memory(name: str) -> str:
-    content = _read(name)
-    if content is None:
-        return "not there"
-    file = SHARED_MEMORY_FOLDER / name
-    return f"{len(content):,} bytes{f', listed as {file}' if file.exists() else ''}"
-
-
-def _content(name: str) -> str:
-    content = _read(name)
-    return "not there" if content is None else repr(content[:5])
-
-
-def _read(name: str) -> bytes | None:
+def shared_content(name: str, then_remove: bool = False) -> bytes | None:
     """Return what is in shared memory, None if there is none of that name.
 
     Where the system shows it as a file it is read as one: opening it as SharedMemory would start Python's
     tracker, a process of its own that would also remove it in the end.
     """
-    if SHARED_MEMORY_FOLDER.is_dir():
-        file = SHARED_MEMORY_FOLDER / name
-        return file.read_bytes() if file.exists() else None
     try:
-        memory = shared_memory.SharedMemory(name)
+        if SHARED_MEMORY_FOLDER.is_dir():
+            content = (SHARED_MEMORY_FOLDER / name).read_bytes()
+            remove = (SHARED_MEMORY_FOLDER / name).unlink
+        else:
+            memory = shared_memory.SharedMemory(name)
+            content, remove = bytes(memory.buf), memory.unlink
+            memory.close()
     except FileNotFoundError:
         return None
-    try:
-        return bytes(memory.buf)
-    finally:
-        memory.close()
+    if then_remove:
+        remove()
+    return content
+
+
+def _memory(name: str) -> str:
+    content, file = shared_content(name), SHARED_MEMORY_FOLDER / name
+    if content is None:
+        return "not there"
+    return f"{len(content):,} bytes{f', listed as {file}' if file.exists() else ''}"
 
 
 def _try_lock(path: Path) -> str:

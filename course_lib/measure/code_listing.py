@@ -14,26 +14,31 @@ import functools
 import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from course_lib.measure import ptx, sass
 from course_lib.measure.device_code import Capability, DeviceCode
 from course_lib.measure.kernel_fingerprint import fingerprint
-from course_lib.measure.recordings import is_commit
+from course_lib.measure.recording_files import (
+    Checked,
+    Commit,
+    Count,
+    Moment,
+    RecordingFiles,
+    Text,
+    Versions,
+    naming,
+)
 
 FOLDER = Path(__file__).parent / "listings"
-KIND, FORMAT = "code", 1
 MATRICES = ("array(float32, 2d, C)",) * 3  # what the rungs are compiled for: A, B and C
 VERSIONS = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvdisasm")
 NOT_KNOWN = -1
 FIGURES = ("registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", "shared_bytes")
-
-
-class MalformedListing(ValueError):
-    """A file that is no listing; the message says what is wrong with it."""
+Figure = Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
 
 
 @dataclass(frozen=True)
@@ -45,28 +50,29 @@ class ListedInstruction:
     source: int = NOT_KNOWN  # a line of the kernel, counted from 0: its decorator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Listing:
     """A kernel's inner loop and its figures, for one architecture. Figures in bytes are those of a thread,
     shared memory that of a block."""
 
-    kernel: str
-    fingerprint: str
+    kernel: Text
+    fingerprint: Text
     cc: Capability
     arguments: tuple[str, ...]  # types, as Numba writes them
-    threads: int | None  # of a block; None: not known
-    registers: int
-    stack_bytes: int
-    spill_store_bytes: int
-    spill_load_bytes: int
-    shared_bytes: int
-    loop: tuple[ListedInstruction, ...]  # SASS; empty if the kernel has no loop with an FMA
-    ptx: tuple[ListedInstruction, ...]  # the same loop, as far as it is one there
-    versions: Mapping[str, str] = field(default_factory=dict)
+    threads: Count | None  # of a block; None: not known
+    registers: Figure
+    stack_bytes: Figure
+    spill_store_bytes: Figure
+    spill_load_bytes: Figure
+    shared_bytes: Figure
+    versions: Annotated[Versions, naming(VERSIONS)] = field(default_factory=dict)
     rung: str = ""
     tile: str = ""
-    when: str = ""  # ISO 8601, UTC; "" if it was compiled here
-    commit: str = ""
+    when: Moment = ""  # ISO 8601, UTC; "" if it was compiled here
+    commit: Commit = ""
+    # SASS; empty if the kernel has no loop with an FMA
+    loop: Annotated[tuple[ListedInstruction, ...], Checked(len, "one instruction or more")]
+    ptx: tuple[ListedInstruction, ...]  # the same loop, as far as it is one there
 
     @property
     def kinds(self) -> Counter[str]:
@@ -95,21 +101,37 @@ class Listing:
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {
-            "kernel": self.kernel,
-            "fingerprint": self.fingerprint,
-            "cc": list(self.cc),
-            "arguments": list(self.arguments),
-            "threads": self.threads,
-            **{name: getattr(self, name) for name in FIGURES},
-            "versions": dict(self.versions),
-            "rung": self.rung,
-            "tile": self.tile,
-            "when": self.when,
-            "commit": self.commit,
-            "loop": [f"{line.source}\t{line.text}" for line in self.loop],
-            "ptx": [f"{line.source}\t{line.text}" for line in self.ptx],
+        loops = {
+            name: [f"{one.source}\t{one.text}" for one in getattr(self, name)] for name in ("loop", "ptx")
         }
+        return asdict(self) | loops
+
+
+@dataclass(frozen=True)
+class ListingFile:
+    """What a file holds: a rung's listings."""
+
+    listings: tuple[Listing, ...]
+
+
+def _arranged(content: dict[str, Any]) -> dict[str, Any]:
+    """Take the lines of loops apart, which stand in a file as "source<tab>text"."""
+
+    def lines(written: list[str], kind: Callable[[str], str]) -> list[dict[str, Any]]:
+        parts = [line.partition("\t") for line in written]
+        return [{"text": text, "kind": kind(text), "source": int(source)} for source, _, text in parts]
+
+    try:
+        listings = [
+            {**one, "loop": lines(one["loop"], _sass_kind), "ptx": lines(one["ptx"], ptx.kind)}
+            for one in content["listings"]
+        ]
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"its loops are not as they should be ({problem!r})") from None
+    return {"listings": listings}
+
+
+FILES = RecordingFiles("code", ListingFile, FOLDER, arrange=_arranged)
 
 
 def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: int | None) -> Listing:
@@ -147,7 +169,7 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
 def find(kernel: Callable, cc: Capability, folder: Path = FOLDER) -> Listing | None:
     """Return the shipped listing of this kernel as it is written now; None if there is none.
 
-    Raises MalformedListing if a file of the folder is no listing.
+    Raises MalformedRecording if a file of the folder is none.
     """
     wanted = (fingerprint(kernel), tuple(cc))
     return next((one for one in shipped(folder) if (one.fingerprint, one.cc) == wanted), None)
@@ -156,65 +178,18 @@ def find(kernel: Callable, cc: Capability, folder: Path = FOLDER) -> Listing | N
 @functools.cache
 def shipped(folder: Path = FOLDER) -> tuple[Listing, ...]:
     """Return all listings of a folder, by name of the file and architecture."""
-    return tuple(one for path in sorted(folder.glob("*.json")) for one in read(path))
+    return tuple(one for path in sorted(folder.glob("*.json")) for one in FILES.read(path).listings)
 
 
 def write(listings: list[Listing], folder: Path = FOLDER) -> Path:
     """Write the listings of one rung into its file, in place of those it had, and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{listings[0].rung}.json"
-    content = {"kind": KIND, "format": FORMAT, "listings": [listing.data() for listing in listings]}
-    text = json.dumps(content, indent=1) + "\n"
-    restore(json.loads(text), path.name)  # nothing is written that could not be read
-    path.write_text(text, encoding="utf-8")
+    content = {"kind": FILES.kind, "format": FILES.format, "listings": [one.data() for one in listings]}
+    FILES.restore(content, path.name)  # nothing is written that could not be read
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     shipped.cache_clear()
     return path
-
-
-def read(path: Path) -> list[Listing]:
-    """Return the listings of a file; raises MalformedListing, or OSError if there is no such file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as problem:
-        raise MalformedListing(f"{path.name} is no listing: it is not JSON ({problem}).") from None
-    return restore(content, path.name)
-
-
-def restore(content: Any, name: str = "this") -> list[Listing]:
-    """Return the listings that `data` made; raises MalformedListing with what is wrong."""
-    try:
-        if (content["kind"], content["format"]) != (KIND, FORMAT):
-            raise ValueError(f"it does not say 'kind': '{KIND}' and 'format': {FORMAT}")
-        return [_restored(one) for one in content["listings"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
-        raise MalformedListing(
-            f"{name} is no listing: {what}; make it anew with `python -m course_lib record --code`."
-        ) from None
-
-
-def _restored(content: dict[str, Any]) -> Listing:
-    for name in (*FIGURES, "threads"):
-        if type(content[name]) is not int or content[name] < 0:
-            raise ValueError(f"'{name}' is {content[name]!r}, not a whole number")
-    if not is_commit(content["commit"]):
-        raise ValueError(f"'commit' is {content['commit']!r}, which is no full git commit")
-    if not content["loop"] or not content["when"]:
-        raise ValueError("'loop' or 'when' is empty")
-    return Listing(
-        **{name: content[name] for name in ("kernel", "fingerprint", "threads", *FIGURES)},
-        cc=tuple(int(part) for part in content["cc"]),
-        arguments=tuple(content["arguments"]),
-        loop=tuple(_line(one, _sass_kind) for one in content["loop"]),
-        ptx=tuple(_line(one, ptx.kind) for one in content["ptx"]),
-        versions={name: str(content["versions"][name]) for name in VERSIONS},
-        **{name: str(content[name]) for name in ("rung", "tile", "when", "commit")},
-    )
-
-
-def _line(written: str, kind: Callable[[str], str]) -> ListedInstruction:
-    source, _, text = written.partition("\t")
-    return ListedInstruction(text, kind(text), int(source))
 
 
 # -- the parts ---------------------------------------------------------------------------------------------

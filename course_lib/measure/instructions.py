@@ -1,4 +1,4 @@
-"""What a line of assembler does: arithmetic, a load, a store, a jump. x86-64 (AT&T, Intel) and AArch64."""
+"""What a line of assembler does and costs: arithmetic, loads, jumps. x86-64 (AT&T, Intel) and AArch64."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ _ARM_ARITHMETIC = re.compile(
 _ARM_LANES = re.compile(r"\.(\d+)([bhsd])\b")
 _ARM_LANE = re.compile(r"v\d+\.")
 _ARM_JUMP = re.compile(r"^(b|b\.?[a-z]{2}|cbn?z|tbn?z)$")
-_ARM_LANE_BITS = {"b": 8, "h": 16, "s": 32, "d": 64}
 _ALWAYS_JUMP = ("jmp", "jmpq", "b")
 _RETURN = ("ret", "ud2", "br")
-_X86_BITS = {"x": 128, "y": 256, "z": 512}
+_X86_ELEMENT = re.compile(r"^v?[a-z0-9]*?(?P<width>p|s)(?P<type>[sdh])$")
+_X86_BROADCAST = re.compile(r"^v?p?broadcast|^v?movddup")
+_ARM_REGISTER = re.compile(r"\b([qdsh])\d+\b")
+_ARM_VECTOR = re.compile(r"\bv\d+\.(\d*)([bhsd])\b")
+_BYTES = {"x": 16, "y": 32, "z": 64, "q": 16, "d": 8, "s": 4, "h": 2, "b": 1}
 
 
 @dataclass(frozen=True)
 class DecodedInstruction:
-    """What one instruction is, as far as a loop's arithmetic and memory traffic go."""
+    """What one instruction is and costs, as far as a loop's arithmetic and memory traffic go."""
 
     kind: str = ""  # "fma", "mul", "add", "other" (division, root, …) or "" for no floating-point arithmetic
     vector_bits: int = 0  # register width of packed arithmetic, 0 when scalar
@@ -36,6 +39,10 @@ class DecodedInstruction:
     stores: bool = False
     jumps_to: str = ""
     is_final: bool = False  # the next line does not follow: a return or a jump without a condition
+    flops: int = 0  # floating-point operations: a fused multiply-add does two a lane
+    loaded_bytes: int = 0  # from memory into floating-point or vector registers
+    is_broadcast: bool = False  # one number from memory into all lanes of a register
+    is_prefetch: bool = False  # asks for a cache line, no more
 
 
 def read(line: str) -> DecodedInstruction:
@@ -50,19 +57,46 @@ def read(line: str) -> DecodedInstruction:
         return DecodedInstruction(jumps_to=parts[-1] if parts else "", is_final=mnemonic in _ALWAYS_JUMP)
     if mnemonic.startswith(_RETURN):
         return DecodedInstruction(is_final=True)
+    if mnemonic.startswith(("prefetch", "prfm")):
+        return DecodedInstruction(is_prefetch=True)
+    kind, bits, stores = "", 0, False
     if arithmetic := _X86_ARITHMETIC.match(mnemonic):
-        is_packed = arithmetic["width"] == "p"
-        bits = (
-            max((_X86_BITS[size] for size in _X86_REGISTER.findall(operands)), default=0) if is_packed else 0
-        )
-        return DecodedInstruction(_kind(arithmetic["kind"]), bits, loads=any(map(_is_memory, parts)))
-    if arithmetic := _ARM_ARITHMETIC.match(mnemonic):
-        lanes = _ARM_LANES.search(arithmetic["lanes"] or operands)
-        # a whole vector names its lanes (v0.4s); one lane of it is v0.s[1], a single number s0 or d0
-        bits = int(lanes[1]) * _ARM_LANE_BITS[lanes[2]] if lanes else 0
-        return DecodedInstruction(_kind(arithmetic["kind"]), bits)
-    loads, stores = _memory(mnemonic, parts)
-    return DecodedInstruction(loads=loads, stores=stores)
+        kind, loads = _kind(arithmetic["kind"]), any(map(_is_memory, parts))
+        if arithmetic["width"] == "p":
+            bits = max((8 * _BYTES[size] for size in _X86_REGISTER.findall(operands)), default=0)
+    elif arithmetic := _ARM_ARITHMETIC.match(mnemonic):
+        kind, loads = _kind(arithmetic["kind"]), False
+        if lanes := _ARM_LANES.search(arithmetic["lanes"] or operands):
+            # a whole vector names its lanes (v0.4s); one lane of it is v0.s[1], a single number s0 or d0
+            bits = 8 * int(lanes[1]) * _BYTES[lanes[2]]
+    else:
+        loads, stores = _memory(mnemonic, parts)
+    is_broadcast = loads and bool(_X86_BROADCAST.match(mnemonic) or "{1to" in operands or mnemonic == "ld1r")
+    element = _element_bytes(mnemonic, operands)
+    flops = (bits // 8 // element if bits else 1) * (2 if kind == "fma" else 1) if kind else 0
+    loaded = _loaded_bytes(mnemonic, operands) if loads and not is_broadcast else element * is_broadcast
+    return DecodedInstruction(
+        kind, bits, loads, stores, flops=flops, loaded_bytes=loaded, is_broadcast=is_broadcast
+    )
+
+
+def _loaded_bytes(mnemonic: str, operands: str) -> int:
+    if mnemonic.startswith("ld"):  # ARM
+        vectors = [int(lanes or 1) * _BYTES[kind] for lanes, kind in _ARM_VECTOR.findall(operands)]
+        return sum(vectors) + sum(_BYTES[kind] for kind in _ARM_REGISTER.findall(operands))
+    registers = _X86_REGISTER.findall(operands)
+    if registers and (found := _X86_ELEMENT.match(mnemonic)) and found["width"] == "s":
+        return _BYTES[found["type"]]
+    return max((_BYTES[size] for size in registers), default=0)
+
+
+def _element_bytes(mnemonic: str, operands: str) -> int:
+    if found := _ARM_VECTOR.search(operands):
+        return _BYTES[found[2]]
+    if mnemonic in ("vmovddup", "movddup"):
+        return 8
+    found = _X86_ELEMENT.match(mnemonic)
+    return _BYTES[found["type"]] if found else 4
 
 
 def _split(line: str) -> tuple[str, str]:

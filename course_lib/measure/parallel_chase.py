@@ -21,7 +21,7 @@ from course_lib.measure import hardware, latency
 from course_lib.measure.clocks import HAS_THREAD_CLOCK
 from course_lib.measure.jit import compiled
 from course_lib.measure.sizes import in_bytes
-from course_lib.measure.table import Table, digits
+from course_lib.measure.table import Shown, Table, digits
 
 CHASES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32)
 BEYOND_L2 = 16  # times the size of L2, the last cache that a core has for itself
@@ -30,8 +30,8 @@ ROUNDS = 5
 WARM_UPS = 64  # passes before, of all chases at once: only then does the last cache keep what comes again
 
 
-@dataclass(frozen=True)
-class InFlight:
+@dataclass(frozen=True, repr=False)
+class InFlight(Shown):
     """Nanoseconds a read, the shortest of several passes, against the number of chases at once."""
 
     chases: tuple[int, ...]
@@ -69,14 +69,6 @@ class InFlight:
     def where(self) -> str:
         """What was read, in a few words."""
         return f"{in_bytes(self.size_bytes)}, answered by {self.level}"
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:

@@ -41,7 +41,6 @@ KINDS = {
     **dict.fromkeys(("BRA", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "CALL", "RET", "BRX"), "control"),
 }
 OTHER = "index"  # integers: addresses, counters, comparisons, copies
-_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,6 @@ class SassInstruction:
     def kind(self) -> str:
         """What it does, in words: one of KINDS' values, or OTHER."""
         return OTHER if _COPY.match(self.text) else KINDS.get(self.name, OTHER)
-
-    @property
-    def bytes_per_lane(self) -> int:
-        """Bytes that a load or store moves for each lane; 0 for anything else."""
-        if not self.kind.endswith(("load", "store", "memory")):
-            return 0
-        return next((_BYTES[part] for part in self.operation.split(".")[1:] if part in _BYTES), 4)
 
 
 @dataclass(frozen=True)

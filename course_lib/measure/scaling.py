@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib import theme
 from course_lib.measure.comparison import value_of
 from course_lib.measure.progress import Progress
-from course_lib.measure.table import Table, digits, seconds_in_words
+from course_lib.measure.table import Shown, Table, digits, seconds_in_words
 from course_lib.measure.timing import compare
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 ROUNDS = 3  # the fit over all sizes evens out what few rounds leave uncertain
 
 
-@dataclass(frozen=True)
-class Scaling:
+@dataclass(frozen=True, repr=False)
+class Scaling(Shown):
     """Measured times over sizes, and the power law seconds = c * n^p fitted to each function's."""
 
     points: dict[str, list[tuple[int, float]]]  # name -> (n, median seconds of a call)
@@ -60,11 +60,6 @@ class Scaling:
         rows = tuple((str(n), *(digits(1e6 * times[name][n]) for name in names)) for n in sizes)
         fits = (f"{name}: time grows as n^{self.exponent(name):.2f}" for name in names if len(sizes) > 1)
         return Table(("n", *(f"{name} (us)" for name in names)), rows, notes=tuple(fits))
-
-    __str__ = __repr__ = lambda self: str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def figure(self, guess: Any = None, guess_label: str = "your guess") -> theme.Picture:
         """Draw points and fitted lines, and the growth for a guessed exponent (number, `.value` or None)."""

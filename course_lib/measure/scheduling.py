@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.arguments import number, one_of, whole
-from course_lib.measure.table import Table, seconds_in_words
+from course_lib.measure.table import Shown, Table, seconds_in_words
 
 POLICIES = ("static", "cyclic", "dynamic", "guided", "longest")
 MOST_THREADS = 64
@@ -44,8 +44,8 @@ class Bar:
     cpu: float  # CPU time of the thread meanwhile; less than the duration: it waited for a CPU or a lock
 
 
-@dataclass(frozen=True)
-class Timeline:
+@dataclass(frozen=True, repr=False)
+class Timeline(Shown):
     """Who did what and when. Times in seconds (of a plan: in the unit of its costs)."""
 
     policy: str
@@ -130,14 +130,6 @@ class Timeline:
         ]
         notes += [self.ended] if self.ended != "done" else []
         return Table(columns, tuple(rows), notes=tuple(notes))
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 # -- who takes what ----------------------------------------------------------------------------------------

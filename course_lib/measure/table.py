@@ -90,7 +90,8 @@ class Shown:
     def __str__(self) -> str:
         return str(self.table())
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

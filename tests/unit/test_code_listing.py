@@ -1,6 +1,5 @@
 """What the CUDA rungs are compiled to, as it is shipped: of the present text, and what the compiler says."""
 
-import copy
 import importlib.util
 import json
 from argparse import ArgumentParser
@@ -9,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from course_lib.measure import code_listing, machine, ptx
-from course_lib.measure.code_listing import MalformedListing
 from course_lib.measure.kernel_fingerprint import fingerprint
+from course_lib.measure.recording_files import MalformedRecording
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,37 +112,25 @@ def test_what_a_kernel_is_made_of_is_in_its_fingerprint(tmp_path):
 # -- files -------------------------------------------------------------------------------------------------
 
 
-def content():
-    (one, _) = code_listing.read(code_listing.FOLDER / "cuda-naive.json")
-    return {"kind": "code", "format": 1, "listings": [copy.deepcopy(one.data())]}
-
-
-def test_what_is_written_can_be_read(tmp_path):
-    listings = code_listing.read(code_listing.FOLDER / "cuda-2d.json")
-    assert code_listing.read(code_listing.write(listings, tmp_path / "new")) == listings
-    assert (tmp_path / "new/cuda-2d.json").read_text() == (code_listing.FOLDER / "cuda-2d.json").read_text()
-
-
-BAD = {
-    "another kind": (lambda c: c.update(kind="gpu"), "does not say 'kind': 'code'"),
-    "no registers": (lambda c: c["listings"][0].pop("registers"), "'registers' is missing"),
-    "half a register": (lambda c: c["listings"][0].update(registers=0.5), "'registers' is 0.5"),
-    "no commit": (lambda c: c["listings"][0].update(commit="main"), "no full git commit"),
-    "no loop": (lambda c: c["listings"][0].update(loop=[]), "'loop' or 'when' is empty"),
-    "a broken line": (lambda c: c["listings"][0].update(loop=["x\tFFMA R1, R2, R3, R4"]), "'x'"),
-}
-
-
-def test_a_malformed_file_is_refused_in_a_sentence(tmp_path):
-    for case, (spoil, words) in BAD.items():
-        given = content()
-        spoil(given)
-        (tmp_path / "odd.json").write_text(json.dumps(given))
-        with pytest.raises(MalformedListing) as caught:
-            code_listing.shipped(tmp_path)
-        message = str(caught.value)
-        assert message.startswith("odd.json is no listing: ") and words in message, case
-        assert "\n" not in message and message.endswith("."), case
+def test_what_is_written_can_be_read_and_what_is_malformed_is_refused(tmp_path):
+    shipped = code_listing.FOLDER / "cuda-2d.json"
+    listings = code_listing.FILES.read(shipped).listings
+    path = code_listing.write(list(listings), tmp_path / "new")
+    assert code_listing.shipped(tmp_path / "new") == listings and path.read_text() == shipped.read_text()
+    for change, words in (
+        ({"registers": 0.5}, "'listings[0].registers' is 0.5"),
+        ({"commit": "main"}, "it must be a full git commit"),
+        ({"loop": []}, "it must be one instruction or more"),
+        ({"loop": ["x\tFFMA R1, R2, R3, R4"]}, "'x'"),
+        ({"ptx": 3}, "its loops are not as they should be"),
+    ):
+        content = json.loads(shipped.read_text())
+        content["listings"][0] |= change
+        path.write_text(json.dumps(content))
+        code_listing.shipped.cache_clear()
+        with pytest.raises(MalformedRecording, match=r"^cuda-2d.json is no recording: ") as caught:
+            code_listing.shipped(tmp_path / "new")
+        assert words in str(caught.value) and str(caught.value).endswith("record --code`.")
 
 
 # -- PTX ---------------------------------------------------------------------------------------------------

@@ -59,12 +59,10 @@ def test_the_whole_kernel_is_counted_too(code):
     assert kinds[-4:] == ["global store", "local memory", "control", "control"]
 
 
-def test_an_instruction_knows_its_width_its_predicate_and_its_line(code):
+def test_an_instruction_knows_its_predicate_and_its_line(code):
     load = code.instructions[1]
     assert (load.address, load.operation, load.name, load.predicate) == (0x10, "LDG.E.128", "LDG", "@!P1")
-    assert (load.bytes_per_lane, load.file, load.line) == (16, "/course/kernel.py", 40)
-    widths = [instruction.bytes_per_lane for instruction in code.instructions]
-    assert widths == [0, 16, 16, 0, 0, 16, 4, 0, 0, 0, 0, 0, 0, 8, 4, 0, 0]
+    assert (load.file, load.line) == ("/course/kernel.py", 40)
     assert [instruction.line for instruction in code.hot.instructions] == [47, 47, 47, 49, 49, 49]
     lines = code.hot.annotated().splitlines()
     assert lines[1].split() == ["shared", "load", "line", "47", "LDS.128", "R68,", "[R0+UR5]"]
