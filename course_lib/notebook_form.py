@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from course_lib import whole_files
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT_METADATA = ("deletable", "editable", "nbgrader", "nine_circles", "slideshow", "tags")
@@ -48,7 +46,7 @@ def tidy(path: Path) -> bool:
     wanted = canonical(_text_of(path), path.name).encode()
     if path.read_bytes() == wanted:
         return False
-    _write_atomically(path, wanted)
+    whole_files.write(path, wanted)
     return True
 
 
@@ -165,18 +163,3 @@ def _text_of(path: Path) -> str:
 
 def _damaged(name: str, why: str) -> str:
     return f"{name} is no whole notebook ({why}) and was left as it is; restore it from git or mend it."
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import tempfile
 import time
 from pathlib import Path
 
-from course_lib import ladder
+from course_lib import ladder, whole_files
 from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
@@ -180,11 +179,8 @@ def _why_not_writable(path: Path) -> str | None:
 
 
 def _write(path: Path, content: dict) -> int:
-    """Write the JSON beside its final place and move it there, so a full disk leaves no half file."""
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-        os.replace(file.name, path)
+        whole_files.write(path, json.dumps(content, indent=1))
     except OSError as problem:
         print(f"bench: {path} cannot be written ({problem.strerror}): {WRITABLE}.")
         return 1

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from course_lib.measure import programs
 
@@ -58,6 +57,10 @@ class Line:
         return f"{self.status:8} {self.what:17} {self.found}{cure}"
 
 
+#: What a check returns: the status, what was found and, if there is one, the cure.
+Finding = tuple[str, str] | tuple[str, str, str]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -67,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what every check finds; return 0 when there is no problem."""
     lines = []
     stranger = wrong_python()
-    for check in (lambda: stranger,) if stranger else CHECKS:
-        lines.append(_checked(check))
+    for what, check in ({"Python": lambda: stranger} if stranger else CHECKS).items():
+        lines.append(_checked(what, check))
         if not args.json:
             print(lines[-1], flush=True)
     if args.json:
@@ -88,7 +91,7 @@ def summary(lines: list[Line]) -> str:
     return f"{len(problems)} problem{'s' if len(problems) > 1 else ''} to mend: {', '.join(problems)}{tail}."
 
 
-def wrong_python() -> Line | None:
+def wrong_python() -> Finding | None:
     """Return the one thing to say when the course was called with a Python that it is not installed in."""
     at_home = Path(sys.prefix).resolve() == (PROJECT / ".venv").resolve()
     lacking = [name for name in CORE if importlib.util.find_spec(name) is None]
@@ -102,116 +105,107 @@ def wrong_python() -> Line | None:
     else:
         cure = "`make lab` makes an environment for the course, .venv, and starts there"
     found = f"You run {whose} ({sys.executable}), and the course is not installed in it"
-    return Line("problem", "Python", found, cure)
+    return "problem", found, cure
 
 
-def _checked(check: Callable[[], Line]) -> Line:
+def _checked(what: str, check: Callable[[], Finding]) -> Line:
     try:
-        return check()
+        status, *found = check()
     except Exception as problem:  # a doctor must get to the end, whatever is broken
-        what = getattr(check, "__name__", "a program").strip("_").replace("_", " ")
-        return Line("problem", what, f"{type(problem).__name__}: {problem}", INSTALL)
+        status, found = "problem", (f"{type(problem).__name__}: {problem}", INSTALL)
+    return Line(status, what, *found)
 
 
 # -- the checks --------------------------------------------------------------------------------------------
 
 
-def _python() -> Line:
+def _python() -> Finding:
     found = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info[:2] in TESTED_PYTHONS:
-        return Line("OK", "Python", found)
+        return "OK", found
     if sys.version_info < TESTED_PYTHONS[0]:
-        return Line(
-            "problem", "Python", found, "install Python 3.11 to 3.13 and run make lab PYTHON=its/path"
-        )
-    return Line("note", "Python", f"{found}; tested are 3.11 to 3.13")
+        return "problem", found, "install Python 3.11 to 3.13 and run make lab PYTHON=its/path"
+    return "note", f"{found}; tested are 3.11 to 3.13"
 
 
-def _packages() -> Line:
+def _packages() -> Finding:
     from importlib import metadata
 
     from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    def is_for(requirement: Requirement, *extras: str) -> bool:
+        marker = requirement.marker
+        return not marker or any(marker.evaluate({"extra": extra}) for extra in extras)
 
     try:
         named = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
-        return Line("problem", "packages", "the course itself is not installed in this Python", INSTALL)
-    wanted = [one for one in named if any(_is_for(one, extra) for extra in INSTALLED_EXTRAS)]
-    lacking, strange, other = [], [], []
+        return "problem", "the course itself is not installed in this Python", INSTALL
+    wanted = [one for one in named if is_for(one, *INSTALLED_EXTRAS)]
+    needed, lacking, strange, other = [], [], [], []
     tested = tested_versions()
     for requirement in wanted:
         try:
             version = metadata.version(requirement.name)
         except metadata.PackageNotFoundError:
-            lacking.append(requirement)
+            (needed if is_for(requirement, "", "lab") else lacking).append(requirement.name)
             continue
         if not requirement.specifier.contains(version, prereleases=True):
             strange.append(f"{requirement.name} {version} (needs {requirement.specifier})")
-        elif tested and version.partition("+")[0] != tested.get(_plain(requirement.name)):
+        elif tested and version.partition("+")[0] != tested.get(canonicalize_name(requirement.name)):
             other.append(f"{requirement.name} {version}")
-    return _about_packages(len(wanted), lacking, strange, other)
-
-
-def _is_for(requirement: Any, extra: str) -> bool:
-    return not requirement.marker or requirement.marker.evaluate({"extra": extra})
-
-
-def _about_packages(count: int, lacking: list, strange: list[str], other: list[str]) -> Line:
-    needed = [one.name for one in lacking if _is_for(one, "") or _is_for(one, "lab")]
     if needed or strange:
-        words = [f"{', '.join(needed)} missing"] if needed else []
-        return Line("problem", "packages", "; ".join(words + strange), INSTALL)
+        return (
+            "problem",
+            "; ".join([*([f"{', '.join(needed)} missing"] if needed else []), *strange]),
+            INSTALL,
+        )
     if lacking:
-        names = ", ".join(req.name for req in lacking)
-        return Line("note", "packages", f"{names} missing: the tests cannot run", INSTALL)
+        return "note", f"{', '.join(lacking)} missing: the tests cannot run", INSTALL
     if other:
-        found = f"all {count} present, not in the tested version: {', '.join(other)}"
-        return Line("note", "packages", found, f"the tested set: {INSTALL}")
-    return Line("OK", "packages", f"all {count} present in the tested versions")
+        found = f"all {len(wanted)} present, not in the tested version: {', '.join(other)}"
+        return "note", found, f"the tested set: {INSTALL}"
+    return "OK", f"all {len(wanted)} present in the tested versions"
 
 
 def tested_versions() -> dict[str, str]:
     """Return constraints.txt as package -> version; empty where the file is not at hand."""
+    from packaging.utils import canonicalize_name
+
     try:
         lines = (PROJECT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     pairs = (line.split("==") for line in lines if "==" in line and not line.startswith("#"))
-    return {_plain(name): version.split(";")[0].strip() for name, version in pairs}
+    return {canonicalize_name(name): version.split(";")[0].strip() for name, version in pairs}
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
-
-
-def _compiler() -> Line:
+def _compiler() -> Finding:
     import numba
 
     add = numba.njit(lambda a, b: a + b)
     if add(40, 2) != 42:
-        return Line(
-            "problem", "compiler", f"numba {numba.__version__} computes 40 + 2 = {add(40, 2)}", INSTALL
-        )
-    return Line("OK", "compiler", f"numba {numba.__version__} compiles and runs")
+        return "problem", f"numba {numba.__version__} computes 40 + 2 = {add(40, 2)}", INSTALL
+    return "OK", f"numba {numba.__version__} compiles and runs"
 
 
-def _PyTorch() -> Line:
+def _pytorch() -> Finding:
     import torch
 
-    return Line("OK", "PyTorch", f"{torch.__version__} starts, {torch.get_num_threads()} threads")
+    return "OK", f"{torch.__version__} starts, {torch.get_num_threads()} threads"
 
 
-def _BLAS() -> Line:
+def _blas() -> Finding:
     from course_lib.measure import machine
 
+    if behind := machine.blas_is_behind():
+        return "note", behind
     here = machine.describe()
-    behind = machine.blas_is_behind()
-    if behind:
-        return Line("note", "NumPy's BLAS", behind)
-    return Line("OK", "NumPy's BLAS", f"{here.blas}, kernels for {here.blas_architecture}")
+    return "OK", f"{here.blas}, kernels for {here.blas_architecture}"
 
 
-def _JupyterLab() -> Line:
+def _jupyterlab() -> Finding:
     import jupyterlab
     from jupyter_client.kernelspec import KernelSpecManager
 
@@ -219,32 +213,29 @@ def _JupyterLab() -> Line:
     # A bare "python" means the Python that runs JupyterLab.
     if os.path.isabs(kernel) and not os.path.samefile(kernel, sys.executable):
         cure = f"{sys.executable} -m ipykernel install --sys-prefix"
-        return Line("problem", "JupyterLab", f"its kernel 'python3' is another Python: {kernel}", cure)
-    return Line("OK", "JupyterLab", f"{jupyterlab.__version__}, its kernel is this Python")
+        return "problem", f"its kernel 'python3' is another Python: {kernel}", cure
+    return "OK", f"{jupyterlab.__version__}, its kernel is this Python"
 
 
-def _nbgrader() -> Line:
+def _nbgrader() -> Finding:
     import nbgrader
     from jupyter_core.paths import jupyter_config_path
     from jupyter_server.extension.config import ExtensionConfigManager
 
     manager = ExtensionConfigManager(read_config_path=jupyter_config_path())
-    found = f"{nbgrader.__version__}"
     enabled = manager.get_jpserver_extensions()
-    off = [name for name in NBGRADER_EXTENSIONS if not enabled.get(name)]
-    if off:
+    if off := [name for name in NBGRADER_EXTENSIONS if not enabled.get(name)]:
         cure = f"jupyter server extension enable --sys-prefix {' '.join(off)}"
-        return Line("problem", "nbgrader", f"{found}, but JupyterLab does not load all of it", cure)
-    folder = Path(sys.executable).parent
+        return "problem", f"{nbgrader.__version__}, but JupyterLab does not load all of it", cure
+    found = f"{nbgrader.__version__}, enabled in JupyterLab"
     if shutil.which("alembic"):
-        return Line("OK", "nbgrader", f"{found}, enabled in JupyterLab")
-    if shutil.which("alembic", path=str(folder)):
-        found += ", enabled in JupyterLab; to run it by hand, this environment must be active"
-        return Line("OK", "nbgrader", found)
-    return Line("problem", "nbgrader", f"{found}, but its program alembic is not on the PATH", INSTALL)
+        return "OK", found
+    if shutil.which("alembic", path=str(Path(sys.executable).parent)):
+        return "OK", f"{found}; to run it by hand, this environment must be active"
+    return "problem", f"{nbgrader.__version__}, but its program alembic is not on the PATH", INSTALL
 
 
-def _results_folder() -> Line:
+def _results_folder() -> Finding:
     from course_lib.measure.store import HOME_VARIABLE, data_dir
 
     folder = data_dir()
@@ -254,11 +245,11 @@ def _results_folder() -> Line:
             file.write(b"x")
     except OSError as problem:
         found = f"{folder} cannot be written ({problem.strerror}): your ladder is not kept"
-        return Line("problem", "results folder", found, f"set {HOME_VARIABLE} to a folder you may write")
-    return Line("OK", "results folder", f"{folder}")
+        return "problem", found, f"set {HOME_VARIABLE} to a folder you may write"
+    return "OK", f"{folder}"
 
 
-def _saved_results() -> Line:
+def _saved_results() -> Finding:
     from course_lib import ladder
     from course_lib.measure.store import Store
 
@@ -266,69 +257,65 @@ def _saved_results() -> Line:
     complaints = [f"{store.path.name}: {said}" for store in stores if (said := store.complaint())]
     if complaints:
         cure = f"move it out of {stores[0].path.parent}; what can be measured again then is"
-        return Line("problem", "saved results", "; ".join(complaints), cure)
-    odd = ladder.unreadable()
-    if odd:
+        return "problem", "; ".join(complaints), cure
+    if odd := ladder.unreadable():
         entries = "1 entry" if odd == 1 else f"{odd} entries"
         found = f"{stores[0].path}: {entries} cannot be read and count as not measured"
-        return Line("note", "saved results", found, "measure again: python -m course_lib bench")
+        return "note", found, "measure again: python -m course_lib bench"
     files = ", ".join(store.path.name for store in stores if store.path.exists())
-    return Line("OK", "saved results", f"{files} can be read" if files else "none yet")
+    return "OK", f"{files} can be read" if files else "none yet"
 
 
-def _GPU() -> Line:
+def _gpu() -> Finding:
     from course_lib.measure import machine
 
     gpu = machine.describe().gpu
     if gpu is None:
-        found = "none: what needs one runs in a simulator or shows what was recorded on one"
-        return Line("note", "GPU", found)
-    return Line("OK", "GPU", f"{gpu.name}, compute capability {gpu.compute_capability}, driver {gpu.driver}")
+        return "note", "none: what needs one runs in a simulator or shows what was recorded on one"
+    return "OK", f"{gpu.name}, compute capability {gpu.compute_capability}, driver {gpu.driver}"
 
 
-def _sound_files() -> Line:
+def _sound_files() -> Finding:
     try:
         soundfile = importlib.import_module("soundfile")
     except (ImportError, OSError):  # OSError: the package is there, the library libsndfile is not
-        return Line("note", "sound files", "none is read: soundfile is not installed or broken", INSTALL)
-    formats = soundfile.available_formats()
-    named = ", ".join(name for name in ("FLAC", "OGG", "MP3") if name in formats)
-    found = f"WAV is read; by soundfile {soundfile.__version__} {named} and others as well"
-    return Line("OK", "sound files", found)
+        return "note", "none is read: soundfile is not installed or broken", INSTALL
+    named = ", ".join(name for name in ("FLAC", "OGG", "MP3") if name in soundfile.available_formats())
+    return "OK", f"WAV is read; by soundfile {soundfile.__version__} {named} and others as well"
 
 
-def _program(name: str) -> Line:
+def _program(name: str) -> Finding:
     why = programs.why_missing(name)
     if why is None:
-        return Line("OK", name, str(programs.find(name)))
-    return Line("note", name, f"{why}: {PROGRAMS[name]}", programs.cure(name))
+        return "OK", str(programs.find(name))
+    return "note", f"{why}: {PROGRAMS[name]}", programs.cure(name)
 
 
-def _memory_and_disk() -> Line:
+def _memory_and_disk() -> Finding:
     import psutil
 
     memory = psutil.virtual_memory().total / 1e9
     disk = shutil.disk_usage(PROJECT).free / 1e9
     found = f"{memory:.1f} GB of memory, {disk:.0f} GB of disk free"
     if memory < ENOUGH_MEMORY_GB:
-        return Line("note", "memory and disk", f"{found}: large sizes may not fit; choose smaller ones")
+        return "note", f"{found}: large sizes may not fit; choose smaller ones"
     if disk < ENOUGH_DISK_GB:
-        return Line("note", "memory and disk", f"{found}: notebooks may fail to save", "free some disk space")
-    return Line("OK", "memory and disk", found)
+        return "note", f"{found}: notebooks may fail to save", "free some disk space"
+    return "OK", found
 
 
-CHECKS: tuple[Callable[[], Line], ...] = (
-    _python,
-    _packages,
-    _compiler,
-    _PyTorch,
-    _BLAS,
-    _JupyterLab,
-    _nbgrader,
-    _results_folder,
-    _saved_results,
-    _GPU,
-    _sound_files,
-    *(partial(_program, name) for name in PROGRAMS),
-    _memory_and_disk,
-)
+CHECKS: dict[str, Callable[[], Finding]] = {
+    "Python": _python,
+    "packages": _packages,
+    "compiler": _compiler,
+    "PyTorch": _pytorch,
+    "NumPy's BLAS": _blas,
+    "JupyterLab": _jupyterlab,
+    "nbgrader": _nbgrader,
+    "results folder": _results_folder,
+    "saved results": _saved_results,
+    "GPU": _gpu,
+    "sound files": _sound_files,
+    **{name: partial(_program, name) for name in PROGRAMS},
+    "memory and disk": _memory_and_disk,
+}

@@ -12,13 +12,12 @@ import json
 import logging
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from course_lib.grading.classroom import assignment
-from course_lib.grading.classroom.pages.files import write
 from course_lib.notebook_form import canonical
+from course_lib.whole_files import free_name, write
 
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = "nine_circles"
@@ -104,7 +103,7 @@ def release(path: Path, text: str) -> str:
     if _cells_of(path) == fingerprint(json.loads(text)):  # the released cells, only saved without the mark
         write(path, text)
         return f"{path.name}: brought into form (its cells are the released ones)."
-    aside = _free_name(path)
+    aside = free_name(path, "mine")
     os.replace(path, aside)
     write(path, text)
     return (
@@ -122,14 +121,3 @@ def _cells_of(path: Path) -> str | None:
 def _plain(source: str | list[str]) -> str:
     text = source if isinstance(source, str) else "".join(source)
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
-
-
-def _free_name(path: Path) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        tail = f"-{number}" if number > 1 else ""
-        candidate = path.with_name(f"{path.stem}.mine-{stamp}{tail}{path.suffix}")
-        if not candidate.exists():
-            return candidate
-        number += 1

@@ -19,6 +19,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "arguments": "checks of what functions are given",
         "bootstrap": "makes .venv",
         "theme": "colours and words",
+        "whole_files": "written whole or not at all",
     },
     {
         "measure": "this machine, clocks, rooflines, what is kept",

@@ -11,13 +11,13 @@ from __future__ import annotations
 import copy
 import json
 import os
-import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from course_lib import whole_files
 
 #: Set this environment variable to keep the course's files somewhere else.
 HOME_VARIABLE = "NINE_CIRCLES_HOME"
@@ -64,17 +64,21 @@ class Store:
         if self._only_memory:
             return copy.deepcopy(self._memory)
         try:
-            return self._load()
+            return _values_in(self.path)
+        except _Damaged as problem:  # a reader holds no lock: it reports, the next writer moves the file
+            self._say(
+                f"{self.path} is damaged ({problem}); it counts as empty and will be set aside, not deleted."
+            )
         except (OSError, _Newer) as problem:
             self._say(
                 f"{self.path} cannot be read ({problem}); it is left as it is and counts as empty here."
             )
-            return {}
+        return {}
 
     def complaint(self) -> str | None:
         """Return what is wrong with the file in a few words, None when it can be read or does not exist."""
         try:
-            self._load(quietly=True)
+            _values_in(self.path)
         except (OSError, _Newer, _Damaged) as problem:
             return str(problem)
         return None
@@ -83,21 +87,24 @@ class Store:
         """Apply ``change`` to the saved values, save them and return them."""
         if self._only_memory:
             return self._update_memory(change)
+        from filelock import FileLock
+
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            turn = _lock(self.path).acquire()
+            turn = FileLock(f"{self.path}.lock", timeout=LOCK_TIMEOUT_S).acquire()
         except _TROUBLE as problem:
             self._fall_back_to_memory(problem)
             return self._update_memory(change)
         with turn:
             try:
-                values = self._load(set_aside=True)
+                values = self._sound_values()
             except (OSError, _Newer) as problem:
                 self._fall_back_to_memory(problem)
                 return self._update_memory(change)
             change(values)  # outside the try: what goes wrong in it is the caller's
             try:
-                _write_atomically(self.path, {"format": FORMAT, "values": values})
+                text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
+                whole_files.write(self.path, text, lasting=True)
             except OSError as problem:
                 self._fall_back_to_memory(problem, values)
             return copy.deepcopy(values)
@@ -111,10 +118,9 @@ class Store:
     def _fall_back_to_memory(self, problem: Exception, values: dict[str, Any] | None = None) -> None:
         """Keep `values` (None: what can still be read) in memory from now on, and say so once."""
         if values is None:
-            try:
-                values = self._load()
-            except (OSError, _Newer):
-                values = {}
+            values = {}
+            with suppress(OSError, _Newer, _Damaged):
+                values = _values_in(self.path)
         self._memory = values
         self._only_memory = True
         remedy = f"free the disk or set {HOME_VARIABLE} to a folder you may write"
@@ -125,26 +131,17 @@ class Store:
             f"kernel stops; {remedy}."
         )
 
-    def _load(self, set_aside: bool = False, quietly: bool = False) -> dict[str, Any]:
+    def _sound_values(self) -> dict[str, Any]:
+        """Return the saved values; a damaged file is set aside, under the lock."""
         try:
             return _values_in(self.path)
-        except FileNotFoundError:
-            return {}
         except _Damaged as problem:
-            if quietly:
-                raise
-            return self._damaged(str(problem), set_aside)
-
-    def _damaged(self, why: str, set_aside: bool) -> dict[str, Any]:
-        if not set_aside:  # a reader holds no lock: it reports, the next writer moves the file
+            aside = whole_files.free_name(self.path, "damaged")
+            os.replace(self.path, aside)
             self._say(
-                f"{self.path} is damaged ({why}); it counts as empty and will be set aside, not deleted."
+                f"{self.path} was damaged ({problem}); it was set aside as {aside.name} and a new one begun."
             )
             return {}
-        aside = _free_name(self.path)
-        os.replace(self.path, aside)
-        self._say(f"{self.path} was damaged ({why}); it was set aside as {aside.name} and a new one begun.")
-        return {}
 
     def _say(self, sentence: str) -> None:
         """Give the learner a notice: once per process for a file in the state it is in."""
@@ -176,6 +173,8 @@ _TROUBLE = (OSError, NotImplementedError)
 def _values_in(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
     except UnicodeDecodeError:
         raise _Damaged("it is not text") from None
     try:
@@ -199,52 +198,3 @@ def _notice(sentence: str) -> None:
         warnings.warn(sentence, StoreNotice, stacklevel=5)
     finally:
         warnings.formatwarning = usual
-
-
-def _lock(path: Path):
-    from filelock import FileLock
-
-    return FileLock(str(path) + ".lock", timeout=LOCK_TIMEOUT_S)
-
-
-def _free_name(path: Path) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    candidates = (path.with_name(f"{path.stem}.damaged-{stamp}{tail}.json") for tail in _tails())
-    return next(name for name in candidates if not name.exists())
-
-
-def _tails():
-    yield ""
-    number = 2
-    while True:
-        yield f"-{number}"
-        number += 1
-
-
-def _write_atomically(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=1, sort_keys=True)
-    for left_over in path.parent.glob(f"{path.stem}.*.tmp"):  # of a writer that was killed: we hold the lock
-        with suppress(OSError):
-            left_over.unlink()
-    handle, temporary = tempfile.mkstemp(prefix=path.stem + ".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        _replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _replace(temporary: str, path: Path) -> None:
-    """Move the new file over the old one; on Windows a reader may hold the old one open for a moment."""
-    for wait_s in (0.01, 0.05, 0.2):
-        try:
-            os.replace(temporary, path)
-            return
-        except PermissionError:
-            time.sleep(wait_s)
-    os.replace(temporary, path)

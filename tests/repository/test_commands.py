@@ -106,27 +106,29 @@ def test_doctor_finds_this_environment_ready():
     assert names >= {"Python", "packages", "compiler", "NumPy's BLAS", "JupyterLab", "nbgrader", "GPU"}
 
 
-def outcome(monkeypatch, capsys, *checks):
-    """Run the doctor with these checks only; return its exit code and what it printed."""
-    monkeypatch.setattr(doctor, "CHECKS", checks)
-    return command_line.main(["doctor"]), capsys.readouterr().out
-
-
-def test_doctor_ends_with_a_summary(monkeypatch, capsys):
-    code, said = outcome(monkeypatch, capsys, lambda: doctor.Line("OK", "a", "fine"))
-    assert code == 0 and said.splitlines()[-1] == "Everything is ready."
-    bad = doctor.Line("problem", "b", "broken", "mend it")
-    code, said = outcome(monkeypatch, capsys, lambda: bad, lambda: doctor.Line("note", "c", "hm"))
-    assert code == 1 and "-> mend it" in said
-    assert said.splitlines()[-1] == "1 problem to mend: b (1 note: the course works all the same)."
-
-
-def test_doctor_survives_a_check_that_breaks(monkeypatch, capsys):
-    def compiler():
+def test_doctor_ends_with_a_summary_and_survives_a_check_that_breaks(monkeypatch, capsys):
+    def broken():
         raise RuntimeError("LLVM is gone")
 
-    code, said = outcome(monkeypatch, capsys, compiler, lambda: doctor.Line("OK", "last", "fine"))
-    assert code == 1 and "RuntimeError: LLVM is gone" in said and "last" in said
+    for checks, code, words, last in (
+        ({"a": lambda: ("OK", "fine")}, 0, "fine", "Everything is ready."),
+        (
+            {"b": lambda: ("problem", "broken", "mend it"), "c": lambda: ("note", "hm")},
+            1,
+            "-> mend it",
+            "1 problem to mend: b (1 note: the course works all the same).",
+        ),
+        (
+            {"compiler": broken, "d": lambda: ("OK", "")},
+            1,
+            "RuntimeError: LLVM",
+            "1 problem to mend: compiler.",
+        ),
+    ):
+        monkeypatch.setattr(doctor, "CHECKS", checks)
+        assert command_line.main(["doctor"]) == code
+        said = capsys.readouterr().out
+        assert words in said and said.splitlines()[-1] == last
 
 
 def with_versions(monkeypatch, **versions):
@@ -155,61 +157,53 @@ def test_doctor_judges_packages(monkeypatch):
     ):
         with monkeypatch.context() as pretended:
             with_versions(pretended, **(tested | versions))
-            line = doctor._packages()
-            assert line.status == status and fragment in line.found, versions
+            found = doctor._packages()
+            assert found[0] == status and fragment in found[1], versions
 
 
 def test_doctor_does_not_miss_what_only_some_want(monkeypatch):
     """The compilers for GPUs, 550 MB, are an extra that `make lab` does not install."""
     wanted = ['not-here-1>=1; extra == "cubin"', "numpy>=2", 'pytest>=8; extra == "dev"']
     monkeypatch.setattr(metadata, "requires", lambda name: wanted)
-    line = doctor._packages()
-    assert line.status != "problem" and "not-here-1" not in line.found and "all 2 present" in line.found
+    status, found, *_ = doctor._packages()
+    assert status != "problem" and "not-here-1" not in found and "all 2 present" in found
     wanted.append('not-here-2>=1; extra == "lab"')
-    assert doctor._packages().found == "not-here-2 missing"
+    assert doctor._packages()[1] == "not-here-2 missing"
 
 
 def test_doctor_sees_that_results_cannot_be_kept(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(tmp_path / "file" / "folder"))
-    line = doctor._results_folder()
-    assert line.status == "problem" and "NINE_CIRCLES_HOME" in line.cure
+    status, _, cure = doctor._results_folder()
+    assert status == "problem" and "NINE_CIRCLES_HOME" in cure
 
 
 def test_doctor_reads_what_was_saved(private_data_folder):
     for content, words in (("garbage", "not JSON"), ('{"format": 99}', "newer version")):
         for name in ("ladder", "machine", "guesses"):
-            assert doctor._saved_results() == doctor.Line("OK", "saved results", "none yet")
+            assert doctor._saved_results() == ("OK", "none yet")
             file = private_data_folder / f"{name}.json"
             file.write_text(content)
-            line = doctor._saved_results()
-            assert line.status == "problem" and line.found.startswith(f"{name}.json: "), (name, content)
-            assert words in line.found and str(private_data_folder) in line.cure
-            for left in private_data_folder.iterdir():
-                left.unlink()
-
-
-def test_doctor_notes_results_that_nobody_understands(private_data_folder):
-    good = {"format": 1, "values": {}}
-    (private_data_folder / "ladder.json").write_text(json.dumps(good))
-    assert doctor._saved_results().found == "ladder.json can be read"
-    odd = {"format": 1, "values": {"odd": {"colour": "green"}, "odder": 3}}
-    (private_data_folder / "ladder.json").write_text(json.dumps(odd))
-    line = doctor._saved_results()
-    assert line.status == "note" and "2 entries cannot be read" in line.found and "bench" in line.cure
+            status, found, cure = doctor._saved_results()
+            assert status == "problem" and found.startswith(f"{name}.json: "), (name, content)
+            assert words in found and str(private_data_folder) in cure
+            file.unlink()
+    ladder = private_data_folder / "ladder.json"
+    ladder.write_text('{"format": 1, "values": {}}')
+    assert doctor._saved_results() == ("OK", "ladder.json can be read")
+    ladder.write_text('{"format": 1, "values": {"odd": {"colour": "green"}, "odder": 3}}')
+    status, found, cure = doctor._saved_results()
+    assert status == "note" and "2 entries cannot be read" in found and "bench" in cure
 
 
 def test_doctor_says_which_sound_files_can_be_read(monkeypatch):
-    fake = types.SimpleNamespace(
-        __version__="9.9", available_formats=lambda: {"AIFF": "", "FLAC": "", "OGG": "", "WAV": ""}
-    )
-    monkeypatch.setitem(sys.modules, "soundfile", fake)
-    found = "WAV is read; by soundfile 9.9 FLAC, OGG and others as well"
-    assert doctor._sound_files() == doctor.Line("OK", "sound files", found)
-    monkeypatch.setitem(sys.modules, "soundfile", None)
-    line = doctor._sound_files()
-    assert line.status == "note" and "soundfile is not installed" in line.found and "pip" in line.cure
-    assert doctor._sound_files in doctor.CHECKS
+    fake = types.SimpleNamespace(__version__="9.9", available_formats=lambda: ("AIFF", "FLAC", "OGG", "WAV"))
+    for module, found in (
+        (fake, ("OK", "WAV is read; by soundfile 9.9 FLAC, OGG and others as well")),
+        (None, ("note", "none is read: soundfile is not installed or broken", doctor.INSTALL)),
+    ):
+        monkeypatch.setitem(sys.modules, "soundfile", module)
+        assert doctor._sound_files() == found
 
 
 @pytest.mark.parametrize("has_environment", [True, False])
@@ -229,37 +223,29 @@ def test_doctor_says_one_thing_to_a_python_without_the_course(monkeypatch, capsy
     assert ("use .venv" in said.replace(os.sep, "/")) is has_environment
     assert "make" in said
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
-    assert "the Python of another environment" in doctor.wrong_python().found
+    assert "the Python of another environment" in doctor.wrong_python()[1]
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
     assert doctor.wrong_python() is None, "in .venv each check says what is missing"
 
 
-def test_doctor_notes_a_blas_that_is_behind(monkeypatch):
+def test_doctor_notes_a_blas_that_is_behind_and_sees_a_foreign_kernel(monkeypatch):
     from course_lib.measure import machine
 
     monkeypatch.setattr(machine, "blas_is_behind", lambda: "OpenBLAS took its Haswell kernels.")
-    assert doctor._BLAS() == doctor.Line("note", "NumPy's BLAS", "OpenBLAS took its Haswell kernels.")
-
-
-def test_doctor_sees_a_foreign_kernel(monkeypatch):
-    class Spec:
-        argv = ("/bin/sh",)
-
-    monkeypatch.setattr("jupyter_client.kernelspec.KernelSpecManager.get_kernel_spec", lambda *_: Spec)
-    line = doctor._JupyterLab()
-    assert line.status == "problem" and "/bin/sh" in line.found
+    assert doctor._blas() == ("note", "OpenBLAS took its Haswell kernels.")
+    spec = types.SimpleNamespace(argv=("/bin/sh",))
+    monkeypatch.setattr("jupyter_client.kernelspec.KernelSpecManager.get_kernel_spec", lambda *_: spec)
+    status, found, _ = doctor._jupyterlab()
+    assert status == "problem" and "/bin/sh" in found
 
 
 def test_doctor_only_notes_what_tests_need(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "_FINDERS", dict.fromkeys(programs._FINDERS, lambda: None))
     monkeypatch.setenv("PATH", str(tmp_path))
-    checks = [check for check in doctor.CHECKS if not hasattr(check, "__name__")]
-    found = {line.what: line for line in (check() for check in checks)}
-    assert set(found) == set(doctor.PROGRAMS) < set(programs.PACKAGES)
-    assert found["chromium"] == doctor.Line(
-        "note", "chromium", "no chromium: only 'make test' needs it", "install chromium"
-    )
-    assert {line.status for line in found.values()} == {"note"}
+    assert set(doctor.PROGRAMS) < set(programs.PACKAGES) and set(doctor.PROGRAMS) < set(doctor.CHECKS)
+    assert {doctor._program(name)[0] for name in doctor.PROGRAMS} == {"note"}
+    words = ("note", "no chromium: only 'make test' needs it", "install chromium")
+    assert doctor._program("chromium") == words
 
 
 # -- nbgrader ----------------------------------------------------------------------------------------------

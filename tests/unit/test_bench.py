@@ -83,7 +83,7 @@ def test_a_disk_that_fails_after_the_measuring_is_said(tmp_path, capsys, monkeyp
     def no_space(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bench.os, "replace", no_space)
+    monkeypatch.setattr("os.replace", no_space)
     code = run(
         "--rungs", "numpy", "--sizes", "8", "--budget", "0.05", "--no-save", "--json", str(tmp_path / "a")
     )

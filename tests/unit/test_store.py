@@ -127,7 +127,7 @@ def test_a_full_disk_keeps_the_old_file_and_runs_the_change_once(path, monkeypat
     assert calls == [1]
     assert path.read_bytes() == before
     assert store.read() == {"old": 1, "new": 2}
-    assert not list(path.parent.glob("*.tmp"))
+    assert not list(path.parent.glob("*.unfinished"))
 
 
 def test_an_exception_in_the_change_is_the_callers_and_saves_nothing():
@@ -200,4 +200,4 @@ def test_killing_a_writer_leaves_a_whole_file_and_no_lock(path):
         assert values.get("n", 0) >= reached
         reached = values.get("n", 0)
     assert reached > 0
-    assert not list(path.parent.glob("*.tmp"))  # what the killed writers left was cleared away
+    assert not list(path.parent.glob("*.unfinished"))  # what the killed writers left was cleared away

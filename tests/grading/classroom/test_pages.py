@@ -438,7 +438,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "replace", fail)
+        patch.setattr("os.replace", fail)
         with pytest.raises(OSError, match="full"):
             files.write(path, "new")
     assert tree(tmp_path) == {"page.html": b"old"}

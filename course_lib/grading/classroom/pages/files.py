@@ -1,36 +1,15 @@
-"""Where pages are written, and how: whole or not at all, and never outside their folder."""
+"""Where pages are written: never outside their folder."""
 
 from __future__ import annotations
 
-import os
 import unicodedata
-from contextlib import suppress
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
+from course_lib.whole_files import write as write
+
 LONGEST_NAME = 120
 SEPARATORS = '/\\:*?"<>|'  # of paths, drives and streams on one system or another
-
-
-def write(path: Path, content: str | bytes, lasting: bool = False) -> None:
-    """Write a file so that a reader, or a kill at any moment, meets the old content or the new one.
-
-    The unfinished file has a fixed name, so one that a killed writer left is replaced by the next. `lasting`
-    forces it onto the disk, so that it outlives a power cut too; pages can be made again from the verdicts.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-            if lasting:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def is_safe(name: object) -> bool:

@@ -1,0 +1,49 @@
+"""Files that are written whole or not at all: a reader, or a kill at any moment, meets the old or the new."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+
+def write(path: Path, content: str | bytes, lasting: bool = False) -> None:
+    """Write a file, whose rights stay; `lasting` forces it onto the disk: it outlives a power cut, too.
+
+    The unfinished file has a fixed name, so one that a killed writer left is replaced by the next.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, unfinished)
+        _replace(unfinished, path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _replace(unfinished: Path, path: Path) -> None:
+    """Move the new file over the old one; on Windows a reader may hold the old one open for a moment."""
+    for wait_s in (0.01, 0.05, 0.2):
+        try:
+            return os.replace(unfinished, path)
+        except PermissionError:
+            time.sleep(wait_s)
+    return os.replace(unfinished, path)
+
+
+def free_name(path: Path, why: str) -> Path:
+    """Return the name to set a file aside under, in its folder: "ladder.damaged-20260801-120000.json"."""
+    stem = f"{path.stem}.{why}-{time.strftime('%Y%m%d-%H%M%S')}"
+    tails = ("" if number == 1 else f"-{number}" for number in count(1))
+    return next(name for tail in tails if not (name := path.with_name(stem + tail + path.suffix)).exists())
