@@ -13,43 +13,34 @@ from typing import Any
 from course_lib.ladder import Rung, find_rung, make_rung
 
 _rung = functools.partial(make_rung, batched=True)
+_compiled_rung = functools.partial(_rung, requires=("numba",), parallel=True)
 
 BATCHED: tuple[Rung, ...] = (
-    _rung(
+    _compiled_rung(
         "batched-loop",
         7,
         "A Python loop over the batch",
         "calls: Python, packing and waking the cores once for each matrix",
-        "batched_loop",
-        requires=("numba",),
-        parallel=True,
     ),
-    _rung(
+    _compiled_rung(
         "batched-numba",
         7,
         "One call, tiles cut to measure, no packing",
         "the FMA units of all cores; copies of operands that are views",
-        "batched_numba",
-        requires=("numba",),
-        parallel=True,
     ),
-    _rung(
+    _compiled_rung(
         "batched-strided",
         7,
         "The same on strides, without copies",
         "the FMA units of all cores; turning a transposed B round",
-        "batched_strided",
-        requires=("numba",),
-        parallel=True,
     ),
     _rung(
         "cuda-batched",
         7,
         "GPU: one launch, the batch is blockIdx.z",
         "two numbers from shared memory for one FMA",
-        "cuda_batched",
-        ("float32",),
-        ("cuda",),
+        dtypes=("float32",),
+        requires=("cuda",),
         gpu=True,
     ),
     _rung(

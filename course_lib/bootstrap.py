@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 PROJECT = Path(__file__).resolve().parents[1]
 WHAT = ".[lab,dev]"
@@ -344,19 +345,34 @@ def remove_orphans(package: Path) -> None:
 
 @contextlib.contextmanager
 def in_turn() -> Iterator[None]:
-    """Wait until no other make works on .venv, and keep others out, where the system knows such locks."""
+    """Wait until no other make works on .venv, and keep others out, where the file system knows locks."""
+    busy, waits = (BlockingIOError if os.name == "posix" else PermissionError), False
     with open(".venv.lock", "a", encoding="utf-8") as file:
-        if os.name == "posix":
-            import fcntl
-
+        while True:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                print("Another make is preparing .venv; waiting for it to finish.")
-                fcntl.flock(file, fcntl.LOCK_EX)
+                lock(file)
+            except busy:
+                if not waits:
+                    print("Another make is preparing .venv; waiting for it to finish.")
+                waits = True
+                time.sleep(0.5)
+                continue
             except OSError:
                 pass  # a file system without locks
+            break
         yield
+
+
+def lock(file: IO) -> None:
+    """Lock an open file until it is closed; OSError if another process has it locked."""
+    if os.name == "posix":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
 
 if __name__ == "__main__":

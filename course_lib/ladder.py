@@ -86,7 +86,7 @@ def make_rung(
     circle: int,
     title: str,
     bottleneck: str,
-    code: str,
+    code: str = "",
     dtypes: tuple[str, ...] = FLOATS,
     requires: tuple[str, ...] = (),
     parallel: bool = False,
@@ -94,8 +94,11 @@ def make_rung(
     batched: bool = False,
     **options: Any,
 ) -> Rung:
-    """Make a rung of circles/<code>.py; `options` are arguments of its matmul, `batched`: 3-D operands."""
-    module_name = f"course_lib.circles.{code}"
+    """Make a rung of circles/<code>.py; `options` are arguments of its matmul, `batched`: 3-D operands.
+
+    `code` is the id with underscores if it is not given.
+    """
+    module_name = f"course_lib.circles.{code or id.replace('-', '_')}"
 
     def load() -> Matmul:
         return functools.partial(importlib.import_module(module_name).matmul, **options)
@@ -114,94 +117,46 @@ def make_rung(
     return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel)
 
 
-def _gpu_rung(id: str, circle: int, title: str, bottleneck: str, code: str = "") -> Rung:
-    """Make a rung that runs on a CUDA GPU, of circles/<id>.py unless `code` says otherwise."""
-    code = code or id.replace("-", "_")
-    return make_rung(id, circle, title, bottleneck, code, ("float32",), ("cuda",), gpu=True)
-
+_compiled_rung = functools.partial(make_rung, requires=("numba",))
+_gpu_rung = functools.partial(make_rung, dtypes=("float32",), requires=("cuda",), gpu=True)
 
 LADDER: tuple[Rung, ...] = (
     make_rung(
-        "python-ndarray",
-        1,
-        "Python loops indexing NumPy arrays",
-        "a new scalar object per element read",
-        "python_ndarray",
+        "python-ndarray", 1, "Python loops indexing NumPy arrays", "a new scalar object per element read"
     ),
-    make_rung(
-        "python-lists",
-        1,
-        "Python loops over lists",
-        "interpreter: bytecode and boxed floats",
-        "python_lists",
-    ),
-    make_rung(
+    make_rung("python-lists", 1, "Python loops over lists", "interpreter: bytecode and boxed floats"),
+    _compiled_rung(
         "compiled-ijk",
         2,
         "Compiled loops, k innermost",
         "one number at a time: strided B defeats SIMD",
         "compiled",
-        requires=("numba",),
         order="ijk",
     ),
-    make_rung(
+    _compiled_rung(
         "compiled-ikj",
         2,
         "Compiled loops, j innermost",
         "C and B move through the caches every k",
         "compiled",
-        requires=("numba",),
         order="ikj",
     ),
-    make_rung(
+    _compiled_rung(
         "strassen",
         3,
         "Strassen with explicit temporaries",
         "additions: memory traffic that 1/8 fewer products do not pay for",
-        "strassen",
-        requires=("numba",),
     ),
-    make_rung(
-        "blocked",
-        4,
-        "Loops cut into cache blocks",
-        "three loads and stores for one FMA",
-        "blocked",
-        requires=("numba",),
-    ),
-    make_rung(
-        "unrolled",
-        4,
-        "Blocks, 4 rows x 8 k unrolled",
-        "C is loaded and stored every 8 steps",
-        "unrolled",
-        requires=("numba",),
-    ),
-    make_rung(
-        "simd",
-        4,
-        "Packed panels, vector micro-kernel",
-        "the FMA units of one core",
-        "simd",
-        requires=("numba",),
-    ),
-    make_rung(
+    _compiled_rung("blocked", 4, "Loops cut into cache blocks", "three loads and stores for one FMA"),
+    _compiled_rung("unrolled", 4, "Blocks, 4 rows x 8 k unrolled", "C is loaded and stored every 8 steps"),
+    _compiled_rung("simd", 4, "Packed panels, vector micro-kernel", "the FMA units of one core"),
+    _compiled_rung(
         "strassen-fused",
         3,
         "Strassen folded into packing and tiles",
         "the FMA units of one core, for 1/8 fewer products",
-        "strassen_fused",
-        requires=("numba",),
     ),
-    make_rung(
-        "threads",
-        5,
-        "The same on every core",
-        "the FMA units of all cores",
-        "threads",
-        requires=("numba",),
-        parallel=True,
-    ),
+    _compiled_rung("threads", 5, "The same on every core", "the FMA units of all cores", parallel=True),
     _gpu_rung(
         "cuda-naive",
         6,
@@ -225,19 +180,12 @@ LADDER: tuple[Rung, ...] = (
         "cuda-vectorised", 6, "GPU: loads of 16 bytes", "bank conflicts, and waiting for the next tile"
     ),
     _gpu_rung("cuda-warptiled", 6, "GPU: warp tiles, two buffers", "the FMA units of the GPU"),
-    make_rung(
-        "numpy",
-        0,
-        "NumPy as installed (its BLAS)",
-        "the baseline",
-        "numpy_baseline",
-    ),
+    make_rung("numpy", 0, "NumPy as installed (its BLAS)", "the baseline", "numpy_baseline"),
     make_rung(
         "openblas",
         0,
         "OpenBLAS told to use this CPU's instructions",
         "the second baseline",
-        "openblas",
         requires=("openblas",),
     ),
     _gpu_rung("torch", 0, "torch on the GPU (cuBLAS, TF32 off)", "the GPU's baseline", "cuda_torch"),
@@ -315,9 +263,29 @@ def record(comparison: Comparison, errors: dict[str, float | None] | None = None
     `errors` gives each rung's error; rows that name no rung are left out. What is measured in haste replaces
     nothing. Returns what was found.
     """
+    from course_lib.measure import machine
     from course_lib.measure.timing import in_haste
 
-    return _added(_results_of(comparison, errors or {}), replace=not in_haste())
+    (M, K), (_, N) = comparison.shapes
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    here = machine.describe()
+    results = [
+        Result(
+            rung=row.name,
+            shape=(M, K, N),
+            dtype=comparison.dtype,
+            threads=comparison.threads,
+            seconds=row.seconds,
+            spread_s=row.spread_s,
+            gflops=row.gflops,
+            max_error=(errors or {}).get(row.name),
+            when=now,
+            machine=machine.key(),
+            blas=f"{here.blas} {here.blas_architecture}",
+        )
+        for row in comparison.rows
+    ]
+    return _added(results, replace=not in_haste())
 
 
 def record_gpu(recording: Recording) -> list[Result]:
@@ -327,7 +295,6 @@ def record_gpu(recording: Recording) -> list[Result]:
     """
     from course_lib.measure import machine
 
-    known, here = {entry.id for entry in LADDER}, machine.key()
     return _added(
         [
             Result(
@@ -340,16 +307,17 @@ def record_gpu(recording: Recording) -> list[Result]:
                 gflops=1e3 * row.tflops,
                 max_error=row.error,
                 when=recording.when,
-                machine=here,
+                machine=machine.key(),
             )
             for row in recording.rows
-            if row.rung in known
         ]
     )
 
 
 def _added(results: list[Result], replace: bool = True) -> list[Result]:
-    """Write results to the learner's file, each in place of an older one of its kind, and return them."""
+    """Write those of rungs to the learner's file, each in place of an older one of its kind; return them."""
+    known = {entry.id for entry in LADDER}
+    results = [result for result in results if result.rung in known]
 
     def change(values: dict[str, Any]) -> None:
         values.update(
@@ -425,33 +393,6 @@ def _shape(size: int | None, shape: Shape | None) -> Shape:
     if len(wanted) != 3 or not all(is_whole(n) and n > 0 for n in wanted):
         raise ValueError(f"The shape is {given}, but it must be three positive whole numbers (M, K, N).")
     return tuple(int(n) for n in wanted)
-
-
-def _results_of(comparison: Comparison, errors: dict[str, float | None]) -> list[Result]:
-    from course_lib.measure import machine
-
-    known = {entry.id for entry in LADDER}
-    (M, K), (_, N) = comparison.shapes
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    here = machine.describe()
-    blas = f"{here.blas} {here.blas_architecture}"
-    return [
-        Result(
-            rung=row.name,
-            shape=(M, K, N),
-            dtype=comparison.dtype,
-            threads=comparison.threads,
-            seconds=row.seconds,
-            spread_s=row.spread_s,
-            gflops=row.gflops,
-            max_error=errors.get(row.name),
-            when=now,
-            machine=machine.key(),
-            blas=blas,
-        )
-        for row in comparison.rows
-        if row.name in known
-    ]
 
 
 def _key(result: Result) -> str:

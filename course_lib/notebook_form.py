@@ -16,7 +16,6 @@ from course_lib import whole_files
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT_METADATA = ("deletable", "editable", "nbgrader", "nine_circles", "slideshow", "tags")
-CELL_TYPES = ("code", "markdown", "raw")
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SKIPPED_FOLDERS = {".ipynb_checkpoints", ".venv", "node_modules"}
 
@@ -52,12 +51,26 @@ def tidy(path: Path) -> bool:
 
 def canonical(text: str, name: str = "the notebook") -> str:
     """Return the notebook ``text`` in the course's form; applied twice it changes nothing more."""
-    notebook = _parsed(text, name)
-    cells = [_cell(cell) for cell in notebook["cells"]]
+    try:
+        notebook = json.loads(text)
+    except ValueError as problem:
+        raise DamagedNotebook(_damaged(name, f"it is not JSON: {problem}")) from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise DamagedNotebook(_damaged(name, "it has no list of cells"))
+    if notebook.get("nbformat") != 4:
+        raise DamagedNotebook(
+            f"{name} is in notebook format {notebook.get('nbformat')} and the course keeps format 4.5; "
+            "open it in JupyterLab, save it, and try again."
+        )
+    try:
+        cells, metadata = [_cell(cell) for cell in notebook["cells"]], _kept(notebook.get("metadata", {}))
+    except (AttributeError, KeyError, TypeError) as problem:
+        why = f"it has a cell or metadata of a wrong form, {type(problem).__name__}: {problem}"
+        raise DamagedNotebook(_damaged(name, why)) from None
     _settle_ids(cells)
     whole = {
         "cells": cells,
-        "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}} | _kept(notebook["metadata"]),
+        "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}} | metadata,
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -71,34 +84,6 @@ def canonical(text: str, name: str = "the notebook") -> str:
             "replace it and try again."
         ) from None
     return written
-
-
-def _parsed(text: str, name: str) -> dict[str, Any]:
-    try:
-        notebook = json.loads(text)
-    except ValueError as problem:
-        raise DamagedNotebook(_damaged(name, f"it is not JSON: {problem}")) from None
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise DamagedNotebook(_damaged(name, "it has no list of cells"))
-    if notebook.get("nbformat") != 4:
-        raise DamagedNotebook(
-            f"{name} is in notebook format {notebook.get('nbformat')} and the course keeps format 4.5; "
-            "open it in JupyterLab, save it, and try again."
-        )
-    notebook.setdefault("metadata", {})
-    whole = all(isinstance(cell, dict) and cell.get("cell_type") in CELL_TYPES for cell in notebook["cells"])
-    if not whole:
-        raise DamagedNotebook(_damaged(name, f"it has a cell that is none of {', '.join(CELL_TYPES)}"))
-    if not all(_is_text(cell.get("source")) for cell in notebook["cells"]):
-        raise DamagedNotebook(_damaged(name, "it has a cell whose source is not text"))
-    parts = [notebook, *notebook["cells"]]
-    if not all(isinstance(part.get("metadata", {}), dict) for part in parts):
-        raise DamagedNotebook(_damaged(name, "it has metadata that is not an object"))
-    return notebook
-
-
-def _is_text(source: Any) -> bool:
-    return isinstance(source, str) or (isinstance(source, list) and all(isinstance(s, str) for s in source))
 
 
 def _cell(cell: dict[str, Any]) -> dict[str, Any]:

@@ -109,17 +109,6 @@ def _module_of(name: str) -> str:
     return name
 
 
-def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, directly or by way of others."""
-    reach = {module: _reached_from(module, arrows) for module in arrows}
-    groups = {
-        tuple(sorted(other for other in reach[module] if module in reach[other]))
-        for module in arrows
-        if module in reach[module]
-    }
-    return [list(group) for group in sorted(groups)]
-
-
 def _reached_from(module: str, arrows: dict[str, set[str]]) -> set[str]:
     reached, waiting = set(), list(arrows[module])
     while waiting:

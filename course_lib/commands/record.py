@@ -12,6 +12,7 @@ Not yet run on a GPU.
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,13 @@ from course_lib.measure.recordings import Recording, RungRow
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.timing import HASTE_VARIABLE, in_haste
 
+#: What can be recorded; all but the first in a module of its own, `record_<kind>`.
+KINDS = {
+    "gpu": "the GPU rungs and cuBLAS",
+    "code": "what the GPU rungs are compiled to",
+    "encoder": "the speech encoder",
+    "hopper": "the FP8 kernels on a Hopper GPU",
+}
 PROJECT = Path(__file__).resolve().parents[2]
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 METHOD = (
@@ -41,10 +49,8 @@ WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, bel
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
-    parser.add_argument("--gpu", action="store_true", help="record the GPU rungs and cuBLAS")
-    parser.add_argument("--code", action="store_true", help="record what the GPU rungs are compiled to")
-    parser.add_argument("--encoder", action="store_true", help="record the speech encoder")
-    parser.add_argument("--hopper", action="store_true", help="record the FP8 kernels on a Hopper GPU")
+    for kind, text in KINDS.items():
+        parser.add_argument(f"--{kind}", action="store_true", help=f"record {text}")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default: cpu)"
     )
@@ -67,20 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure or compile, print tables and write the files; return the exit code."""
     try:
-        order = _order(args)
-        if args.code:
-            from course_lib.commands import record_code
-
-            return record_code.run(order)
-        if args.encoder:
-            from course_lib.commands import record_encoder
-
-            return record_encoder.run(order)
-        if args.hopper:
-            from course_lib.commands import record_hopper
-
-            return record_hopper.run(order)
-        return _run_on_gpu(order)
+        kind, order = _order(args)
+        if kind == "gpu":
+            return _run_on_gpu(order)
+        return importlib.import_module(f"course_lib.commands.record_{kind}").run(order)
     except CannotRecord as problem:
         print(f"record: {problem}")
         return problem.code
@@ -101,13 +97,14 @@ def _run_on_gpu(order: RecordOrder) -> int:
     return 0
 
 
-def _order(args: argparse.Namespace) -> RecordOrder:
-    """Return what is to be done; raises CannotRecord for options that make no sense."""
+def _order(args: argparse.Namespace) -> tuple[str, RecordOrder]:
+    """Return the kind and what is to be done; raises CannotRecord for options that make no sense."""
     if in_haste():
         raise CannotRecord(
             f"{HASTE_VARIABLE} is set, but a recording must be measured with patience: unset it."
         )
-    if args.gpu + args.code + args.encoder + args.hopper != 1:
+    kinds = [kind for kind in KINDS if getattr(args, kind)]
+    if len(kinds) != 1:
         raise CannotRecord(
             "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."
         )
@@ -123,8 +120,9 @@ def _order(args: argparse.Namespace) -> RecordOrder:
             f"the commit is {commit!r}, but 40 hexadecimal digits are needed: give it with --commit "
             "(git rev-parse HEAD, in the checkout that this is a copy of)."
         )
-    return RecordOrder(
-        commit, args.folder, tuple(args.sizes), args.rounds, args.budget, args.device, args.small
+    sizes = tuple(args.sizes)
+    return kinds[0], RecordOrder(
+        commit, args.folder, sizes, args.rounds, args.budget, args.device, args.small
     )
 
 

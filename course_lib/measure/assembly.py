@@ -21,7 +21,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,21 +69,6 @@ class Loop:
         """Whether packed arithmetic does most of the loop's floating-point work."""
         return self.n_vector > self.n_scalar
 
-    def __str__(self) -> str:
-        if not self.n_vector + self.n_scalar:
-            return f"{self.label}: no floating-point arithmetic"
-        how = f"{self.vector_bits}-bit vectors" if self.is_vectorised else "one number at a time (scalar)"
-        counts = (
-            (self.n_fma, "fused multiply-add"),
-            (self.n_mul, "multiplication"),
-            (self.n_add, "addition"),
-            (self.n_loads, "load"),
-            (self.n_stores, "store"),
-        )
-        said = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts if count)
-        when = ", only taken if the stride is one number" if self.only_for_stride_one else ""
-        return f"{self.label}: {how}{when}; a turn is {said}"
-
 
 @dataclass(frozen=True)
 class Assembly:
@@ -91,7 +76,7 @@ class Assembly:
 
     name: str
     signature: str
-    text: str  # everything the compiler wrote
+    text: str = field(repr=False)  # everything the compiler wrote
 
     @cached_property
     def loops(self) -> list[Loop]:
@@ -107,13 +92,6 @@ class Assembly:
         computing = [loop for loop in self.loops if loop.n_vector + loop.n_scalar]
         candidates = [loop for loop in computing if not loop.only_for_stride_one]
         return max(candidates, key=lambda loop: (loop.n_vector, loop.n_scalar), default=None)
-
-    def __str__(self) -> str:
-        innermost = f"{len(self.loops)} innermost loop{'' if len(self.loops) == 1 else 's'}"
-        found = f"the hot one, {self.hot}" if self.hot else "none computes with floating-point numbers"
-        return f"{self.name}{self.signature}: {innermost}; {found}."
-
-    __repr__ = __str__
 
 
 def inspect(dispatcher: Any, signature: Any = None) -> Assembly:

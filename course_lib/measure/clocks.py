@@ -88,9 +88,6 @@ class Clock:
     name: str
     why: str
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.why}"
-
 
 def wall_clock(why: str) -> Clock:
     """Return the wall clock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -76,9 +77,8 @@ class Comparison:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise ValueError(
-            f"There is no function {name!r} here; there are {_listed(r.name for r in self.rows)}."
-        )
+        known = ", ".join(repr(row.name) for row in self.rows)
+        raise ValueError(f"There is no function {name!r} here; there are {known}.")
 
     @property
     def ratio(self) -> float:
@@ -100,19 +100,10 @@ class Comparison:
 
     def data(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        conditions = asdict(self.conditions)
-        return {
-            "baseline": self.baseline,
-            "threads": self.threads,
-            "dtype": self.dtype,
-            "shapes": [list(shape) for shape in self.shapes],
-            "rows": [{**asdict(row), "max_error": _json_number(row.max_error)} for row in self.rows],
-            "conditions": {
-                **conditions,
-                "inputs": list(self.conditions.inputs),
-                "notes": list(conditions["notes"]),
-            },
-        }
+        data = asdict(self)
+        for row in data["rows"]:
+            row["max_error"] = "inf" if row["max_error"] == math.inf else row["max_error"]
+        return data
 
     # -- to be looked at -----------------------------------------------------------------------------------
 
@@ -239,14 +230,6 @@ def _error(row: TimedRow, baseline: str) -> str:
     if row.max_error is None or row.name == baseline:
         return "–"
     return f"{row.max_error:.0e}" if row.max_error else "0"
-
-
-def _json_number(value: float | None) -> float | str | None:
-    return "inf" if value == float("inf") else value
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(repr(name) for name in names)
 
 
 # -- the figure: a bar for each function, in multiples of the baseline -------------------------------------

@@ -25,7 +25,7 @@ def why_no_cuda(gpu: Gpu | None) -> str | None:
     """Return the sentence that says why Numba cannot run kernels here, None if it can; `gpu` as found."""
     if gpu is None:
         return _why_no_gpu()
-    if not _is_installed("numba_cuda"):
+    if not is_installed("numba_cuda"):
         return f"This needs numba-cuda, which runs Numba's kernels on the GPU: install it with {INSTALL}."
     return _why_not_torch(gpu) or _too_old(gpu, _compiler_version(), "numba-cuda compiles for")
 
@@ -37,7 +37,7 @@ def why_no_torch_cuda(gpu: Gpu | None) -> str | None:
 
 def why_no_cubin() -> str | None:
     """Return the sentence that says why nothing can be compiled for a GPU here, None if it can."""
-    if all(map(_is_installed, ("numba_cuda", "cuda.bindings", "cuda.pathfinder"))):
+    if all(map(is_installed, ("numba_cuda", "cuda.bindings", "cuda.pathfinder"))):
         from cuda import pathfinder
 
         if pathfinder.find_nvidia_binary_utility("nvdisasm"):
@@ -50,7 +50,7 @@ def why_no_cubin() -> str | None:
 
 def why_no_nvrtc() -> str | None:
     """Return the sentence that says why no CUDA C++ can be compiled here, None if it can."""
-    if all(map(_is_installed, ("cuda.bindings", "cuda.pathfinder"))):
+    if all(map(is_installed, ("cuda.bindings", "cuda.pathfinder"))):
         from cuda import pathfinder
 
         with contextlib.suppress(pathfinder.DynamicLibNotFoundError):
@@ -74,7 +74,7 @@ def _why_no_gpu(root: Path = Path("/")) -> str:
 
 
 def _why_not_torch(gpu: Gpu) -> str | None:
-    if not _is_installed("torch"):
+    if not is_installed("torch"):
         return "This needs the Python package torch: install it with `pip install torch`."
     import torch
 
@@ -115,7 +115,8 @@ def _compiler_version() -> str | None:
     return None
 
 
-def _is_installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
+    """Say whether a module could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # a parent package is missing or broken

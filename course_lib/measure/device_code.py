@@ -2,7 +2,7 @@
 
     code = compile_kernel(tiled, A, B, C, cc=(9, 0))      a kernel and example arguments, for an H100
     code.registers, code.spilled_bytes, code.shared_bytes
-    code.hot.annotated()                                  its inner loop, instructions with their source lines
+    code.hot.instructions                                 its inner loop, instructions with their source lines
 
 The way is the one Numba takes before a launch: Numba's typed code becomes LLVM IR, NVVM turns that into PTX
 (or an equal form for link-time optimisation), nvJitLink into machine code for one architecture. Only the
@@ -75,13 +75,6 @@ class DeviceCode:
     def hot(self) -> SassLoop | None:
         """The innermost loop with the most FMAs; None if there is none."""
         return self.sass.hot
-
-    def __str__(self) -> str:
-        loop = f"; inner loop {self.hot}" if self.hot else ""
-        return (
-            f"{self.name} for {_in_words(self.cc)}: {self.registers} registers, "
-            f"{self.spilled_bytes} bytes spilled, {self.shared_bytes} bytes of shared memory{loop}."
-        )
 
 
 def compile_kernel(kernel: Callable, *arguments: Any, cc: Capability = (9, 0)) -> DeviceCode:

@@ -9,7 +9,6 @@ This is the one place where optional hardware and software are looked for; every
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,13 +126,9 @@ def openblas_file() -> Path | None:
 
 def missing(need: str) -> str | None:
     """Return one sentence that says why ``need`` is not met here, None when it is met."""
-    try:
-        check = _NEEDS[need]
-    except KeyError:
-        raise ValueError(
-            f"{need!r} is no known requirement; known are {', '.join(sorted(_NEEDS))}."
-        ) from None
-    return check()
+    if need not in _NEEDS:
+        raise ValueError(f"{need!r} is no known requirement; known are {', '.join(sorted(_NEEDS))}.")
+    return _NEEDS[need]()
 
 
 def _missing_gpu() -> str | None:
@@ -141,37 +136,27 @@ def _missing_gpu() -> str | None:
 
 
 def _missing_hopper() -> str | None:
-    here = gpu()
-    if here and here.compute_capability.startswith("9."):
-        return None
-    found = (
-        f"it is a {here.name} (compute capability {here.compute_capability})"
-        if here
-        else "there is no GPU here"
-    )
+    found, here = "there is no GPU here", gpu()
+    if here:
+        if here.compute_capability.startswith("9."):
+            return None
+        found = f"it is a {here.name} (compute capability {here.compute_capability})"
     return f"This needs an NVIDIA Hopper GPU (compute capability 9.x); {found}."
 
 
 def _missing_simd(name: str) -> str | None:
     here = describe()
-    names = [level for level, _, _ in hardware.SIMD_LEVELS]
-    if here.simd == name or (
-        name in names and here.simd in names and names.index(here.simd) >= names.index(name)
-    ):
+    widths = [level for level, _, _ in hardware.SIMD_LEVELS]
+    enough = widths[widths.index(name) :] if name in widths else [name]
+    if here.simd in enough:
         return None
     return f"This needs a CPU with {name}; the widest SIMD instructions of {here.cpu} are {here.simd}."
 
 
-def _missing_package(module: str, package: str) -> str | None:
-    try:
-        found = importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # a parent package is missing or broken
-        found = False
-    return (
-        None
-        if found
-        else f"This needs the Python package {package}: install it with `pip install {package}`."
-    )
+def _missing_package(package: str) -> str | None:
+    if cuda_software.is_installed(package.replace("-", "_")):
+        return None
+    return f"This needs the Python package {package}: install it with `pip install {package}`."
 
 
 def _missing_cores() -> str | None:
@@ -195,11 +180,11 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _missing_gpu,
     "hopper": _missing_hopper,
     "neon": lambda: _missing_simd("NEON"),
-    "numba": lambda: _missing_package("numba", "numba"),
-    "numba-cuda": lambda: _missing_package("numba_cuda", "numba-cuda"),
+    "numba": lambda: _missing_package("numba"),
+    "numba-cuda": lambda: _missing_package("numba-cuda"),
     "nvrtc": cuda_software.why_no_nvrtc,
     "openblas": _missing_openblas,
-    "torch": lambda: _missing_package("torch", "torch"),
+    "torch": lambda: _missing_package("torch"),
     "torch-cuda": lambda: cuda_software.why_no_torch_cuda(gpu()),
 }
 

@@ -61,6 +61,13 @@ PACKAGES = {
     "C++ compiler": "g++",
     "valgrind": "valgrind",
 }
+#: Under which names the others stand on the PATH.
+_NAMES = {
+    "bubblewrap": ("bwrap",),
+    "C compiler": ("cc", "gcc", "clang"),
+    "C++ compiler": ("c++", "g++", "clang++"),
+    "valgrind": ("valgrind",),
+}
 #: Settings of Linux that forbid namespaces: the value that forbids, and the one that allows.
 _NAMESPACE_SWITCHES = {
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -72,14 +79,16 @@ _BWRAP_WORDS = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unsh
 
 def why_missing(program: str) -> str | None:
     """Return the words for a program that cannot be used here ("no chromium"), None if it can."""
-    if program == "bubblewrap":
-        return why_no_sandbox()
-    return None if find(program) else f"no {program}"
+    if program != "bubblewrap":
+        return None if find(program) else f"no {program}"
+    return _tried(find(program)) if sys.platform == "linux" else "no bubblewrap (it is for Linux only)"
 
 
 def find(program: str) -> str | None:
     """Return the path of one of PACKAGES, None where it is not installed."""
-    return _FINDERS[program]()
+    if program == "chromium":
+        return browser()
+    return next(filter(None, map(shutil.which, _NAMES[program])), None)
 
 
 def browser() -> str | None:
@@ -106,32 +115,6 @@ def _browsers_elsewhere() -> list[Path]:
     ]
     downloaded = [path for pattern in _PLAYWRIGHT for path in downloads.glob(pattern)]
     return installed + sorted(downloaded, reverse=True)
-
-
-def c_compiler() -> str | None:
-    """Return the path of a C compiler, None where there is none."""
-    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-
-
-def cxx_compiler() -> str | None:
-    """Return the path of a C++ compiler, None where there is none."""
-    return shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-
-
-_FINDERS = {
-    "bubblewrap": lambda: shutil.which("bwrap"),
-    "chromium": browser,
-    "C compiler": c_compiler,
-    "C++ compiler": cxx_compiler,
-    "valgrind": lambda: shutil.which("valgrind"),
-}
-
-
-def why_no_sandbox() -> str | None:
-    """Return the words for what keeps bubblewrap from making a sandbox here, None if it can."""
-    return (
-        _tried(shutil.which("bwrap")) if sys.platform == "linux" else "no bubblewrap (it is for Linux only)"
-    )
 
 
 @cache

@@ -186,11 +186,11 @@ def _adapter(kind: type) -> Any:
 
 
 def in_words(problem: Any) -> str:
-    """Return half a sentence on what pydantic found first: "'rows[1].seconds' is 0, but it must be …"."""
+    """Return half a sentence on what pydantic found first: "'rows, no. 1: seconds' is 0, but …"."""
     error = problem.errors(include_url=False)[0]
     words = error["msg"].removeprefix("Value error, ").replace("Input should", "it must")
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"])
-    place = place.removeprefix(".")
+    place = ": ".join(str(part) for part in error["loc"])
+    place = re.sub(r": (\d+)(?=:|$)", lambda at: f", no. {int(at[1]) + 1}", place)  # people count from 1
     if error["type"] == "missing":
         return f"'{place}' is missing"
     if not place:  # the parts contradict each other

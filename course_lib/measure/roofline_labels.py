@@ -77,10 +77,12 @@ def _memory_label(
     return _best([axes.annotate(f"memory: {said}", (x, x * gbps), **words, **along) for x in places], markers)
 
 
-def _best(tries: Sequence[Annotation], markers: Sequence[Bbox]) -> Annotation:
-    """Keep the label that covers least of the markers, the first of equals; take the others away."""
+def _best(tries: Sequence[Annotation], obstacles: Sequence[Bbox], within: Bbox | None = None) -> Annotation:
+    """Keep the label that covers least of the obstacles and stays `within`; take the others away."""
     covered = [
-        sum(overlap(part, marker) for part in _slanted_boxes(label) for marker in markers) for label in tries
+        sum(overlap(part, other) for part in _slanted_boxes(label) for other in obstacles)
+        + (outside(label.get_window_extent(), within) if within else 0)
+        for label in tries
     ]
     best = tries[covered.index(min(covered))]
     for label in tries:
@@ -100,27 +102,21 @@ def label_narrow(
 ) -> None:
     """Name the lower roof under its line, away from markers where there is room; note what is taken."""
     start, end = axes.transData.transform([(narrow / gbps, narrow), (high, narrow)])
-    markers = [_around(axes, point) for point in points]
-    tries = []
-    for between in (" ", "\n"):
-        for at, dx, side in ((high, -5, "right"), (ridge, 5, "left")):
-            label = axes.annotate(
-                f"peak with 256-bit vectors:{between}{digits(narrow)} GFLOP/s",
-                (at, narrow),
-                xytext=(dx, -4),
-                textcoords="offset points",
-                ha=side,
-                va="top",
-                fontsize=9.5,
-                color=theme.PINK,
-            )
-            extent = label.get_window_extent()
-            covered = sum(overlap(extent, other) for other in [*markers, *taken])
-            tries.append((covered + outside(extent, axes.bbox), len(tries), label))
-    _, _, best = min(tries)
-    for *_, label in tries:
-        if label is not best:
-            label.remove()
+    tries = [
+        axes.annotate(
+            f"peak with 256-bit vectors:{between}{digits(narrow)} GFLOP/s",
+            (at, narrow),
+            xytext=(dx, -4),
+            textcoords="offset points",
+            ha=side,
+            va="top",
+            fontsize=9.5,
+            color=theme.PINK,
+        )
+        for between in (" ", "\n")
+        for at, dx, side in ((high, -5, "right"), (ridge, 5, "left"))
+    ]
+    best = _best(tries, [*(_around(axes, point) for point in points), *taken], axes.bbox)
     taken += [best.get_window_extent(), *_boxes_along(start, end, 8)]
 
 

@@ -4,7 +4,6 @@
     code.loops               its innermost loops, in the order of the code
     code.hot                 the one with the most fused multiply-adds
     code.hot.count("LDS")    instructions of a kind in one turn of it
-    code.hot.annotated()     what each instruction does, and the line of the kernel it comes from
 
 A loop is found as a branch back to a label; one without another inside is innermost. The text is that of
 `nvdisasm -c -g`: addresses in /*0a50*/, labels .L_x_1:, and a comment with file and line before a change.
@@ -93,19 +92,6 @@ class SassLoop:
     def fma_share(self) -> float:
         """Fused multiply-adds among the instructions: the part of the issue slots that computes."""
         return self.kinds["FMA"] / len(self.instructions)
-
-    def annotated(self) -> str:
-        """Return the loop's text, each line with its kind and its line in the kernel's source."""
-        rows = [
-            f"{instruction.kind:13} {f'line {instruction.line}' if instruction.line else '':9} "
-            f"{instruction.predicate + ' ' if instruction.predicate else ''}{instruction.text}"
-            for instruction in self.instructions
-        ]
-        return "\n".join([f"{self.label}:", *rows])
-
-    def __str__(self) -> str:
-        counts = ", ".join(f"{count} {kind}" for kind, count in self.kinds.most_common())
-        return f"{self.label}: {len(self.instructions)} instructions a turn: {counts}"
 
 
 @dataclass(frozen=True)

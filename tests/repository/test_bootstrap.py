@@ -306,16 +306,6 @@ def test_stopped_by_a_signal_it_clears_up(tmp_path):
         log.unlink()
 
 
-def test_times_are_said_in_words(bootstrap, capsys, monkeypatch):
-    for seconds, words in {0.4: "0 s", 59: "59 s", 90: "1 min 30 s", 182: "3 min 2 s"}.items():
-        monkeypatch.setattr(time, "monotonic", lambda seconds=seconds: 1000 + seconds)
-        assert bootstrap.span(1000) == words
-    monkeypatch.undo()
-    over = iter([False, False, True])
-    bootstrap.show_life(type("Event", (), {"wait": lambda self, seconds: next(over)})())
-    assert capsys.readouterr().out == "  still at work (0 s)\n" * 2
-
-
 def test_a_step_is_logged_and_shown_in_part(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "course_lib" / "bootstrap.py")
     bootstrap = importlib.util.module_from_spec(spec)

@@ -240,7 +240,7 @@ def test_doctor_notes_a_blas_that_is_behind_and_sees_a_foreign_kernel(monkeypatc
 
 
 def test_doctor_only_notes_what_tests_need(monkeypatch, tmp_path):
-    monkeypatch.setattr(programs, "_FINDERS", dict.fromkeys(programs._FINDERS, lambda: None))
+    monkeypatch.setattr(programs, "find", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert set(doctor.PROGRAMS) < set(programs.PACKAGES) and set(doctor.PROGRAMS) < set(doctor.CHECKS)
     assert {doctor._program(name)[0] for name in doctor.PROGRAMS} == {"note"}

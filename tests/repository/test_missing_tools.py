@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tools import missing
 
-from course_lib.measure import machine, programs
+from course_lib.measure import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
@@ -31,14 +31,6 @@ def test_count(): pass
 
 def test_needs_nothing(): pass
 """
-#: A tool, what is taken away, and the sentence for three tests that did not run.
-LACKING = (
-    ("bubblewrap", ("bwrap",), "3 tests did not run: no bubblewrap (sandbox: 3): "),
-    ("chromium", programs.BROWSERS, "3 tests did not run: no chromium (browser: 3): "),
-    ("valgrind", ("valgrind",), "3 tests did not run: no valgrind (cachegrind: 3): "),
-    ("c compiler", ("cc", "gcc", "clang"), "3 tests did not run: no C compiler (C: 3): "),
-    ("c++ compiler", ("c++", "g++", "clang++"), "3 tests did not run: no C++ compiler (C++: 3): "),
-)
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +56,6 @@ def taken_away(links: Path, names: Iterable[str]) -> Iterator[None]:
 
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="a PATH of links")
-
-
-@on_posix
-@pytest.mark.needs(*missing.PROGRAMS)
-def test_without_each_tool_in_turn(tmp_path, links, monkeypatch):
-    monkeypatch.setenv("PATH", str(links))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
-    missing.why_missing.cache_clear()
-    for tool, names, sentence in LACKING:
-        assert missing.why_missing(tool) is None
-        with taken_away(links, names):
-            missing.why_missing.cache_clear()
-            assert missing.sentence(Counter({tool: 3})).startswith(sentence)
-            assert [name for name in missing.PROGRAMS if missing.why_missing(name)] == [tool]
-        missing.why_missing.cache_clear()
-    assert {tool for tool, _, _ in LACKING} == set(missing.PROGRAMS)
 
 
 @on_posix
@@ -115,7 +90,7 @@ def test_what_to_type(monkeypatch):
     here = {"dnf"}
     monkeypatch.setattr(programs.shutil, "which", lambda name, **_: name if name in here else None)
     monkeypatch.setattr(sys, "platform", "linux")
-    counts = Counter({"chromium": 112, "bubblewrap": 300, "nvrtc": 1})
+    counts = Counter({"chromium": 112, "bubblewrap": 300, "greenlet": 1})
     assert missing.cure(sorted(counts)).startswith("sudo dnf install bubblewrap chromium; pip install -c con")
     here.clear()
     assert programs.cure("valgrind", "C++ compiler") == "install valgrind g++"
@@ -173,13 +148,3 @@ def test_any_browser_of_chromiums_family_serves(tmp_path, monkeypatch):
         (tmp_path / name).touch(mode=0o755)
         assert Path(programs.browser()).name == name
         (tmp_path / name).unlink()
-
-
-def test_packages_that_may_be_missing(monkeypatch):
-    asked = {}
-    monkeypatch.setattr(machine, "missing", lambda need: asked.setdefault(need, "This needs it."))
-    for name in ("nvrtc", "cubin"):
-        assert missing.TOOLS[name].why() == f"no {name}"
-    monkeypatch.setattr(missing.importlib.util, "find_spec", lambda name: None)
-    assert missing.TOOLS["nvdisasm"].why() == "no nvdisasm"
-    assert set(asked) == {"nvrtc", "cubin"} and {"cubin"} == missing.TOO_LARGE

@@ -114,19 +114,6 @@ def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, c
     assert summit.UNROLLED.name in asked and summit.STRASSEN.name not in asked  # too small: it would be simd
 
 
-def test_the_whole_summit_has_every_goal_and_shape():
-    plan = list(summit._plan(None, cores=4))
-    asked = {goal for goal, *_ in plan}
-    assert {summit.UNROLLED, summit.STRASSEN} <= asked
-    if not machine.missing("openblas"):
-        for goal, rung, threads in ((summit.SKINNY_ONE, "simd", 1), (summit.SKINNY_ALL, "threads", 4)):
-            lines = [line for line in plan if line[0] == goal]
-            assert {line[2:4] for line in lines} == {(s, d) for s in summit.SKINNY for d in ladder.FLOATS}
-            assert all(line[1][0] == rung and line[4] == threads for line in lines)
-        squares = [line[2][0] for line in plan if line[0] == summit.ALL_CORES]
-        assert sorted(squares) == sorted(2 * summit.SQUARES)
-
-
 def test_a_goal_is_reached_only_if_median_and_lowest_are():
     for ratios, outcome in (
         (

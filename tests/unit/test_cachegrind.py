@@ -55,7 +55,9 @@ def program(tmp_path_factory):
         binary = folder / f"nests_{n}_{pad}"
         sizes = [f"-DN={n}", f"-DPAD={pad}", f"-DBLOCK={BLOCK}"]
         done = subprocess.run(
-            [programs.c_compiler(), *FLAGS, *sizes, SOURCE, "-o", binary], capture_output=True, text=True
+            [programs.find("C compiler"), *FLAGS, *sizes, SOURCE, "-o", binary],
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         return binary

@@ -118,7 +118,7 @@ def test_what_is_written_can_be_read_and_what_is_malformed_is_refused(tmp_path):
     path = code_listing.write(list(listings), tmp_path / "new")
     assert code_listing.shipped(tmp_path / "new") == listings and path.read_text() == shipped.read_text()
     for change, words in (
-        ({"registers": 0.5}, "'listings[0].registers' is 0.5"),
+        ({"registers": 0.5}, "'listings, no. 1: registers' is 0.5"),
         ({"commit": "main"}, "it must be a full git commit"),
         ({"loop": []}, "it must be one instruction or more"),
         ({"loop": ["x\tFFMA R1, R2, R3, R4"]}, "'x'"),

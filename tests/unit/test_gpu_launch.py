@@ -36,7 +36,7 @@ def installed(monkeypatch):
     """Return a function that says which packages are there, and in which versions."""
 
     def say(modules=("numba_cuda", "torch", "cuda.bindings", "cuda.pathfinder"), compiler="13.0"):
-        monkeypatch.setattr(cuda_software, "_is_installed", lambda module: module in modules)
+        monkeypatch.setattr(cuda_software, "is_installed", lambda module: module in modules)
         monkeypatch.setattr(cuda_software, "_compiler_version", lambda: compiler)
 
     say()

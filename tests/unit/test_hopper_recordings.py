@@ -73,11 +73,8 @@ def test_what_makes_no_sense_is_refused():
     content = json.loads(json.dumps(RECORDING.data()))
     first, *others = content["rows"]
     for change, words in (
-        ({"kind": "gpu"}, "it does not say 'kind': 'hopper'"),
         ({"gpu": None}, "'gpu' is None"),
-        ({"versions": {}}, "'versions' is {}, but it must be an object that names python"),
-        ({"rows": [first | {"kind": "sparse"}, *others]}, "'rows[0].kind' is 'sparse'"),
-        ({"rows": [first | {"K": 1.5}, *others]}, "'rows[0].K' is 1.5"),
+        ({"rows": [first | {"kind": "sparse"}, *others]}, "'rows, no. 1: kind' is 'sparse'"),
         ({"rows": [first, first]}, "'v0_naive (ladder 1 x 128 x 256 x 512)' stands there twice"),
     ):
         with pytest.raises(MalformedRecording) as caught:
@@ -241,30 +238,6 @@ def test_what_fails_is_left_out_and_the_rest_is_kept(pretend, monkeypatch):
         assert (record_hopper.BROKEN in notes) == ends
         shapes = {(row.kind, row.shape) for row in rows}
         assert len(shapes) == (0 if ends else len(quick) - 1), failure
-
-
-def test_ours_gets_the_tile_that_the_search_found(pretend, monkeypatch):
-    def upside_down(starts):
-        return {name: Taken([1 / one.median_s] * 3, [1.0]) for name, one in clock(starts).items()}
-
-    monkeypatch.setattr(torch_products, "all_of", lambda x, y: ({}, {}))
-    comparison = record_hopper.dense_ways((256, 512, 256), CPU, upside_down)
-    last = choice.candidates(256, 512, 256, H200)[record_hopper.TRIED - 1]
-    assert choice.best(256, 512, 256, H200) == last
-    assert comparison.ways["ours"].kernel.startswith(f"{last.kernel} {last.tile.BM}x{last.tile.BN}")
-
-    right, calls = on_hopper.dense, []
-
-    def third_is_wrong(a, a_scales, b, b_scales, d, tile):
-        calls.append(tile)
-        right(a, a_scales, b, b_scales, d, tile)
-        if len(set(calls)) == 3:
-            d[0, 0] = 1000
-
-    monkeypatch.setattr(on_hopper, "dense", third_is_wrong)
-    with pytest.raises(searching.WrongProduct, match=r"^v\d_\w+ \d+x\d+.* is wrong: calc_diff is"):
-        record_hopper.dense_ways((256, 512, 512), CPU, clock)
-    assert len(choice._store().read()) == 1  # what is wrong is never kept
 
 
 def test_a_wrong_kernel_is_not_timed(pretend):

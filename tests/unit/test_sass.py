@@ -48,7 +48,6 @@ def test_the_hot_loop_is_the_innermost_one_that_computes(code):
     assert (hot.count("FFMA"), hot.count("LDS"), hot.count("LDS.128"), hot.count("LDG")) == (2, 2, 1, 0)
     assert hot.kinds == {"FMA": 2, "shared load": 2, "index": 1, "control": 1}
     assert hot.fma_share == pytest.approx(2 / 6)
-    assert str(hot) == ".L_x_1: 6 instructions a turn: 2 shared load, 2 FMA, 1 index, 1 control"
 
 
 def test_the_whole_kernel_is_counted_too(code):
@@ -64,9 +63,6 @@ def test_an_instruction_knows_its_predicate_and_its_line(code):
     assert (load.address, load.operation, load.name, load.predicate) == (0x10, "LDG.E.128", "LDG", "@!P1")
     assert (load.file, load.line) == ("/course/kernel.py", 40)
     assert [instruction.line for instruction in code.hot.instructions] == [47, 47, 47, 49, 49, 49]
-    lines = code.hot.annotated().splitlines()
-    assert lines[1].split() == ["shared", "load", "line", "47", "LDS.128", "R68,", "[R0+UR5]"]
-    assert lines[-1].split() == ["control", "line", "49", "@P0", "BRA", "`(.L_x_1)"]
 
 
 def test_a_constant_made_by_a_multiply_add_is_a_copy_and_remarks_are_no_operands():

@@ -76,18 +76,6 @@ def test_a_notice_is_one_plain_sentence_and_comes_once_per_state_of_the_file(pat
     assert other.endswith("UserWarning: mine")  # other warnings keep their form
 
 
-def test_a_complaint_is_had_without_a_notice(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert Store("ladder").complaint() is None
-        Store("ladder").update(put("a", 1))
-        assert Store("ladder").complaint() is None
-        path.write_text("{")
-        assert "not JSON" in Store("ladder").complaint()
-        path.write_text('{"format": 99}')
-        assert "newer version" in Store("ladder").complaint()
-
-
 def test_a_file_of_a_newer_version_is_left_as_it_is(path):
     for content in ['{"format": 99, "values": {"a": 1}}', '{"format": 99, "entries": []}', '{"format": 99}']:
         path.write_text(content)

@@ -469,15 +469,6 @@ def test_the_card_names_what_matters():
         assert card[what]
 
 
-def test_data_is_json_and_complete():
-    result = compare({"a": np.sin, "b": np.cos}, np.ones(3), **QUICK)
-    data = json.loads(json.dumps(result.data(), allow_nan=False))
-    assert data["baseline"] == "a" and data["shapes"] == [[3]] and data["threads"] == 1
-    assert [r["name"] for r in data["rows"]] == ["a", "b"]
-    assert data["rows"][1]["seconds"] == result.row("b").seconds
-    assert data["conditions"]["clock"] == result.conditions.clock
-
-
 def test_the_title_says_the_finding(monkeypatch):
     monkeypatch.setattr(theme.Picture, "of", lambda fig, alt: theme.Picture(b"", alt, 0))  # no pixels
     a, unsure = row("a", 1.0), row("b", 0.48, ratio_low=0.3, ratio_high=1.4)
@@ -567,17 +558,6 @@ def test_long_work_shows_a_bar_and_wipes_it(monkeypatch):
     with contextlib.redirect_stdout(io.StringIO()), Progress(True) as bar:
         bar.update(2.0, "a name that is very much longer than the bar has room for")
         assert threading.active_count() == before  # tqdm's watching thread would disturb the measurement
-
-
-def test_a_file_is_not_filled_with_bars(monkeypatch):
-    monkeypatch.setattr("course_lib.measure.progress.PATIENCE_S", 0.0)
-    for is_terminal, drawn in ((False, False), (True, True)):
-        out = io.StringIO()
-        out.isatty = lambda is_terminal=is_terminal: is_terminal
-        with contextlib.redirect_stdout(out), Progress(None) as bar:
-            monkeypatch.setattr(sys, "__stdout__", sys.stdout)
-            bar.update(0.5, "half")
-        assert ("half" in out.getvalue()) is drawn
 
 
 # -- ranking on a busy machine -----------------------------------------------------------------------------
