@@ -83,11 +83,17 @@ def fingerprint(notebook: dict[str, Any]) -> str:
 
 def was_edited(path: Path) -> bool:
     """Whether the file is anything else than what was once released: edited, foreign or damaged."""
+    cells, mark = _cells_and_mark(path)
+    return cells is None or cells != mark
+
+
+def _cells_and_mark(path: Path) -> tuple[str | None, str | None]:
+    """Return the fingerprint of a file's cells and the one it was released with; None where there is none."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        return notebook["metadata"][METADATA][RELEASE] != fingerprint(notebook)
-    except (ValueError, KeyError, TypeError):
-        return True
+        return fingerprint(notebook), notebook["metadata"].get(METADATA, {}).get(RELEASE)
+    except (AttributeError, ValueError, KeyError, TypeError):
+        return None, None
 
 
 def release(path: Path, text: str) -> str:
@@ -100,7 +106,9 @@ def release(path: Path, text: str) -> str:
     if not was_edited(path):
         write(path, text)
         return f"{path.name}: replaced (it held no work of yours)."
-    if _cells_of(path) == fingerprint(json.loads(text)):  # the released cells, only saved without the mark
+    if _cells_and_mark(path)[0] == fingerprint(
+        json.loads(text)
+    ):  # the released cells, only saved without the mark
         write(path, text)
         return f"{path.name}: brought into form (its cells are the released ones)."
     aside = free_name(path, "mine")
@@ -109,13 +117,6 @@ def release(path: Path, text: str) -> str:
     return (
         f"{path.name}: you have worked in it, so it was set aside as {aside.name} and a new one was written."
     )
-
-
-def _cells_of(path: Path) -> str | None:
-    try:
-        return fingerprint(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _plain(source: str | list[str]) -> str:

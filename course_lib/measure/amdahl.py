@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.arguments import is_whole
+from course_lib.arguments import number, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison, TimedRow
 from course_lib.measure.table import Shown, Table, digits, seconds_in_words
@@ -269,9 +269,7 @@ def _noise(
     measured = np.array([float((errors or {}).get(int(p), 0.0)) for p in counts])
     freedom = len(counts) - 2
     spread = 0.0
-    if (
-        freedom > 0
-    ):  # how far the points lie off the law: more than their own noise if the law is not quite true
+    if freedom > 0:  # the points may lie further off the law than by their own noise: it is not quite true
         quantile = T_QUANTILE[min(freedom, len(T_QUANTILE)) - 1]
         spread = math.sqrt(float((deviations**2).sum()) / freedom) * quantile / Z_QUANTILE
     noise = np.maximum(measured, spread)
@@ -334,28 +332,20 @@ def _note(
 
 
 def _counts(threads: Sequence[int]) -> list[int]:
-    counts = list(threads)
-    for p in counts:
-        if not is_whole(p) or not 1 <= p <= 256:
-            raise ValueError(f"threads holds {p!r}, but a number of threads is a whole number from 1 to 256.")
+    counts = {whole("a number of threads", p, most=256) for p in threads}
     if not counts:
         raise ValueError("threads is empty, but at least one number of threads is needed.")
-    return sorted(set(counts))
+    return sorted(counts)
 
 
 def _checked(times: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(times, Mapping):
         raise TypeError(f"times is {times!r}, but it must be a dict: number of threads -> seconds.")
-    counts = _counts(list(times)) if times else []
+    counts = _counts(times) if times else []
     if len(counts) < 2:
         raise ValueError(
             f"times has {len(counts)} thread count{'s' if len(counts) != 1 else ''}, but a serial fraction "
             "needs two or more: measure on 1 and on 2 threads at least."
         )
-    seconds = [float(times[p]) for p in counts]
-    for p, value in zip(counts, seconds, strict=True):
-        if not 0 < value < math.inf:
-            raise ValueError(
-                f"The time on {p} threads is {value!r}, but it must be a number of seconds above 0."
-            )
+    seconds = [number(f"the time on {p} threads", float(times[p]), above=0) for p in counts]
     return np.array(counts, float), np.array(seconds)

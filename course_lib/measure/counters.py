@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.arguments import is_whole, one_of, whole
+from course_lib.arguments import is_whole, one_of, refusal, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
 from course_lib.measure.timing import compare
@@ -238,14 +238,7 @@ def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None)
     one_of("kind", kind, ("plain", "locked"))
     if times is not None:
         whole("times", times, most=MOST_TIMES)
-    distances = tuple(strides)
-    for stride in distances:
-        if not is_whole(stride) or stride < 0 or stride % WORD_BYTES or stride > PAGE_BYTES:
-            raise ValueError(
-                f"strides holds {stride!r}, but a distance is a multiple of 8 bytes, at most {PAGE_BYTES}."
-            )
-    if not distances:
-        raise ValueError(
-            "strides is empty, but at least one distance in bytes is needed, for example (8, 64)."
-        )
-    return distances
+    strides = tuple(strides)
+    if not strides or not all(is_whole(n) and n in range(0, PAGE_BYTES + 1, WORD_BYTES) for n in strides):
+        raise refusal("strides", strides, f"multiples of 8 bytes up to {PAGE_BYTES}, for example (8, 64)")
+    return strides

@@ -13,6 +13,7 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
+from course_lib.measure import hardware
 from course_lib.measure.hardware import Gpu
 
 INSTALL = '`pip install -c constraints.txt -e ".[cubin]"`'
@@ -64,8 +65,8 @@ def why_no_nvrtc() -> str | None:
 
 def _why_no_gpu(root: Path = Path("/")) -> str:
     devices = [file.parent for file in (root / "sys/bus/pci/devices").glob("*/vendor")]
-    nvidia = [device for device in devices if _text(device / "vendor") == NVIDIA_ON_PCI]
-    if any(_text(device / "class").startswith(DISPLAY_CLASS) for device in nvidia):
+    nvidia = [device for device in devices if hardware.text_of(device / "vendor") == NVIDIA_ON_PCI]
+    if any(hardware.text_of(device / "class").startswith(DISPLAY_CLASS) for device in nvidia):
         return (
             "This needs NVIDIA's driver: there is an NVIDIA GPU in this machine, but nvidia-smi does not "
             "reach it; install the driver, or see whether CUDA_VISIBLE_DEVICES hides the GPU."
@@ -126,10 +127,3 @@ def is_installed(module: str) -> bool:
 def _leading_number(text: str | None) -> int | None:
     first = (text or "").partition(".")[0]
     return int(first) if first.isdigit() else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""

@@ -56,7 +56,7 @@ def cpu_name(root: Path = Path("/")) -> str:
     """Return the CPU's model name."""
     if sys.platform == "darwin":
         return _sysctl("machdep.cpu.brand_string") or _from_cpuinfo("brand_raw")
-    for line in _read(root / "proc/cpuinfo").splitlines():
+    for line in text_of(root / "proc/cpuinfo").splitlines():
         field, _, value = line.partition(":")
         if field.strip() == "model name" and value.strip():
             return " ".join(value.split())
@@ -101,7 +101,7 @@ def cores(root: Path = Path("/")) -> int:
     """Return how many physical cores this process may use."""
     usable = threads(root)
     siblings = {
-        _read(root / f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in _affinity()
+        text_of(root / f"sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list") for n in _affinity()
     }
     if siblings and "" not in siblings:
         return min(usable, len(siblings))
@@ -124,9 +124,9 @@ def _cpu_quota(root: Path) -> float | None:
     """Return the CPUs a container may use at once (cgroup v2 or v1), None without a limit."""
     quotas = []
     for folder in _cgroup_folders(root, "cpu"):
-        quota, _, period = _read(folder / "cpu.max").partition(" ")
-        quota = quota or _read(folder / "cpu.cfs_quota_us")
-        period = period or _read(folder / "cpu.cfs_period_us")
+        quota, _, period = text_of(folder / "cpu.max").partition(" ")
+        quota = quota or text_of(folder / "cpu.cfs_quota_us")
+        period = period or text_of(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit() and int(period) > 0:  # "max" and "-1" mean no limit
             quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
@@ -139,7 +139,7 @@ def memory_bytes(root: Path = Path("/")) -> int:
     limits = [psutil.virtual_memory().total]
     for folder in _cgroup_folders(root, "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
-            text = _read(folder / name)
+            text = text_of(folder / name)
             if text.isdigit() and int(text) > 0:
                 limits.append(int(text))
     return min(limits)
@@ -149,7 +149,7 @@ def _cgroup_folders(root: Path, controller: str) -> list[Path]:
     """Return this process's control groups for a controller and those around them: each may set a limit."""
     mount = root / "sys/fs/cgroup"
     folders = []
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers and controller not in controllers.split(","):
@@ -176,16 +176,16 @@ def caches(root: Path = Path("/")) -> tuple[CacheLevel, ...]:
 
 
 def _cache(folder: Path) -> CacheLevel | None:
-    level, size = _read(folder / "level"), _size(_read(folder / "size"))
-    if _read(folder / "type") == "Instruction" or not level.isdigit() or not size:
+    level, size = text_of(folder / "level"), _size(text_of(folder / "size"))
+    if text_of(folder / "type") == "Instruction" or not level.isdigit() or not size:
         return None
-    line, ways = _read(folder / "coherency_line_size"), _read(folder / "ways_of_associativity")
+    line, ways = text_of(folder / "coherency_line_size"), text_of(folder / "ways_of_associativity")
     return CacheLevel(
         level=int(level),
         size_bytes=size,
         line_bytes=int(line) if line.isdigit() and int(line) else 64,
         ways=int(ways) if ways.isdigit() and int(ways) else None,
-        shared_by=_count_cpus(_read(folder / "shared_cpu_list")),
+        shared_by=_count_cpus(text_of(folder / "shared_cpu_list")),
     )
 
 
@@ -267,7 +267,8 @@ def gpu() -> Gpu | None:
     """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none."""
     for fields in ("name,memory.total,driver_version,compute_cap", "name,memory.total,driver_version"):
         if values := nvidia_smi(fields):  # drivers before 2022 do not know compute_cap
-            return _gpu(*values)
+            name, memory, driver, capability = (*values, UNKNOWN)[:4]
+            return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
     return None
 
 
@@ -288,14 +289,11 @@ def nvidia_smi(fields: str) -> list[str]:
     return next((row for row in rows if len(row) == fields.count(",") + 1), [])
 
 
-def _gpu(name: str, memory: str, driver: str, capability: str = UNKNOWN) -> Gpu:
-    return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
-
-
 # -- small helpers -----------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return what a file of the system says, "" where it says nothing."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

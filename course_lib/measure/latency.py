@@ -72,21 +72,9 @@ class Plateau:
     last_bytes: int
 
 
-@dataclass
-class _FlatRun:
-    """Neighbouring measured sizes between which the latency hardly grows."""
-
-    sizes: list[int]
-    nanoseconds: list[float]
-
-    @property
-    def begin(self) -> int:
-        """The second size: the first may be the end of the climb, in the cache before."""
-        return self.sizes[1]
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.nanoseconds))
+#: Neighbouring measured sizes with their nanoseconds, between which the latency hardly grows. The first size
+#: may be the end of the climb, in the cache before.
+FlatRun = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +101,8 @@ class LatencyCurve:
         """
         runs = self._flat_runs()
         skipped = [cache.size_bytes for cache in self._sloping(runs)]
-        levels = [self._level(run.begin) for run in runs]
+        medians = [_median(run) for run in runs]
+        levels = [self._level(run[1][0]) for run in runs]
         found = []
         for n, (run, (level, size_bytes)) in enumerate(zip(runs, levels, strict=True)):
             step = 1 + [name for name, _ in levels[:n]].count(level)
@@ -121,46 +110,39 @@ class LatencyCurve:
             if n + 1 < len(runs):
                 low, high = size_bytes or math.inf, levels[n + 1][1] or math.inf
                 if not any(low < size < high for size in skipped):
-                    edge = self._edge(run.median, runs[n + 1].median)
+                    edge = self._edge(medians[n], medians[n + 1])
             name = level if step == 1 else f"{level}, step {step}"
-            found.append(Plateau(name, level, size_bytes, run.median, edge, run.sizes[0], run.sizes[-1]))
+            found.append(Plateau(name, level, size_bytes, medians[n], edge, run[0][0], run[-1][0]))
         return found
 
-    def _flat_runs(self) -> list[_FlatRun]:
+    def _flat_runs(self) -> list[FlatRun]:
         """Return the runs that are long enough; one that is no higher than the one before belongs to it."""
-        runs = [_FlatRun([self.sizes[0]], [self.nanoseconds[0]])]
-        for (size, before), (next_size, ns) in pairwise(zip(self.sizes, self.nanoseconds, strict=True)):
+        points = list(zip(self.sizes, self.nanoseconds, strict=True))
+        runs = [points[:1]]
+        for (size, before), (next_size, ns) in pairwise(points):
             if ns >= before * (next_size / size) ** FLAT:
-                runs.append(_FlatRun([], []))
-            runs[-1].sizes.append(next_size)
-            runs[-1].nanoseconds.append(ns)
-        found: list[_FlatRun] = []
+                runs.append([])
+            runs[-1].append((next_size, ns))
+        found: list[FlatRun] = []
         for run in runs:
-            if len(run.sizes) < FLAT_POINTS:
+            if len(run) < FLAT_POINTS:
                 continue
-            if found and run.median <= CLIMB * found[-1].median:
-                found[-1].sizes += run.sizes
-                found[-1].nanoseconds += run.nanoseconds
+            if found and _median(run) <= CLIMB * _median(found[-1]):
+                found[-1] += run
             else:
                 found.append(run)
         return found
 
     def _level(self, size: int) -> tuple[str, int | None]:
         """Return the name and size of the smallest cache that holds so many bytes."""
-        if not self.caches:
-            return UNNAMED, None
-        fitting = [cache for cache in self.caches if cache.size_bytes >= size]
-        if not fitting:
-            return MEMORY, None
-        nearest = min(fitting, key=lambda cache: cache.size_bytes)
-        return f"L{nearest.level}", nearest.size_bytes
+        return holding(self.caches, size) if self.caches else (UNNAMED, None)
 
-    def _sloping(self, runs: Sequence[_FlatRun]) -> list[hardware.CacheLevel]:
+    def _sloping(self, runs: Sequence[FlatRun]) -> list[hardware.CacheLevel]:
         """Return the caches for which sizes were measured, but none of them on a plateau."""
         found, below = [], 0
         for cache in sorted(self.caches, key=lambda cache: cache.size_bytes):
             own = [size for size in self.sizes if below < size <= cache.size_bytes]
-            if own and not any(run.begin <= size <= run.sizes[-1] for run in runs for size in own):
+            if own and not any(run[1][0] <= size <= run[-1][0] for run in runs for size in own):
                 found.append(cache)
             below = cache.size_bytes
         return found
@@ -168,8 +150,7 @@ class LatencyCurve:
     def _edge(self, low: float, high: float) -> float | None:
         """Return the size at which the curve passes the middle between two plateaus, on logarithmic axes."""
         middle = math.sqrt(low * high)
-        pairs = list(zip(self.sizes, self.nanoseconds, strict=True))
-        for (size, ns), (next_size, next_ns) in pairwise(pairs):
+        for (size, ns), (next_size, next_ns) in pairwise(zip(self.sizes, self.nanoseconds, strict=True)):
             if ns < middle <= next_ns:
                 share = math.log(middle / ns) / math.log(next_ns / ns)
                 return size * (next_size / size) ** share
@@ -249,6 +230,13 @@ class LatencyCurve:
 
     def _pages_in_words(self) -> str:
         return {"small": "4 KiB pages", "huge": "2 MiB pages"}.get(self.pages, "the system's own pages")
+
+
+def holding(caches: Sequence[hardware.CacheLevel], size: int) -> tuple[str, int | None]:
+    """Return the name and the size of the smallest cache that holds so many bytes: "memory" if none does."""
+    fitting = [cache for cache in caches if cache.size_bytes >= size]
+    nearest = min(fitting, key=lambda cache: cache.size_bytes, default=None)
+    return (f"L{nearest.level}", nearest.size_bytes) if nearest else (MEMORY, None)
 
 
 def measure(pages: str = "system", sizes: Sequence[int] | None = None, seed: int = 0) -> LatencyCurve:
@@ -360,6 +348,10 @@ def _checked_sizes(sizes: Sequence[int], line: int) -> list[int]:
     if not checked or checked != sorted(set(checked)) or checked[0] < 2 * line:
         raise ValueError(f"sizes is {sizes!r}, but it must be rising numbers of bytes from {2 * line} on.")
     return checked
+
+
+def _median(run: FlatRun) -> float:
+    return float(np.median([ns for _, ns in run]))
 
 
 def _kib(size: float | None) -> str:

@@ -95,18 +95,13 @@ def measure(chases: Sequence[int] = CHASES, seed: int = 0) -> InFlight:
         for count in rng.permutation(counts):
             seconds[int(count)].append(_pass_s(memory, order, int(count)))
     shortest = (1e9 * min(seconds[count]) / len(order) for count in counts)
-    return InFlight(tuple(counts), tuple(shortest), size, line, _level(caches, size))
+    return InFlight(tuple(counts), tuple(shortest), size, line, latency.holding(caches, size)[0])
 
 
 def working_set(caches: Sequence[hardware.CacheLevel]) -> int:
     """Return the bytes of the working set: beyond L2, and not so large that building it takes long."""
     l2 = next((cache.size_bytes for cache in caches if cache.level == 2), 0)
     return min(max(BEYOND_L2 * l2, SMALLEST), LARGEST)
-
-
-def _level(caches: Sequence[hardware.CacheLevel], size: int) -> str:
-    holding = [cache for cache in caches if cache.size_bytes >= size]
-    return f"L{min(holding, key=lambda cache: cache.size_bytes).level}" if holding else "memory"
 
 
 @compiled

@@ -11,11 +11,12 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from course_lib.arguments import is_whole, number
+from course_lib.arguments import number, whole
 from course_lib.measure import clocks, hardware
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def restore(saved: Any) -> Peaks | None:
     try:
         if saved["method"] != METHOD:
             return None
-        peaks = Peaks(
+        return Peaks(
             flops=_restored_flops(saved["flops"]),
             bandwidth={span: _positive(saved["bandwidth"][span]) for span in SPANS},
             threads=int(_positive(saved["threads"])),
@@ -113,7 +114,6 @@ def restore(saved: Any) -> Peaks | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
-    return peaks
 
 
 def _restored_flops(saved: Any) -> dict[str, dict[str, float]]:
@@ -345,21 +345,17 @@ def _on_threads(work: Callable[[int, threading.Barrier, list], None], threads: i
     """Run ``work(thread, barrier, results)`` on that many threads at once; return each thread's results."""
     barrier = threading.Barrier(threads)
     results: list[list] = [[] for _ in range(threads)]
-    problems: list[BaseException] = []
 
     def guarded(thread: int) -> None:
         try:
             work(thread, barrier, results[thread])
-        except BaseException as problem:
-            problems.append(problem)
+        except BaseException:
             barrier.abort()
+            raise
 
-    crew = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in range(threads)]
-    for member in crew:
-        member.start()
-    for member in crew:
-        member.join()
-    for problem in problems:
+    with ThreadPoolExecutor(threads) as pool:
+        ended = [pool.submit(guarded, thread) for thread in range(threads)]
+    for problem in filter(None, (future.exception() for future in ended)):
         if not isinstance(problem, threading.BrokenBarrierError):
             raise problem
     return results
@@ -372,8 +368,7 @@ def _own_time() -> float:
 
 def _between(values: dict[str, float], threads: int, all_threads: int) -> float:
     """Return the limit of ``threads`` cores: as many times one core's, but not above all cores' together."""
-    if not is_whole(threads) or threads < 1:
-        raise ValueError(f"threads is {threads!r}, but it must be a whole number from 1 to {all_threads}.")
+    whole("threads", threads)
     return values["all"] if threads >= all_threads else min(threads * values["one"], values["all"])
 
 

@@ -13,6 +13,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from course_lib.measure import hardware
+
 #: Names under which a browser of Chromium's family may stand on the PATH; the tests can drive each of them.
 BROWSERS = (
     "chromium",
@@ -159,8 +161,5 @@ def _how_to_allow_namespaces() -> str:
     return "run it outside of this container, or in one that allows user namespaces"
 
 
-def _setting(name: str) -> str | None:
-    try:
-        return Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
+def _setting(name: str) -> str:
+    return hardware.text_of(Path("/proc/sys", *name.split(".")))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.arguments import is_number, is_whole
+from course_lib.arguments import is_number, number, whole
 from course_lib.measure import roofline_labels
 from course_lib.measure.comparison import TITLE_WIDTH
 from course_lib.measure.table import digits
@@ -57,6 +57,8 @@ class Roofs:
     @classmethod
     def of(cls, dtype: Any = "float64", threads: int = 1, peaks: Peaks | None = None) -> Roofs:
         """Return the limits out of `peaks`; None takes this machine's (measured the first time: seconds)."""
+        import numpy as np
+
         if peaks is None:
             from course_lib.measure import machine
 
@@ -64,7 +66,7 @@ class Roofs:
         peak, narrow = peaks.gflops(dtype, threads), peaks.gflops_256(dtype, threads)
         if narrow is not None and narrow > SAME * peak:
             narrow = None
-        what = f"{dtype_name(dtype)}, {threads} thread{'s' if threads > 1 else ''}"
+        what = f"{np.dtype(dtype).name}, {threads} thread{'s' if threads > 1 else ''}"
         return cls(peak, peaks.gbps(threads), narrow, what)
 
 
@@ -85,21 +87,15 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
 
     No program moves less, so this is the largest intensity a product of this shape can have.
     """
-    for name, value in {"M": M, "K": K, "N": N, "itemsize": itemsize}.items():
-        if not is_whole(value) or value < 1:
-            raise ValueError(
-                f"{name} is {value!r}, but something must be moved: give a whole number from 1 on."
-            )
-    M, K, N = int(M), int(K), int(N)  # NumPy's integers would overflow
-    return 2 * M * K * N / (int(itemsize) * (M * K + K * N + M * N))
+    sizes = {"M": M, "K": K, "N": N, "itemsize": itemsize}
+    M, K, N, itemsize = (whole(name, value) for name, value in sizes.items())  # NumPy's would overflow
+    return 2 * M * K * N / (itemsize * (M * K + K * N + M * N))
 
 
 def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
-    for name, value in {"peak_gflops": peak_gflops, "gbps": gbps}.items():
-        if not is_number(value) or value <= 0:
-            raise ValueError(f"{name} is {value!r}, but it must be a finite number above 0.")
-    if not is_number(intensity) or intensity < 0:
-        raise ValueError(f"intensity is {intensity!r}, but flop per byte must be a finite number from 0 on.")
+    number("peak_gflops", peak_gflops, above=0)
+    number("gbps", gbps, above=0)
+    number("intensity", intensity, least=0)
 
 
 def figure(
@@ -117,8 +113,8 @@ def figure(
         axes = fig.subplots()
         axes.set_title(textwrap.fill(title, TITLE_WIDTH))
         low, high = draw_roofs(axes, points, roofs)
-        for number, point in enumerate(points):
-            colour, marker, _ = theme.SERIES[number % len(theme.SERIES)]
+        for place, point in enumerate(points):
+            colour, marker, _ = theme.SERIES[place % len(theme.SERIES)]
             share = _percent(_share(point, roofs.peak, roofs.gbps))
             said = f"{point.name}: {digits(point.gflops)} GFLOP/s, {share} of its roof"
             axes.plot(
@@ -147,7 +143,22 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
     axes.set(
         xlabel="arithmetic intensity (flop per byte moved)", ylabel=f"{roofs.prefix}FLOP/s ({roofs.what})"
     )
-    low, high = _draw_roofs(axes, points, roofs.peak, roofs.gbps)
+    peak, gbps = roofs.peak, roofs.gbps
+    ridge = peak / gbps
+    low = min([ridge / 16, *(point.intensity / 3 for point in points)])
+    high = max([ridge * 16, *(point.intensity * 6 for point in points)])
+    bottom = min([attainable(low, peak, gbps), *(point.gflops for point in points)]) / 3
+    axes.set_xlim(low, high)
+    above = [2 * point.gflops for point in points]  # what did fewer operations than were counted
+    axes.set_ylim(bottom, max([peak * (peak / bottom) ** 0.12, *above]))  # room for the peak's number
+    axes.plot([low, ridge], [low * gbps, peak], color=theme.VIOLET, linestyle="--")
+    axes.plot([ridge, high], [peak, peak], color=theme.PINK)
+    axes.plot([ridge, ridge], [bottom, peak], color=theme.GREY, linewidth=1, linestyle=":")
+    axes.plot([ridge], [peak], "o", color=theme.INK, markersize=5, zorder=4)
+    axes.xaxis.set_major_formatter(_plain)
+    axes.yaxis.set_major_formatter(_plain)
+    axes.grid(True, which="major")
+    axes.minorticks_off()
     if roofs.narrow is not None:
         narrow = [roofs.narrow, roofs.narrow]
         axes.plot([roofs.narrow / roofs.gbps, high], narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
@@ -163,24 +174,14 @@ def label(axes: Axes, points: Sequence[Point], roofs: Roofs, low: float, high: f
     return taken
 
 
-def dtype_name(dtype: Any) -> str:
-    """Return a dtype's name, however it was given."""
-    import numpy as np
-
-    return np.dtype(dtype).name
-
-
 def _checked(points: Any) -> list[Point]:
     if isinstance(points, str | Point) or not isinstance(points, Iterable):
         raise TypeError(f"points is {points!r}, but it must be a list of Point(name, gflops, intensity).")
     points = list(points)
-    for number, point in enumerate(points):
+    for place, point in enumerate(points):
         if not isinstance(point, Point):
-            raise TypeError(
-                f"points[{number}] is {point!r}, but it must be a Point(name, gflops, intensity)."
-            )
-        values = (point.gflops, point.intensity)
-        if not all(is_number(value) and value > 0 for value in values):
+            raise TypeError(f"points[{place}] is {point!r}, but it must be a Point(name, gflops, intensity).")
+        if not all(is_number(value) and value > 0 for value in (point.gflops, point.intensity)):
             raise ValueError(f"{point} cannot be drawn: gflops and intensity must be positive and finite.")
     return points
 
@@ -209,26 +210,6 @@ def _share(point: Point, peak: float, gbps: float) -> float:
 
 def _percent(share: float) -> str:
     return f"{digits(100 * share, 2)} %"
-
-
-def _draw_roofs(axes: Axes, points: Sequence[Point], peak: float, gbps: float) -> tuple[float, float]:
-    """Draw the two roofs and the ridge; return the range of intensities drawn."""
-    ridge = peak / gbps
-    low = min([ridge / 16, *(point.intensity / 3 for point in points)])
-    high = max([ridge * 16, *(point.intensity * 6 for point in points)])
-    bottom = min([attainable(low, peak, gbps), *(point.gflops for point in points)]) / 3
-    axes.set_xlim(low, high)
-    above = [2 * point.gflops for point in points]  # what did fewer operations than were counted
-    axes.set_ylim(bottom, max([peak * (peak / bottom) ** 0.12, *above]))  # room for the peak's number
-    axes.plot([low, ridge], [low * gbps, peak], color=theme.VIOLET, linestyle="--")
-    axes.plot([ridge, high], [peak, peak], color=theme.PINK)
-    axes.plot([ridge, ridge], [bottom, peak], color=theme.GREY, linewidth=1, linestyle=":")
-    axes.plot([ridge], [peak], "o", color=theme.INK, markersize=5, zorder=4)
-    axes.xaxis.set_major_formatter(_plain)
-    axes.yaxis.set_major_formatter(_plain)
-    axes.grid(True, which="major")
-    axes.minorticks_off()
-    return low, high
 
 
 def _plain(value: float, _: int) -> str:

@@ -368,11 +368,7 @@ def _order(items: Sequence[int], policy: str, costs: Sequence[float] | None) -> 
 
 
 def _checked_costs(costs: Sequence[float]) -> list[float]:
-    numbers = [float(cost) for cost in costs]
-    for cost in numbers:
-        if not 0 <= cost < float("inf"):
-            raise ValueError(f"costs holds {cost!r}, but a cost is a number of at least 0.")
-    return numbers
+    return [number("a cost", float(cost), least=0) for cost in costs]
 
 
 def _check(threads: int, policy: str, chunk: int) -> None:

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
@@ -66,8 +67,9 @@ def compare(
     """
     baseline = _checked(functions, baseline, threads, budget_s, target, min_rounds)
     usable = hardware.threads()
-    subjects = [TimedFunction(name, function, arguments) for name, function in functions.items()]
-    run = _Run(subjects, baseline, budget_s, target, min_rounds, seed)
+    subjects = {name: TimedFunction(name, function, arguments) for name, function in functions.items()}
+    random = np.random.default_rng(seed)
+    run = _Run(list(subjects.values()), subjects[baseline], budget_s, target, min_rounds, random)
     if in_haste() if haste is None else haste:
         run.hurry()
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
@@ -83,29 +85,23 @@ def in_haste() -> bool:
     return bool(os.environ.get(HASTE_VARIABLE))
 
 
+@dataclass
 class _Run:
     """The course of one comparison."""
 
-    def __init__(
-        self,
-        subjects: list[TimedFunction],
-        baseline: str,
-        budget_s: float,
-        target: float,
-        min_rounds: int,
-        seed: int,
-    ) -> None:
-        self.subjects = subjects
-        self.baseline = next(subject for subject in subjects if subject.name == baseline)
-        self.budget_s = budget_s
-        self.patience_s = budget_s
-        self.target = target
-        self.min_rounds = min_rounds
-        self.random = np.random.default_rng(seed)
-        self.notes: list[str] = []
-        self.rounds = 0
-        self.half_width = math.inf
-        self.ended = ""
+    subjects: list[TimedFunction]
+    baseline: TimedFunction
+    budget_s: float
+    target: float
+    min_rounds: int
+    random: np.random.Generator
+    notes: list[str] = field(default_factory=list)
+    rounds: int = 0
+    half_width: float = math.inf
+    ended: str = ""
+
+    def __post_init__(self) -> None:
+        self.patience_s = self.budget_s
         self.start = time.perf_counter()
 
     def hurry(self) -> None:

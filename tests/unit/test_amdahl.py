@@ -73,10 +73,10 @@ def test_what_makes_no_sense_is_refused_in_one_sentence():
     for times, sentence in [
         ({}, "needs two"),
         ({1: 1.0}, "has 1 thread count, but"),
-        ({1: 1.0, 2: 0.0}, "on 2 threads is 0.0"),
+        ({1: 1.0, 2: 0.0}, "the time on 2 threads is 0.0"),
         ({1: 1.0, 2: math.nan}, "is nan"),
-        ({0: 1.0, 2: 1.0}, "threads holds 0"),
-        ({1: 1.0, 2.5: 1.0}, "threads holds 2.5"),
+        ({0: 1.0, 2: 1.0}, "a number of threads is 0"),
+        ({1: 1.0, 2.5: 1.0}, "a number of threads is 2.5"),
     ]:
         with pytest.raises(ValueError, match=sentence) as caught:
             fit(times)

@@ -12,7 +12,7 @@ import pytest
 
 from course_lib.measure import children_shown
 from course_lib.measure.children import MOST_OUTPUT, Children, TimeIsOver, alive, in_words, status_of
-from course_lib.measure.children_guard import MARK, carrying, hunt
+from course_lib.measure.children_guard import MARK, carrying
 
 SLEEP = "import time; print('up'); time.sleep(600)"
 #: A child that starts a grandchild in a session of its own, and that one a great-grandchild.
@@ -205,18 +205,6 @@ os.rename({str(told)!r} + "_", {str(told)!r})
         parent.wait(20)
         assert all(gone(pid, 5) for pid in pids), (way, [status_of(pid) for pid in pids])
         assert not Path(folder).exists(), way
-
-
-@posix
-def test_the_shared_memory_of_a_killed_child_is_removed():
-    for end in (Children.end_all, lambda children: hunt(children.token)):
-        name = f"nine-test-{time.monotonic_ns()}"
-        with Children() as children:
-            child = children.start(children_shown.HOLD_MEMORY, name, 4096)
-            child.wait_for("holds", 10)
-            end(children)
-            assert carrying(children.token) == []
-            assert children_shown.shared_content(name) is None  # its tracker was left the time to remove it
 
 
 def test_what_makes_no_sense_is_refused():

@@ -136,23 +136,9 @@ def test_the_whole_way_from_measuring_to_the_file(made, monkeypatch, tmp_path, c
     said = capsys.readouterr().out
     assert made.origin in said and "audio s/s" in said and "batch 2, 1 s" in said and "Written to" in said
     assert "torch.compile needs a C++ compiler here." in said
-    (tmp_path / "file").write_text("")
-    assert command("--folder", str(tmp_path / "file")) == 1
-    assert "see --folder" in capsys.readouterr().out
-
-
-def test_what_goes_wrong_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
     assert command("--device", "cuda") == 2
     assert capsys.readouterr().out == "record: No torch-cuda here.\n"
-    for problem, code in ((WrongResult("int8 is wrong."), 1), (CannotRecord("too little."), 2)):
-
-        def failing(order, problem=problem):
-            raise problem
-
-        monkeypatch.setattr(record_encoder, "measured", failing)
-        assert command() == code
-        assert capsys.readouterr().out == f"record: {problem}\n"
 
 
 def test_an_error_that_no_rounding_explains_is_not_recorded():

@@ -277,7 +277,6 @@ def test_the_command_refuses_in_one_sentence(monkeypatch, capsys):
     small = "a small recording is for trying out, not for the course: say with --folder where to."
     for options, says in (
         ((), "There is no Hopper."),
-        (("--gpu",), "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."),
         (("--small",), small),
     ):
         assert called(*options) == 2
