@@ -15,6 +15,7 @@ import functools
 import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -328,14 +329,14 @@ def _added(results: list[Result], replace: bool = True) -> list[Result]:
     return results
 
 
-def results(everywhere: bool = False) -> list[Result]:
-    """Return the learner's results in ladder order: of this machine, or of every machine they came from."""
+def results() -> list[Result]:
+    """Return the learner's results of this machine, in ladder order."""
     from course_lib.measure import machine
 
     found = [result for saved in _store().read().values() if (result := _restore(saved))]
     order = {entry.id: position for position, entry in enumerate(LADDER)}
     here = machine.key()
-    kept = [r for r in found if r.rung in order and (everywhere or r.machine == here)]
+    kept = [r for r in found if r.rung in order and r.machine == here]
     return sorted(kept, key=lambda r: (order[r.rung], r.dtype, r.threads, r.shape))
 
 
@@ -365,16 +366,16 @@ def forget(rungs: Sequence[str] | None = None) -> int:
     return len(gone)
 
 
-_stores: list[Store] = []
-
-
 def _store() -> Store:
-    """One Store as long as the folder is the same: it remembers that it fell back to memory."""
     from course_lib.measure.store import data_dir
 
-    if not _stores or _stores[0].path.parent != data_dir():
-        _stores[:] = [Store("ladder", data_dir())]
-    return _stores[0]
+    return _store_in(data_dir())
+
+
+@functools.cache
+def _store_in(folder: Path) -> Store:
+    """One for each folder: it remembers that it fell back to memory."""
+    return Store("ladder", folder)
 
 
 def _rungs(ids: Sequence[str]) -> list[Rung]:

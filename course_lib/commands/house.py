@@ -54,13 +54,13 @@ def _dotted(path: Path) -> str:
 
 
 @cache
-def imported(path: Path, text: str | None = None) -> tuple[tuple[int, str, bool], ...]:
+def imported(path: Path) -> tuple[tuple[int, str, bool], ...]:
     """Return (line, name, whether at once) for each import of the course's own names in a file.
 
     "At once" is an import that runs when the module is loaded; one in a function waits for its call, and
     one under TYPE_CHECKING never runs.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8") if text is None else text)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     package = [PACKAGE, *path.relative_to(LIBRARY).parts[:-1]]
     later = {
         id(node)

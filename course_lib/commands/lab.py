@@ -13,14 +13,14 @@ START = "notebooks/00_start_here.ipynb"
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 
 
-def options(project: Path = PROJECT, own: Sequence[str] = ()) -> list[str]:
+def options(own: Sequence[str] = ()) -> list[str]:
     """Return what JupyterLab is started with beside the user's `own` options, which win over ours.
 
     (JupyterLab refuses an option that is given twice, so ours stay away.)
     """
     given = {option.partition("=")[0] for option in own}
     fixed = [
-        f"--ServerApp.root_dir={project}",  # not notebooks/, or no chapter could link to exercises/
+        f"--ServerApp.root_dir={PROJECT}",  # not notebooks/, or no chapter could link to exercises/
         f"--LabApp.default_url=/lab/tree/{START}",
     ]
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     _put_first("PATH", Path(sys.executable).parent)
     _put_first("JUPYTER_CONFIG_PATH", SETTINGS)
     os.chdir(PROJECT)  # nbgrader looks for nbgrader_config.py here
-    main(argv=[*options(own=arguments), *arguments])
+    main(argv=[*options(arguments), *arguments])
     return 0
 
 

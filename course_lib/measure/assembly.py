@@ -125,9 +125,9 @@ def _text(dispatcher: Any, signature: Any) -> str:
 # -- from text to loops ------------------------------------------------------------------------------------
 
 
-def parse(text: str, name: str = "", signature: str = "") -> Assembly:
+def parse(text: str) -> Assembly:
     """Return the Assembly of a piece of assembler text."""
-    return Assembly(name, signature, text)
+    return Assembly("", "", text)
 
 
 def _functions(text: str) -> Iterator[list[str]]:

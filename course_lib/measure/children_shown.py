@@ -24,7 +24,7 @@ from course_lib.measure.children_guard import carrying, is_tracker
 from course_lib.measure.table import Table
 
 LOOK_S = 10.0  # starting Python takes a moment on a busy machine
-
+TIME_LIMIT_S = 30.0
 
 #: Starts a child that sleeps, says its number, and ends without waiting for it.
 LEAVE_AN_ORPHAN = """
@@ -35,9 +35,9 @@ os._exit(0)  # no farewell to the child
 """
 
 
-def orphan(time_limit_s: float = 20.0) -> Table:
+def orphan() -> Table:
     """Let a process start a child and end first: somebody else becomes the parent. Then end the orphan."""
-    with Children(time_limit_s) as children:
+    with Children(TIME_LIMIT_S) as children:
         parent = children.start(LEAVE_AN_ORPHAN, name="parent")
         parent.wait_for("orphan", LOOK_S)
         pid = int(parent.output.split()[-1])
@@ -64,9 +64,9 @@ time.sleep(600)
 """
 
 
-def zombie(time_limit_s: float = 20.0) -> Table:
+def zombie() -> Table:
     """Let a child end and do not wait for it: its entry stays in the system's table until someone asks."""
-    with Children(time_limit_s) as children:
+    with Children(TIME_LIMIT_S) as children:
         child = children.start(WAIT_TO_BE_ASKED, name="child")
         child.wait_for("ready", LOOK_S)
         moments = [("while it runs", child.status)]
@@ -82,7 +82,7 @@ def zombie(time_limit_s: float = 20.0) -> Table:
 HOLD_MEMORY = """
 import sys, time
 from multiprocessing import shared_memory
-memory = shared_memory.SharedMemory(sys.argv[1], create=True, size=int(sys.argv[2]))
+memory = shared_memory.SharedMemory(sys.argv[1], create=True, size=1 << 20)
 memory.buf[:5] = b"hello"
 print("holds", memory.name)
 time.sleep(600)
@@ -91,21 +91,21 @@ memory.unlink()
 """
 
 
-def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
+def leaked_memory() -> Table:
     """Kill a worker that has made shared memory: alone, and together with the tracker that Python gave it.
 
     The tracker is a second process. It waits for the end of the first and removes what that has left.
     """
     first, second = (f"nine{secrets.token_hex(6)}" for _ in range(2))
     try:
-        with Children(time_limit_s) as children:
-            worker = _holder(children, first, size)
+        with Children(TIME_LIMIT_S) as children:
+            worker = _holder(children, first)
             moments = [("while a worker lives", _memory(first))]
             worker.kill()
             worker.wait(LOOK_S)
             children.wait_until(lambda: shared_content(first) is None, LOOK_S)
             moments.append(("it is killed, its tracker lives", _memory(first)))
-            worker = _holder(children, second, size)
+            worker = _holder(children, second)
             for tracker in filter(is_tracker, psutil.Process(worker.pid).children()):
                 tracker.kill()
             worker.kill()
@@ -120,9 +120,9 @@ def leaked_memory(size: int = 1 << 20, time_limit_s: float = 30.0) -> Table:
     return _seen("Shared memory outlives its maker and its tracker", moments, children)
 
 
-def _holder(children: Children, name: str, size: int) -> Child:
+def _holder(children: Children, name: str) -> Child:
     """Start a worker that makes shared memory and return it when the memory is there."""
-    worker = children.start(HOLD_MEMORY, name, size, name="worker")
+    worker = children.start(HOLD_MEMORY, name, name="worker")
     worker.wait_for("holds", LOOK_S)
     return worker
 
@@ -174,11 +174,11 @@ def lock_file(file: IO) -> bool:
     return True
 
 
-def dead_holder(time_limit_s: float = 30.0) -> Table:
+def dead_holder() -> Table:
     """Kill a worker that holds a lock: a multiprocessing.Lock stays taken, one of the system comes back."""
-    with tempfile.TemporaryDirectory() as folder, Children(time_limit_s) as children:
+    with tempfile.TemporaryDirectory() as folder, Children(TIME_LIMIT_S) as children:
         program = children.start(DIE_WITH_THE_LOCK, name="multiprocessing.Lock")
-        program.wait(time_limit_s)
+        program.wait(TIME_LIMIT_S)
         *_, holder, second = program.output.strip().splitlines()
         moments = [("multiprocessing.Lock", holder), ("the next one, after 1 s", second)]
         path = Path(folder) / "lock"
@@ -210,9 +210,9 @@ faulthandler.dump_traceback_later(0.5)
 """
 
 
-def deadlock(time_limit_s: float = 20.0) -> Table:
+def deadlock() -> Table:
     """Let two real threads lock each other out, find out where they stand, and end them from outside."""
-    with Children(time_limit_s) as children:
+    with Children(TIME_LIMIT_S) as children:
         child = children.start(DEADLOCK, name="two threads, two locks")
         child.wait_for("Thread 0x", LOOK_S)  # the interpreter's own report of every thread
         children.wait_until(lambda: child.output.count("in take") >= 2, LOOK_S)

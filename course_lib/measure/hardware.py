@@ -52,11 +52,11 @@ class Gpu:
 # -- the processor -----------------------------------------------------------------------------------------
 
 
-def cpu_name(root: Path = Path("/")) -> str:
+def cpu_name() -> str:
     """Return the CPU's model name."""
     if sys.platform == "darwin":
         return _sysctl("machdep.cpu.brand_string") or _from_cpuinfo("brand_raw")
-    for line in text_of(root / "proc/cpuinfo").splitlines():
+    for line in text_of(Path("/proc/cpuinfo")).splitlines():
         field, _, value = line.partition(":")
         if field.strip() == "model name" and value.strip():
             return " ".join(value.split())
@@ -132,12 +132,12 @@ def _cpu_quota(root: Path) -> float | None:
     return min(quotas, default=None)
 
 
-def memory_bytes(root: Path = Path("/")) -> int:
+def memory_bytes() -> int:
     """Return the memory this process may use: the machine's, or the container's limit if that is smaller."""
     import psutil
 
     limits = [psutil.virtual_memory().total]
-    for folder in _cgroup_folders(root, "memory"):
+    for folder in _cgroup_folders(Path("/"), "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
             text = text_of(folder / name)
             if text.isdigit() and int(text) > 0:

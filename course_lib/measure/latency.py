@@ -333,12 +333,9 @@ def allocate(size: int, pages: str) -> tuple[np.ndarray, tuple[str, ...]]:
     return raw[start : start + size].view(np.uint64), notes
 
 
-def _huge_bytes(file: Path = Path("/proc/self/smaps_rollup")) -> int | None:
+def _huge_bytes() -> int | None:
     """Return how many bytes of this process lie in huge pages; None where the system does not tell."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return None
+    lines = hardware.text_of(Path("/proc/self/smaps_rollup")).splitlines()
     found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("AnonHugePages:")]
     return found[0] if found else None
 

@@ -157,16 +157,11 @@ def _offsets(up: int, radius: float, reach: float) -> Iterator[tuple[float, floa
 
 
 def name(
-    axes: Axes,
-    point: NamedPoint,
-    taken: list[Bbox],
-    points: Sequence[NamedPoint],
-    said: str = "",
-    reach: float = 0,
-) -> bool:
-    """Write a point's name (or what is `said`) where it covers nothing; return whether there is such a place.
+    axes: Axes, point: NamedPoint, taken: list[Bbox], points: Sequence[NamedPoint], reach: float = 0
+) -> None:
+    """Write a point's name where it covers nothing, if there is such a place; `taken` gets its box.
 
-    A name goes up to `reach` points away from its marker, with a line that leads there. `taken` gets its box.
+    A name goes up to `reach` points away from its marker, with a line that leads there.
     """
     import numpy as np
     from matplotlib.transforms import Bbox
@@ -177,8 +172,7 @@ def name(
     nearest = min(markers, key=lambda at: math.dist(at, (own_x, own_y)), default=(own_x, own_y + 1))
     up = 1 if nearest[1] < own_y else -1  # away from the neighbour
     radius = point.marker / 2
-    words = said or point.name
-    width, height = _size(axes, words)
+    width, height = _size(axes, point.name)
     corners = np.array([obstacle.extents for obstacle in obstacles]).reshape(-1, 4)
     tries = list(_offsets(up, radius, reach))
     for may_cross in (False, True):  # the line to a name had better cross nothing
@@ -194,7 +188,7 @@ def name(
                 continue
             if may_cross or not _covers(line, corners):
                 axes.annotate(
-                    words,
+                    point.name,
                     (point.intensity, point.gflops),
                     xytext=(dx, dy),
                     textcoords="offset points",
@@ -205,8 +199,7 @@ def name(
                     zorder=5,
                 )
                 taken += [extent, *line]
-                return True
-    return False
+                return
 
 
 def _size(axes: Axes, words: str) -> tuple[float, float]:

@@ -133,8 +133,6 @@ def scaling(
     make_inputs: Callable[[int], tuple] | None = None,
     *,
     budget_s: float = 6.0,
-    threads: int = 1,
-    progress: bool | None = None,
 ) -> Scaling:
     """Measure functions at growing sizes, each size as a fair comparison.
 
@@ -144,7 +142,7 @@ def scaling(
     sizes = _checked(sizes)
     make_inputs = make_inputs or _two_matrices
     points: dict[str, list[tuple[int, float]]] = {name: [] for name in functions}
-    with Progress(progress) as bar:
+    with Progress(None) as bar:
         for done, n in enumerate(sizes):
             # time grows with size, so the last sizes take most of it
             bar.update((done / len(sizes)) ** 2, f"n = {n}")
@@ -155,7 +153,6 @@ def scaling(
             result = compare(
                 functions,
                 *inputs,
-                threads=threads,
                 budget_s=budget_s / len(sizes),
                 min_rounds=ROUNDS,
                 max_error=False,

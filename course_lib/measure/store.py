@@ -49,15 +49,9 @@ class Store:
     """
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
-        self._name = name
-        self._folder = folder
+        self.path = (folder or data_dir()) / f"{name}.json"  # where the file is, or would be
         self._memory: dict[str, Any] = {}
         self._only_memory = False
-
-    @property
-    def path(self) -> Path:
-        """Where the file is (or would be)."""
-        return (self._folder or data_dir()) / f"{self._name}.json"
 
     def read(self) -> dict[str, Any]:
         """Return the saved values."""

@@ -240,7 +240,7 @@ strided:
 
 
 def test_arm_code_is_read():
-    code = parse(ARM, "axpy")
+    code = parse(ARM)
     assert [loop.label for loop in code.loops] == [".LBB0_3", ".LBB0_4"]  # innermost, and no wrapper
     vector, scalar = code.loops
     assert (vector.n_fma, vector.n_vector, vector.vector_bits) == (2, 2, 128)

@@ -236,10 +236,10 @@ def test_what_goes_wrong_with_processes_is_shown_and_nothing_is_left():
     assert orphan["the parent has ended"] == "exit code 0" and "pid" in orphan["who is its parent now"]
     assert orphan["after end_all()"].startswith(("gone", "ended"))
     assert zombie["it has ended, nobody asked"] == "zombie" and zombie["after wait()"] == "gone, exit code 0"
-    memory = seen(children_shown.leaked_memory(4096))
-    assert "4,096 bytes" in memory["while a worker lives"]
+    memory = seen(children_shown.leaked_memory())
+    assert "1,048,576 bytes" in memory["while a worker lives"]
     assert memory["it is killed, its tracker lives"] == "not there"
-    assert "4,096 bytes" in memory["another, killed with its tracker"]
+    assert "1,048,576 bytes" in memory["another, killed with its tracker"]
     assert memory["its first bytes"] == "b'hello'" and memory["after unlink()"] == "not there"
     lock = seen(children_shown.dead_holder())
     assert lock["multiprocessing.Lock"] == "holder ended with -9"
