@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import is_number, is_whole
-from course_lib.measure.store import Store
+from course_lib.measure.store import Store, data_dir
 
 if TYPE_CHECKING:
     from course_lib.circles.front_door import Matmul
@@ -345,30 +345,23 @@ def unreadable() -> int:
     return sum(_restore(saved) is None for saved in _store().read().values())
 
 
-def forget(rungs: Sequence[str] | None = None) -> int:
-    """Delete the learner's results of these rungs on this machine (None: of all); return how many."""
+def forget() -> int:
+    """Delete the learner's results on this machine; return how many there were."""
     from course_lib.measure import machine
-
-    if rungs is not None:
-        rungs = [entry.id for entry in _rungs(rungs)]
 
     gone: list[str] = []
     here = machine.key()
 
     def change(values: dict[str, Any]) -> None:
-        for key, saved in list(values.items()):
-            result = _restore(saved)
-            if result and result.machine == here and (rungs is None or result.rung in rungs):
-                gone.append(key)
-                del values[key]
+        gone.extend(key for key, saved in values.items() if (one := _restore(saved)) and one.machine == here)
+        for key in gone:
+            del values[key]
 
     _store().update(change)
     return len(gone)
 
 
 def _store() -> Store:
-    from course_lib.measure.store import data_dir
-
     return _store_in(data_dir())
 
 

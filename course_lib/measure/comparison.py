@@ -90,10 +90,6 @@ class Comparison:
             )
         return next(row for row in self.rows if row.name != self.baseline).ratio
 
-    def speedup(self, name: str) -> float:
-        """Return how many times as fast as the baseline a function is."""
-        return 1 / self.row(name).ratio
-
     def ranking(self) -> list[str]:
         """Return the names, fastest first."""
         return [row.name for row in sorted(self.rows, key=lambda row: row.seconds)]

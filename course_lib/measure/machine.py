@@ -1,8 +1,8 @@
 """What this computer is, and what it can do at best.
 
-    machine.describe()     CPU, SIMD width, caches, memory, BLAS, GPU
-    machine.peaks()        GFLOP/s and GB/s at best: measured once, then remembered
-    machine.missing("gpu") why something the course can use is not here, or None
+    machine.describe()         CPU, SIMD width, caches, memory, BLAS, GPU
+    machine.peaks()            GFLOP/s and GB/s at best: measured once, then remembered
+    machine.missing("cuda")    why something the course can use is not here, or None
 
 This is the one place where optional hardware and software are looked for; everything else asks here.
 """
@@ -131,38 +131,10 @@ def missing(need: str) -> str | None:
     return _NEEDS[need]()
 
 
-def _missing_gpu() -> str | None:
-    return None if gpu() else "This needs an NVIDIA GPU, and nvidia-smi finds none on this machine."
-
-
-def _missing_hopper() -> str | None:
-    found, here = "there is no GPU here", gpu()
-    if here:
-        if here.compute_capability.startswith("9."):
-            return None
-        found = f"it is a {here.name} (compute capability {here.compute_capability})"
-    return f"This needs an NVIDIA Hopper GPU (compute capability 9.x); {found}."
-
-
-def _missing_simd(name: str) -> str | None:
-    here = describe()
-    widths = [level for level, _, _ in hardware.SIMD_LEVELS]
-    enough = widths[widths.index(name) :] if name in widths else [name]
-    if here.simd in enough:
-        return None
-    return f"This needs a CPU with {name}; the widest SIMD instructions of {here.cpu} are {here.simd}."
-
-
 def _missing_package(package: str) -> str | None:
     if cuda_software.is_installed(package.replace("-", "_")):
         return None
     return f"This needs the Python package {package}: install it with `pip install {package}`."
-
-
-def _missing_cores() -> str | None:
-    if describe().threads > 1:
-        return None
-    return "This needs two CPUs or more, and this process may use only one."
 
 
 def _missing_openblas() -> str | None:
@@ -172,14 +144,8 @@ def _missing_openblas() -> str | None:
 
 
 _NEEDS: dict[str, Callable[[], str | None]] = {
-    "avx2": lambda: _missing_simd("AVX2"),
-    "avx512": lambda: _missing_simd("AVX-512"),
-    "cores": _missing_cores,
     "cubin": cuda_software.why_no_cubin,
     "cuda": lambda: cuda_software.why_no_cuda(gpu()),
-    "gpu": _missing_gpu,
-    "hopper": _missing_hopper,
-    "neon": lambda: _missing_simd("NEON"),
     "numba": lambda: _missing_package("numba"),
     "numba-cuda": lambda: _missing_package("numba-cuda"),
     "nvrtc": cuda_software.why_no_nvrtc,

@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -116,18 +117,12 @@ def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, c
 
 def test_a_goal_is_reached_only_if_median_and_lowest_are():
     for ratios, outcome in (
-        (
-            (1.2, 1.0, 0.95),
-            "median 1.000, lowest 0.950 of 3; aim: median at least 1, none below 0.95: reached.",
-        ),
+        ((1.2, 1.0, 0.95), "0.950 of 3; aim: median at least 1, none below 0.95: reached."),
         ((1.2, 1.1, 0.94), ": NOT reached."),
         ((1.2, 0.99, 0.98), ": NOT reached."),
     ):
-        rates = {"simd": 1.0, "openblas": 1.0}
-        lines = [
-            summit.SummitLine(summit.ONE_CORE, (8, 8, 8), "float32", 1, rates, ratio) for ratio in ratios
-        ]
-        (sentence,) = summit.verdicts(lines)
+        line = summit.SummitLine(summit.ONE_CORE, (8, 8, 8), "float32", 1, {}, 0.0)
+        (sentence,) = summit.verdicts([replace(line, ratio=ratio) for ratio in ratios])
         assert sentence.endswith(outcome)
 
 

@@ -169,11 +169,7 @@ def test_what_cannot_be_compiled_is_one_sentence():
     cases = (
         ((greedy, vector), {}, r"greedy cannot be compiled for .* 9.0: .*too much shared data"),
         ((wrong, vector), {}, "Numba cannot compile wrong: "),
-        (
-            (cuda_naive.naive, *[MATRIX] * 3),
-            {"cc": (1, 7)},
-            r"cannot be compiled for compute capability 1\.7",
-        ),
+        ((cuda_naive.naive, *[MATRIX] * 3), {"cc": (1, 7)}, r"compiled for compute capability 1\.7"),
     )
     for arguments, options, words in cases:
         with pytest.raises(CannotCompile, match=words) as caught:

@@ -174,22 +174,19 @@ class TestFailures:
         assert time.monotonic() - start < 5
 
     def test_what_makes_no_sense_is_refused(self, monkeypatch):
-        with pytest.raises(ValueError, match="workers is 0"):
-            processes.Workers(0)
-        with pytest.raises(ValueError, match="cannot import"):
-            processes.Workers(1, lambda A, B: A)
-        with pytest.raises(ValueError, match="inside the block"):
-            processes.Workers(1).matmul(np.ones((2, 2)), np.ones((2, 2)))
-        for nothing in ("abc", 3, np.ones(2)):
-            with pytest.raises(TypeError, match="must be a function of A and B"):
-                processes.Workers(1, nothing)
-        with pytest.raises(ValueError, match="cannot import"):
-            processes.Workers(1, functools.partial(lambda A, B: A))
         monkeypatch.setattr(sys.modules["__main__"], "in_a_cell", in_a_cell, raising=False)
         monkeypatch.setattr(in_a_cell, "__module__", "__main__")
-        for cell in (in_a_cell, functools.partial(in_a_cell)):
-            with pytest.raises(ValueError, match="cannot import"):
-                processes.Workers(1, cell)
+        for arguments, problem, words in (
+            ((0,), ValueError, "workers is 0"),
+            ((1, lambda A, B: A), ValueError, "cannot import"),
+            ((1, in_a_cell), ValueError, "cannot import"),
+            ((1, functools.partial(in_a_cell)), ValueError, "cannot import"),
+            ((1, np.ones(2)), TypeError, "must be a function of A and B"),
+        ):
+            with pytest.raises(problem, match=words):
+                processes.Workers(*arguments)
+        with pytest.raises(ValueError, match="inside the block"):
+            processes.Workers(1).matmul(np.ones((2, 2)), np.ones((2, 2)))
 
 
 @posix

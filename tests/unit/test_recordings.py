@@ -89,30 +89,21 @@ def test_what_is_written_can_be_read_and_the_newest_is_found(recordings, recordi
 def test_a_malformed_file_is_refused_in_a_sentence_that_says_what_is_wrong(
     recordings, recording, changed, tmp_path
 ):
-    state, row = dict(recording.state), changed()["rows"][0]
-    no_device = {name: value for name, value in changed().items() if name != "device"}
+    row = changed()["rows"][0]
     cases = [
-        (no_device, "'device' is missing"),
-        (changed(kind="weather"), "it does not say 'kind': 'gpu' and 'format': 1"),
-        (changed(format=2), "'format': 1"),
+        ({name: value for name, value in changed().items() if name != "device"}, "'device' is missing"),
+        (changed(format=2), "it does not say 'kind': 'gpu' and 'format': 1"),
         ([], "it does not say 'kind'"),
-        (changed(rows=[]), "'rows' is [], but it must be one row or more"),
         (changed(rows=["fast"]), "'rows, no. 1' is 'fast', but it must be an object"),
         (changed(when="2020-02-03T04:05:06"), "it must be a date and time with a time zone"),
         (changed(commit="0123456"), "'commit' is '0123456', but it must be a full git commit"),
         (changed(driver=" "), "'driver' is ' ', but it must be a text that is not empty"),
         (changed(versions={"python": "3"}), "it must be an object that names python, numpy"),
-        (changed(state={**state, "sm_mhz": [3, 1, 2]}), "it must be the lowest, the median and the highest"),
-        (changed({"seconds": 0}), "'rows, no. 1: seconds' is 0, but it must be a number above 0"),
-        (changed({"seconds": math.nan}), "'rows, no. 1: seconds' is nan"),
-        (changed({"seconds": True}), "'rows, no. 1: seconds' is True"),
+        (changed(state={**recording.state, "sm_mhz": [3, 1, 2]}), "it must be the lowest, the median and"),
+        (changed({"seconds": math.nan}), "'rows, no. 1: seconds' is nan, but it must be a number above 0"),
         (changed({"error": -1}), "'rows, no. 1: error' is -1, but it must be a number of at least 0"),
         (changed({"shape": [2, 2, 0.5]}), "'rows, no. 1: shape, no. 3' is 0.5"),
         (changed(rows=[row, row]), "'cuda-naive at 256 x 256 x 256' stands there twice"),
-        (
-            changed(latency_hiding=[{"chains": 1, "fma_per_s": 1}]),
-            "'latency_hiding, no. 1: warps' is missing",
-        ),
         ('{"kind": "gpu"', "it is not JSON"),
     ]
     path = tmp_path / "odd.json"
