@@ -54,7 +54,7 @@ def test_what_to_type(monkeypatch):
     here = {"dnf"}
     monkeypatch.setattr(programs.shutil, "which", lambda name, **_: name if name in here else None)
     monkeypatch.setattr(sys, "platform", "linux")
-    counts = Counter({"chromium": 112, "bubblewrap": 300, "greenlet": 1})
+    counts = Counter({"chromium": 112, "bubblewrap": 300, "nvrtc": 1})
     assert missing.cure(sorted(counts)).startswith("sudo dnf install bubblewrap chromium; pip install -c con")
     here.clear()
     assert programs.cure("valgrind", "C++ compiler") == "install valgrind g++"
