@@ -24,19 +24,81 @@ to physical addresses, replacement that only approximates LRU. The difference to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_lib.arguments import whole
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import Table, digits
-from course_lib.simulators.cache_level import Level, levels_of
 
 if TYPE_CHECKING:
+    from course_lib.measure.hardware import CacheLevel
     from course_lib.simulators.traces import AddressTrace
+
+ASSUMED_WAYS = 8
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of cache: its size in bytes, the ways of a set (None: fully associative), bytes in a line.
+
+    The line must be a power of two, the size a whole number of sets; the number of sets may be any.
+    """
+
+    size_bytes: int
+    ways: int | None = None
+    line_bytes: int = 64
+    name: str | None = None  # None: "L1", "L2", … by position
+    is_assumed: bool = False  # the ways are not known of this machine: a table says so
+
+    def __post_init__(self) -> None:
+        for what in ("size_bytes", "line_bytes"):
+            whole(what, getattr(self, what))
+        if self.line_bytes & (self.line_bytes - 1):
+            raise ValueError(f"line_bytes is {self.line_bytes}, but a cache line is a power of two: take 64.")
+        if self.ways is not None:
+            whole("ways", self.ways)
+        if self.size_bytes % (self.set_ways * self.line_bytes) or self.size_bytes < self.line_bytes:
+            raise ValueError(
+                f"size_bytes is {self.size_bytes}, but it must be a multiple of a set, which is "
+                f"{self.ways or 1} ways x {self.line_bytes} bytes: change the size or the ways."
+            )
+
+    @property
+    def lines(self) -> int:
+        """How many lines the level holds."""
+        return self.size_bytes // self.line_bytes
+
+    @property
+    def set_ways(self) -> int:
+        """The ways as a number: all lines if fully associative."""
+        return max(self.lines, 1) if self.ways is None else self.ways
+
+    @property
+    def sets(self) -> int:
+        """How many sets the lines are divided into."""
+        return self.lines // self.set_ways
+
+
+def levels_of(caches: Iterable[CacheLevel]) -> list[Level]:
+    """Return the levels of a machine, nearest first: `levels_of(machine.caches())`.
+
+    Where the system does not tell the ways, or tells ways that do not divide the size, 8 are assumed, and
+    `Level.is_assumed` and the notes under a result's table say so.
+    """
+    return [_level_of(cache) for cache in caches]
+
+
+def _level_of(cache: CacheLevel) -> Level:
+    lines = cache.size_bytes // cache.line_bytes
+    known = bool(cache.ways) and lines % cache.ways == 0
+    ways = cache.ways if known else min(ASSUMED_WAYS, lines)
+    size = lines // ways * ways * cache.line_bytes
+    return Level(size, ways, cache.line_bytes, f"L{cache.level}", is_assumed=not known)
 
 
 # -- what a run counted --------------------------------------------------------------------------------------
@@ -93,11 +155,6 @@ class CacheCounts:
         """Bytes written back from the last level simulated; what is still dirty is not among them."""
         return self.write_backs[-1] * self.levels[-1].line_bytes
 
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes moved between the last level simulated and what lies behind it."""
-        return self.fetched_bytes + self.written_bytes
-
     def name(self, level: int) -> str:
         """Return what a level is called: "L1", or the name it was given."""
         return self.levels[level].name or f"L{level % len(self.levels) + 1}"
@@ -145,8 +202,6 @@ class CacheCounts:
 # -- the simulation ------------------------------------------------------------------------------------------
 
 
-__all__ = ["ArrayMisses", "Cache", "CacheCounts", "Level", "levels_of", "simulate"]
-
 ACCESSES, MISSES, WRITE_BACKS = range(3)  # places in what a level counts, as in `lru`
 BLOCK = 1 << 16  # requests that go through all levels before the next ones: they stay in the real cache
 SMALLEST_SAFE_LINE = 4  # bytes; with shorter lines an address above 2^62 would not fit into an entry
@@ -185,7 +240,7 @@ class Cache:
     """Caches that keep their contents from one `run` to the next: for traces too long to store."""
 
     def __init__(self, levels: Sequence[Level], arrays: Mapping[str, tuple[int, int]] | None = None) -> None:
-        from course_lib.simulators.cache_stage import count_owners, new_stage  # with it comes Numba
+        from course_lib.simulators.lru import Stage, count_owners  # with it comes Numba
 
         self._count_owners = count_owners
         self.levels = _checked_levels(levels)
@@ -194,7 +249,8 @@ class Cache:
         self._reads_only = np.zeros(BLOCK, np.uint8)
         # a level hands on at most a fetch and a victim for each fetch, and every write-back it was given
         self._stages = [
-            new_stage(level, len(self._names), (n + 2) * BLOCK) for n, level in enumerate(self.levels)
+            Stage(level.line_bytes, level.sets, level.set_ways, len(self._names), (n + 2) * BLOCK)
+            for n, level in enumerate(self.levels)
         ]
 
     def run(self, addresses: np.ndarray, writes: np.ndarray | None = None) -> None:

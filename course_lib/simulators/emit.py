@@ -7,7 +7,6 @@ counted through as one number, the pair; so a trace is cut into pieces between t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,42 +19,26 @@ AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
 IN_REGISTER = {"": 0, "A": 1, "B": 2, "C": 3}
 
 
-@dataclass(frozen=True)
 class Nest:
     """Numbers that describe a nest to the compiled loops."""
 
-    sizes: np.ndarray  # (3,) M, K, N
-    blocks: np.ndarray  # (3,) of a block
-    outer: np.ndarray  # (3,) which of i, k, j each loop over blocks runs, from outside in
-    inner: np.ndarray  # (3,) the same for the loops inside a block
-    starts: np.ndarray  # (3,) where A, B and C begin
-    strides: np.ndarray  # (3 matrices, 3 loops): bytes a matrix moves when i, k or j goes up by one
-    register: int  # IN_REGISTER of the matrix that the innermost loop does not move
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         sizes: tuple[int, int, int],
         blocks: tuple[int, int, int],
-        block_order: str,
         order: str,
         matrices: Mapping[str, Matrix],
         register: str,
-    ) -> Nest:
-        """Return the nest; `order` and `block_order` name the loops from outside in."""
-        strides = np.zeros((3, 3), np.uint64)
+    ) -> None:
+        """`order` names the loops inside a block from outside in."""
+        self.sizes, self.blocks = np.array(sizes, np.int64), np.array(blocks, np.int64)
+        self.outer, self.inner = (np.array([LOOPS.index(x) for x in loops]) for loops in ("ijk", order))
+        self.starts = np.array([matrices[name].start for name in AXES], np.uint64)
+        self.strides = np.zeros((3, 3), np.uint64)  # (matrices, loops): bytes when i, k or j goes up by one
         for n, (name, (down, along)) in enumerate(AXES.items()):
-            strides[n, LOOPS.index(down)] = matrices[name].row_stride
-            strides[n, LOOPS.index(along)] = matrices[name].column_stride
-        return cls(
-            np.array(sizes, np.int64),
-            np.array(blocks, np.int64),
-            np.array([LOOPS.index(loop) for loop in block_order], np.int64),
-            np.array([LOOPS.index(loop) for loop in order], np.int64),
-            np.array([matrices[name].start for name in AXES], np.uint64),
-            strides,
-            IN_REGISTER[register],
-        )
+            self.strides[n, LOOPS.index(down)] = matrices[name].row_stride
+            self.strides[n, LOOPS.index(along)] = matrices[name].column_stride
+        self.register = IN_REGISTER[register]  # of the matrix that the innermost loop does not move
 
     def accesses(self) -> int:
         """Return how many accesses the nest makes in all."""
@@ -64,11 +47,8 @@ class Nest:
         if not steps or not self.register:
             return 4 * steps
         innermost = int(self.inner[2])
-        runs = (
-            steps
-            // int(self.sizes[innermost])
-            * -(-int(self.sizes[innermost]) // int(self.blocks[innermost]))
-        )
+        size, block = int(self.sizes[innermost]), int(self.blocks[innermost])
+        runs = steps // size * -(-size // block)
         return 2 * steps + 2 * runs if self.register == IN_REGISTER["C"] else 3 * steps + runs
 
     def chunks(self, length: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -1,23 +1,36 @@
-"""The compiled part of the trace of the rung `simd`: B packed into panels, A read where it lies.
+"""Traces of the products that pack their operands: BLIS' five loops, and the rung `simd`.
 
-The loops over blocks run here in Python; the packing of a block and the tiles along one sliver of A are
-compiled. "spare" is the memory in which tiles at the edges are computed. What the rung asks for ahead of time
-(prefetch) is no access here: it changes when a line comes, not which.
+The loops over blocks run in Python; what happens in a block, and the tiles along one panel or sliver, are
+arrays of addresses, whose dimensions are the loops inside. What the rung asks for ahead of time (prefetch) is
+no access here: it changes when a line comes, not which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from course_lib.measure.jit import compiled
 from course_lib.simulators.placement import Matrix
 
+Sizes = tuple[int, int, int]  # M, K, N
+Chunks = Iterator[tuple[np.ndarray, np.ndarray]]  # addresses (uint64), writes (bool)
+#: Addresses in their order, and whether they are written: one bool, or one for each place of the last loops.
+Accesses = tuple[np.ndarray, bool | list]
 
-@dataclass(frozen=True)
-class Panels:
+
+class Tiles(NamedTuple):
+    """MC x KC of A and KC x NC of B are packed, the micro-kernel computes MR x NR of C."""
+
+    MC: int
+    KC: int
+    NC: int
+    MR: int
+    NR: int
+
+
+class Panels(NamedTuple):
     """A tile is MR x NR; of B, up to KC rows and so many columns are packed that `block_bytes` hold them."""
 
     MR: int
@@ -26,8 +39,7 @@ class Panels:
     block_bytes: int
 
 
-@dataclass(frozen=True)
-class PanelBlock:
+class PanelBlock(NamedTuple):
     """Rows `k` to k + depth and columns `j` to j + columns of B."""
 
     k: int
@@ -36,11 +48,96 @@ class PanelBlock:
     columns: int
 
 
-def blocks(K: int, N: int, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]:
+def _loops(start: int, *loops: tuple[int, int]) -> np.ndarray:
+    """Return the addresses of nested loops, (step in bytes, turns) from outside in: a dimension for each."""
+    found = np.array(start)
+    for step, turns in loops:
+        found = found[..., None] + step * np.arange(turns)
+    return found
+
+
+def _joined(parts: list[Accesses]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (addresses, writes) of accesses one after the other."""
+    addresses = np.concatenate([at.ravel() for at, _ in parts])
+    writes = [np.broadcast_to(write, at.shape).ravel() for at, write in parts]
+    return addresses.view(np.uint64), np.concatenate(writes)
+
+
+def _copied(source: np.ndarray, target: np.ndarray) -> Accesses:
+    """Return: load a number, store it, and so on."""
+    return np.stack([source, target], -1), [False, True]
+
+
+def _corner(matrix: Matrix, row: int, column: int) -> int:
+    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
+
+
+# -- both operands packed ----------------------------------------------------------------------------------
+
+
+def packed(sizes: Sizes, tiles: Tiles, at: Mapping[str, Matrix]) -> Chunks:
+    """Yield the accesses of C += A @ B: packing and micro-kernels in their order.
+
+    Buffers are as wide as whole panels; a block at the edge is padded with zeros, which are stored by the
+    packing, and read by the micro-kernel, but loaded from nowhere.
+    """
+    M, K, N = sizes
+    MC, KC, NC, MR, NR = tiles
+    A, B, C, buffer_A, buffer_B = (at[name] for name in ("A", "B", "C", "packed A", "packed B"))
+    item = C.itemsize
+    for jc in range(0, N if M and K else 0, NC):
+        nc = min(NC, N - jc)
+        for pc in range(0, K, KC):
+            kc = min(KC, K - pc)
+            yield _packing(_corner(B, pc, jc), B.column_stride, B.row_stride, nc, kc, NR, buffer_B)
+            for ic in range(0, M, MC):
+                mc = min(MC, M - ic)
+                yield _packing(_corner(A, ic, pc), A.row_stride, A.column_stride, mc, kc, MR, buffer_A)
+                for jr in range(0, nc, NR):
+                    parts: list[Accesses] = []
+                    b = _loops(buffer_B.start + jr * kc * item, (NR * item, kc), (item, NR))
+                    for ir in range(0, mc, MR):
+                        a = _loops(buffer_A.start + ir * kc * item, (MR * item, kc), (item, MR))
+                        rows, columns = (C.row_stride, min(MR, mc - ir)), (C.column_stride, min(NR, nc - jr))
+                        c = _loops(_corner(C, ic + ir, jc + jr), rows, columns)
+                        parts += [(np.concatenate([b, a], 1), False), _copied(c, c)]
+                    yield _joined(parts)
+
+
+def _packing(
+    start: int, step: int, k_step: int, size: int, kc: int, width: int, buffer: Matrix
+) -> tuple[np.ndarray, np.ndarray]:
+    """Copy a block into panels `width` wide: for each panel, for each k, one number after the other."""
+    panels = -(-size // width)
+    source = _loops(start, (width * step, panels), (k_step, kc), (step, width))
+    target = _loops(buffer.start, (buffer.itemsize, source.size)).reshape(source.shape)
+    addresses, writes = _joined([_copied(source, target)])
+    is_there = _loops(0, (width, panels), (0, kc), (1, width)).ravel() < size
+    made = np.stack([is_there, np.ones_like(is_there)], -1).ravel()
+    return addresses[made], writes[made]
+
+
+def packed_accesses(sizes: Sizes, tiles: Tiles) -> int:
+    """Return how many accesses `packed` makes."""
+    M, K, N = sizes
+    if not (M and K and N):
+        return 0
+    panels_A = sum(-(-min(tiles.MC, M - ic) // tiles.MR) for ic in range(0, M, tiles.MC))
+    panels_B = sum(-(-min(tiles.NC, N - jc) // tiles.NR) for jc in range(0, N, tiles.NC))
+    times_A, times_C = -(-N // tiles.NC), -(-K // tiles.KC)
+    packing = K * (N + panels_B * tiles.NR) + times_A * K * (M + panels_A * tiles.MR)
+    return packing + panels_A * panels_B * K * (tiles.MR + tiles.NR) + 2 * times_C * M * N
+
+
+# -- the rung simd: B packed, A read where it lies ---------------------------------------------------------
+
+
+def blocks(sizes: Sizes, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]:
     """Yield the blocks of B in their order: about equal ones, made of whole panels."""
+    M, K, N = sizes
     depths, panels = -(-K // tiles.KC), -(-N // tiles.NR)
     across = -(-panels * tiles.NR * tiles.KC * itemsize // tiles.block_bytes)
-    for n in range(across):
+    for n in range(across if M and K else 0):
         j = panels * n // across * tiles.NR
         columns = min(panels * (n + 1) // across * tiles.NR, N) - j
         for d in range(depths):
@@ -48,40 +145,67 @@ def blocks(K: int, N: int, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]
             yield PanelBlock(k, K * (d + 1) // depths - k, j, columns)
 
 
-def chunks(
-    sizes: tuple[int, int, int], tiles: Panels, at: Mapping[str, Matrix]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (addresses, writes) of C = A @ B: the packing of each block, then its tiles sliver by sliver."""
-    M, K, N = sizes
-    A, B, C, spare, packed = (at[name] for name in ("A", "B", "C", "spare", "packed B"))
-    item = C.itemsize
-    for block in blocks(K, N, item, tiles) if M and K and N else ():
-        out = _room(_of_packing(block, tiles))
-        pack(_corner(B, block.k, block.j), B.row_stride, packed.start, item, *_size(block), tiles.NR, *out)
-        yield out
-        for i in range(0, M, tiles.MR):
-            rows = min(tiles.MR, M - i)
-            out = _room(_of_sliver(rows, block, tiles))
-            ends = _corner(A, i, block.k), A.row_stride, _corner(C, i, block.j), C.row_stride
-            shape = rows, *_size(block), tiles.MR, tiles.NR, tiles.KC
-            sliver(*ends, packed.start, spare.start, item, block.k > 0, *shape, *out)
-            yield out
+def simd(sizes: Sizes, tiles: Panels, at: Mapping[str, Matrix]) -> Chunks:
+    """Yield the accesses of C = A @ B: the packing of each block, then its tiles sliver by sliver."""
+    for block in blocks(sizes, at["C"].itemsize, tiles):
+        yield _joined(_dealt_out(block, tiles.NR, at["B"], at["packed B"]))
+        for i in range(0, sizes[0], tiles.MR):
+            yield _joined(_sliver(i, min(tiles.MR, sizes[0] - i), block, tiles, at))
 
 
-def accesses(sizes: tuple[int, int, int], itemsize: int, tiles: Panels) -> int:
-    """Return how many accesses `chunks` makes."""
-    M, K, N = sizes
-    whole, left = divmod(M, tiles.MR)
+def _dealt_out(block: PanelBlock, NR: int, B: Matrix, packed: Matrix) -> list[Accesses]:
+    """Deal each row of a block out to the panels, a vector at a time; the last panel may have an edge."""
+    (k, depth, j, columns), item = block, B.itemsize
+    panels, rest = divmod(columns, NR)
+    start, row = _corner(B, k, j), (B.row_stride, depth)
+    source = _loops(start, row, (NR * item, panels), (item, NR))
+    target = _loops(packed.start, (NR * item, depth), (depth * NR * item, panels), (item, NR))
+    parts: list[Accesses] = [(np.stack([source, target], 2), [[False], [True]])]
+    if rest:
+        last = packed.start + panels * NR * depth * item
+        source = _loops(start + panels * NR * item, row, (item, rest))
+        target = _loops(last, (NR * item, depth), (item, rest))
+        parts += [(_loops(last, (item, depth * NR)), True), _copied(source, target)]
+    return parts
+
+
+def _sliver(i: int, rows: int, block: PanelBlock, tiles: Panels, at: Mapping[str, Matrix]) -> list[Accesses]:
+    """Go along a sliver's tiles of C: micro-kernels, and at the edges the same work in spare memory."""
+    A, C, spare, (MR, NR, KC, _) = at["A"], at["C"], at["spare"].start, tiles
+    item, depth = C.itemsize, block.depth
+    parts: list[Accesses] = []
+    a, a_row = _corner(A, i, block.k), A.row_stride
+    copied = [
+        (_loops(spare + rows * KC * item, (item, (MR - rows) * KC)), True),
+        _copied(_loops(a, (a_row, rows), (item, depth)), _loops(spare, (KC * item, rows), (item, depth))),
+    ]
+    if rows < MR:
+        a, a_row = spare, KC * item
+    for j in range(0, block.columns, NR):
+        width = min(NR, block.columns - j)
+        panel = _loops(at["packed B"].start + j * depth * item, (NR * item, depth), (item, NR))
+        products = np.concatenate([panel, _loops(a, (item, depth), (a_row, MR))], 1)
+        parts += [*(copied if rows < MR else []), (products, False)]
+        c = _loops(_corner(C, i, block.j + j), (C.row_stride, rows), (item, width))
+        loaded = [c] if block.k else []  # from the second block of the depth on the tile is added to
+        if rows == MR and width == NR:
+            parts += [*((one, False) for one in loaded), (c, True)]
+        else:
+            tile = _loops(spare + MR * KC * item, (NR * item, MR), (item, NR))
+            out = np.stack([tile[:rows, :width], *loaded, c], -1)
+            parts += [(tile, True), (out, [False] * (1 + len(loaded)) + [True])]
+    return parts
+
+
+def simd_accesses(sizes: Sizes, itemsize: int, tiles: Panels) -> int:
+    """Return how many accesses `simd` makes."""
+    whole, left = divmod(sizes[0], tiles.MR)
     total = 0
-    for block in blocks(K, N, itemsize, tiles) if M and K and N else ():
-        total += _of_packing(block, tiles) + whole * _of_sliver(tiles.MR, block, tiles)
+    for block in blocks(sizes, itemsize, tiles):
+        zeros = tiles.NR if block.columns % tiles.NR else 0  # the last panel is emptied first
+        total += block.depth * (2 * block.columns + zeros) + whole * _of_sliver(tiles.MR, block, tiles)
         total += _of_sliver(left, block, tiles) if left else 0
     return total
-
-
-def _of_packing(block: PanelBlock, tiles: Panels) -> int:
-    zeros = tiles.NR if block.columns % tiles.NR else 0  # the last panel is emptied first
-    return block.depth * (2 * block.columns + zeros)
 
 
 def _of_sliver(rows: int, block: PanelBlock, tiles: Panels) -> int:
@@ -94,94 +218,3 @@ def _of_sliver(rows: int, block: PanelBlock, tiles: Panels) -> int:
         panels, edges = 0, panels + edges
     in_edges = edges * (copied + kernel + tile) + (1 + touched) * rows * (block.columns - panels * tiles.NR)
     return panels * (kernel + touched * tile) + in_edges
-
-
-def _corner(matrix: Matrix, row: int, column: int) -> int:
-    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
-
-
-def _size(block: PanelBlock) -> tuple[int, int]:
-    return block.depth, block.columns
-
-
-def _room(accesses: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty(accesses, np.uint64), np.empty(accesses, np.bool_)
-
-
-@compiled
-def run(start, step, count, write, at, addresses, writes):
-    """Make `count` accesses, `step` bytes apart; return the number of accesses made so far."""
-    for n in range(count):
-        addresses[at], writes[at] = start + n * step, write
-        at += 1
-    return at
-
-
-@compiled
-def copy(source, target, item, count, at, addresses, writes):
-    """Load a number, store it, and so on."""
-    for n in range(count):
-        addresses[at], writes[at] = source + n * item, False
-        addresses[at + 1], writes[at + 1] = target + n * item, True
-        at += 2
-    return at
-
-
-@compiled
-def box(start, row, item, rows, columns, write, at, addresses, writes):
-    """Touch the numbers of a tile, row by row."""
-    for i in range(rows):
-        at = run(start + i * row, item, columns, write, at, addresses, writes)
-    return at
-
-
-@compiled
-def pack(B, B_row, packed, item, depth, columns, NR, addresses, writes):
-    """Deal each row of a block out to the panels, a vector at a time; the last panel may have an edge."""
-    whole, at = columns // NR * NR, 0
-    for k in range(depth):
-        for j in range(0, whole, NR):
-            at = run(B + k * B_row + j * item, item, NR, False, at, addresses, writes)
-            at = run(packed + (j * depth + k * NR) * item, item, NR, True, at, addresses, writes)
-    if whole < columns:
-        last = packed + whole * depth * item
-        at = run(last, item, depth * NR, True, at, addresses, writes)
-        for k in range(depth):
-            row = B + k * B_row + whole * item
-            at = copy(row, last + k * NR * item, item, columns - whole, at, addresses, writes)
-
-
-@compiled
-def products(A, A_row, panel, item, depth, MR, NR, at, addresses, writes):
-    """For each k load a row of the panel, then a number of each row of the sliver."""
-    for k in range(depth):
-        at = run(panel + k * NR * item, item, NR, False, at, addresses, writes)
-        at = run(A + k * item, A_row, MR, False, at, addresses, writes)
-    return at
-
-
-@compiled
-def sliver(A, A_row, C, C_row, packed, spare, item, add, rows, depth, columns, MR, NR, KC, addresses, writes):
-    """Go along a sliver's tiles of C: micro-kernels, and at the edges the same work in spare memory."""
-    at, tile = 0, spare + MR * KC * item
-    for j in range(0, columns, NR):
-        panel, c, width = packed + j * depth * item, C + j * item, min(NR, columns - j)
-        if rows == MR and width == NR:
-            at = products(A, A_row, panel, item, depth, MR, NR, at, addresses, writes)
-            if add:
-                at = box(c, C_row, item, MR, NR, False, at, addresses, writes)
-            at = box(c, C_row, item, MR, NR, True, at, addresses, writes)
-            continue
-        if rows == MR:
-            at = products(A, A_row, panel, item, depth, MR, NR, at, addresses, writes)
-        else:
-            at = run(spare + rows * KC * item, item, (MR - rows) * KC, True, at, addresses, writes)
-            for i in range(rows):
-                at = copy(A + i * A_row, spare + i * KC * item, item, depth, at, addresses, writes)
-            at = products(spare, KC * item, panel, item, depth, MR, NR, at, addresses, writes)
-        at = box(tile, NR * item, item, MR, NR, True, at, addresses, writes)
-        for i in range(rows):
-            for n in range(width):
-                at = run(tile + (i * NR + n) * item, item, 1, False, at, addresses, writes)
-                at = run(c + i * C_row + n * item, item, int(add), False, at, addresses, writes)
-                at = run(c + i * C_row + n * item, item, 1, True, at, addresses, writes)

@@ -1,14 +1,11 @@
 """One level of cache: a stream of requests in, the requests to the next level out.
 
-Two programs for the same rule, least recently used. `short_sets` keeps the lines of a set in the order of
-their last use and moves the one that is used to the front: the fastest for up to some tens of ways.
-`long_sets` finds a line through a hash table and keeps the order as a linked list: its cost does not grow
-with the ways.
+The lines of a set are kept in the order of their last use, and the one that is used moves to the front: the
+fastest for the ways that caches have. A miss costs as many steps as a set has ways.
 
 All arithmetic on addresses is uint64 with uint64, because Numba turns uint64 with int64 into float64. An
 address below an array's start gives a difference that wraps around to something huge, so one comparison tells
-whether it lies inside. A helper with arrays
-for arguments is inlined: a call would count references to each of them, atomically.
+whether it lies inside.
 An entry is `(line + 1) << 1 | dirty`; 0 is an empty place.
 """
 
@@ -16,15 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.measure.jit import compiled, inlined
+from course_lib.measure.jit import compiled
 
 READ, WRITE, WRITE_BACK = 0, 1, 2  # kinds of request
 ACCESSES, MISSES, WRITE_BACKS = 0, 1, 2  # places in a level's tally
-MOST_SHORT = 32  # ways up to which moving to the front beats the linked list
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
-NONE = -1  # no slot
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: Fibonacci hashing (Knuth, TAOCP 3, 6.4)
 
 
 @compiled
@@ -38,10 +32,10 @@ def count_owners(addresses, starts, sizes, counts):
 
 
 @compiled
-def short_sets(
+def through_sets(
     addresses, kinds, shift, sets, ways, tags, starts, sizes, tally, missed, out_addresses, out_kinds
 ):
-    """Send the requests through sets of a few ways; return how many requests go on to the next level.
+    """Send the requests through the sets; return how many requests go on to the next level.
 
     `tags` (sets * ways) holds each set's entries, the one used last first. `missed` counts misses by array.
     """
@@ -105,129 +99,35 @@ def short_sets(
     return sent
 
 
-@inlined
-def find(wanted, buckets, chain, entries, hash_shift):
-    """Return the slot that holds the wanted line, NONE if there is none."""
-    slot = buckets[(wanted * GOLDEN) >> hash_shift]
-    while slot != NONE and entries[slot] | ONE != wanted:
-        slot = chain[slot]
-    return slot
+# -- what one level remembers while a program runs --------------------------------------------------------
 
 
-@inlined
-def forget(entry, slot, buckets, chain, hash_shift):
-    """Take a slot out of the hash table, in which its line stands as `entry`."""
-    bucket = ((entry | ONE) * GOLDEN) >> hash_shift
-    if buckets[bucket] == slot:
-        buckets[bucket] = chain[slot]
-        return
-    before = buckets[bucket]
-    while chain[before] != slot:
-        before = chain[before]
-    chain[before] = chain[slot]
+class Stage:
+    """What one level remembers: its lines, its counts, and room for what it asks of the next level."""
 
+    def __init__(self, line_bytes: int, sets: int, ways: int, arrays: int, room: int) -> None:
+        self.shift, self.sets, self.ways = np.uint64(line_bytes.bit_length() - 1), sets, ways
+        self.tally = np.zeros(3, np.int64)
+        self.missed = np.zeros(arrays + 1, np.int64)  # the last for what belongs to no array
+        self.tags = np.zeros(sets * ways, np.uint64)  # the entries of each set, the one used last first
+        self._addresses = np.empty(room, np.uint64)
+        self._kinds = np.empty(room, np.uint8)
 
-@inlined
-def to_front(slot, place, older, newer, newest, oldest):
-    """Make a slot that stands somewhere in its set's list, not in front, the newest."""
-    before, behind = newer[slot], older[slot]
-    older[before] = behind
-    if behind == NONE:
-        oldest[place] = before
-    else:
-        newer[behind] = before
-    put_in_front(slot, place, older, newer, newest, oldest)
+    def send(
+        self, addresses: np.ndarray, kinds: np.ndarray, starts: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Send requests through the level; return those that go on to the next."""
+        geometry = self.shift, np.uint64(self.sets), np.uint64(self.ways)
+        out = self._addresses, self._kinds
+        sent = through_sets(
+            addresses, kinds, *geometry, self.tags, starts, sizes, self.tally, self.missed, *out
+        )
+        return out[0][:sent], out[1][:sent]
 
+    def contents(self) -> list[list[tuple[int, bool]]]:
+        """Return the lines of each set, newest first: (address of the first byte, whether it is dirty)."""
+        sets = self.tags.reshape(self.sets, self.ways)
+        return [[self._line(entry) for entry in entries if entry] for entries in sets]
 
-@inlined
-def put_in_front(slot, place, older, newer, newest, oldest):
-    """Link a slot that is in no list as the newest of its set."""
-    front = newest[place]
-    older[slot], newer[slot] = front, NONE
-    if front == NONE:
-        oldest[place] = slot
-    else:
-        newer[front] = slot
-    newest[place] = slot
-
-
-@compiled
-def long_sets(
-    addresses,
-    kinds,
-    shift,
-    sets,
-    ways,
-    entries,
-    lists,
-    ends,
-    buckets,
-    hash_shift,
-    starts,
-    sizes,
-    tally,
-    missed,
-    out_addresses,
-    out_kinds,
-):
-    """Send the requests through sets of many ways; return how many requests go on to the next level.
-
-    `lists` (3, sets * ways): the next older slot, the next newer one, the next of the same bucket.
-    `ends` (3, sets): the newest slot, the oldest one, the slots in use.
-    """
-    older, newer, chain = lists[0], lists[1], lists[2]
-    newest, oldest, used = ends[0], ends[1], ends[2]
-    sent = 0
-    for n in range(len(addresses)):
-        address = addresses[n]
-        kind = kinds[n]
-        line = address >> shift
-        wanted = ((line + ONE) << ONE) | ONE
-        place = np.int64(line % sets)
-        slot = newest[place]
-        if slot == NONE or entries[slot] | ONE != wanted:
-            slot = find(wanted, buckets, chain, entries, hash_shift)
-        if kind == WRITE_BACK:
-            if slot != NONE:
-                entries[slot] = wanted
-            else:
-                out_addresses[sent] = address
-                out_kinds[sent] = WRITE_BACK
-                sent += 1
-                tally[WRITE_BACKS] += 1
-            continue
-        tally[ACCESSES] += 1
-        if slot != NONE:
-            if slot != newest[place]:
-                to_front(slot, place, older, newer, newest, oldest)
-            if kind == WRITE:
-                entries[slot] = wanted
-            continue
-        tally[MISSES] += 1
-        owner = 0
-        while owner < len(starts) and address - starts[owner] >= sizes[owner]:
-            owner += 1
-        missed[owner] += 1
-        out_addresses[sent] = address
-        out_kinds[sent] = READ
-        sent += 1
-        if used[place] < ways:
-            slot = place * ways + used[place]
-            used[place] += 1
-            put_in_front(slot, place, older, newer, newest, oldest)
-        else:
-            slot = oldest[place]
-            victim = entries[slot]
-            if victim & ONE:
-                out_addresses[sent] = ((victim >> ONE) - ONE) << shift
-                out_kinds[sent] = WRITE_BACK
-                sent += 1
-                tally[WRITE_BACKS] += 1
-            forget(victim, slot, buckets, chain, hash_shift)
-            if slot != newest[place]:
-                to_front(slot, place, older, newer, newest, oldest)
-        entries[slot] = wanted if kind == WRITE else wanted ^ ONE
-        bucket = (wanted * GOLDEN) >> hash_shift
-        chain[slot] = buckets[bucket]
-        buckets[bucket] = slot
-    return sent
+    def _line(self, entry: np.uint64) -> tuple[int, bool]:
+        return (int(entry >> ONE) - 1) << int(self.shift), bool(entry & ONE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from course_lib.arguments import whole
 
 PAGE = 4096
-START = 1 << 30  # where `place` puts the first matrix if not told
+START = 1 << 30  # where `place` puts the first matrix
 
 
 @dataclass(frozen=True)
@@ -46,23 +46,18 @@ def place(
     itemsize: int = 8,
     *,
     pad: int = 0,
-    align: int = PAGE,
-    start: int = START,
-    gap: int = 0,
 ) -> dict[str, Matrix]:
     """Return A (M, K), B (K, N) and C (M, N), row-major, one behind the other.
 
+    Each starts at a page of its own, as NumPy's large arrays do.
     pad: elements between the end of a row and the start of the next (the leading dimension is columns + pad).
-    align: each matrix starts at a multiple of so many bytes (NumPy gives large arrays whole pages);
-    gap: bytes to leave free before B and before C, on top of that.
     """
-    for what, value in {"M": M, "K": K, "N": N, "pad": pad, "start": start, "gap": gap}.items():
+    for what, value in {"M": M, "K": K, "N": N, "pad": pad}.items():
         whole(what, value, least=0)
-    for what, value in {"itemsize": itemsize, "align": align}.items():
-        whole(what, value)
-    found, free = {}, start
+    whole("itemsize", itemsize)
+    found, free = {}, START
     for name, (rows, columns) in {"A": (M, K), "B": (K, N), "C": (M, N)}.items():
-        at = -(-free // align) * align + (gap if found else 0)
+        at = -(-free // PAGE) * PAGE
         found[name] = Matrix(at, (rows, columns), (columns + pad) * itemsize or itemsize, itemsize)
         free = at + found[name].bytes
     return found

@@ -22,12 +22,12 @@ A trace is made piece by piece while it is read, so its length costs no memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from course_lib.arguments import is_whole, refusal, whole
+from course_lib.simulators import emit_panels
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -96,12 +96,10 @@ def loops(
     matrices: where A, B and C lie; None: `placement.place(M, K, N, itemsize)`.
     in_registers: see the module's text. Raises ValueError for an order that is not one of the six.
     """
-    _checked_order("order", order)
+    _check_order(order)
     one_block = tuple(max(size, 1) for size in (M, K, N))
     trace = blocked(M, K, N, one_block, itemsize, order=order, matrices=matrices, in_registers=in_registers)
-    return AddressTrace(
-        f"{order}, {_shape(M, K, N)}", trace.matrices, trace.flops, trace.accesses, trace._make
-    )
+    return replace(trace, name=f"{order}, {_shape(M, K, N)}")
 
 
 def blocked(
@@ -112,23 +110,21 @@ def blocked(
     itemsize: int = 8,
     *,
     order: str = "ikj",
-    block_order: str = "ijk",
     matrices: Mapping[str, Matrix] | None = None,
     in_registers: bool = True,
 ) -> AddressTrace:
-    """Return the trace of six loops: over blocks in `block_order`, inside a block in `order`.
+    """Return the trace of six loops: over blocks in the order ijk, inside a block in `order`.
 
     block: rows of A (M), columns of A (K), columns of B (N) of one block, or one number for all three. A
     block at the edge is smaller. With one block it is `loops`.
     """
-    _checked_order("order", order)
-    _checked_order("block_order", block_order)
+    _check_order(order)
     sides = _checked_block(block, M, K, N)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
     from course_lib.simulators import emit  # with it comes Numba
 
-    nest = emit.Nest.of((M, K, N), sides, block_order, order, where, register)
+    nest = emit.Nest((M, K, N), sides, order, where, register)
     name = f"blocked {' x '.join(map(str, sides))}, {_shape(M, K, N)}"
     return AddressTrace(name, where, 2 * M * K * N, nest.accesses(), lambda: nest.chunks(CHUNK))
 
@@ -154,9 +150,7 @@ def packed(
     store each number of the tile of C. Also here an access is one number, whatever the width of a vector.
     The buffers, "packed A" and "packed B" among the trace's arrays, start at pages of their own behind C.
     """
-    from course_lib.simulators import emit_packed
-
-    tiles = emit_packed.Tiles(MC, KC, NC, MR, NR)
+    tiles = emit_panels.Tiles(MC, KC, NC, MR, NR)
     _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     for name, (panels, width) in {
@@ -169,8 +163,8 @@ def packed(
         f"packed {MC} x {KC} x {NC}, tile {MR} x {NR}, {_shape(M, K, N)}",
         where,
         2 * M * K * N,
-        emit_packed.accesses(sizes, tiles),
-        lambda: emit_packed.chunks(sizes, tiles, where),
+        emit_panels.packed_accesses(sizes, tiles),
+        lambda: emit_panels.packed(sizes, tiles, where),
     )
 
 
@@ -194,23 +188,21 @@ def simd(
     depth on. A tile at the edge is computed in the array "spare". Prefetches are not in the trace.
     Raises ValueError for matrices whose rows have gaps between their numbers: the rung copies those first.
     """
-    from course_lib.simulators import emit_panels
-
     tiles = emit_panels.Panels(MR, NR, KC, block_bytes)
     _check_sizes(tiles)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     if any(matrix.column_stride != matrix.itemsize for matrix in where.values()):
         raise ValueError("The rows have gaps between their numbers, but simd reads whole rows: place others.")
     sizes, item = (M, K, N), where["C"].itemsize
-    rows = [-(-block.columns // NR) * block.depth for block in emit_panels.blocks(K, N, item, tiles)]
+    rows = [-(-block.columns // NR) * block.depth for block in emit_panels.blocks(sizes, item, tiles)]
     where["spare"] = _buffer(where, MR, KC + NR, PAGE)
     where["packed B"] = _buffer(where, max(rows, default=1), NR, item)  # right behind it
     return AddressTrace(
         f"simd, panels {KC} x {NR}, tile {MR} x {NR}, {_shape(M, K, N)}",
         where,
         2 * M * K * N,
-        emit_panels.accesses(sizes, item, tiles),
-        lambda: emit_panels.chunks(sizes, tiles, where),
+        emit_panels.simd_accesses(sizes, item, tiles),
+        lambda: emit_panels.simd(sizes, tiles, where),
     )
 
 
@@ -220,8 +212,8 @@ def _buffer(where: Mapping[str, Matrix], rows: int, columns: int, align: int) ->
     return Matrix(-(-free // align) * align, (rows, columns), columns * item, item)
 
 
-def _check_sizes(tiles: Any) -> None:
-    for what, value in vars(tiles).items():
+def _check_sizes(tiles: emit_panels.Tiles | emit_panels.Panels) -> None:
+    for what, value in tiles._asdict().items():
         whole(what, value)
 
 
@@ -229,9 +221,9 @@ def _shape(M: int, K: int, N: int) -> str:
     return f"{M} x {K} x {N}"
 
 
-def _checked_order(what: str, order: str) -> None:
+def _check_order(order: str) -> None:
     if order not in ORDERS:
-        raise refusal(what, order, f"one of {', '.join(ORDERS)}")
+        raise refusal("order", order, f"one of {', '.join(ORDERS)}")
 
 
 def _checked_block(block: int | tuple[int, int, int], M: int, K: int, N: int) -> tuple[int, int, int]:

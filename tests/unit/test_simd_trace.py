@@ -127,13 +127,6 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
 
 
-def test_the_tile_of_this_machine():
-    tiles = {"MR": simd.MR, "NR": simd.ROW_BYTES // ITEM, "KC": simd.KC, "block_bytes": simd.BLOCK_BYTES}
-    trace = traces.simd(13, 40, 70, **tiles)
-    assert len(run_by_the_rung((13, 40, 70), trace.matrices, **tiles)) == len(trace)
-    assert str(simd.KC) in trace.name
-
-
 def test_empty_products_make_no_access_and_wrong_sizes_are_refused():
     for shape in [(0, 3, 3), (3, 0, 3), (3, 3, 0)]:
         assert len(traces.simd(*shape, **tiles_of(4, 4, 1))) == 0, shape
