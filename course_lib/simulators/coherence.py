@@ -29,6 +29,8 @@ from course_lib.arguments import is_whole, refusal, whole
 from course_lib.measure.table import Table
 
 MOST_CORES = 64
+WORD_BYTES = 8
+MOST_LINE_BYTES = 64 * WORD_BYTES  # a bit for each word
 COUNTS = (
     "reads",
     "writes",
@@ -59,13 +61,9 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class CoherenceCounts:
-    """What happened on the bus and in the caches. `per_core` (cores, counts), `per_line` (lines, counts)."""
+    """What happened on the bus and in the caches: `per_core` (cores, counts), int64, columns as in COUNTS."""
 
-    cores: int
-    line_bytes: int
-    lines: np.ndarray  # the byte address at which each line begins
-    per_core: np.ndarray  # int64, columns as in COUNTS
-    per_line: np.ndarray
+    per_core: np.ndarray
 
     def __getattr__(self, name: str) -> int:
         if name in _NUMBER:
@@ -79,25 +77,10 @@ class CoherenceCounts:
         """Reads and writes of all cores."""
         return self.reads + self.writes
 
-    @property
-    def bus_transactions(self) -> int:
-        """Everything that all caches must hear of."""
-        return self.bus_reads + self.bus_read_exclusives + self.upgrades
-
-    def core(self, number: int) -> dict[str, int]:
-        """Return the counts of one core."""
-        return dict(zip(COUNTS, map(int, self.per_core[number]), strict=True))
-
-    def line(self, address: int) -> dict[str, int]:
-        """Return the counts of the line that holds a byte address; all zero if nobody touched it."""
-        found = np.flatnonzero(self.lines == address // self.line_bytes * self.line_bytes)
-        counts = self.per_line[found[0]] if len(found) else np.zeros(len(COUNTS), np.int64)
-        return dict(zip(COUNTS, map(int, counts), strict=True))
-
     def table(self) -> Table:
         """Return the counts of each core and of all."""
         columns = ("", "accesses", "misses", "cold", "true sharing", "false sharing", "invalidations", "bus")
-        rows = [self._row(f"core {number}", self.per_core[number]) for number in range(self.cores)]
+        rows = [self._row(f"core {number}", counts) for number, counts in enumerate(self.per_core)]
         rows.append(self._row("all cores", self.per_core.sum(axis=0)))
         legend = "bus: reads, reads for ownership and upgrades, which every cache must hear of."
         return Table(columns, tuple(rows), notes=(legend,))
@@ -128,22 +111,19 @@ class CoherenceCounts:
 Events = np.ndarray | Iterable[tuple[int, int, bool]]
 
 
-def simulate(
-    events: Events, cores: int | None = None, line_bytes: int = 64, word_bytes: int = 8
-) -> CoherenceCounts:
+def simulate(events: Events, cores: int | None = None, line_bytes: int = 64) -> CoherenceCounts:
     """Run accesses through the caches, in the order given.
 
     `events` are (core, byte address, is a write), as tuples or as an integer array (n, 3). `cores` None: as
-    many as appear. Lines have `line_bytes` bytes (a power of two), words `word_bytes`; an access touches
-    one word. Raises ValueError for numbers that make no sense.
+    many as appear. Lines have `line_bytes` bytes (a power of two), words eight; an access touches one word.
+    Raises ValueError for numbers that make no sense.
     """
     array = _as_array(events)
-    cores = _checked(array, cores, line_bytes, word_bytes)
+    cores = _checked(array, cores, line_bytes)
     from course_lib.simulators.coherence_kernel import run
 
     columns = [np.ascontiguousarray(column) for column in array.T]
-    lines, per_core, per_line = run(columns, cores, line_bytes, word_bytes, len(COUNTS))
-    return CoherenceCounts(cores, line_bytes, lines, per_core, per_line)
+    return CoherenceCounts(run(columns, cores, line_bytes, WORD_BYTES, len(COUNTS)))
 
 
 def interleave(traces: Sequence[Events], turn: int = 1) -> np.ndarray:
@@ -229,7 +209,7 @@ def history(
 ) -> tuple[Transition, ...]:
     """Return what the first `most` accesses to one line did to it: the line that holds the byte `address`."""
     array = _as_array(events)
-    cores = _checked(array, cores, line_bytes, 1)
+    cores = _checked(array, cores, line_bytes)
     states = "I" * cores
     found = []
     for core, at, write in array[array[:, 1] // line_bytes == address // line_bytes][:most].tolist():
@@ -254,15 +234,10 @@ def _as_array(events: Any) -> np.ndarray:
         ) from None
 
 
-def _checked(array: np.ndarray, cores: int | None, line_bytes: int, word_bytes: int) -> int:
-    for what, value in (("line_bytes", line_bytes), ("word_bytes", word_bytes)):
-        if not is_whole(value) or value < 1 or value & (value - 1):
-            raise refusal(what, value, "a power of two")
-    if word_bytes > line_bytes or line_bytes // word_bytes > 64:
-        raise ValueError(
-            f"A line of {line_bytes} bytes with words of {word_bytes} makes {line_bytes / word_bytes:g} "
-            "words, but 1 to 64 are possible."
-        )
+def _checked(array: np.ndarray, cores: int | None, line_bytes: int) -> int:
+    is_possible = is_whole(line_bytes) and WORD_BYTES <= line_bytes <= MOST_LINE_BYTES
+    if not is_possible or line_bytes & (line_bytes - 1):
+        raise refusal("line_bytes", line_bytes, f"a power of two, {WORD_BYTES} to {MOST_LINE_BYTES}")
     first, last = (int(array[:, 0].min()), int(array[:, 0].max())) if len(array) else (0, 0)
     cores = whole("cores", max(last, 0) + 1 if cores is None else cores, most=MOST_CORES)
     if first < 0 or last >= cores:

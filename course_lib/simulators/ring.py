@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from course_lib.arguments import is_whole, whole
 
@@ -277,12 +278,13 @@ class _Cluster:
 
     def _end(self, rank: int, name: str) -> Iterator[_Wait]:
         self.through[rank] += 1
-        if self.ring.meets_at_the_end:
-            everybody = self.ring.blocks * (1 + self.ring.consumers)
-            yield _Wait("the others", self.ring.visits, is_over=lambda: self.through.total() == everybody)
-        else:
-            own = 1 + self.ring.consumers
-            yield _Wait("the others", self.ring.visits, is_over=lambda: self.through[rank] == own)
+        ranks = range(self.ring.blocks) if self.ring.meets_at_the_end else [rank]
+        everybody = len(ranks) * (1 + self.ring.consumers)
+        yield _Wait(
+            "the others",
+            self.ring.visits,
+            is_over=lambda: sum(self.through[one] for one in ranks) == everybody,
+        )
         self.did = f"{name} ends"
         self.blocks[rank].ended = True
 
@@ -324,8 +326,8 @@ class _Run:
         self.actors += [self.cluster.consumer(rank, warp) for rank in range(ring.blocks) for warp in warps]
         self.waits = {number: next(actor, None) for number, actor in enumerate(self.actors)}
 
-    def steps(self, most_steps: int) -> Generator[None, None, RingOutcome]:
-        """Take steps in a random order, and pause after each; return how it went."""
+    def go(self, most_steps: int, after_each: Callable[[], Any] = lambda: None) -> RingOutcome:
+        """Take steps in a random order; return how it went."""
         steps = 0
         try:
             while self.waits and steps < most_steps:
@@ -340,7 +342,7 @@ class _Run:
                     self.cluster.deliver(choice - len(able))
                 else:
                     self._go_on(able[choice])
-                yield
+                after_each()
         except ProtocolBroken as problem:
             return RingOutcome(str(problem), steps)
         if self.waits:
@@ -366,23 +368,14 @@ class _Run:
 
 def run(ring: Ring, seed: int = 0, most_steps: int = 100_000) -> RingOutcome:
     """Let everybody take steps in a random order until all have ended; return how it went."""
-    steps = _Run(ring, seed).steps(most_steps)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+    return _Run(ring, seed).go(most_steps)
 
 
 def trace(ring: Ring, seed: int = 0, most_steps: int = 2000) -> RingRun:
     """Return the run of a seed step by step, as `run` takes it."""
     running = _Run(ring, seed)
-    steps, moments = running.steps(most_steps), [running.moment()]
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            if len(moments) <= end.value.steps:  # the last step failed
-                moments.append(running.moment())
-            return RingRun(ring, end.value, tuple(moments))
+    moments = [running.moment()]
+    outcome = running.go(most_steps, lambda: moments.append(running.moment()))
+    if len(moments) <= outcome.steps:  # the last step failed
         moments.append(running.moment())
+    return RingRun(ring, outcome, tuple(moments))

@@ -42,6 +42,8 @@ OF_ZERO = -60  # the exponent of a zero: below all others, and the sum of two fi
 OF_NOTHING = -200  # the exponent of terms that are all zeros: below float32's smallest
 SMALLEST_UNIT = -80  # below it there are no products but zeros: the old sum is alone
 
+_Factors = tuple[NDArray[np.float32], NDArray[np.int8]]
+
 
 @dataclass(frozen=True)
 class TensorCore:
@@ -73,7 +75,7 @@ def accumulate_e4m3(
         raise ValueError(
             f"a, b, c have shapes {a.shape}, {b.shape}, {c.shape}, but they must be (M, 32), (N, 32), (M, N)."
         )
-    return _accumulate(_Factors.of(a), _Factors.of(b), c, core)
+    return _accumulate(_factors(a), _factors(b), c, core)
 
 
 def gemm_e4m3(
@@ -89,12 +91,10 @@ def gemm_e4m3(
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"A and B have shapes {A.shape} and {B.shape}, but both must have K columns.")
     every = _checked_interval(promote_every, core) or max(A.shape[1], 1)
-    A, B = _Factors.of(A), _Factors.of(B)
-    total = np.zeros((A.values.shape[1], B.values.shape[1]), np.float32)
-    for start in range(0, len(A), every):
-        fresh = np.zeros_like(total)
-        part = _accumulate(A.part(start, start + every), B.part(start, start + every), fresh, core)
-        total = total + part
+    total = np.zeros((len(A), len(B)), np.float32)
+    for start in range(0, A.shape[1], every):
+        part = (_factors(x[:, start : start + every]) for x in (A, B))
+        total = total + _accumulate(*part, np.zeros_like(total), core)
     return total
 
 
@@ -166,37 +166,32 @@ def _toward_zero(x: Fraction, exponent: int) -> Fraction:
     return math.trunc(x / unit) * unit
 
 
-@dataclass(frozen=True)
-class _Factors:
-    """Numbers of e4m3 and their exponents, both (K, rows): so a step is a run of rows."""
-
-    values: NDArray[np.float32]
-    exponents: NDArray[np.int8]
-
-    @classmethod
-    def of(cls, matrix: NDArray[np.float32]) -> _Factors:
-        values = np.ascontiguousarray(matrix.T)
-        _, exponents = np.frexp(values)
-        exponents = np.maximum(exponents - 1, E4M3_SMALLEST_EXPONENT)
-        return cls(values, np.where(values == 0, OF_ZERO, exponents).astype(np.int8))
-
-    def part(self, start: int, end: int) -> _Factors:
-        return _Factors(self.values[start:end], self.exponents[start:end])
-
-    def __len__(self) -> int:
-        return len(self.values)
+def _factors(matrix: NDArray[np.float32]) -> _Factors:
+    """Return numbers of e4m3 and their exponents, both (K, rows): so a step is a run of rows."""
+    values = np.ascontiguousarray(matrix.T)
+    _, exponents = np.frexp(values)
+    exponents = np.maximum(exponents - 1, E4M3_SMALLEST_EXPONENT)
+    return values, np.where(values == 0, OF_ZERO, exponents).astype(np.int8)
 
 
 def _accumulate(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCore) -> NDArray[np.float32]:
-    for start in range(0, len(a), core.terms):
-        c = _step(a.part(start, start + core.terms), b.part(start, start + core.terms), c, core)
+    for start in range(0, len(a[0]), core.terms):
+        step = slice(start, start + core.terms)
+        c = _step(*(x[step] for x in (*a, *b)), c, core)
     return c
 
 
-def _step(a: _Factors, b: _Factors, c: NDArray[np.float32], core: TensorCore) -> NDArray[np.float32]:
+def _step(
+    a: NDArray[np.float32],
+    a_exponents: NDArray[np.int8],
+    b: NDArray[np.float32],
+    b_exponents: NDArray[np.int8],
+    c: NDArray[np.float32],
+    core: TensorCore,
+) -> NDArray[np.float32]:
     wide = np.float32 if core.sum_bits <= 16 else np.float64  # holds the sum of the cut products exactly
-    products = a.values.astype(wide)[:, :, None] * b.values[:, None, :]  # (terms, M, N), exact
-    exponents = (a.exponents[:, :, None] + b.exponents[:, None, :]).max(axis=0).astype(np.int32)  # (M, N)
+    products = a.astype(wide)[:, :, None] * b[:, None, :]  # (terms, M, N), exact
+    exponents = (a_exponents[:, :, None] + b_exponents[:, None, :]).max(axis=0).astype(np.int32)  # (M, N)
     exponents[exponents < 2 * E4M3_SMALLEST_EXPONENT] = OF_NOTHING  # a zero times a large number, too
     _, c_exponents = np.frexp(c)
     c_exponents = np.where(c == 0, OF_NOTHING, c_exponents - 1)

@@ -3,6 +3,7 @@
 import threading
 import time
 from functools import cache
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -11,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.looped import looped
 
-from course_lib.grading.rules_threads import Scenario, UnderAllSchedules
 from course_lib.simulators.interleavings import (
     Lock,
     NotJudged,
@@ -21,7 +21,6 @@ from course_lib.simulators.interleavings import (
     explore,
     run_schedule,
 )
-from course_lib.simulators.interleavings.running import Running
 
 total = [0]
 lock = threading.Lock()
@@ -224,6 +223,10 @@ def test_the_verdict_on_a_program(text, threads, shared, expect, kind, words):
     assert words in verdict.sentence and (verdict.ok or verdict.witness is not None)
 
 
+def switches(replay):
+    return sum(a != b for a, b in pairwise(replay.schedule))
+
+
 class TestRace:
     def test_a_lost_update_is_found_with_its_schedule(self):
         verdict = explore([add, add])
@@ -243,13 +246,7 @@ class TestRace:
     def test_the_witness_switches_between_threads_as_seldom_as_it_can(self):
         text = "def work():\n    for _ in range(6):\n        s[0] += 1"
         verdict = explore(["work", "work"], {"s": [0]}, source=text)
-        assert verdict.kind == "wrong result" and verdict.witness.switches == 2
-
-    def test_a_lock_repairs_it_and_every_schedule_is_counted(self):
-        verdict = explore([(add_safely, 2), (add_safely, 2)], expect={"total": [4]})
-        assert verdict.ok and verdict.findings == () and verdict.witness is None
-        assert verdict.schedules == comb(4, 2)  # whole critical sections are interleaved
-        assert "all 6 schedules" in verdict.sentence
+        assert verdict.kind == "wrong result" and switches(verdict.witness) == 2
 
 
 class TestWhatIsRight:
@@ -259,30 +256,9 @@ class TestWhatIsRight:
             explore([("work", 1)] * 2, ONE, lambda final: said, source=LOST)
         assert "\n" not in str(caught.value) and isinstance(caught.value, TypeError)
 
-    def test_a_scenario_that_judges_nothing_is_no_fault_of_the_answer(self):
-        once = Scenario("one thread", ("{entry}()",), {"s": [0]}, lambda final: None)
-        with pytest.raises(NotJudged):
-            UnderAllSchedules((once,)).judge("def answer():\n    return 1", "answer")
-
     def test_orders_that_take_too_long_are_refused_with_what_to_do(self):
         with pytest.raises(ValueError, match=r"orders of 5 whole threads .* expect="):
             explore([("work", more) for more in range(1, 6)], ONE, source=LOST, time_limit_s=1e-4)
-
-    def test_where_no_order_of_whole_threads_ends_one_must_say_what_is_right(self):
-        text = """
-def work(me):
-    for _ in range(2):
-        waiting = True
-        while waiting:
-            with lock:
-                waiting = turn[0] != me
-        with lock:
-            turn[0] = 1 - me
-"""
-        shared, threads = {"turn": [0], "lock": Lock()}, [("work", 0), ("work", 1)]
-        with pytest.raises(ValueError, match=r"do not end one after the other.* expect="):
-            explore(threads, shared, source=text)
-        assert explore(threads, shared, {"turn": [0]}, source=text).ok
 
 
 class TestDeadlock:
@@ -297,48 +273,6 @@ class TestDeadlock:
         assert done == ["acquires first", "acquires second", "waits for second", "waits for first"]
         assert [step.waits for step in verdict.witness.steps] == [False, False, True, True]
         assert not verdict.witness.ended
-
-    def test_three_in_a_circle_and_ordered_by_number(self):
-        text = """
-def naive(source, target, amount):
-    with locks[source]:
-        with locks[target]:
-            balance[source] -= amount
-            balance[target] += amount
-
-def ordered(source, target, amount):
-    low, high = sorted((source, target))
-    with locks[low]:
-        with locks[high]:
-            balance[source] -= amount
-            balance[target] += amount
-"""
-        shared = {"balance": [10, 10, 10], "locks": [Lock(), Lock(), Lock()]}
-        jobs = [(0, 1, 5), (1, 2, 3), (2, 0, 1)]
-        stuck = explore([("naive", *job) for job in jobs], shared, source=text)
-        assert stuck.kind == "deadlock" and stuck.sentence.count("waits for") == 3
-        right = explore([("ordered", *job) for job in jobs], shared, {"balance": [6, 12, 12]}, source=text)
-        assert right.ok and right.outcomes == ({"balance": [6, 12, 12]},)
-
-    def test_petersons_lock_excludes(self):
-        text = """
-def work(me):
-    flag[me] = 1
-    turn[0] = 1 - me
-    while flag[1 - me] and turn[0] == 1 - me:
-        pass
-    s[0] += 1
-    flag[me] = 0
-"""
-        shared = {"flag": [0, 0], "turn": [0], "s": [0]}
-        verdict = explore([("work", 0), ("work", 1)], shared, {"s": [2]}, source=text)
-        assert [one.kind for one in verdict.findings] == ["race"]  # on flag and turn, not on s
-        assert "flag" in verdict.sentence or "turn" in verdict.sentence
-        assert {outcome["s"][0] for outcome in verdict.outcomes} == {2}
-        broken = explore(
-            [("work", 0), ("work", 1)], shared, {"s": [2]}, source=text.replace("flag[me] = 1", "pass")
-        )
-        assert broken.kind == "wrong result"
 
 
 @looped(
@@ -358,7 +292,7 @@ class TestReplay:
     def test_a_schedule_is_run_as_asked(self):
         replay = run_schedule([add, add], schedule=[0, 1, 1, 0])
         assert replay.schedule == (0, 1, 1, 0) and replay.ended and replay.shared == {"total": [1]}
-        assert replay.before == {"total": [0]} and replay.switches == 2
+        assert replay.before == {"total": [0]}
         assert [step.code for step in replay.steps] == ["total[0] += 1"] * 4
 
     def test_a_thread_that_cannot_move_waits(self):
@@ -366,11 +300,6 @@ class TestReplay:
         assert [step.waits for step in replay.steps] == [False, False, True, True]
         assert replay.sentence.startswith("Deadlock: thread 0 holds first")
         assert replay.steps[1].held == {"first": "thread 0", "second": "thread 1"}
-
-    @looped("schedule", [[2], [-1], ["0"], [True]])
-    def test_unknown_threads_are_refused(self, schedule):
-        with pytest.raises(ValueError, match="threads are 0 to 1"):
-            run_schedule([add, add], schedule=schedule)
 
 
 # -- the language ------------------------------------------------------------------------------------------
@@ -415,19 +344,6 @@ def test_computes_as_python_does(body):
     assert replay.shared == {name: space[name] for name in replay.shared}
 
 
-def test_shared_objects_in_each_other_and_by_two_names():
-    one = {"balance": 5, "lock": Lock()}
-    text = """
-def work():
-    account = accounts[0]
-    with account["lock"]:
-        account["balance"] += 1
-        same["balance"] += 1
-"""
-    verdict = explore(["work", "work"], {"accounts": [one], "same": one}, source=text)
-    assert verdict.ok and verdict.outcomes == ({"accounts": [{"balance": 9}], "same": {"balance": 9}},)
-
-
 def test_a_text_brings_its_own_locks_and_variables():
     text = """
 import threading
@@ -453,21 +369,15 @@ def work():
     "body, words",
     [
         ("import os", "import os"),
-        ("open('x')", "a call of open"),
         ("__import__('os').system('true')", r"\.system"),
         ("().__class__", r"\.__class__"),
-        ("s.append(1)", r"\.append"),
-        ("eval('1')", "a call of eval"),
         ("x = lambda: 1", "a lambda"),
-        ("x = [i for i in s]", "a comprehension"),
         ("x = s[0:1]", "a slice"),
         ("try:\n        pass\n    except ValueError:\n        pass", "except"),
         ("with lock as l:\n        pass", "with … as"),
         ("nonsense", "the name nonsense"),
         ("lock.acquire(s[0])", "no constants"),
-        ("del s[0]", "delete"),
         ("class A:\n        pass", "class"),
-        ("yield 1", "Yield"),
         ("x = b'1'", "the constant b'1'"),
         ("break", "outside a loop"),
         ("work = 3\n    work()", "a call of the variable"),
@@ -488,7 +398,6 @@ HOSTILE = {
     "text": "def work():\n    x = 'a'\n    for _ in range(9999):\n        x = x + x\n    s[0] = 1",
     "tuples": "def work():\n    x = (1,)\n    for _ in range(9999):\n        x = (x, x, x)\n    s[0] = 1",
     "range": "def work():\n    for i in range(10 ** 18):\n        s[0] = i",
-    "sorted": "def work():\n    x = sorted(range(10 ** 9))\n    s[0] = 1",
     "recursion": "def work():\n    work()",
     "deep calls": "def f(n):\n    return " + "-" * 35 + "f(n)\n\ndef work():\n    s[0] = f(1)",
     "brackets": "def work():\n    x = " + "(" * 5000 + "1" + ")" * 5000,
@@ -547,27 +456,6 @@ def test_what_a_thread_cannot_do_is_a_finding_with_its_line(body, sentence):
 
 
 class TestLimits:
-    def test_no_limit_of_time_can_be_asked_for(self):
-        assert explore([(add_safely, 2)] * 2, time_limit_s=float("inf")).ok
-
-    def test_going_on_from_a_state_does_not_run_its_thread_again_from_the_start(self, monkeypatch):
-        begun = []
-        begin_step = Running.begin_step
-        monkeypatch.setattr(Running, "begin_step", lambda running: (begun.append(1), begin_step(running))[1])
-        text = (
-            "def look():\n"
-            "    for i in range(40):\n"
-            "        s = x[0]\n"
-            "    for i in range(10):\n"
-            "        s = x[0]\n"
-            "        t = x[0]\n"
-            "def change():\n"
-            "    for i in range(5):\n"
-            "        x[0] = i\n"
-        )
-        verdict = explore(["look", "change"], {"x": [0]}, lambda final: True, source=text)
-        assert verdict.complete and len(begun) < 5 * verdict.states  # 22 of each when run from the start
-
     def test_too_many_states_are_a_sentence(self):
         verdict = explore([add_twice] * 3, expect=lambda final: True, max_states=50)
         assert verdict.finding("wrong result") is None and not verdict.complete
@@ -590,33 +478,18 @@ class TestLimits:
         "arguments, sentence",
         [
             ({"threads": []}, "1 to 6"),
-            ({"threads": [add] * 7}, "7 threads"),
             ({"threads": "add"}, "list of functions"),
-            ({"threads": [3]}, "must be a Python function"),
             ({"threads": [print]}, "must be a Python function"),
             ({"threads": [add], "max_states": 0}, "max_states is 0"),
-            ({"threads": [add], "time_limit_s": 0}, "time_limit_s is 0"),
             ({"threads": [add], "expect": {"x": 1}}, "expect names 'x'"),
-            ({"threads": [add], "shared": {"total": {1.5: 2}}}, "whole numbers or texts"),
             ({"threads": [add], "shared": {"total": [object()]}}, r"total\[0\] is a object"),
             ({"threads": [add], "shared": {"total": [0] * 500}}, "more than 200"),
-            ({"threads": [(add, 1)]}, "takes 0 arguments"),
             ({"threads": [add_safely]}, "for which there is no argument"),
             ({"threads": [(add_safely, [object()])]}, "numbers, texts and tuples"),
+            ({"threads": ["other"], "source": "def work():\n    pass"}, "defines no function other"),
         ],
     )
     def test_what_makes_no_sense_is_refused_in_one_sentence(self, arguments, sentence):
         with pytest.raises((ValueError, TypeError), match=sentence) as caught:
             explore(**arguments)
         assert "\n" not in str(caught.value)
-
-    def test_a_missing_function_and_closures_are_refused(self):
-        with pytest.raises(NotUnderstood, match="defines no function other"):
-            explore(["other"], source="def work():\n    pass")
-        hidden = [0]
-
-        def inner():
-            hidden[0] += 1
-
-        with pytest.raises(NotUnderstood, match="uses hidden of the function around it"):
-            explore([inner])

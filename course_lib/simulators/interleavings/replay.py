@@ -50,11 +50,6 @@ class Replay:
         """The shared variables at the end."""
         return self.steps[-1].shared if self.steps else self.before
 
-    @property
-    def switches(self) -> int:
-        """How often the schedule goes from one thread to another."""
-        return sum(a != b for a, b in zip(self.schedule, self.schedule[1:], strict=False))
-
     def table(self) -> Table:
         """Return the steps, a column for each thread, and what is shared after each step."""
         columns = ("step", *(f"thread {n}" for n in range(len(self.threads))), "shared", "locks")

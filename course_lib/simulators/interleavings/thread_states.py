@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from course_lib.simulators.interleavings.language import TextScope
@@ -22,9 +21,9 @@ class ThreadStates:
     """The states of single threads at their visible steps, as numbers; `pending[state]` is the step.
 
     A generator cannot be copied, but put into the state of another that stands at the same place. To go on
-    from a state, any thread parked at its place will do. Where there is none, one is brought there from the
-    nearest place that has one, or from the start. (Running the thread again from its start each time would
-    make the search quadratically slower.)
+    from a state, any thread parked at its place will do. Where there is none, one is brought there from a
+    state before that has one, or from the start. (To run the thread again from its start each time would make
+    the search quadratically slower.)
     """
 
     def __init__(self, scope: TextScope) -> None:
@@ -34,17 +33,13 @@ class ThreadStates:
         self._after: dict[tuple[int, Any], int] = {}
         self._frames: list[tuple[tuple, ...]] = []  # state -> its frozen frames
         self._places: list[Place] = []  # state -> where it stands
-        #: place -> place before -> state there and the result that leads on, or None and the call
-        self._ways: dict[Place, dict[Place | None, tuple[int | None, Any]]] = {}
+        self._came: list[tuple[int | None, Any]] = []  # state -> the one before and its result, or the call
         self._parked: dict[Place, list[tuple[Running, Steps]]] = {}  # place -> threads that stand there
         self._count_parked = 0
 
     def start(self, name: str, arguments: tuple) -> int:
         """Return the state of a new thread at its first visible step."""
-        running = Running(self.scope)
-        return self._go_on(
-            running, running.call(self.scope.functions[name], arguments), None, (name, arguments)
-        )
+        return self._go_on(*self._new(name, arguments), None, (name, arguments))
 
     def resume(self, state: int, result: Any) -> int:
         """Return the thread's state at its next visible step, given what the present one returned."""
@@ -56,39 +51,26 @@ class ThreadStates:
 
     def _standing_in(self, state: int) -> tuple[Running, Steps]:
         """Return a thread in this state, to go on from it."""
-        place, ways = self._nearest_parked(self._places[state])
-        if place is None:
-            _, (name, arguments) = ways.pop(0)
-            running = Running(self.scope)
-            steps = running.call(self.scope.functions[name], arguments)
-            next(steps)
-        else:
-            running, steps = self._parked[place].pop()
+        results, at = [], state
+        while not (parked := self._parked.get(self._places[at])) and self._came[at][0] is not None:
+            at, result = self._came[at]
+            results.append(result)
+        if parked:
             self._count_parked -= 1
-        for before, result in ways:
-            self._put(running, before)
+            running, steps = parked.pop()
+            running.put(self._frames[at], self.pending[at][3])
+        else:
+            running, steps = self._new(*self._came[at][1])
+            next(steps)
+        for result in reversed(results):
+            running.begin_step()
             steps.send(result)
-        self._put(running, state)
+        running.put(self._frames[state], self.pending[state][3])
         return running, steps
 
-    def _nearest_parked(self, wanted: Place) -> tuple[Place | None, list[tuple[int | None, Any]]]:
-        """Return a place with a parked thread, None for the start, and the ways from there on."""
-        after: dict[Place | None, Place] = {}
-        todo = deque([wanted])
-        while (place := todo.popleft()) is not None and not self._parked.get(place):
-            for before in self._ways[place]:
-                if before not in after and before != wanted:
-                    after[before] = place
-                    todo.append(before)
-        found, ways = place, []
-        while place != wanted:
-            ways.append(self._ways[after[place]][place])
-            place = after[place]
-        return found, ways
-
-    def _put(self, running: Running, state: int) -> None:
-        running.put(self._frames[state], self.pending[state][3])
-        running.begin_step()
+    def _new(self, name: str, arguments: tuple) -> tuple[Running, Steps]:
+        running = Running(self.scope)
+        return running, running.call(self.scope.functions[name], arguments)
 
     def _go_on(self, running: Running, steps: Steps, before: int | None, result: Any) -> int:
         """Run until the next visible step, the end, or an error, and return that state."""
@@ -115,12 +97,10 @@ class ThreadStates:
             self.pending.append(pending)
             self._frames.append(frames)
             self._places.append(_place(pending[0], frames))
-        if not is_over:
-            place_before = None if before is None else self._places[before]
-            self._ways.setdefault(self._places[state], {}).setdefault(place_before, (before, result))
-            if self._count_parked < MOST_PARKED:
-                self._parked.setdefault(self._places[state], []).append((running, steps))
-                self._count_parked += 1
+            self._came.append((before, result))
+        if not is_over and self._count_parked < MOST_PARKED:
+            self._parked.setdefault(self._places[state], []).append((running, steps))
+            self._count_parked += 1
         return state
 
 
