@@ -128,9 +128,9 @@ def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
     return (moved_bytes(M, N, K) + scales) / gpu.bytes_per_s * gpu.clock_hz
 
 
-def ranking(M: int, N: int, K: int, gpu: Hopper = H200, tiles: tuple[Tile, ...] = TILES) -> list[Estimate]:
+def ranking(M: int, N: int, K: int, gpu: Hopper = H200) -> list[Estimate]:
     """Return the estimates for all tiles, the best first (of equal ones what computes faster)."""
-    estimates = [estimate(tile, M, N, K, gpu) for tile in tiles]
+    estimates = [estimate(tile, M, N, K, gpu) for tile in TILES]
     return sorted(estimates, key=lambda model: (model.cycles, model.own_cycles, _fetched(model.tile)))
 
 

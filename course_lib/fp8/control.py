@@ -24,9 +24,7 @@ from dataclasses import dataclass
 INSTRUCTION = 16
 OPCODE = 0xFFF
 FFMA = 0x223  # fused multiply-add of three registers
-#: In the upper 64 bits: the first bit and how many.
-STALL, YIELD, WRITES, READS, WAITS, REUSE = (41, 4), (45, 1), (46, 3), (49, 3), (52, 6), (58, 4)
-NO_BARRIER = 7
+STALL, YIELD, REUSE = (41, 4), (45, 1), (58, 4)  # in the upper 64 bits: the first bit and how many
 
 
 class NotMachineCode(ValueError):
@@ -35,15 +33,12 @@ class NotMachineCode(ValueError):
 
 @dataclass(frozen=True)
 class Control:
-    """The orders of one instruction. `keeps` is the yield bit: 0 lets another warp come next."""
+    """Orders of one instruction. `keeps` is the yield bit: 0 lets another warp come next."""
 
     address: int
     opcode: int
     stall: int
     keeps: bool
-    sets_on_write: int | None
-    sets_on_read: int | None
-    waits: int
     reuse: int
 
     @classmethod
@@ -53,19 +48,7 @@ class Control:
         def field(place: tuple[int, int]) -> int:
             return high >> place[0] & (1 << place[1]) - 1
 
-        def barrier(place: tuple[int, int]) -> int | None:
-            return None if field(place) == NO_BARRIER else field(place)
-
-        return cls(
-            address,
-            low & OPCODE,
-            field(STALL),
-            bool(field(YIELD)),
-            barrier(WRITES),
-            barrier(READS),
-            field(WAITS),
-            field(REUSE),
-        )
+        return cls(address, low & OPCODE, field(STALL), bool(field(YIELD)), field(REUSE))
 
 
 @dataclass(frozen=True)

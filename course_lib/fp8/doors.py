@@ -26,7 +26,7 @@ def blocks(n: int) -> int:
     return -(-n // SIDE)
 
 
-def operand(name: str, x: Tensor, dims: int, *, row: str = "K") -> None:
+def operand(name: str, x: Tensor, dims: int) -> None:
     """Refuse what is no dense e4m3 tensor of `dims` dimensions whose rows the copy engine can fetch."""
     _tensor(name, x, dims)
     if x.dtype != E4M3:
@@ -38,7 +38,7 @@ def operand(name: str, x: Tensor, dims: int, *, row: str = "K") -> None:
         )
     if x.shape[-1] % K_MULTIPLE:
         raise Refused(
-            f"{name} has {row} = {x.shape[-1]}, but it must be a multiple of {K_MULTIPLE} (rows begin at "
+            f"{name} has K = {x.shape[-1]}, but it must be a multiple of {K_MULTIPLE} (rows begin at "
             f"multiples of {ROW_BYTES} bytes): fill the rows up with zeros."
         )
     _aligned(name, x)

@@ -49,7 +49,6 @@ def grouped(
     indices: Tensor,
     expected_rows: int,
     out: Tensor,
-    choice: KernelChoice | None = None,
 ) -> Tensor:
     """Write the products of groups to `out` and return it.
 
@@ -61,7 +60,7 @@ def grouped(
     if not K:
         return out if masked else out.masked_fill_((indices >= 0)[:, None], 0)
     gpu = launch.gpu(a.device)
-    choice = choice or candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
+    choice = candidates_of_groups(groups, expected_rows, N, K, masked, gpu)[0]
     laid_out = m_major(a_scales), b_scales.contiguous()  # must live until the launch is in the queue
     problem = Problem.of_groups(a, laid_out[0], b, laid_out[1], indices, out)
     launch.launch(_plan(choice.kernel, problem, choice.tile, gpu.sms), a.device)

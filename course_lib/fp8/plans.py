@@ -172,28 +172,22 @@ def _ring(kernel: str, roles: bool, scaled: bool) -> Callable[[Problem, Tile | N
     return plan
 
 
+def _staying(
+    kernel: str, tile: Tile, sms: int, shared: int, arguments: tuple[Argument, ...], **more: int
+) -> Plan:
+    """Return the plan of a kernel whose blocks stay: as many as there are multiprocessors."""
+    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
+    constants = tile.constants(BAND) | more
+    return Plan(kernel, constants, grid, tile.math_threads + 128, shared, tile.cluster, arguments)
+
+
 def _persistent(p: Problem, tile: Tile | None, sms: int) -> Plan:
     tile = tile or Tile(128, 128, 2)
     if tile.BM > ROWS_AT_ONCE or tile.straddles:
         raise ValueError("v5_persistent has tiles of 64 or 128 rows and of widths that divide 128.")
-    constants = tile.constants(BAND)
-    arguments = (
-        _a(p, tile.BM // tile.cluster),
-        _b(p, tile.BN),
-        _s(p, tile.BM),
-        *_pointers(p, "b_scales", "d"),
-    )
-    shared = tile.stages * tile.stage_bytes
-    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
-    return Plan(
-        "v5_persistent",
-        constants,
-        grid,
-        tile.math_threads + 128,
-        shared,
-        tile.cluster,
-        (*arguments, p.rows, p.N, p.K),
-    )
+    maps = (_a(p, tile.BM // tile.cluster), _b(p, tile.BN), _s(p, tile.BM))
+    arguments = (*maps, *_pointers(p, "b_scales", "d"), p.rows, p.N, p.K)
+    return _staying("v5_persistent", tile, sms, tile.stages * tile.stage_bytes, arguments)
 
 
 def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
@@ -205,9 +199,7 @@ def _tuned(p: Problem, tile: Tile | None, sms: int) -> Plan:
         _d(p, tile.BM, panel_width(tile.BN)),
     )
     arguments = (*maps, *_pointers(p, "b_scales"), p.rows, p.N, p.K)
-    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
-    threads = tile.math_threads + 128
-    return Plan("v6_tuned", tile.constants(BAND), grid, threads, tile.shared_bytes, tile.cluster, arguments)
+    return _staying("v6_tuned", tile, sms, tile.shared_bytes, arguments)
 
 
 def _swapped(p: Problem, tile: Tile | None, sms: int) -> Plan:
@@ -242,10 +234,7 @@ def _grouped(p: Problem, tile: Tile | None, sms: int) -> Plan:
         tensor_maps.of_result("d", p.d, p.rows, p.N, tile.BM, panel_width(tile.BN), matrices),
     )
     arguments = (*maps, *_pointers(p, "b_scales", "indices"), p.groups, p.rows, p.N, p.K)
-    constants = tile.constants(BAND) | {"MASKED": int(p.masked)}
-    grid = (max(sms // tile.cluster, 1) * tile.cluster, 1)
-    threads = tile.math_threads + 128
-    return Plan("v9_grouped", constants, grid, threads, tile.shared_bytes, tile.cluster, arguments)
+    return _staying("v9_grouped", tile, sms, tile.shared_bytes, arguments, MASKED=int(p.masked))
 
 
 _PLANS: dict[str, Callable[[Problem, Tile | None, int], Plan]] = {

@@ -7,8 +7,7 @@
 The scale of a block is its largest absolute value over 448, e4m3's largest number: then the block fills the
 format's range, and no number overflows. A block may be the whole tensor, a row, 128 numbers of a row, or a
 square of 128 x 128; DeepSeek-V3 takes the last two for activations and weights (DeepSeek-AI 2024,
-arXiv:2412.19437, section 3.3.2). With scales that are powers of two scaling itself rounds nothing, and a
-scale needs but its exponent.
+arXiv:2412.19437, section 3.3.2).
 """
 
 from __future__ import annotations
@@ -42,24 +41,20 @@ ROW_BLOCKS = ScaleBlock(1, SIDE)
 SQUARES = ScaleBlock(SIDE, SIDE)
 
 
-def quantise(x: Tensor, block: ScaleBlock = ROW_BLOCKS, power_of_two: bool = False) -> tuple[Tensor, Tensor]:
+def quantise(x: Tensor, block: ScaleBlock = ROW_BLOCKS) -> tuple[Tensor, Tensor]:
     """Return x (..., M, K) as e4m3 and the scales, float32 (..., ceil(M / rows), ceil(K / columns)).
 
-    x is about codes * scale. `power_of_two` takes the next power of two above each scale. NaN and infinity
-    spread over their block. Raises ValueError for what is no matrix of floating-point numbers, and for an
-    empty block.
+    x is about codes * scale. NaN and infinity spread over their block. Raises ValueError for what is no
+    matrix of floating-point numbers, and for an empty block.
     """
     _checked("x", x, block)
     if not x.is_floating_point():
         raise ValueError(f"x has dtype {x.dtype}, but it must hold floating-point numbers.")
     blocks = _in_blocks(x.float(), block)  # (..., M/rows, rows, K/columns, columns)
     amax = blocks.abs().amax(dim=(-3, -1)).clamp(min=SMALLEST_AMAX)  # (..., M/rows, K/columns)
-    scales = amax / LARGEST
-    if power_of_two:
-        scales = torch.exp2(torch.ceil(torch.log2(scales)))
-    codes = blocks * _spread(1 / scales if power_of_two else LARGEST / amax)
+    codes = blocks * _spread(LARGEST / amax)
     codes = codes.clamp(-LARGEST, LARGEST).to(torch.float8_e4m3fn)  # rounding may reach beyond by one unit
-    return _out_of_blocks(codes, x.shape), scales
+    return _out_of_blocks(codes, x.shape), amax / LARGEST
 
 
 def dequantise(

@@ -48,23 +48,6 @@ def panel_width(columns: int) -> int:
     return next(width for width in reversed(WIDTHS) if columns * 2 % width == 0)
 
 
-def d_address(row: int, column: int, rows: int, columns: int) -> int:
-    """Return the byte where D's tile (rows, columns), bf16, keeps an element: panel by panel."""
-    width = panel_width(columns)
-    panel, inside = divmod(column * 2, width)
-    return panel * rows * width + swizzled(row * width + inside, width)
-
-
-def stmatrix_addresses(warp: int, j: int, rows: int, columns: int) -> list[int]:
-    """Return the address that each lane of a warp gives to stmatrix.x4 for the columns 16 j ... 16 j + 15 of
-    D.
-
-    Lanes 0-7, 8-15, 16-23 and 24-31 address the rows of the four matrices of 8 x 8 elements: rows 0-7 and
-    8-15 of the warp's sixteen, then the same rows eight columns on.
-    """
-    return [d_address(16 * warp + lane % 16, 16 * j + 8 * (lane // 16), rows, columns) for lane in range(32)]
-
-
 def conflicts(addresses: Iterable[int]) -> int:
     """Return how many requests one bank gets at most for pieces of 16 bytes, eight lanes at once."""
     addresses = list(addresses)

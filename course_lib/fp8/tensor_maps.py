@@ -11,7 +11,6 @@ counted, and never written.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from course_lib.fp8 import BLOCK
@@ -72,11 +71,6 @@ class TensorMap:
                 f"{what} has rows of {self.box[0] * size} bytes in a box, "
                 f"but it swizzles over {self.swizzle}: no row may be longer."
             )
-
-    @property
-    def box_bytes(self) -> int:
-        """Bytes that one order brings: the whole box, outside of the matrix too."""
-        return math.prod(self.box) * SIZES[self.dtype]
 
 
 def of_operand(

@@ -1,4 +1,4 @@
-"""How the wider formats store one number: bfloat16, float16 and float32, to set eight bits beside them.
+"""How the wider formats store one number: bfloat16 and float32, to set eight bits beside them.
 
     FLOAT32.store(0.3).value             # 0.30000001192092896
     BFLOAT16.store(0.3).bits             # ("0", "01111101", "0011010")
@@ -59,5 +59,4 @@ class WideFormat:
 
 
 BFLOAT16 = WideFormat("bfloat16", 8, 7)
-FLOAT16 = WideFormat("float16", 5, 10)
 FLOAT32 = WideFormat("float32", 8, 23)

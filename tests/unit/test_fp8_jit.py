@@ -186,20 +186,6 @@ def test_a_build_is_made_once_and_a_damaged_one_anew(monkeypatch, tmp_path):
 
 
 @pytest.mark.needs("nvrtc")
-def test_another_text_or_option_is_another_build(monkeypatch):
-    headers, constants = jit.headers_of({}), {"BM": 1}
-    keys = {
-        jit._key("v0_naive", "text", headers, constants),
-        jit._key("v0_naive", "text", dict(headers), dict(constants)),  # the same
-        jit._key("v0_naive", "text2", headers, constants),
-        jit._key("v0_naive", "text", headers | {"types.cuh": ""}, constants),
-        jit._key("v0_naive", "text", headers, {"BM": 2}),
-    }
-    monkeypatch.setattr(jit, "compiler", lambda: "NVRTC 99.0")
-    assert len(keys | {jit._key("v0_naive", "text", headers, constants)}) == 5
-
-
-@pytest.mark.needs("nvrtc")
 @pytest.mark.timing
 def test_the_final_kernel_compiles_in_half_a_second():
     from pace import slowness
@@ -232,33 +218,3 @@ def test_the_compiler_interleaves_the_promotion_by_itself():
 
 
 # -- as the chapter shows them -----------------------------------------------------------------------------
-
-
-def test_a_kernels_text_is_shown_whole_or_in_part():
-    from course_lib import views
-
-    shown = views.cuda_source("v1_wgmma")
-    assert str(shown) == f"course_lib/fp8/kernels/v1_wgmma.cu, line 1\n{jit.source_of('v1_wgmma').rstrip()}"
-    page = shown._repr_html_()
-    assert "__launch_bounds__" in page and 'aria-label="CUDA C++ of v1_wgmma.cu"' in page
-    lines = str(views.cuda_source("barrier.cuh", start="void barrier_wait", end='"}\\n"')).splitlines()
-    whole = (jit.KERNELS / "barrier.cuh").read_text().splitlines()
-    first = whole.index(lines[1])
-    assert lines[0] == f"course_lib/fp8/kernels/barrier.cuh, line {first + 1}"
-    assert lines[1:] == whole[first : first + len(lines) - 1] and "try_wait" in "".join(lines)
-    with pytest.raises(ValueError, match="file is 'v7', but there are probe, v0_naive"):
-        views.cuda_source("v7")
-    with pytest.raises(ValueError, match=r"v1_wgmma\.cu has no line with 'goto' from line 1 on"):
-        views.cuda_source("v1_wgmma", start="goto")
-
-
-@pytest.mark.needs("nvrtc", "nvdisasm")
-def test_the_table_counts_what_the_rungs_are_known_by():
-    from course_lib import views
-
-    table = views.machine_codes({"v0_naive": {}, "v4_two_level": TILE})
-    cells = {row[0].partition(" –")[0]: row[1:] for row in table.rows}
-    assert cells["QGMMA"] == ("–", "4") and cells["FFMA"][1] == "64" and cells["bytes spilled"] == ("0", "0")
-    finding, *rows = str(views.control_bits(jit.build("v4_two_level", **TILE).cubin, rows=8)).splitlines()
-    assert "neighbours alternate" in finding and len(rows) == 8
-    assert sum("FFMA" in row for row in rows) == 8 and sum("yields" in row for row in rows) == 4

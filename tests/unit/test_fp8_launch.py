@@ -1,6 +1,5 @@
 """Launches without a GPU: a small library stands in for the driver, and looks at what it is given."""
 
-import contextlib
 import ctypes
 import itertools
 import shutil
@@ -122,26 +121,6 @@ def test_what_the_driver_refuses_is_a_sentence(library, own, tmp_path):
 
 
 # -- from a plan to the queue, torch's side stood in for --------------------------------------------------
-
-
-@pytest.mark.needs("nvrtc", "c compiler")
-def test_a_kernel_is_compiled_and_loaded_once_for_all_its_launches(library, own, monkeypatch, tmp_path):
-    """As if torch had a Hopper, whose stream is 77."""
-    monkeypatch.setenv(jit.FOLDER_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(driver.Driver, "here", staticmethod(lambda: own))
-    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
-    stream = SimpleNamespace(cuda_stream=77)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: stream)
-    launch._loaded.cache_clear()
-    plan, here = plan_for("v1_wgmma", ONE), torch.device("cuda", 0)
-    expect(library, plan)
-    before = library.fake_loads()
-    for _ in range(3):
-        launch.launch(plan, here)
-    assert library.fake_loads() == before + 1 and library.fake_launched(7) == 77
-    launch.launch(plan_for("v1_wgmma", ONE, Tile(64, 64)), here)
-    assert library.fake_loads() == before + 2  # other constants, other code
-    launch._loaded.cache_clear()
 
 
 def test_other_devices_cannot_run_the_kernels(monkeypatch):

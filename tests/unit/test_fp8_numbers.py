@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from course_lib.fp8 import errors
 from course_lib.fp8.formats import E4M3, E5M2
-from course_lib.fp8.wide_formats import BFLOAT16, FLOAT16, FLOAT32
+from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,22 +94,21 @@ def test_a_look_at_one_number():
     assert E4M3.look_at(math.nan).formula == "NaN"
 
 
-# -- bfloat16, float16 and float32 ---------------------------------------------------------------------------
+# -- bfloat16 and float32 ------------------------------------------------------------------------------------
 
 
 def code(stored):
     return int("".join(stored.bits), 2)
 
 
-EDGES = [0.0, -0.0, math.inf, -math.inf, 65519.9, 65520.0, 3.5e38, -1e300, 1e-40, 5e-324, 2.0**-149]
+EDGES = [0.0, -0.0, math.inf, -math.inf, 3.5e38, -1e300, 1e-40, 5e-324, 2.0**-149]
 
 
 @given(st.one_of(st.floats(allow_nan=False), st.floats(-1e5, 1e5), st.sampled_from(EDGES)))
 def test_wide_numbers_are_stored_as_numpy_stores_them(x):
     with np.errstate(over="ignore"):
-        single, half = np.float64(x).astype(np.float32), np.float64(x).astype(np.float16)
+        single = np.float64(x).astype(np.float32)
     assert code(FLOAT32.store(x)) == int(single.view(np.uint32)) and FLOAT32.store(x).value == single
-    assert code(FLOAT16.store(x)) == int(half.view(np.uint16)) and FLOAT16.store(x).value == half
     if math.isfinite(single) and 0 < single < np.finfo(np.float32).max:
         stored = FLOAT32.store(float(single))
         assert stored.value + stored.step == float(np.nextafter(single, np.float32(np.inf)))
@@ -139,35 +138,15 @@ def scale_of_each(x, scales, block):
 def test_numbers_come_back_within_half_a_step():
     for block in (q.WHOLE, q.ROWS, q.ROW_BLOCKS, q.SQUARES):
         for shape in ((1, 1), (3, 130), (200, 300)):
-            for power_of_two in (False, True):
-                x = normal(*shape) * torch.logspace(-3, 3, shape[1])  # columns of very different size
-                codes, scales = q.quantise(x, block, power_of_two)
-                assert codes.dtype == torch.float8_e4m3fn and codes.shape == x.shape
-                back, each = q.dequantise(codes, scales, block), scale_of_each(x, scales, block)
-                assert torch.equal(back, codes.float() * each)
-                exponent = torch.floor(torch.log2((x / each).abs().clamp(min=2**-6)))
-                step = torch.maximum(torch.exp2(exponent) / 8, torch.tensor(2**-9))
-                assert ((back - x).abs() <= each * step / 2 * (1 + 1e-5)).all(), (block, shape, power_of_two)
-
-
-def test_a_block_fills_the_range_and_has_its_own_scale():
-    x = normal(256, 384, seed=1)
-    for block in (q.WHOLE, q.ROWS, q.ROW_BLOCKS, q.SQUARES):
-        codes, scales = q.quantise(x, block)
-        filled, _ = q.quantise(q.dequantise(codes, scales, block), block)
-        assert float(codes.float().abs().max()) == 448
-        assert torch.equal(filled.float(), codes.float())  # to round twice changes nothing
-        _, powers = q.quantise(x, block, power_of_two=True)
-        assert ((powers / scales >= 1) & (powers / scales < 2)).all()
-        assert torch.equal(torch.frexp(powers).mantissa, torch.full_like(powers, 0.5))
-    x = torch.ones(130, 130)
-    x[:, 128:] = 1e-3
-    x[128:] *= 100
-    assert torch.allclose(q.quantise(x, q.SQUARES)[1] * 448, torch.tensor([[1.0, 1e-3], [100.0, 0.1]]))
-    assert q.quantise(normal(4, 200, 300), q.SQUARES)[1].shape == (4, 2, 3)
-    half = normal(5, 256).bfloat16()
-    for ours, wanted in zip(q.quantise(half), q.quantise(half.float()), strict=True):
-        assert torch.equal(ours.float(), wanted.float())
+            x = normal(*shape) * torch.logspace(-3, 3, shape[1])  # columns of very different size
+            codes, scales = q.quantise(x, block)
+            assert codes.dtype == torch.float8_e4m3fn and codes.shape == x.shape
+            assert float(codes.float().abs().max()) == 448  # a block fills the range
+            back, each = q.dequantise(codes, scales, block), scale_of_each(x, scales, block)
+            assert torch.equal(back, codes.float() * each)
+            exponent = torch.floor(torch.log2((x / each).abs().clamp(min=2**-6)))
+            step = torch.maximum(torch.exp2(exponent) / 8, torch.tensor(2**-9))
+            assert ((back - x).abs() <= each * step / 2 * (1 + 1e-5)).all(), (block, shape)
 
 
 def test_zeros_nan_and_what_makes_no_sense():
@@ -189,20 +168,6 @@ def test_zeros_nan_and_what_makes_no_sense():
     ):
         with pytest.raises(ValueError, match=words):
             call()
-
-
-def test_scales_are_laid_out_for_the_copy_engine():
-    for rows in (1, 3, 4, 130):
-        for groups in ((), (3,)):
-            scales, room = normal(*groups, rows, 5), -(-rows // 4) * 4
-            turned = q.m_major(scales)
-            assert torch.equal(turned, scales) and turned.shape == scales.shape
-            assert turned.stride()[-2:] == (1, room) and (not groups or turned.stride(0) == 5 * room)
-            assert q.is_m_major(turned) and q.m_major(turned) is turned and not q.is_m_major(scales)
-    scales = normal(5, 8).T  # (8, 5), strides (1, 8): a plain transpose may do
-    assert q.m_major(scales) is scales
-    odd = normal(5, 7).T  # strides (1, 7): columns begin at 28 bytes
-    assert not q.is_m_major(odd) and torch.equal(q.m_major(odd), odd)
 
 
 # -- products, and how wrong they are ------------------------------------------------------------------------
@@ -231,26 +196,6 @@ def judged(d, *given):
     return errors.calc_diff(d, exact[0]), errors.worst_element(d, *exact)
 
 
-def test_products_are_right_for_any_shape():
-    from course_lib.simulators.tensor_core import HOPPER
-
-    for shape in ((1, 16, 16), (7, 24, 128), (64, 256, 512), (65, 120, 208), (129, 16, 1024)):
-        given = operands(*shape)
-        for core in (HOPPER, None):
-            d = product(*given, core=core)
-            assert d.dtype == torch.bfloat16 and d.shape == shape[:2]
-            diff, worst = judged(d, *given)
-            assert diff < errors.LIMIT and worst < 0.6, (shape, core)
-    a, b = (torch.zeros(n, 0).to(torch.float8_e4m3fn) for n in (3, 8))
-    assert torch.equal(product(a, torch.zeros(3, 0), b, torch.zeros(1, 0)), torch.zeros(3, 8).bfloat16())
-    a, a_scales, b, b_scales = operands(5, 16, 256)
-    broken = a.float()
-    broken[2, 130] = torch.nan
-    d = product(broken.to(torch.float8_e4m3fn), a_scales, b, b_scales)
-    others = [0, 1, 3, 4]
-    assert d[2].isnan().all() and torch.equal(d[others], product(a, a_scales, b, b_scales)[others])
-
-
 def test_no_fault_passes_both_measures():
     a, sa, b, sb = given = operands(64, 256, 512)
     for fault, wrong in {
@@ -267,22 +212,6 @@ def test_no_fault_passes_both_measures():
     d[5, 7] = -d[5, 7]
     diff, worst = judged(d, *given)
     assert diff < 1e-3 and worst > 1  # the limit that is usual for the first of them would let it pass
-
-
-def test_quantisation_alone_is_a_noise_that_hides_faults():
-    """Against the product before quantisation DeepGEMM's limit is 1e-3, and the right result has 7e-4."""
-    generator = torch.Generator().manual_seed(2)
-    a, b = (torch.randn(rows, 512, generator=generator) for rows in (64, 256))
-    codes = (*q.quantise(a), *q.quantise(b, q.SQUARES))
-    before, after = errors.exact(a, b)[0], exact_of(*codes)[0]
-    right = product(*codes).float()
-    assert errors.calc_diff(right, before) == pytest.approx(7e-4, rel=0.1)
-    assert errors.calc_diff(right, after) < errors.LIMIT / 5
-    wrong, late = right.clone(), right.clone()
-    wrong[3, 5] += 3 * right.std()
-    late[:, 128:144] = product(*codes[:3], codes[3][[0, 0]])[:, 128:144]
-    for fault in (wrong, late):
-        assert errors.calc_diff(fault, before) < 1e-3 and errors.calc_diff(fault, after) > errors.LIMIT
 
 
 def test_the_measures_are_their_formulas():

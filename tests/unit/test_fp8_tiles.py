@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.fp8 import choice, jit, kernels_folder
-from course_lib.fp8.choice import DENSE, SWAPPED, best, candidates
-from course_lib.fp8.choose import H100, H200, choose, estimate, memory_cycles, ranking
+from course_lib.fp8.choice import best, candidates
+from course_lib.fp8.choose import H100, H200, choose, estimate, ranking
 from course_lib.fp8.schedule import Schedule
-from course_lib.fp8.swizzle import WIDTHS, conflicts, d_address, panel_width, stmatrix_addresses, swizzled
-from course_lib.fp8.tensor_maps import BFLOAT16, of_operand, of_result, of_scales
+from course_lib.fp8.swizzle import WIDTHS, conflicts, swizzled
 from course_lib.fp8.tiles import MOST_ACCUMULATORS, SHARED_BYTES, TILES, Tile
 
 # -- what fits -----------------------------------------------------------------------------------------------
@@ -69,34 +68,12 @@ def test_every_tile_comes_once_and_teams_agree(schedule, turn, number):
         assert team == [(row, column + rank) for rank in range(schedule.team)]
 
 
-def test_turns_idle_blocks_and_neighbours():
-    """M = 256, N = 7168 on 132 multiprocessors: tiles of 128 x 128 leave 20 idle, of 128 x 112 only 4."""
-    assert Schedule(2, 56, 132).idle_share == pytest.approx(20 / 132)
-    assert Schedule(2, 64, 132).idle_share == pytest.approx(4 / 132)
-    assert Schedule(3, 5, 2, team=2).turns == 5  # three units a row, of which the last sticks out
-    assert Schedule(0, 5, 2).turns == 0 == Schedule(0, 5, 2).idle_share
-    sides = {}  # rows and columns of operands that a turn of 132 blocks takes
-    for band in (16, 1):
-        tiles = [tile for _, tile in Schedule(32, 56, 132, band=band).turn(0)]
-        sides[band] = tuple(len({tile[i] for tile in tiles}) for i in (0, 1))
-    assert sides == {16: (16, 9), 1: (3, 56)}
-
-
 CALLER = """
 #include "scheduler.cuh"
 extern "C" int tile(int rows, int columns, int teams, int team, int band, int turn, int number, int rank,
                     int* out) {
   Schedule schedule{rows, columns, teams, team, band};
   return schedule.tile(turn, number, rank, out[0], out[1]);
-}
-struct Table { const int* heights; int operator()(int group) const { return heights[group]; } };
-extern "C" int grouped(const int* heights, int groups, int columns, int teams, int team, int band, int number,
-                       int rank, int* out) {
-  GroupedSchedule<Table> schedule{groups, columns, teams, team, band, Table{heights}};
-  int turn = 0;
-  for (; schedule.tile(turn, number, rank, out[3 * turn + 1], out[3 * turn + 2]); ++turn)
-    out[3 * turn] = schedule.group;
-  return turn;
 }
 """
 
@@ -123,25 +100,6 @@ def test_the_kernels_deal_the_same_tiles(text, schedule):
         assert dealt == schedule.tile(*place), place
 
 
-@pytest.mark.needs("c++ compiler")
-@given(
-    heights=st.lists(st.integers(0, 6), max_size=8),
-    columns=st.integers(1, 9),
-    teams=st.integers(1, 20),
-    team=st.sampled_from((1, 2)),
-)
-def test_groups_get_every_tile_once(text, heights, columns, teams, team):
-    table = (ctypes.c_int * max(len(heights), 1))(*heights)
-    met = []
-    for number, rank in itertools.product(range(teams), range(team)):
-        out = (ctypes.c_int * 3000)()
-        turns = text.grouped(table, len(heights), columns, teams, team, 4, number, rank, out)
-        met += [tuple(out[3 * turn : 3 * turn + 3]) for turn in range(turns)]
-    wanted = {(g, r, c) for g, height in enumerate(heights) for r in range(height) for c in range(columns)}
-    inside = [tile for tile in met if tile[2] < columns]
-    assert len(inside) == len(wanted) and set(inside) == wanted
-
-
 # -- bytes in shared memory ----------------------------------------------------------------------------------
 
 
@@ -166,39 +124,7 @@ def test_swizzled_bytes_are_where_the_documents_say():
         swizzled(0, 16)
 
 
-def test_the_tile_of_d_is_stored_without_conflicts():
-    """PTX ISA, stmatrix: lanes 8 m ... 8 m + 7 address the rows of matrix m.
-
-    Register by register, as wgmma lays its accumulators out, the matrices are rows 0-7 and 8-15 of eight
-    columns, then those of the next eight.
-    """
-    panels = {16: 32, 32: 64, 48: 32, 64: 128, 96: 64, 112: 32, 128: 128, 144: 32, 160: 64, 192: 128}
-    assert {columns: panel_width(columns) for columns in panels} == panels
-    for rows, columns in ((64, 16), (64, 48), (128, 96), (64, 192)):
-        places = {d_address(row, column, rows, columns) for row in range(rows) for column in range(columns)}
-        assert places == set(range(0, rows * columns * 2, 2)), (rows, columns)
-        for warp, j in itertools.product(range(rows // 16), range(columns // 16)):
-            addresses = stmatrix_addresses(warp, j, rows, columns)
-            assert conflicts(addresses) == 1, (rows, columns)
-            corners = itertools.product((0, 8), (0, 8), range(8))
-            assert addresses == [
-                d_address(16 * warp + below + row, 16 * j + beyond, rows, columns)
-                for beyond, below, row in corners
-            ]
-
-
 # -- what the copy engine is told ----------------------------------------------------------------------------
-
-
-def test_a_map_has_its_innermost_dimension_first():
-    """Strides in bytes, boxes in elements; test_fp8_plans has the maps of every kernel."""
-    d = of_result("D", 0x1000, rows=100, N=4096, box_rows=128, width=64)
-    assert (d.dtype, d.dims, d.strides, d.box, d.swizzle) == (BFLOAT16, (4096, 100), (8192,), (32, 128), 64)
-    scales = of_scales("scales of A", 0x1000, padded_rows=100, blocks=56, box_rows=128)
-    assert (scales.dims, scales.strides, scales.swizzle) == ((100, 56), (400,), 0)
-    grouped = of_operand("A", 0, rows=100, K=256, box_rows=64, groups=5)
-    assert (grouped.dims, grouped.strides, grouped.box) == ((256, 100, 5), (256, 25600), (128, 64, 1))
-    assert (grouped.box_bytes, scales.box_bytes, d.box_bytes) == (64 * 128, 512, 128 * 64)
 
 
 # -- which tile is best --------------------------------------------------------------------------------------
@@ -235,17 +161,6 @@ def test_few_rows_wait_for_memory_and_a_full_wave_is_preferred():
         order = [(model.cycles, model.own_cycles) for model in every]
         assert order == sorted(order) and every[0].flops <= 2 * 4096 * 132 * 1.575e9, shape
     assert choose(0, 128, 128).flops == choose(0, 128, 128).efficiency == 0
-
-
-def test_few_rows_change_sides_and_many_do_not():
-    assert {candidates(M, 7168, 2048)[0].kernel for M in (1, 7, 20)} == {SWAPPED}
-    assert {candidates(M, 4096, 7168)[0].kernel for M in (512, 4096)} == {DENSE}
-    # 20 tokens in 32 columns, not 64: what is computed for nothing costs time
-    assert [candidates(M, 7168, 2048)[0].tile.BN for M in (1, 16, 20)] == [16, 16, 32]
-    for M, N, K in ((64, 2112, 7168), (100, 264, 208), (4096, 4096, 7168)):
-        own = [choice.expected(one, M, N, K).own_cycles for one in candidates(M, N, K)]
-        cycles = [max(cycles, memory_cycles(M, N, K)) for cycles in own]
-        assert cycles == sorted(cycles), (M, N, K)
 
 
 # -- what a search has found ---------------------------------------------------------------------------------
