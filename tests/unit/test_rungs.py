@@ -92,14 +92,10 @@ def test_nan_inf_and_overflow_go_where_numpy_sends_them_in_silence(entry, recwar
 GOOD = np.ones((3, 4))
 BAD = {
     "list": ([[1.0]], np.ones((1, 1)), TypeError, "A is of type list"),
-    "list as B": (np.ones((1, 1)), [[1.0]], TypeError, "B is of type list"),
     "masked": (np.ma.masked_array(GOOD), GOOD, TypeError, "masked"),
     "1-D": (np.ones(4), GOOD, ValueError, r"A is 1-D with shape \(4,\)"),
-    "0-D": (np.array(2.0), GOOD, ValueError, "scalar"),
     "integers": (np.ones((3, 4), int), np.ones((4, 2), int), TypeError, "A has dtype int64"),
     "complex": (GOOD, np.ones((4, 2), complex), TypeError, "B has dtype complex128"),
-    "half": (GOOD.astype(np.float16), np.ones((4, 2), np.float16), TypeError, "float16"),
-    "objects": (GOOD.astype(object), np.ones((4, 2)), TypeError, "object"),
     "mixed": (GOOD.astype(np.float32), np.ones((4, 2)), TypeError, "A is float32 and B is float64"),
     "byte order": (GOOD.astype(GOOD.dtype.newbyteorder()), np.ones((4, 2)), TypeError, "byte order"),
     "mismatch": (GOOD, np.ones((5, 2)), ValueError, r"A is 3 x 4 and B is 5 x 2"),
@@ -114,33 +110,17 @@ def in_its_dtype(operand, dtypes):
     return operand.astype(np.dtype(dtypes[0]).newbyteorder(operand.dtype.byteorder))
 
 
-def refused_at(matmul, dtypes):
-    """Check the one door's sentences: every rung stands behind it."""
-    for case, (A, B, error, words) in BAD.items():
-        if case == "mixed" and "float64" not in dtypes:
-            words = "B has dtype float64"
-        else:
-            A, B = in_its_dtype(A, dtypes), in_its_dtype(B, dtypes)
-        with pytest.raises(error, match=words) as caught:
-            matmul(A, B)
-        message = str(caught.value)
-        assert "\n" not in message and message.endswith("."), case
-
-
-def test_bad_operands_get_one_sentence_at_the_door():
-    for dtypes in (("float32", "float64"), ("float32",)):
-        for gpu in (False, True):
-            refused_at(through_the_door(lambda: np.matmul, "any", dtypes, lambda: None, gpu), dtypes)
-    only = through_the_door(lambda: np.matmul, "any", ("float32",), lambda: None)
-    with pytest.raises(
-        TypeError, match=r"B has dtype float64, .* multiplies float32: convert it with B.astype"
-    ):
-        only(GOOD.astype(np.float32), np.ones((4, 2)))
-
-
 @pytest.mark.parametrize("entry", RUNGS, ids=lambda entry: entry.id)
 def test_every_rung_stands_behind_the_door(entry):
-    refused_at(entry.matmul, entry.dtypes)
+    for case, (A, B, error, words) in BAD.items():
+        if case == "mixed" and "float64" not in entry.dtypes:
+            words = "B has dtype float64"
+        else:
+            A, B = in_its_dtype(A, entry.dtypes), in_its_dtype(B, entry.dtypes)
+        with pytest.raises(error, match=words) as caught:
+            entry.matmul(A, B)
+        message = str(caught.value)
+        assert "\n" not in message and message.endswith("."), case
 
 
 class OnGpu:
@@ -189,15 +169,6 @@ def test_a_rung_that_cannot_run_says_why_and_is_asked_again():
         matmul(one, one)
     lacking.clear()
     assert matmul(one, one) == 1
-
-
-def test_all_six_orders_agree():
-    for shape in ((1, 1, 1), (7, 5, 3), (2, 33, 17)):
-        A, B = ladder.operands(shape)
-        for order in ORDERS:
-            assert np.allclose(compiled_matmul(A, B, order), A @ B, rtol=1e-13), (order, shape)
-    with pytest.raises(ValueError, match="order is 'iij', but it must be one of ijk"):
-        compiled_loops("iij")
 
 
 def test_fastmath_settings_do_not_share_machine_code():
