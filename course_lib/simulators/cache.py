@@ -33,7 +33,7 @@ import numpy as np
 
 from course_lib.arguments import whole
 from course_lib.measure.sizes import in_bytes
-from course_lib.measure.table import Table, digits
+from course_lib.measure.table import Shown, Table, digits
 
 if TYPE_CHECKING:
     from course_lib.measure.hardware import CacheLevel
@@ -112,8 +112,8 @@ class ArrayMisses:
     misses: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class CacheCounts:
+@dataclass(frozen=True, repr=False)
+class CacheCounts(Shown):
     """What the levels counted: tuples with one number per level, nearest first."""
 
     levels: tuple[Level, ...]
@@ -191,12 +191,6 @@ class CacheCounts:
         if not assumed:
             return (moved,)
         return (moved, f"This system does not tell the ways of {', '.join(assumed)}: 8 are assumed.")
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 # -- the simulation ------------------------------------------------------------------------------------------

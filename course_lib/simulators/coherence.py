@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_lib.arguments import is_whole, refusal, whole
-from course_lib.measure.table import Table
+from course_lib.measure.table import Shown, Table
 
 MOST_CORES = 64
 WORD_BYTES = 8
@@ -59,8 +59,8 @@ class Event(NamedTuple):
     write: bool
 
 
-@dataclass(frozen=True)
-class CoherenceCounts:
+@dataclass(frozen=True, repr=False)
+class CoherenceCounts(Shown):
     """What happened on the bus and in the caches: `per_core` (cores, counts), int64, columns as in COUNTS."""
 
     per_core: np.ndarray
@@ -98,14 +98,6 @@ class CoherenceCounts:
             bus,
         )
         return (name, *(f"{count:,}" for count in shown))
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 Events = np.ndarray | Iterable[tuple[int, int, bool]]

@@ -28,13 +28,33 @@ def operands(M, N, K, groups=None, rows_in_groups=False):
     return (*a, *quantised((*front, N, K), q.SQUARES, 1))
 
 
-def assert_right(d, a, a_scales, b, b_scales):
+def judged(d, a, a_scales, b, b_scales):
     float64 = torch.float64
     exact = errors.exact(
         q.dequantise(a, a_scales, q.ROW_BLOCKS, float64), q.dequantise(b, b_scales, q.SQUARES, float64)
     )
-    assert errors.calc_diff(d.double().numpy(), exact[0]) < errors.LIMIT, d.shape
-    assert errors.worst_element(d.double().numpy(), *exact) < 1, d.shape
+    return errors.calc_diff(d.double().numpy(), exact[0]), errors.worst_element(d.double().numpy(), *exact)
+
+
+def assert_right(d, *given):
+    diff, worst = judged(d, *given)
+    assert diff < errors.LIMIT and worst < 1, d.shape
+
+
+def test_no_fault_passes_both_measures():
+    a, sa, b, sb = given = operands(64, 256, 512)
+    for fault, wrong in {
+        "scales of A a row off": (a, sa.roll(1, 0), b, sb),
+        "scales of A a block of K off": (a, sa.roll(1, 1), b, sb),
+        "scales of B a block of N off": (a, sa, b, sb.roll(1, 0)),
+        "the last block of K forgotten": (a, torch.cat([sa[:, :-1], 0 * sa[:, -1:]], 1), b, sb),
+    }.items():
+        diff, worst = judged(fp8_gemm(*wrong), *given)
+        assert diff > 100 * errors.LIMIT and worst > 1, fault
+    d = fp8_gemm(*given)
+    d[5, 7] = -d[5, 7]
+    diff, worst = judged(d, *given)
+    assert diff < 1e-3 and worst > 1  # the limit that is usual for the first of them would let it pass
 
 
 def test_any_shape_the_same_to_the_bit_each_time():

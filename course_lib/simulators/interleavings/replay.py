@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from course_lib.measure.table import Table
+from course_lib.measure.table import Shown, Table
 from course_lib.simulators.interleavings.shared import holder_of
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class ReplayStep:
     waits: bool = False  # the thread could not move
 
 
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(Shown):
     """A schedule as it happened."""
 
     threads: tuple[str, ...]  # the name of each thread's function
@@ -59,14 +59,6 @@ class Replay:
             cells[step.thread] = f"{step.does}  (line {step.line})"
             rows.append((str(number), *cells, in_short(step.shared), in_short(step.held, "")))
         return Table(columns, tuple(rows), notes=(self.sentence,), words=True)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def in_short(values: dict[str, Any], none: str = "–") -> str:
