@@ -68,7 +68,7 @@ def finding(step: SumStep) -> str:
     if step.result == step.exact:
         return f"The step gives {_short(step.exact)}, as exact arithmetic does: nothing is lost"
     error = abs(step.exact - Fraction(step.result))
-    share = f": an error of {_percent(error / abs(step.exact))}" if step.exact else ""
+    share = f": an error of {float(f'{100 * float(error / abs(step.exact)):.2g}'):g} %" if step.exact else ""
     return f"The step gives {_short(step.result)}, exact arithmetic {_short(step.exact)}{share}"
 
 
@@ -209,7 +209,3 @@ def _explained(core: TensorCore) -> str:
 
 def _short(value: Fraction | float) -> str:
     return f"{float(value):.8g}"
-
-
-def _percent(share: Fraction) -> str:
-    return f"{float(f'{100 * float(share):.2g}'):g} %"

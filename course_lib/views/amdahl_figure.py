@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course_lib import theme
-from course_lib.measure.comparison import value_of
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
 from course_lib.views.figures import beside, hollow
@@ -21,27 +20,25 @@ AHEAD = 4  # the law is drawn up to so many times the largest thread count
 NOTHING = 5e-4  # a serial fraction that the times may hide: then no limit can be told
 
 
-def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None) -> Picture:
-    """Draw measured speed-ups, the fitted law with its 95 % band, the ideal line and the limit.
-
-    `measured` comes from `amdahl.speedups` or `amdahl.fit`. `guess` is a guessed speed-up at the largest
-    thread count (a number, an object with a `.value`, or None). `most` is the last thread count of the axis.
-    """
-    law = measured.fit() if hasattr(measured, "fit") else measured
-    times = dict(measured.times)
-    cores = getattr(measured, "cores", max(times))
+def amdahl(measured: Speedups) -> Picture:
+    """Draw what `amdahl.speedups` measured, the fitted law with its 95 % band, the ideal line, the limit."""
+    law = measured.fit()
+    times, cores = dict(measured.times), measured.cores
     base = law.times.get(1, law.time(1))
-    last = most or max(8, AHEAD * max(law.times))
+    last = max(8, AHEAD * max(law.times))
     title = _finding(law, times, cores, base)
     with theme.figure(8.0, 4.8) as fig:
         axes = fig.subplots()
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
+        how = "through both points" if law.exact else "fitted"
+        share = f"{digits(100 * law.serial_fraction, 2)} %" if law.is_told else "cannot be told on this run"
+        named = f"Amdahl, {how}: serial fraction {share}"
         curve = [2 ** (step / 16) for step in range(int(16 * math.log2(last)) + 1)]
         axes.plot(
             curve, curve, color=GREY, linestyle=":", linewidth=1.6, label="ideal: p threads, p times as fast"
         )
-        axes.plot(curve, [law.speedup(p) for p in curve], color=VIOLET, linestyle="--", label=_label(law))
+        axes.plot(curve, [law.speedup(p) for p in curve], color=VIOLET, linestyle="--", label=named)
         if law.interval is not None:
             low, high = law.interval
             ends = [[1 / (s + (1 - s) / p) for p in curve] for s in (high, low)]
@@ -54,11 +51,6 @@ def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None)
             axes.plot(curve, speedups, label="universal scalability law", **look)
         _points(axes, times, cores, base)
         _limit(axes, law, last)
-        guessed = value_of(guess)
-        if guessed is not None and guessed > 0:
-            axes.plot(
-                [max(law.times)], [guessed], "D", color=INK, markersize=8, label=f"your guess: {guessed:g}x"
-            )
         ticks = [2**n for n in range(int(math.log2(last)) + 1)]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.set_yticks(ticks, [f"{tick}x" for tick in ticks])
@@ -68,13 +60,9 @@ def amdahl(measured: Speedups | Fit, guess: Any = None, most: int | None = None)
         axes.set_ylim(min(0.8, 0.8 * lowest), last * 1.05)
         axes.legend(loc="upper left", fontsize=9)
         axes.set_title(textwrap.fill(title, 74))
-        return Picture.of(fig, _alt(law, times, base, title))
-
-
-def _label(law: Fit) -> str:
-    how = "through both points" if law.exact else "fitted"
-    said = f"{digits(100 * law.serial_fraction, 2)} %" if law.is_told else "cannot be told on this run"
-    return f"Amdahl, {how}: serial fraction {said}"
+        points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
+        alt = f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"
+        return Picture.of(fig, alt)
 
 
 def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> None:
@@ -115,8 +103,3 @@ def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:
     if law.interval is not None and law.interval[0] < NOTHING:
         return f"{said}: perhaps {serial}, perhaps nothing"
     return f"{said}: {serial}, so never more than {digits(law.limit)}x"
-
-
-def _alt(law: Fit, times: dict[int, float], base: float, title: str) -> str:
-    points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
-    return f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"

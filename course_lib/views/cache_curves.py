@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_lib import theme
@@ -29,7 +29,6 @@ def miss_curves(
     *,
     x: str = "N",
     expected: Mapping[str, Mapping[str, Curve]] | None = None,
-    per: str = "FLOP",
 ) -> Picture:
     """Return a figure: one panel of misses for each cache level, one of measured speed.
 
@@ -37,15 +36,20 @@ def miss_curves(
     measured: GFLOP/s under the same names: {"ikj": {256: 3.1, 512: 2.9}}; None leaves the panel out.
     x: what the numbers are: "N", "block size", "leading dimension".
     expected: what a formula says, by level: {"L1": {"1 / 2b·8": {8: 0.0078, …}}}; drawn as thin grey lines.
-    per: "FLOP" (misses per floating-point operation, results of traces) or "access" (of the level before).
 
     Raises ValueError in one sentence for curves that cannot stand in one figure.
     """
-    _checked(simulated, measured, expected, per)
+    _checked(simulated, measured, expected)
     first = next(iter(next(iter(simulated.values())).values()))
     names = [first.name(level) for level in range(len(first.levels))]
-    levels = {name: _curves(simulated, _misses(level, per)) for level, name in enumerate(names)}
-    finding = _finding(levels[names[0]], names[0], measured, x, per)
+    levels = {
+        name: {
+            curve: {at: result.misses_per_flop[level] for at, result in sorted(of.items())}
+            for curve, of in simulated.items()
+        }
+        for level, name in enumerate(names)
+    }
+    finding = _finding(levels[names[0]], names[0], measured, x)
     panels = len(names) + bool(measured)
     width = max(PANEL_WIDTH * panels, 6.0)
     with theme.figure(width, 4.3) as fig:
@@ -54,7 +58,7 @@ def miss_curves(
             _draw(place, levels[name], list(simulated), (expected or {}).get(name, {}))
             size = in_bytes(first.levels[level].size_bytes)
             place.set_title(f"{name} ({size}), simulated", fontsize=11)
-            place.set_ylabel(f"misses per {per}")
+            place.set_ylabel("misses per FLOP")
         if measured:
             _draw(axes[-1], measured, list(simulated), {})
             axes[-1].set_title("speed, measured here", fontsize=11)
@@ -67,15 +71,7 @@ def miss_curves(
             lines, labels = place.get_legend_handles_labels()
             handles.update(zip(labels, lines, strict=True))
         fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
-        return Picture.of(fig, _alt(finding, levels, measured, x, per))
-
-
-def _misses(level: int, per: str) -> Callable[[CacheCounts], float]:
-    return lambda result: (result.misses_per_flop if per == "FLOP" else result.miss_rates)[level]
-
-
-def _curves(simulated: Mapping[str, Mapping[float, CacheCounts]], value: Callable) -> dict[str, Curve]:
-    return {name: {at: value(result) for at, result in sorted(of.items())} for name, of in simulated.items()}
+        return Picture.of(fig, _alt(finding, levels, measured, x))
 
 
 def _draw(
@@ -117,14 +113,12 @@ def _same_x(axes: Sequence[Axes], groups: Sequence[Mapping[str, Curve]], x: str)
         place.spines[["left", "bottom"]].set_color(GREY)
 
 
-def _finding(
-    curves: Mapping[str, Curve], level: str, measured: Mapping[str, Curve] | None, x: str, per: str
-) -> str:
+def _finding(curves: Mapping[str, Curve], level: str, measured: Mapping[str, Curve] | None, x: str) -> str:
     """Return what the figure shows: where the curves lie furthest apart, or where a single one is lowest."""
     if len(curves) == 1:
         ((name, curve),) = curves.items()
         best = min(curve, key=curve.get)
-        said = f"{name}: fewest {level} misses at {x} {best:g} ({curve[best]:.3g} per {per})"
+        said = f"{name}: fewest {level} misses at {x} {best:g} ({curve[best]:.3g} per FLOP)"
         speeds = (measured or {}).get(name)
         return f"{said}, fastest at {max(speeds, key=speeds.get):g}" if speeds else said
     common = set.intersection(*(set(curve) for curve in curves.values()))
@@ -152,10 +146,10 @@ def _spread(curves: Mapping[str, Curve], at: float) -> float:
     return max(values) / min(values) if min(values) > 0 else 1.0
 
 
-def _alt(finding, levels, measured, x: str, per: str) -> str:
+def _alt(finding, levels, measured, x: str) -> str:
     parts = [f"{finding}."]
     for level, curves in levels.items():
-        parts.append(f"{level} misses per {per}, simulated: {_in_words(curves, x)}.")
+        parts.append(f"{level} misses per FLOP, simulated: {_in_words(curves, x)}.")
     if measured:
         parts.append(f"GFLOP/s, measured: {_in_words(measured, x)}.")
     return " ".join(parts)
@@ -169,9 +163,7 @@ def _in_words(curves: Mapping[str, Curve], x: str) -> str:
     return "; ".join(said)
 
 
-def _checked(simulated, measured, expected, per: str) -> None:
-    if per not in ("FLOP", "access"):
-        raise ValueError(f"per is {per!r}, but it must be 'FLOP' or 'access'.")
+def _checked(simulated, measured, expected) -> None:
     if not simulated or not all(simulated.values()):
         raise ValueError("simulated holds no results: give {name: {N: simulate(trace, levels)}}.")
     results = [result for of in simulated.values() for result in of.values()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.measure.table import digits, times
 from course_lib.theme import INK, PAPER, PINK, VIOLET, Picture
-from course_lib.views.figures import beside, headline
+from course_lib.views.figures import beside, centred, headline
 from course_lib.views.paper import LINE, PINK_TINT, QUIET, VIOLET_TINT, Html, box, card, plural, svg, write
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from course_lib.simulators.coherence import Events, Transition
 
 SIMULATED = 1000  # increments of each thread in the simulator
-MOST_SHOWN = 24
+MOST_SHOWN, LINE_BYTES = 24, 64
 #: How each state is drawn: fill, ink, and what the letter stands for.
 STATES = {
     "M": (PINK, PAPER, "modified: the only copy, newer than memory"),
@@ -29,18 +29,17 @@ STATES = {
 }
 
 
-def false_sharing(counting: Counting, line_bytes: int = 64, turn: int = 1) -> Picture:
+def false_sharing(counting: Counting) -> Picture:
     """Draw the simulated coherence misses of private counters at each distance beside their measured times.
 
-    `counting` comes from `measure.counters.false_sharing`. In the simulator `turn` increments of a thread
-    pass before the next thread's: 1 is the worst case. Where nothing was measured the picture says why.
+    `counting` comes from `measure.counters.false_sharing`. In the simulator the threads take turns after
+    every increment, the worst case. Where nothing was measured the picture says why.
     """
     from course_lib.simulators import coherence
 
     results = [
         coherence.simulate(
-            coherence.counters(max(2, counting.threads), SIMULATED, stride, turn, counting.kind == "locked"),
-            line_bytes=line_bytes,
+            coherence.counters(max(2, counting.threads), SIMULATED, stride, 1, counting.kind == "locked")
         )
         for stride in counting.strides
     ]
@@ -74,9 +73,7 @@ def _bars(axes: Axes, values: Sequence[float], labels: Sequence[str], colour: st
 
 def _measured(axes: Axes, counting: Counting) -> None:
     if counting.comparison is None:
-        axes.text(
-            0.5, 0.5, textwrap.fill(counting.note, 34), ha="center", va="center", transform=axes.transAxes
-        )
+        centred(axes, 0.5, 0.5, textwrap.fill(counting.note, 34), transform=axes.transAxes)
         axes.set_xticks([])
         return
     seconds = [counting.seconds(stride) * 1e9 for stride in counting.strides]
@@ -127,18 +124,15 @@ def _alt(counting: Counting, misses: Sequence[float], title: str) -> str:
 # -- one line ----------------------------------------------------------------------------------------------
 
 
-def line_states(events: Events, address: int = 0, cores: int | None = None, line_bytes: int = 64) -> Html:
-    """Draw what each access did to one cache line: its state in every cache, and what the bus carried.
-
-    Shows the first 24 accesses to the line that holds the byte `address`.
-    """
+def line_states(events: Events) -> Html:
+    """Draw what the first 24 accesses did to the first cache line: its state in every cache, and the bus."""
     from course_lib.simulators import coherence
 
-    steps = coherence.history(events, address, cores, line_bytes, MOST_SHOWN)
+    steps = coherence.history(events, 0, None, LINE_BYTES, MOST_SHOWN)
     if not steps:
-        raise ValueError(f"No access touches the line of byte {address}: nothing can be drawn.")
+        raise ValueError("No access touches the first cache line: nothing can be drawn.")
     count = len(steps[0].states)
-    drawing = _grid(steps, count, line_bytes)
+    drawing = _grid(steps, count)
     bus = sum(bool(step.bus) for step in steps)
     accesses = f"{len(steps)} access{'' if len(steps) == 1 else 'es'}"
     words = f"One cache line, {accesses} of {plural(count, 'core')}: {bus} of them needed the bus. "
@@ -148,7 +142,7 @@ def line_states(events: Events, address: int = 0, cores: int | None = None, line
     return Html(card(drawing, words, title=title), f"{title}\n{words}\n{legend}")
 
 
-def _grid(steps: Sequence[Transition], cores: int, line_bytes: int) -> str:
+def _grid(steps: Sequence[Transition], cores: int) -> str:
     left, column, row, top = 210.0, 78.0, 25.0, 34.0
     right = left + cores * column
     parts = [write(12, 20, "access", fill=QUIET), write(right + 18, 20, "on the bus", fill=QUIET)]
@@ -158,7 +152,7 @@ def _grid(steps: Sequence[Transition], cores: int, line_bytes: int) -> str:
         y = top + number * row
         what = "writes" if step.write else "reads"
         parts.append(
-            write(12, y + 17, f"core {step.core} {what} byte {step.address % line_bytes}", bold=step.write)
+            write(12, y + 17, f"core {step.core} {what} byte {step.address % LINE_BYTES}", bold=step.write)
         )
         for core, letter in enumerate(step.states):
             fill, ink, _ = STATES[letter]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_lib.theme import INK, SERIES
+from course_lib.theme import INK, PAPER, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,18 @@ def stacked(fig: Figure, heights: Sequence[float], *, sharex: bool = True) -> Se
 def beside(axes: Axes, words: str, at: tuple, shift: tuple[float, float], **look: Any) -> Annotation:
     """Write words beside a point of the data, shifted by so many points of the page."""
     return axes.annotate(words, at, xytext=shift, textcoords="offset points", **look)
+
+
+def at_the_side(axes: Axes, words: str, at: tuple, right: bool, lower: float = 0, **look: Any) -> None:
+    """Write words to the right or left of a mark of the data."""
+    side = "left" if right else "right"
+    beside(axes, words, at, (9 if right else -9, -lower), ha=side, va="center", **look)
+
+
+def centred(axes: Axes, x: float, y: float, words: object, ground: dict | None = None, **look: Any) -> None:
+    """Write words with their middle at a point of the data, on paper of their own if `ground` says which."""
+    box = None if ground is None else {"facecolor": PAPER, "edgecolor": "none", **ground}
+    axes.text(x, y, words, ha="center", va="center", bbox=box, **look)
 
 
 def hollow(colour: str, size: float, edge: float) -> dict[str, Any]:

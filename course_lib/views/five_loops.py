@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Live, Player
+from course_lib.views.live import Steps
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -86,13 +86,12 @@ def kernel_loops(dtype: str = "float32") -> KernelLoops:
     return KernelLoops(sizes(dtype))
 
 
-class KernelLoops(Live):
+class KernelLoops(Steps):
     """The walk from loop 5 to the micro-kernel: `.player` has the controls, `frame(step)` draws one."""
 
     def __init__(self, own: Sizes) -> None:
-        self.sizes = own
-        self.player = Player(len(STEPS) - 1, self.frame, interval_ms=2500)
-        self.widget = self.player.box
+        self.sizes, self.last = own, len(STEPS) - 1
+        super().__init__(interval_ms=2500)
 
     def frame(self, step: int) -> str:
         """Return the picture of one step: the matrices, the memories, and what the loop does."""
@@ -103,19 +102,17 @@ class KernelLoops(Live):
 
     def static(self) -> Html:
         """Return a sheet with the matrices at every loop, and the memories when all are full."""
-        panels = [self._panel(step) for step in range(1, len(STEPS))]
-        last = len(STEPS) - 1
-        words = " ".join(f"{title(step, self.sizes)}." for step in range(1, len(STEPS)))
+        titles = [title(step, self.sizes) for step in range(1, len(STEPS))]
+        head = '<div style="font-size:12.5px;font-weight:700;min-height:3.9em">'
+        panels = [
+            f'<div style="width:{PICTURE[0] * 0.69:.0f}px;flex:none">{head}{said}</div>'
+            f"{matrices(step, self.sizes)}</div>"
+            for step, said in enumerate(titles, start=1)
+        ]
+        words = " ".join(f"{said}." for said in titles)
         words += " " + " ".join(f"{name}: {held}." for name, held, _ in _tiers(self.sizes))
-        head = "Five loops, and every piece lives where it fits"
-        body = side_by_side([*panels, memories(last, self.sizes)], gap=18)
-        return Html(card(body, words, title=head), words)
-
-    def _panel(self, step: int) -> str:
-        said = title(step, self.sizes)
-        head = f'<div style="font-size:12.5px;font-weight:700;min-height:3.9em">{said}</div>'
-        style = f"width:{PICTURE[0] * 0.69:.0f}px;flex:none"
-        return f'<div style="{style}">{head}{matrices(step, self.sizes)}</div>'
+        body = side_by_side([*panels, memories(self.last, self.sizes)], gap=18)
+        return Html(card(body, words, title="Five loops, and every piece lives where it fits"), words)
 
 
 def title(step: int, own: Sizes) -> str:
@@ -175,15 +172,12 @@ def _pieces(step: int, is_now: bool) -> list[str]:
             fill, stroke = (PINK, DEEP_PINK) if in_c else (VIOLET, "#5b00a0")
             drawn.append(box(x, y, width, height, fill=fill, stroke=stroke, stroke_width=1.5))
         else:
-            tint, dash = (PINK_TINT, "4 2") if in_c else (VIOLET_TINT, "4 2")
-            drawn.append(box(x, y, width, height, fill=tint, stroke=QUIET, dash=dash))
+            tint = PINK_TINT if in_c else VIOLET_TINT
+            drawn.append(box(x, y, width, height, fill=tint, stroke=QUIET, dash="4 2"))
     if is_now and STEPS[step] in ("loop 4", "loop 3", "loop 2"):
-        drawn += [_line(bx + n * panel, by + deep, by + 2 * deep) for n in range(1, PANELS)]
+        edges = [bx + n * panel - 0.5 for n in range(1, PANELS)]
+        drawn += [box(x, by + deep, 1, deep, fill=PAPER, stroke=None) for x in edges]
     return drawn
-
-
-def _line(x: float, top: float, bottom: float) -> str:
-    return box(x - 0.5, top, 1, bottom - top, fill=PAPER, stroke=None)
 
 
 def _names() -> Sequence[str]:

@@ -5,15 +5,15 @@ The arithmetic is that of `fp8.formats`; the picture of a number is a pure funct
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from course_lib.arguments import one_of
 from course_lib.fp8.formats import FORMATS, Format, Look
 from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
 from course_lib.theme import GREY, INK, PINK, VIOLET
-from course_lib.views.live import Explorer, widgets
+from course_lib.views.live import Explorer, buttons, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -83,18 +83,19 @@ class FormatExplorer(Explorer):
             description="number", continuous_update=False, tooltip=KEYS, layout={"width": "240px"}
         )
         self.field.observe(self._typed, names="value")
-        self.choice = kit.ToggleButtons(
-            options=list(FORMATS), value=look.format.name, style={"button_width": "auto"}
-        )
+        self.choice = buttons(list(FORMATS), value=look.format.name)
         self.choice.observe(self._chosen, names="value")
         self.bits = [kit.Button(layout={"width": "38px"}) for _ in range(8)]
         for place, button in enumerate(self.bits):
-            button.on_click(self._flipper(place))
+            button.on_click(functools.partial(self._flip, place))
         self._show(look)
         centred = {"flex_flow": "row wrap", "align_items": "center"}
         flips = kit.HBox([kit.Label("flip a bit:"), *self.bits], layout=centred)
         top = kit.HBox([self.field, self.choice], layout=centred)
         self.widget = kit.VBox([top, flips, self.status, self.picture])
+
+    def _flip(self, place: int, _: Any) -> None:
+        self.flip(place)
 
     def flip(self, place: int) -> None:
         """Flip a bit, 0 (the sign) to 7, and show the number that the bits then are."""
@@ -102,16 +103,9 @@ class FormatExplorer(Explorer):
         form = self.look.format
         self._show(Look(form, float(form.values[code]), code))
 
-    def frame(self, look: Look) -> str:
-        """Return the picture of one number."""
-        return frame(look)
-
     def static(self) -> Html:
         """Return the picture of the number that the widget began with."""
         return Html(frame(self._first), f"{finding(self._first)}. {in_words(self._first)}")
-
-    def _flipper(self, place: int) -> Callable[[Any], None]:
-        return lambda _: self.flip(place)
 
     def _typed(self, change: Any) -> None:
         if self._is_moving:
@@ -132,16 +126,15 @@ class FormatExplorer(Explorer):
         with self._moving():
             self.field.value = _written(look.x)
             self.choice.value = look.format.name
-        self._write_bits(look.format, f"{look.code:08b}")
+        form = look.format
+        for button, bit, field, weight in zip(
+            self.bits, f"{look.code:08b}", fields(form), weights(form), strict=True
+        ):
+            button.description = bit
+            button.tooltip = f"Flip this bit of the {FIELDS[field]}; it counts {weight}"
+            button.style.button_color, button.style.text_color = GROUNDS[field], INK  # on dark pages, too
         self._draw(frame(look))
         self._say(KEYS)
-
-    def _write_bits(self, form: Format, text: str) -> None:
-        for place, button in enumerate(self.bits):
-            field = fields(form)[place]
-            button.description = text[place]
-            button.tooltip = f"Flip this bit of the {FIELDS[field]}; it counts {weights(form)[place]}"
-            button.style.button_color, button.style.text_color = GROUNDS[field], INK  # on dark pages, too
 
 
 def _written(x: float) -> str:
@@ -178,7 +171,8 @@ def finding(look: Look) -> str:
         return f"{short(look.x)} is a number of {name}{tail}: no error"
     ways = ("small", "large") if look.x > 0 else ("near to 0", "far from 0")
     way = ways[abs(look.value) > abs(look.x)]
-    return f"{short(look.x)} becomes {short(look.value)} in {name}{tail}: {percent(look)} too {way}"
+    off = _percent(look.relative_error)
+    return f"{short(look.x)} becomes {short(look.value)} in {name}{tail}: {off} too {way}"
 
 
 def frame(look: Look) -> str:
@@ -196,18 +190,13 @@ def in_words(look: Look) -> str:
         below, above = look.neighbours
         said.append(f"Value {look.formula}. Neighbours {_neighbour(below)} and {_neighbour(above)}.")
     if math.isfinite(look.error):
-        said.append(f"Error {look.error:+.3g}, {percent(look)} of the number.")
+        said.append(f"Error {look.error:+.3g}, {_percent(look.relative_error)} of the number.")
     return " ".join(said)
 
 
 def short(value: float) -> str:
     """Return a number of eight bits in full, others to six digits."""
     return f"{value:.10g}" if len(f"{value:.10g}") <= 12 else f"{value:.6g}"
-
-
-def percent(look: Look) -> str:
-    """Return the relative error with two digits: 4.2 %."""
-    return _percent(look.relative_error)
 
 
 def _percent(share: float) -> str:
@@ -340,14 +329,8 @@ def _row(
     name: str, parts: tuple[str, str, str], value: float, step: float, error: float, remark: str
 ) -> list[str]:
     code = f'<span style="font:12.5px {MONO}">{" ".join(parts)}</span>'
-    return [
-        name,
-        code,
-        f"{value:.9g}",
-        f"{step:.3g}" if math.isfinite(step) else "–",
-        _percent(error),
-        remark,
-    ]
+    shown = f"{step:.3g}" if math.isfinite(step) else "–"
+    return [name, code, f"{value:.9g}", shown, _percent(error), remark]
 
 
 def _step(look: Look) -> float:

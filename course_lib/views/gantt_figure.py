@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET, Picture
-from course_lib.views.figures import headline, stacked
+from course_lib.views.figures import centred, headline, stacked
 from course_lib.views.paper import QUIET
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ CAUTION = 0.2  # and from this on the finding above all charts is doubted
 IDLE_SHOWN = 0.09  # of the axis: a shorter wait has no room for its label
 
 
-def gantt(
-    timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline], title: str | None = None
-) -> Picture:
+def gantt(timelines: Sequence[Timeline]) -> Picture:
     """Draw timelines beneath each other on one time axis, a row per thread, a bar per item.
 
-    `timelines` are measured (`scheduling.schedule`) or planned (`scheduling.plan`); the keys of a dict name
-    them. The dashed line is the bound that no distribution of the same items can beat; idle time is labelled.
+    `timelines` are measured (`scheduling.schedule`) or planned (`scheduling.plan`). The dashed line is the
+    bound that no distribution of the same items can beat; idle time is labelled.
     """
     named = _named(timelines)
     first = next(iter(named.values()))
@@ -38,8 +36,10 @@ def gantt(
         raise ValueError(
             "Some timelines are measured and some are plans: draw them apart, their units differ."
         )
-    scale, unit = _scale(max(one.makespan for one in named.values()), is_measured)
-    said = title or _finding(named) + _caution(named)
+    scale, unit = 1.0, "units of the costs"
+    if is_measured:
+        scale, unit = (1e3, "ms") if max(one.makespan for one in named.values()) < 1 else (1.0, "s")
+    said = _finding(named) + _caution(named)
     rows = sum(one.threads for one in named.values())
     with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(named)) as fig:
         heights = [one.threads + 0.8 for one in named.values()]
@@ -56,26 +56,15 @@ def gantt(
         return Picture.of(fig, _alt(named, said, scale, unit))
 
 
-def _named(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> dict[str, Timeline]:
-    if isinstance(timelines, Mapping):
-        named = dict(timelines)
-    else:
-        several = [timelines] if hasattr(timelines, "bars") else list(timelines)
-        named = {}
-        for one in several:
-            name = one.name if one.name not in named else f"{one.name} ({len(named) + 1})"
-            named[name] = one
-    if not named or not all(hasattr(one, "bars") for one in named.values()):
+def _named(timelines: Sequence[Timeline]) -> dict[str, Timeline]:
+    named: dict[str, Timeline] = {}
+    for one in timelines:
+        named[one.name if one.name not in named else f"{one.name} ({len(named) + 1})"] = one
+    if not named:
         raise ValueError(
             "There is no timeline to draw: pass what scheduling.schedule or scheduling.plan returned."
         )
     return named
-
-
-def _scale(longest: float, is_measured: bool) -> tuple[float, str]:
-    if not is_measured:
-        return 1.0, "units of the costs"
-    return (1e3, "ms") if longest < 1 else (1.0, "s")
 
 
 def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) -> None:
@@ -117,18 +106,8 @@ def _label_idle(axes: Axes, timeline: Timeline, scale: float, unit: str) -> None
         if idle * scale > IDLE_SHOWN * axes.get_xlim()[1]:
             middle = (end + idle / 2) * scale
             said = f"idle {digits(idle * scale, 2)} {unit}".strip()
-            ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
-            axes.text(
-                middle,
-                thread,
-                said,
-                ha="center",
-                va="center",
-                fontsize=8.5,
-                color=QUIET,
-                style="italic",
-                bbox=ground,
-            )
+            look = {"fontsize": 8.5, "color": QUIET, "style": "italic"}
+            centred(axes, middle, thread, said, {"boxstyle": "square,pad=0.1"}, **look)
 
 
 def _number(axes: Axes, timeline: Timeline, scale: float) -> None:
@@ -136,16 +115,8 @@ def _number(axes: Axes, timeline: Timeline, scale: float) -> None:
     low, high = axes.get_xlim()
     for bar in timeline.bars:
         if (bar.end - bar.start) * scale > NARROW * (high - low):
-            axes.text(
-                (bar.start + bar.end) / 2 * scale,
-                bar.thread,
-                bar.item,
-                ha="center",
-                va="center",
-                fontsize=8,
-                color=INK,
-                bbox={"boxstyle": "round,pad=0.12", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.85},
-            )
+            ground = {"boxstyle": "round,pad=0.12", "alpha": 0.85}
+            centred(axes, (bar.start + bar.end) / 2 * scale, bar.thread, bar.item, ground, fontsize=8)
 
 
 def _finding(named: Mapping[str, Timeline]) -> str:

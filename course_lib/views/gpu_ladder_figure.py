@@ -6,11 +6,12 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from course_lib import theme
-from course_lib.measure.gpu_published import BOEHM, PublishedLadder
+from course_lib.measure.gpu_published import BOEHM
 from course_lib.measure.recordings import BASELINE, Recording
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
-from course_lib.views.figures import beside, hollow, series
+from course_lib.views.figures import at_the_side, hollow, series
+from course_lib.views.paper import upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,18 +19,16 @@ if TYPE_CHECKING:
 NOT_OURS = "published, not measured by this course"
 
 
-def gpu_ladder(
-    recording: Recording | None = None, size: int | None = None, published: PublishedLadder = BOEHM
-) -> Picture:
+def gpu_ladder(recording: Recording | None = None) -> Picture:
     """Draw every GPU rung's speed as a share of cuBLAS's, on a logarithmic axis.
 
-    recording: what this course recorded, drawn as full points at `size` (None: the recorded one nearest to
-    the published size). `published` is drawn hollow, with its source below. Without a recording the title
-    says so.
+    recording: what this course recorded, drawn as full points at the size nearest to the published one. What
+    S. Boehm published is drawn hollow, with its source below. Without a recording the title says so.
     """
+    published = BOEHM
     names = [rung for rung in published.gflops if rung != published.baseline]
-    recorded = _shares(recording, size or _nearest(recording, published.size), names)
-    title = _finding(recording, recorded, published, names)
+    recorded = _shares(recording, names)
+    title = _finding(recording, recorded, names)
     with theme.figure(8.2, 2.0 + 0.42 * len(names)) as fig:
         axes = fig.subplots()
         axes.set_xscale("log")
@@ -51,61 +50,41 @@ def gpu_ladder(
         axes.set_xlabel(f"share of cuBLAS, float32 (logarithmic)\n{source}")
         fig.legend(loc="outside lower center", fontsize=9)
         axes.set_title(textwrap.fill(title, 58))
-        return Picture.of(fig, _alt(title, recording, recorded, published, names))
+        return Picture.of(fig, _alt(title, recording, recorded, names))
 
 
 def _write(axes: Axes, percent: float, row: int, below: bool) -> None:
-    is_right = percent > 50  # then there is no room to the right of it
-    beside(
-        axes,
-        f"{digits(percent)} %",
-        (percent, row),
-        (-9 if is_right else 9, -11 if below else 0),
-        ha="right" if is_right else "left",
-        va="center",
-        fontsize=9,
-        color=INK,
-        bbox={"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"},
-    )
+    look = {"fontsize": 9, "color": INK}
+    ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
+    is_left = percent > 50  # then there is no room to the right of it
+    words = f"{digits(percent)} %"
+    at_the_side(axes, words, (percent, row), not is_left, 11 if below else 0, bbox=ground, **look)
 
 
-def _shares(recording: Recording | None, size: int | None, names: list[str]) -> dict[str, float]:
-    if recording is None or size is None:
+def _shares(recording: Recording | None, names: list[str]) -> dict[str, float]:
+    """Return the shares at the recorded size nearest to the published one that has more than the baseline."""
+    sizes = {row.shape[0] for row in recording.rows if row.rung != BASELINE} if recording else ()
+    if not sizes:
         return {}
+    size = min(sizes, key=lambda one: abs(one - BOEHM.size))
     shares = {name: recording.share(name, size) for name in names}
     return {name: share for name, share in shares.items() if share is not None}
 
 
-def _nearest(recording: Recording | None, size: int) -> int | None:
-    """Return the recorded size nearest to `size` at which there is more than the baseline."""
-    if recording is None:
-        return None
-    sizes = {row.shape[0] for row in recording.rows if row.rung != BASELINE}
-    return min(sizes, key=lambda one: abs(one - size), default=None)
-
-
-def _finding(
-    recording: Recording | None, recorded: dict[str, float], published: PublishedLadder, names: list[str]
-) -> str:
+def _finding(recording: Recording | None, recorded: dict[str, float], names: list[str]) -> str:
     if recorded:
         best = max(recorded, key=recorded.__getitem__)
         return f"{best} reaches {digits(100 * recorded[best])} % of cuBLAS on the {recording.device}"
-    low, high = (digits(100 * published.share(name)) for name in (names[0], names[-1]))
+    low, high = (digits(100 * BOEHM.share(name)) for name in (names[0], names[-1]))
     return f"From {low} to {high} % of cuBLAS, as published; not yet recorded with this course's kernels"
 
 
-def _alt(
-    title: str,
-    recording: Recording | None,
-    recorded: dict[str, float],
-    published: PublishedLadder,
-    names: list[str],
-) -> str:
-    theirs = ", ".join(f"{name} {100 * published.share(name):.1f} %" for name in names)
-    said = f"Shares of cuBLAS in float32. {title}. {NOT_OURS.capitalize()} ({published.source}): {theirs}."
+def _alt(title: str, recording: Recording | None, recorded: dict[str, float], names: list[str]) -> str:
+    theirs = ", ".join(f"{name} {100 * BOEHM.share(name):.1f} %" for name in names)
+    said = f"Shares of cuBLAS in float32. {title}. {upper(NOT_OURS)} ({BOEHM.source}): {theirs}."
     if recorded:
         ours = ", ".join(f"{name} {100 * share:.1f} %" for name, share in recorded.items())
-        said += f" {recording.origin.capitalize()}: {ours}."
+        said += f" {upper(recording.origin)}: {ours}."
     return said
 
 

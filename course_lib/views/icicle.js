@@ -1,5 +1,5 @@
 // The icicle of views.icicle: the tree of a forward, zoomed by click or by keyboard. No kernel is needed.
-// root: the figure. data: {trees: [{name, tree}], first}, a tree being [name, look, calls, own µs, children].
+// root: the figure. data: [{name, tree}], a tree being [name, look, calls, own µs, children].
 function icicle(root, data) {
   const ROW = 30, LETTER = 7, WIDE_ENOUGH = 50, THIN = 4, SMALLEST = 0.2;
   const find = (what) => root.querySelector(`[data-part=${what}]`);
@@ -17,9 +17,9 @@ function icicle(root, data) {
   const levels = (node) => 1 + Math.max(0, ...node.children.map(levels));
   const path = (node) => (node ? [...path(node.parent), node] : []);
   const inside = (node, outer) => path(node).includes(outer);
-  const trees = data.trees.map(({ tree }) => grow(tree, null, 0, 0));
+  const trees = data.map(({ tree }) => grow(tree, null, 0, 0));
 
-  let mode = data.first, zoom = trees[mode], at = zoom, cells = new Map();
+  let mode = 0, zoom = trees[mode], at = zoom, cells = new Map();
 
   function time(us) {
     const [size, unit] = us >= 1e6 ? [1e6, "s"] : us >= 1e3 ? [1e3, "ms"] : [1, "µs"];
@@ -158,7 +158,7 @@ function icicle(root, data) {
     keys[event.key]();
   });
 
-  data.trees.forEach(({ name }, number) => {
+  data.forEach(({ name }, number) => {
     modes.append(button(name, () => {
       mode = number;
       at = zoom = trees[mode];

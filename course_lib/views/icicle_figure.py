@@ -16,8 +16,8 @@ from course_lib import theme
 from course_lib.speech.forward_tree import NUMBERED, ForwardTree, Span
 from course_lib.speech.operator_work import HANDING_ON
 from course_lib.theme import GREY, INK, PAPER
-from course_lib.views.figures import headline, stacked
-from course_lib.views.operator_lines import kind, short
+from course_lib.views.figures import centred, headline, stacked
+from course_lib.views.operator_lines import kind, short, time_in_words
 from course_lib.views.paper import DEEP_PINK, LINE, QUIET, VIOLET_TINT, card, escape, note
 
 if TYPE_CHECKING:
@@ -45,24 +45,23 @@ LETTER = 0.062  # inches of a letter in the still picture
 WIDTH = 9.0
 
 
-def icicle(tree: ForwardTree, merged: bool = False) -> Icicle:
+def icicle(tree: ForwardTree) -> Icicle:
     """Return a zoomable picture of a forward pass, from what `speech.forward_tree.forward_tree` measured.
 
-    merged: begin with all layers added up (both can be chosen in the picture). Raises TypeError for anything
-    that is no ForwardTree.
+    Raises TypeError for anything that is no ForwardTree.
     """
     if not isinstance(tree, ForwardTree):
         raise TypeError(
             f"tree is a {type(tree).__name__}, but a ForwardTree is needed: forward_tree(encoder, features)."
         )
-    return Icicle(tree, merged)
+    return Icicle(tree)
 
 
 class Icicle:
     """The picture: a notebook or page shows it to be zoomed, `static()` gives the still twin."""
 
-    def __init__(self, tree: ForwardTree, merged: bool = False) -> None:
-        self.tree, self.merged = tree, merged
+    def __init__(self, tree: ForwardTree) -> None:
+        self.tree = tree
         self.title = finding(tree)
 
     def static(self) -> theme.Picture:
@@ -74,11 +73,9 @@ class Icicle:
         together = self.tree.merged().root
         if together != self.tree.root:
             trees.append(("all layers added up", together))
-        data = {
-            "first": int(self.merged and len(trees) > 1),
-            "trees": [{"name": name, "tree": _packed(root)} for name, root in trees],
-        }
+        data = [{"name": name, "tree": _packed(root)} for name, root in trees]
         written = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
         code = resources.files("course_lib.views").joinpath("icicle.js").read_text(encoding="utf-8")
         live = (
             f'<div data-part="live" hidden>{_legend()}'
@@ -102,11 +99,11 @@ def finding(tree: ForwardTree) -> str:
     root = tree.merged().root
     parts = [child for child in root.children if child.kind == "part"]
     if not parts or not root.us:
-        return f"A forward takes {_time(root.us)}"
+        return f"A forward takes {time_in_words(root.us)}"
     top = max(parts, key=lambda part: part.us)
     layers = sum(_is_layer(child) for child in tree.root.children)
     name = f"the {layers} layers" if layers > 1 and top.name.endswith(".*") else top.name
-    said = f"{_percent(top.us / root.us)} of {_time(root.us)} goes to {name}"
+    said = f"{_percent(top.us / root.us)} of {time_in_words(root.us)} goes to {name}"
     inner = sorted((child for child in top.children if child.kind == "part"), key=lambda child: -child.us)
     if not inner or not top.us:
         return said
@@ -230,8 +227,8 @@ def _draw(axes: Axes, span: Span, start: float, depth: int, whole: float) -> Non
     label = _label(span, inches)
     if label:
         middle = (start + span.us / 2) / 1e3
-        box = {"facecolor": ground, "edgecolor": "none", "pad": 0.5} if hatch else None
-        axes.text(middle, depth + 0.5, label, ha="center", va="center", fontsize=8, bbox=box)
+        box = {"facecolor": ground, "pad": 0.5} if hatch else None
+        centred(axes, middle, depth + 0.5, label, box, fontsize=8)
     for child in span.children:
         _draw(axes, child, start, depth + 1, whole)
         start += child.us
@@ -263,13 +260,12 @@ def _alt(tree: ForwardTree, part: Span | None, title: str) -> str:
 def _shares(span: Span, most: int = 30) -> str:
     children = [child for child in span.children if child.us >= 0.002 * span.us][:most]
     said = ", ".join(f"{short(child.name)} {_percent(child.us / span.us)}" for child in children)
-    return f"In {span.name} ({_time(span.us)}): {said}." if said else f"{span.name}: {_time(span.us)}."
+    return (
+        f"In {span.name} ({time_in_words(span.us)}): {said}."
+        if said
+        else f"{span.name}: {time_in_words(span.us)}."
+    )
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
-
-
-def _time(us: float) -> str:
-    size, unit = (1e6, "s") if us >= 1e6 else (1e3, "ms") if us >= 1e3 else (1.0, "µs")
-    return f"{us / size:.3g} {unit}"

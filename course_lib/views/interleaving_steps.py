@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Live, Player
+from course_lib.views.live import Steps
 from course_lib.views.paper import (
     CODE_LETTER,
     CODE_LINE,
@@ -57,7 +57,7 @@ def interleaving(what: Verdict | Replay) -> ScheduleSteps:
     return ScheduleSteps(replay, verdict.sentence if verdict else replay.sentence)
 
 
-class ScheduleSteps(Live):
+class ScheduleSteps(Steps):
     """The step-through of a schedule: `.player` has the controls; `frame(step)` draws one step."""
 
     def __init__(self, replay: Replay, finding: str) -> None:
@@ -69,20 +69,10 @@ class ScheduleSteps(Live):
             + [len(f"thread {0}: {name}") for name in replay.threads]
         )
         self._lines = replay.text.splitlines()[:MOST_LINES]
-        jumps = {"next switch »": ("Go to where the next thread takes over", self.next_switch)}
-        self.player = Player(self.last, self.frame, jumps, interval_ms=1100)
-        self.widget = self.player.box
-
-    @property
-    def step(self) -> int:
-        """The number of steps done now."""
-        return self.player.slider.value
-
-    def next_switch(self, step: int) -> int:
-        """Return the number of steps after which another thread has begun to run."""
-        order = self.replay.schedule
-        later = range(max(step, 1), self.last)
-        return next((number + 1 for number in later if order[number] != order[number - 1]), self.last)
+        order = replay.schedule
+        switch = self.next_where(lambda done: done > 1 and order[done - 1] != order[done - 2])
+        jumps = {"next switch »": ("Go to where the next thread takes over", switch)}
+        super().__init__(jumps, interval_ms=1100)
 
     def frame(self, step: int) -> str:
         """Return the picture after `step` steps (0: before the first) as SVG."""

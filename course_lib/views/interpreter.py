@@ -82,17 +82,16 @@ def innermost_loop(function: Any) -> BytecodeLoop | None:
     return max(loops, key=lambda loop: loop.depth, default=None)
 
 
-def bytecode(function: Any, inner: bool = True) -> Html:
-    """Return the instructions of the innermost loop (`inner=False`: of all the function) as a table, counted.
+def bytecode(function: Any) -> Html:
+    """Return the instructions of the innermost loop as a table, counted.
 
-    Raises ValueError when the function has no bytecode, or no loop while `inner` is wanted.
+    Raises ValueError when the function has no bytecode or no loop.
     """
-    code = _code(function)
+    name = _code(function).co_name
     loop = innermost_loop(function)
-    if inner and loop is None:
-        raise ValueError(f"{code.co_name}() has no loop: pass inner=False to see all of its bytecode.")
-    shown = loop.instructions if inner and loop else _instructions(code)
-    turn = {i.offset for i in loop.instructions} if loop and not inner else set()
+    if loop is None:
+        raise ValueError(f"{name}() has no loop: dis.dis shows all of its bytecode.")
+    shown = loop.instructions
     rows = [
         [
             str(i.offset),
@@ -103,11 +102,8 @@ def bytecode(function: Any, inner: bool = True) -> Html:
         for i in shown
     ]
     head = ["offset", "instruction", "argument", "what it does"]
-    if inner:
-        marked = [n for n, i in enumerate(shown) if i.kind == "arithmetic"]
-    else:
-        marked = [n for n, i in enumerate(shown) if i.offset in turn]
-    title, words = _said(code.co_name, loop, len(shown), inner)
+    marked = [n for n, i in enumerate(shown) if i.kind == "arithmetic"]
+    title, words = _said(name, loop)
     explained = note(f"{words} Python {sys.version_info.major}.{sys.version_info.minor}.")
     text = f"{title}. {words}"
     body = table(head, rows, left=(1, 2, 3), marked=marked)
@@ -115,19 +111,14 @@ def bytecode(function: Any, inner: bool = True) -> Html:
     return Html(card(body + explained, text, title=title), f"{text}\n{listed}")
 
 
-def _said(name: str, loop: BytecodeLoop | None, total: int, inner: bool) -> tuple[str, str]:
-    if loop is None:
-        return f"{name}(): {plural(total, 'bytecode instruction')}, no loop", ""
+def _said(name: str, loop: BytecodeLoop) -> tuple[str, str]:
     counts, size = loop.counts, len(loop.instructions)
     branches = any(i.name.startswith("POP_JUMP") for i in loop.instructions)  # no turn takes every branch
     most = "at most " if branches else ""
     title = f"{name}(): {most}{plural(size, 'bytecode instruction')} per turn of the innermost loop, "
     title += f"{counts['arithmetic']} of them arithmetic"
     parts = [f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]]
-    words = f"Of the {size} instructions of a turn: {', '.join(parts)}."
-    if inner:
-        return title, words + " Tinted: the arithmetic."
-    return title, f"All {total} instructions; tinted: the innermost loop. {words}"
+    return title, f"Of the {size} instructions of a turn: {', '.join(parts)}. Tinted: the arithmetic."
 
 
 def _code(function: Any) -> CodeType:
@@ -144,7 +135,8 @@ def _instructions(code: CodeType) -> list[BytecodeInstruction]:
     found = []
     for raw in dis.get_instructions(code):
         argument = f"to {raw.argval}" if _jumps(raw) else raw.argrepr
-        kind, meaning = _meaning(raw.opname)
+        known = (entry[1:] for entry in VOCABULARY if raw.opname.startswith(entry[0]))
+        kind, meaning = next(known, ("other", "housekeeping"))
         found.append(BytecodeInstruction(raw.offset, raw.opname, argument, kind, meaning))
     return found
 
@@ -183,8 +175,3 @@ def _spans(code: CodeType) -> list[tuple[int, int]]:
         spans = [span for span in spans if span not in crossing]
         spans.append((min([start, *(s for s, _ in crossing)]), max([end, *(e for _, e in crossing)])))
     return spans
-
-
-def _meaning(name: str) -> tuple[str, str]:
-    found = (entry[1:] for entry in VOCABULARY if name.startswith(entry[0]))
-    return next(found, ("other", "housekeeping"))

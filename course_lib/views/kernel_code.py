@@ -17,8 +17,8 @@ from typing import Any
 from course_lib.measure import code_listing, machine
 from course_lib.measure.code_listing import MATRICES, ListedInstruction, Listing
 from course_lib.measure.sizes import in_bytes
-from course_lib.simulators.gpu.occupancy import Occupancy, occupancy
-from course_lib.views.live import Live, widgets
+from course_lib.simulators.gpu.occupancy import occupancy
+from course_lib.views.live import FITS, Live, buttons, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -37,6 +37,7 @@ from course_lib.views.paper import (
     side_by_side,
     table,
     table_of,
+    upper,
 )
 
 Capability = tuple[int, int]
@@ -97,11 +98,13 @@ class KernelCode(Live):
     ) -> None:
         self._kernel, self._listing, self._threads = kernel, listing, threads
         kit = widgets()
-        self.language = _choice(["SASS", "PTX"], ["The machine code", "What the machine code is made from"])
+        self.language = buttons(
+            ["SASS", "PTX"], tooltips=["The machine code", "What the machine code is made from"]
+        )
         capabilities = [(f"{major}.{minor}", (major, minor)) for major, minor in offered]
         names = [f"Compute capability {name}" for name, _ in capabilities]
-        self.cc = _choice(capabilities, names, value=cc)
-        self.only = _choice(self._kinds(), [])
+        self.cc = buttons(capabilities, tooltips=names, value=cc)
+        self.only = buttons(self._kinds())
         self.whole = kit.Checkbox(
             value=False, description="every instruction", indent=False, layout={"width": "150px"}
         )
@@ -120,13 +123,14 @@ class KernelCode(Live):
     @property
     def listing(self) -> Listing:
         """What is shown now."""
-        return self._with_threads(self._listing(self.cc.value))
+        listing = self._listing(self.cc.value)
+        return listing if self._threads is None else replace(listing, threads=self._threads)
 
     def frame(self) -> str:
         """Return the picture of the present choice as HTML."""
         only = self.only.value
         body = drawn(self._kernel, self.listing, self.language.value, only, self.whole.value).body
-        return f'<div style="width:0;min-width:100%">{body}</div>'  # as wide as the cell, not as the code
+        return f'<div style="{FITS}">{body}</div>'  # as wide as the cell, not as the code
 
     def static(self) -> Html:
         """Return SASS with its totals, and PTX behind a heading that opens."""
@@ -148,14 +152,6 @@ class KernelCode(Live):
 
     def _draw(self) -> None:
         self.picture.value = self.frame()
-
-    def _with_threads(self, listing: Listing) -> Listing:
-        return listing if self._threads is None else replace(listing, threads=self._threads)
-
-
-def _choice(options: list[Any], tips: list[str], **more: Any) -> Any:
-    """Return buttons of which one is pressed. (Lab takes the keys that a list to unfold would need.)"""
-    return widgets().ToggleButtons(options=options, tooltips=tips, style={"button_width": "auto"}, **more)
 
 
 # -- where a listing comes from ----------------------------------------------------------------------------
@@ -229,7 +225,7 @@ def still(kernel: Any, listing: Listing) -> Html:
         f"PTX, from which it is made ({plural(len(listing.ptx), 'instruction')})</summary>"
         f'<div style="margin-top:6px">{_region(_rows(kernel, listing.ptx, "", False), "PTX")}</div></details>'
     )
-    text = shown.text + "\n" + "\n".join(_plain(listing.loop))
+    text = shown.text + "\n" + "\n".join(f"{line.kind:13} {line.text}" for line in listing.loop)
     return Html(shown.body.removesuffix("</div>") + ptx + "</div>" if listing.ptx else shown.body, text)
 
 
@@ -280,8 +276,10 @@ def facts(listing: Listing) -> list[str]:
         )
     if listing.threads is None:
         return [*said, "occupancy: say block=, the threads of a block"]
-    fits = _occupancy(listing)
-    if fits is None:
+    taken = {"registers": listing.registers, "shared_bytes": listing.shared_bytes}
+    try:
+        fits = occupancy(None, listing.threads, listing.cc, **taken)
+    except ValueError:  # an architecture whose limits are not in the tables
         return [*said, "occupancy: not known for this compute capability"]
     return [
         *said,
@@ -291,21 +289,12 @@ def facts(listing: Listing) -> list[str]:
     ]
 
 
-def _occupancy(listing: Listing) -> Occupancy | None:
-    try:
-        return occupancy(
-            None, listing.threads, listing.cc, registers=listing.registers, shared_bytes=listing.shared_bytes
-        )
-    except ValueError:  # an architecture whose limits are not in the tables
-        return None
-
-
 # -- parts -------------------------------------------------------------------------------------------------
 
 
 def _figures(listing: Listing) -> str:
     said = "".join(
-        f'<div style="max-width:40ch;margin:0 0 6px">{escape(_upper(one))}.</div>' for one in facts(listing)
+        f'<div style="max-width:40ch;margin:0 0 6px">{escape(upper(one))}.</div>' for one in facts(listing)
     )
     if listing.tile:
         said = f'<div style="margin:0 0 6px">Tile {escape(listing.tile)}.</div>' + said
@@ -335,7 +324,9 @@ def _badge(kind: str) -> str:
 
 
 def _rows(kernel: Any, lines: Sequence[ListedInstruction], only: str, whole: bool) -> list[str]:
-    source = _source(kernel)
+    texts, first = inspect.getsourcelines(getattr(kernel, "py_func", kernel))
+    # line counted from the decorator: line in the file, its text
+    source = {number: (first + number, line.strip()) for number, line in enumerate(texts)}
     chosen = [line for line in lines if only in ("", line.kind)]
     rows, before = [], None
     for group in _groups(chosen, whole or bool(only)):
@@ -412,17 +403,3 @@ def _region(rows: list[str], language: str) -> str:
         f'style="max-height:30em;overflow-y:auto;overflow-x:hidden;border:1px solid {LINE};width:100%;'
         f'min-width:min(56em,80vw)">{shown}</div>'
     )
-
-
-def _source(kernel: Any) -> dict[int, tuple[int, str]]:
-    """Return {line counted from the decorator: (line in the file, its text)}."""
-    lines, first = inspect.getsourcelines(getattr(kernel, "py_func", kernel))
-    return {number: (first + number, line.strip()) for number, line in enumerate(lines)}
-
-
-def _plain(lines: Sequence[ListedInstruction]) -> list[str]:
-    return [f"{line.kind:13} {line.text}" for line in lines]
-
-
-def _upper(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

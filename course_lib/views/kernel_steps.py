@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_lib.simulators.gpu.counting import WARP
-from course_lib.simulators.gpu.result import Trace
 from course_lib.theme import INK, PINK
 from course_lib.views import kernel_map
 from course_lib.views.kernel_access import finding, is_costly, key_steps, sentence
 from course_lib.views.kernel_map import place
 from course_lib.views.kernel_memory import SMALL, height, memory
 from course_lib.views.kernel_window import LEFT, SIDE, Window
-from course_lib.views.live import Live, Player, widgets
+from course_lib.views.live import Steps, widgets
 from course_lib.views.paper import (
     GREY_TINT,
     MONO,
@@ -54,22 +53,15 @@ def gpu_steps(
 ) -> KernelSteps:
     """Return a widget that steps through what one warp of `kernel[griddim, blockdim](*args)` touches.
 
-    kernel: one for `@cuda.jit`, traced on the CPU; or a `Trace` made with record=(block, warp), alone.
-    block: a number or (x, y, z); warp: 0 is the one of the block's first 32 threads. Both can be chosen in
-    the widget; the kernel is then traced again. `args` are copied first and stay as they are.
-    Raises what `simulators.gpu.trace` raises, and ValueError for a trace without steps.
+    kernel: one for `@cuda.jit`, traced on the CPU. block: a number or (x, y, z); warp: 0 is the one of the
+    block's first 32 threads. Both can be chosen in the widget; the kernel is then traced again. `args` are
+    copied first and stay as they are. Raises what `simulators.gpu.trace` raises, and ValueError without the
+    launch.
     """
-    if isinstance(kernel, Trace):
-        if griddim is not None or kernel.recorded is None:
-            raise ValueError(
-                "A trace is shown alone, and must have been made with record=(block, warp): "
-                "gpu_steps(trace(kernel, griddim, blockdim, …, record=(0, 0)))."
-            )
-        return KernelSteps(Frames(kernel))
     if griddim is None or blockdim is None:
         raise ValueError("gpu_steps needs the launch: gpu_steps(kernel, griddim, blockdim, *args).")
     runs = Runs(kernel, griddim, blockdim, args, shared_bytes)
-    return KernelSteps(runs.frames(block, warp), runs)
+    return KernelSteps(runs, block, warp)
 
 
 class Runs:
@@ -147,16 +139,16 @@ def _copy(value: Any, memory: list[tuple[Any, np.ndarray]]) -> Any:
     return value.copy()
 
 
-class KernelSteps(Live):
+class KernelSteps(Steps):
     """The step-through: `.player` has the controls, `.frames` the present warp's pictures.
 
-    `.block` (a field for each dimension of the grid) and `.warp` choose another warp; without `runs` they
-    only say which one was recorded.
+    `.block` (a field for each dimension of the grid) and `.warp` choose another warp.
     """
 
-    def __init__(self, frames: Frames, runs: Runs | None = None) -> None:
+    def __init__(self, runs: Runs, block: Any, warp: int) -> None:
         kit = widgets()
-        self.frames, self._runs = frames, runs
+        self.frames, self._runs = runs.frames(block, warp), runs
+        frames = self.frames
         launch = frames.trace.launch
         self._grid = launch.grid
         threads = launch.block[0] * launch.block[1] * launch.block[2]
@@ -167,14 +159,14 @@ class KernelSteps(Live):
         ]
         self.warp = self._field("warp", frames.warp, -(-threads // WARP) - 1)
         jumps = {
-            "next line »": ("Jump to the next step in another line", self.next_line),
-            "next costly »": ("Jump to the next step that costs more than it must", self.next_costly),
+            "next line »": ("Jump to the next step in another line", self._next_line),
+            "next costly »": (
+                "Jump to the next step that costs more than it must",
+                self.next_where(lambda step: is_costly(self.frames.steps[step])),
+            ),
         }
-        self.player = Player(frames.last, self.frame, jumps, readout=False)
+        super().__init__(jumps, readout=False)
         fields = [*self.block, self.warp]
-        if runs is None:
-            for field in fields:
-                field.disabled = True
         for field in fields:
             field.observe(lambda _: self._changed(), names="value")
         row = kit.HBox(fields, layout={"flex_flow": "row wrap"})
@@ -192,9 +184,9 @@ class KernelSteps(Live):
         )
 
     @property
-    def step(self) -> int:
-        """The step shown now, from 0."""
-        return self.player.slider.value
+    def last(self) -> int:
+        """The last step of the present warp."""
+        return self.frames.last
 
     def frame(self, step: int) -> str:
         """Return the picture of one step as HTML."""
@@ -204,25 +196,16 @@ class KernelSteps(Live):
         """Return a sheet of a few telling steps of the present warp."""
         return self.frames.static()
 
-    def next_line(self, step: int) -> int:
-        """Return the next step whose line is another one (the last step if none follows)."""
+    def _next_line(self, step: int) -> int:
         steps = self.frames.steps
-        later = range(step + 1, len(steps))
-        return next((n for n in later if steps[n].line != steps[step].line), self.frames.last)
-
-    def next_costly(self, step: int) -> int:
-        """Return the next step that costs more than it must (the last step if none follows)."""
-        later = range(step + 1, len(self.frames.steps))
-        return next((n for n in later if is_costly(self.frames.steps[n])), self.frames.last)
+        return self.next_where(lambda later: steps[later].line != steps[step].line)(step)
 
     def _changed(self) -> None:
-        if self._runs is None:
-            return
         at = [field.value for field in self.block]
         at += [0] * (3 - len(at))
         number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])
         self.frames = self._runs.frames(number, self.warp.value)
-        self.player.restart(self.frames.last)
+        self.player.restart(self.last)
 
 
 ARRAY_WIDTH = LEFT + SIDE + 8

@@ -136,14 +136,10 @@ class Window:
         found = set()
         for sector in sectors(self.step):
             for place in range(sector * each, (sector + 1) * each):
-                if low <= place and self._is_inside(place, size):
-                    found.add(self.layout.cell(place))
+                cell = self.layout.cell(place) if low <= place and size else None
+                if cell and self.layout.place(*cell) == place:  # a view has holes
+                    found.add(cell)
         return found - set(self.touched)
-
-    def _is_inside(self, place: int, size: int) -> bool:
-        """Return whether a place of the memory is an element of this array (a view has holes)."""
-        cell = self.layout.cell(place)
-        return size > 0 and self.layout.place(*cell) == place
 
     @cached_property
     def rows(self) -> list[range]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
 from course_lib.views.figures import beside
-from course_lib.views.paper import DEEP_PINK, QUIET, plural, times
+from course_lib.views.paper import DEEP_PINK, QUIET, plural, times, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -290,7 +290,7 @@ def _alt(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
             what = rung.bottleneck if rung.id in BASELINES else f"limited by: {rung.bottleneck}"
             said.append(f"{rung.id} {_numbers(best[rung.id])}, {what}")
     empty = [rung.id for rung in rungs if rung.id not in best]
-    differ = f"{SIZES_DIFFER.capitalize()}. " if _sizes_differ(best) else ""
+    differ = f"{upper(SIZES_DIFFER)}. " if _sizes_differ(best) else ""
     scales = f"Speed of each rung on a log scale{_in(dtype)}, its error against exact entries below: "
     words = f"{_finding(rungs, best)}. {differ}{scales}"
     return words + "; ".join(said) + (f". Not measured yet: {', '.join(empty)}." if empty else ".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -23,6 +23,11 @@ def widgets() -> ModuleType:
             "run pip install 'nine-circles-of-matmul[lab]'."
         ) from problem
     return ipywidgets
+
+
+def buttons(options: Sequence[Any], **more: Any) -> Any:
+    """Return buttons of which one is pressed. (Lab takes the keys that a list to unfold would need.)"""
+    return widgets().ToggleButtons(options=options, style={"button_width": "auto"}, **more)
 
 
 def _bundle(widget: Any) -> dict[str, Any]:
@@ -137,3 +142,38 @@ class Player:
         self.slider.value = 0
         self.slider.max = self.play.max = last
         self.show()
+
+
+class Steps(Live):
+    """A walk through frames 0 … `last`: `.player` has the controls, `.step` is the frame shown now.
+
+    A subclass knows its `last` and draws with `frame`. `choice`, a control, chooses among walks; a new choice
+    begins at frame 0. `look` is for the player.
+    """
+
+    last: int
+
+    def __init__(
+        self,
+        jumps: Mapping[str, tuple[str, Callable[[int], int]]] | None = None,
+        choice: Any = None,
+        **look: Any,
+    ) -> None:
+        self.player = Player(self.last, self.frame, jumps, **look)
+        self.widget = self.player.box
+        if choice is not None:
+            choice.observe(lambda _: self.player.restart(self.last), names="value")
+            self.widget = widgets().VBox([choice, self.player.box])
+
+    @property
+    def step(self) -> int:
+        """The frame shown now."""
+        return self.player.slider.value
+
+    def frame(self, step: int) -> str:
+        """Return the picture of a step as HTML or SVG."""
+        raise NotImplementedError
+
+    def next_where(self, found: Callable[[int], bool]) -> Callable[[int], int]:
+        """Return the jump to the next step for which `found` holds, to the last one if none follows."""
+        return lambda step: next(filter(found, range(step + 1, self.last + 1)), self.last)

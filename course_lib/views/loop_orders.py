@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from course_lib.arguments import refusal, whole
+from course_lib.arguments import one_of, whole
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Live, Player, widgets
+from course_lib.views.live import Steps, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     LINE,
@@ -37,28 +37,26 @@ AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
 COLOURS = {"A": (PINK, PINK_TINT, DEEP_PINK), "B": (VIOLET, VIOLET_TINT, VIOLET), "C": (INK, "#dedae3", INK)}
 LINE_BYTES = 64
 DRAWN = 4  # cells to a side in the drawings, whatever n is
-LARGEST_WALK = 6
 PANEL = 410  # widest small picture: two fit beside each other in a notebook
 
 
-def strides_of(order: str, M: int, K: int, N: int, itemsize: int) -> dict[str, int]:
-    """Return how many bytes A (M, K), B (K, N) and C (M, N) move at each step of the innermost loop.
+def strides_of(order: str, n: int, itemsize: int) -> dict[str, int]:
+    """Return how many bytes A, B and C, n x n, move at each step of the innermost loop.
 
     0 means that the loop stays on one element. Raises ValueError for an order that is not one of the six.
     """
-    inner = _order(order)[-1]
-    for name, value in (("M", M), ("K", K), ("N", N), ("itemsize", itemsize)):
-        whole(name, value)
-    columns = {"A": K, "B": N, "C": N}
+    inner = one_of("order", order, ORDERS)[-1]
+    whole("n", n)
+    whole("itemsize", itemsize)
     return {
-        name: itemsize if inner == along else itemsize * columns[name] if inner == down else 0
+        name: itemsize if inner == along else itemsize * n if inner == down else 0
         for name, (down, along) in AXES.items()
     }
 
 
 def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
     """Return the path of the innermost loop through A, B and C for n x n matrices of `itemsize` bytes."""
-    moves = strides_of(order, n, n, n, itemsize)
+    moves = strides_of(order, n, itemsize)
     inner = order[-1]
     captions = {name: _in_words(step) for name, step in moves.items()}
     said = "; ".join(f"{name} {caption}" for name, caption in captions.items())
@@ -79,8 +77,8 @@ def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
 def strides_table(n: int, itemsize: int) -> Html:
     """Return the table of all six orders: bytes a step in A, B, C, and cache lines fetched per step."""
     rows, words = [], []
-    for order in sorted(ORDERS, key=lambda order: _lines_per_step(strides_of(order, n, n, n, itemsize))):
-        moves = strides_of(order, n, n, n, itemsize)
+    for order in sorted(ORDERS, key=lambda order: _lines_per_step(strides_of(order, n, itemsize))):
+        moves = strides_of(order, n, itemsize)
         lines = f"{_lines_per_step(moves):.3g}"
         rows.append([f"<b>{order}</b>", order[-1], *(_briefly(moves[name]) for name in AXES), lines])
         said = ", ".join(f"{name} {_in_words(moves[name])}" for name in AXES)
@@ -96,43 +94,35 @@ def strides_table(n: int, itemsize: int) -> Html:
     return Html(card(table(head, rows, left=(0, 1, 2, 3, 4)) + explained, text, title=title), text)
 
 
-def walk(order: str = "ikj", n: int = 4) -> Walker:
+def walk(order: str = "ikj") -> Walker:
     """Return a widget that walks the whole loop nest in a chosen order and shows the cells it touches."""
-    _order(order)
-    if whole("n", n) > LARGEST_WALK:
-        raise ValueError(
-            f"n is {n}, but at most {LARGEST_WALK} can be followed by eye: take a smaller matrix."
-        )
-    return Walker(order, n)
+    return Walker(one_of("order", order, ORDERS))
 
 
-class Walker(Live):
-    """The walk: `.order` is the drop-down, `.player` the slider; `frame(order, step)` draws one moment."""
+class Walker(Steps):
+    """The walk: `.order` is the drop-down, `.player` the slider."""
 
-    def __init__(self, order: str, n: int) -> None:
-        kit = widgets()
-        self.n = n
-        self.order = kit.Dropdown(
+    last = DRAWN**3 - 1
+
+    def __init__(self, order: str) -> None:
+        self.order = widgets().Dropdown(
             options=ORDERS, value=order, description="order", tooltip="Keyboard: arrow keys choose an order"
         )
-        leap = {f"next {self._leap_name(order)} »": ("Jump to the next turn of the middle loop", self._leap)}
-        self.player = Player(
-            n**3 - 1, lambda step: frame(self.order.value, self.n, step), leap, interval_ms=350, readout=False
-        )
-        self.order.observe(lambda _: self._changed(), names="value")
-        self.widget = kit.VBox([self.order, self.player.box])
+        leap = {f"next {order[1]} »": ("Jump to the next turn of the middle loop", self._leap)}
+        super().__init__(leap, self.order, interval_ms=350, readout=False)
+        self.order.observe(lambda _: self._name_the_leap(), names="value")
 
-    def frame(self, order: str, step: int) -> str:
-        """Return the picture of one step as SVG."""
-        return frame(order, self.n, step)
+    def frame(self, step: int) -> str:
+        """Return the picture of one step in the chosen order as SVG."""
+        return frame(self.order.value, step)
 
     def static(self) -> Html:
         """Return six small pictures: where each order stands after the same number of steps."""
-        step = min(self.n + 1, self.n**3 - 1)
-        panels = [frame(order, self.n, step, widest=PANEL) for order in ORDERS]
+        step = DRAWN + 1
+        panels = [frame(order, step, widest=PANEL) for order in ORDERS]
         inner = {end: [order for order in ORDERS if order[-1] == end] for end in "ijk"}
         words = (
-            f"The first {step + 1} steps of the three loops for {self.n} x {self.n} matrices in all six "
+            f"The first {step + 1} steps of the three loops for {DRAWN} x {DRAWN} matrices in all six "
             f"orders. With j innermost ({' and '.join(inner['j'])}) B and C are walked along their rows, "
             f"with i innermost ({' and '.join(inner['i'])}) A and C down their columns; with k innermost "
             f"({' and '.join(inner['k'])}) A along its rows and B down its columns."
@@ -140,24 +130,20 @@ class Walker(Live):
         title = f"After {step + 1} steps each order has touched other cells"
         return Html(card(side_by_side(panels), words, title=title), words)
 
-    def _changed(self) -> None:
+    def _name_the_leap(self) -> None:
         (leap,) = self.player.jumps.values()
-        leap.description = f"next {self._leap_name(self.order.value)} »"
-        self.player.restart(self.n**3 - 1)
-
-    @staticmethod
-    def _leap_name(order: str) -> str:
-        return order[1]
+        leap.description = f"next {self.order.value[1]} »"
 
     def _leap(self, step: int) -> int:
-        return (step // self.n + 1) * self.n
+        return (step // DRAWN + 1) * DRAWN
 
 
-def frame(order: str, n: int, step: int, widest: float = 960) -> str:
-    """Return where A, B and C of n x n are touched after `step` more steps of the nest, as SVG."""
-    indices = dict(zip(order, _digits(step, n), strict=True))
-    touched = {name: _touched(name, order, n, step) for name in AXES}
-    side = 30.0 if n <= 4 else 24.0
+def frame(order: str, step: int, widest: float = 960) -> str:
+    """Return where A, B and C of 4 x 4 are touched after `step` more steps of the nest, as SVG."""
+    cells = [_cells(order, earlier) for earlier in range(step + 1)]
+    touched = {name: {cell[name] for cell in cells} for name in AXES}
+    indices = _indices(order, step)
+    side, n = 30.0, DRAWN
     parts = [write(12, 22, order, size=17, bold=True)]
     at = "  ".join(f"{name} = {indices[name]}" for name in order)
     parts.append(write(62, 22, at, size=14, mono=True))
@@ -165,51 +151,39 @@ def frame(order: str, n: int, step: int, widest: float = 960) -> str:
     statement = f"C[{i}, {j}] += A[{i}, {k}] * B[{k}, {j}]"
     for position, name in enumerate(AXES):
         x = 12 + position * (n * side + 26)
-        parts += _touched_grid(name, n, x, 62.0, side, touched[name], order)
+        parts += _touched_grid(name, x, 62.0, side, touched[name], cells[-1][name])
     width = 12 + 3 * (n * side + 26)
     bottom = 62 + n * side
     parts.append(write(12, bottom + 24, statement, size=14, mono=True))
     seen = ", ".join(f"{plural(len(touched[name]), 'cell')} of {name}" for name in AXES)
     parts.append(write(12, bottom + 44, f"step {step + 1} of {n**3:,}: {seen} so far", size=12.5, fill=QUIET))
     label = f"Loop order {order}, step {step + 1} of {n**3}: {statement}. Touched so far: {seen}."
-    return svg(max(width, 400), bottom + 56, parts, label, widest=widest)
+    return svg(width, bottom + 56, parts, label, widest=widest)
 
 
-def _cells(order: str, n: int, step: int) -> dict[str, tuple[int, int]]:
-    indices = dict(zip(order, _digits(step, n), strict=True))
+def _indices(order: str, step: int) -> dict[str, int]:
+    return dict(zip(order, (step // DRAWN**2, step // DRAWN % DRAWN, step % DRAWN), strict=True))
+
+
+def _cells(order: str, step: int) -> dict[str, tuple[int, int]]:
+    indices = _indices(order, step)
     return {name: (indices[down], indices[along]) for name, (down, along) in AXES.items()}
 
 
-def _touched(name: str, order: str, n: int, step: int) -> list[tuple[int, int]]:
-    """Return the cells of a matrix touched so far, the one touched last at the end."""
-    seen: dict[tuple[int, int], None] = {}
-    for earlier in range(step + 1):
-        cell = _cells(order, n, earlier)[name]
-        seen.pop(cell, None)
-        seen[cell] = None
-    return list(seen)
-
-
-def _digits(step: int, n: int) -> tuple[int, int, int]:
-    return step // (n * n), step // n % n, step % n
-
-
 def _touched_grid(
-    name: str, n: int, x: float, y: float, side: float, cells: list[tuple[int, int]], order: str
+    name: str, x: float, y: float, side: float, cells: set[tuple[int, int]], now: tuple[int, int]
 ) -> list[str]:
     strong, tint, ink = COLOURS[name]
     down, along = AXES[name]
     parts = [write(x, y - 8, f"{name}[{down}, {along}]", size=13, fill=ink, bold=True)]
-    for row in range(n):
-        for column in range(n):
-            ground = strong if (row, column) == cells[-1] else tint if (row, column) in cells else PAPER
-            parts.append(
-                box(x + column * side, y + row * side, side, side, fill=ground, stroke=GREY, stroke_width=0.8)
-            )
-    row, column = cells[-1]
-    centre = (x + column * side + side / 2, y + row * side + side / 2)
-    parts.append(tag("circle", cx=centre[0], cy=centre[1], r=side / 6, fill=PAPER))
-    return parts
+    for row in range(DRAWN):
+        for column in range(DRAWN):
+            ground = strong if (row, column) == now else tint if (row, column) in cells else PAPER
+            place = x + column * side, y + row * side
+            parts.append(box(*place, side, side, fill=ground, stroke=GREY, stroke_width=0.8))
+    row, column = now
+    centre = {"cx": x + column * side + side / 2, "cy": y + row * side + side / 2}
+    return [*parts, tag("circle", **centre, r=side / 6, fill=PAPER)]
 
 
 def _path(name: str, inner: str, x: float, y: float, side: float, caption: str) -> list[str]:
@@ -256,9 +230,3 @@ def _verdict(moves: Mapping[str, int]) -> str:
     if largest < LINE_BYTES:
         return f"moves at most {in_bytes(largest)}"
     return f"jumps {in_bytes(largest)} in {' and '.join(jumping)}"
-
-
-def _order(order: str) -> str:
-    if order not in ORDERS:
-        raise refusal("order", order, f"one of {', '.join(ORDERS)}")
-    return order

@@ -34,27 +34,19 @@ STACK = re.compile(r"[(\[]%?r?sp\b")
 ELEMENT = {"s": ("float32", 32), "d": ("float64", 64)}
 
 
-def assembly(dispatcher: Any, loop: Loop | int | None = None) -> Html:
-    """Return the hot inner loop of a compiled Numba function, registers and FMA marked, with a verdict.
-
-    `loop` chooses another innermost loop: a Loop of `measure.assembly.inspect(dispatcher)` or its number.
-    """
-    from course_lib.measure.assembly import inspect
-
-    chosen = _chosen(inspect(dispatcher), loop)
+def assembly(dispatcher: Any) -> Html:
+    """Return the hot inner loop of a compiled Numba function, registers and FMA marked, with a verdict."""
+    chosen = _hot(dispatcher)
+    name = getattr(dispatcher, "__name__", None) or type(dispatcher).__name__
     said = verdict(chosen)
-    text = f"Hot loop of {_name(dispatcher)}: {said}"
+    text = f"Hot loop of {name}: {said}"
     body = note(counts(chosen)) + listing([_marked(line) for line in _lines(chosen)]) + _legend()
     return Html(card(body, text, title=said), "\n".join([text, counts(chosen), *_lines(chosen)]))
 
 
 def compare_assembly(dispatchers: Mapping[str, Any]) -> Html:
     """Return the hot inner loops of several compiled functions beside each other, each with its verdict."""
-    from course_lib.measure.assembly import inspect
-
-    if not isinstance(dispatchers, Mapping) or not dispatchers:
-        raise ValueError('dispatchers must name the functions to compare: for example {"ijk": f, "ikj": g}.')
-    loops = {name: _chosen(inspect(dispatcher), None) for name, dispatcher in dispatchers.items()}
+    loops = _hot_loops(dispatchers)
     panels = [
         f'<div style="font-weight:700;margin-bottom:2px">{escape(name)}</div>'
         f'<div style="font-size:13px;margin-bottom:6px;max-width:46ch">{escape(verdict(loop))}</div>'
@@ -73,11 +65,7 @@ def loop_costs(dispatchers: Mapping[str, Any]) -> Table:
     Loads include the broadcasts; "loads / FMA" is what a core with two loads and two FMAs a cycle must keep
     below 1. Spills are counted as loads and stores, too.
     """
-    from course_lib.measure.assembly import inspect
-
-    if not isinstance(dispatchers, Mapping) or not dispatchers:
-        raise ValueError('dispatchers must name the functions to compare: for example {"1 row": f}.')
-    loops = {name: _chosen(inspect(dispatcher), None) for name, dispatcher in dispatchers.items()}
+    loops = _hot_loops(dispatchers)
     columns = (
         "loop, one turn",
         "vector bits",
@@ -167,23 +155,22 @@ def _element(loop: Loop) -> tuple[str | None, int]:
     return ELEMENT[next((kind for packed, kind in found if packed), found[0][1])]
 
 
-def _chosen(inspected: Any, loop: Any) -> Loop:
+def _hot(dispatcher: Any) -> Loop:
+    from course_lib.measure.assembly import inspect
+
+    loop = inspect(dispatcher).hot
     if loop is None:
-        chosen = inspected.hot
-        if chosen is None:
-            raise ValueError(
-                "The compiled code has no loop that computes with floating-point numbers: "
-                "look at dispatcher.inspect_asm()."
-            )
-        return chosen
-    if isinstance(loop, int):
-        if not 0 <= loop < len(inspected.loops):
-            raise ValueError(
-                f"loop is {loop}, but the compiled code has "
-                f"{plural(len(inspected.loops), 'innermost loop')}: count from 0."
-            )
-        return inspected.loops[loop]
+        raise ValueError(
+            "The compiled code has no loop that computes with floating-point numbers: "
+            "look at dispatcher.inspect_asm()."
+        )
     return loop
+
+
+def _hot_loops(dispatchers: Mapping[str, Any]) -> dict[str, Loop]:
+    if not isinstance(dispatchers, Mapping) or not dispatchers:
+        raise ValueError('dispatchers must name the functions to compare: for example {"ijk": f, "ikj": g}.')
+    return {name: _hot(dispatcher) for name, dispatcher in dispatchers.items()}
 
 
 def _lines(loop: Loop) -> list[str]:
@@ -221,7 +208,3 @@ def _legend() -> str:
         "On x86 an instruction ending in ps or pd works on all numbers of its registers, one in ss or sd on "
         "one. Spills: vector registers moved to the stack and back, as the loop needs more than there are."
     )
-
-
-def _name(dispatcher: Any) -> str:
-    return getattr(dispatcher, "__name__", None) or type(dispatcher).__name__

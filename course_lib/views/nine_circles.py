@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,62 +23,28 @@ class Chapter:
     circle: int | None = None
 
 
-CIRCLES: tuple[Chapter, ...] = (
-    Chapter(
-        "01_python_loops",
-        "Python loops",
-        "triply nested for loop · managed memory · row in A, col in B, pair in (row, col) · "
-        "realising it is O(N³)",
-        1,
-    ),
-    Chapter(
-        "02_compiled_loops",
-        "Compiled loops",
-        "the same loop in a non-managed-memory language · “10,000x faster, this is the end right?”",
-        2,
-    ),
-    Chapter(
-        "03_strassen",
-        "Strassen",
-        "lower time complexity · multiplication factoring trick · O(N^2.something)",
-        3,
-    ),
-    Chapter(
-        "04_cache_and_simd",
-        "Cache and SIMD",
-        "optimised triple loop · block partitioning · loop strength · SIMD · cache locality · "
-        "cache hierarchies · “lowered time complexity is garbage”",
-        4,
-    ),
-    Chapter(
-        "05_threads",
-        "Threads",
-        "multithreaded · cache coherence · deadlocks · race conditions · load balancing · killing children · "
-        "mutexes and semaphores",
-        5,
-    ),
-    Chapter(
-        "06_gpu",
-        "GPU",
-        "massively parallel · warp scheduling · hyperdimensional cache/thread hierarchies · learning a new "
-        "architecture",
-        6,
-    ),
-    Chapter("07_batched_conformer", "Batched, in a Conformer", "batched matmuls", 7),
-    Chapter(
-        "08_distributed",
-        "Distributed",
-        "heterogeneous computing · MapReduce · sharding · benchmarks cost $$$ · fault tolerance · hardware "
-        "starts failing · network topology",
-        8,
-    ),
-    Chapter(
-        "09_arcane",
-        "Arcane",
-        "memory alignment · hardware-specific hand tuning · kernel search · leveraging algebras · "
-        "mixed precision · sparse · square, rectangular, triangular · fused kernels",
-        9,
-    ),
+#: A file, its title, its words.
+_NINE = """
+01_python_loops | Python loops | triply nested for loop · managed memory · row in A, col in B, pair in (row,
+    col) · realising it is O(N³)
+02_compiled_loops | Compiled loops | the same loop in a non-managed-memory language · “10,000x faster, this
+    is the end right?”
+03_strassen | Strassen | lower time complexity · multiplication factoring trick · O(N^2.something)
+04_cache_and_simd | Cache and SIMD | optimised triple loop · block partitioning · loop strength · SIMD ·
+    cache locality · cache hierarchies · “lowered time complexity is garbage”
+05_threads | Threads | multithreaded · cache coherence · deadlocks · race conditions · load balancing ·
+    killing children · mutexes and semaphores
+06_gpu | GPU | massively parallel · warp scheduling · hyperdimensional cache/thread hierarchies · learning a
+    new architecture
+07_batched_conformer | Batched, in a Conformer | batched matmuls
+08_distributed | Distributed | heterogeneous computing · MapReduce · sharding · benchmarks cost $$$ · fault
+    tolerance · hardware starts failing · network topology
+09_arcane | Arcane | memory alignment · hardware-specific hand tuning · kernel search · leveraging algebras
+    · mixed precision · sparse · square, rectangular, triangular · fused kernels
+"""
+CIRCLES = tuple(
+    Chapter(*(" ".join(part.split()) for part in entry.split(" | ")), circle)
+    for circle, entry in enumerate(re.split(r"\n(?=\d)", _NINE.strip()), start=1)
 )
 BEFORE = Chapter(
     "00_start_here", "Start here", "what is in a neural network, where its time goes, this machine"

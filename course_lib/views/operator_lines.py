@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.speech.operator_work import CONVOLUTIONS, HANDING_ON, HANDS_ON
+from course_lib.views.paper import LINE, PAPER
 
 #: What carries out a convolution on some device: one family, whichever implementation torch chooses.
 CONVOLUTION = "convolution"
@@ -74,12 +75,12 @@ def by_family(rows: Iterable[Any], forwards: int, on_device: bool) -> dict[str, 
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
-        name, calls = _field(row, "name"), _field(row, "calls")
+        name, calls = field(row, "name"), field(row, "calls")
         if name is None or calls is None or _host(row) is _device(row) is None:
             raise ValueError(
                 f"A row of the profile is {row!r}, but every row needs a name, calls and a self time."
             )
-        if _field(row, "kind") != "kernel" and _host(row) is not None:
+        if field(row, "kind") != "kernel" and _host(row) is not None:
             groups.setdefault(_group(name), []).append(row)
     if not groups:
         raise ValueError("The profile has no operators: run the encoder under profile_encoder first.")
@@ -118,17 +119,17 @@ def is_other_work(cpu: FamilyLine, gpu: FamilyLine) -> bool:
 def _line(
     rows: Sequence[Any], forwards: int, time_of: Callable[[Any], float | None], whole: float
 ) -> FamilyLine:
-    stated = [_field(row, "percent") for row in rows]
+    stated = [field(row, "percent") for row in rows]
     if all(percent is not None for percent in stated):  # the talk's, whose rows are not the whole profile
         share = sum(stated) / 100
     else:
         share = sum(time_of(row) or 0.0 for row in rows) / whole if whole else None
     return FamilyLine(
-        sum(_field(row, "calls") for row in rows) / forwards,
+        sum(field(row, "calls") for row in rows) / forwards,
         _sum([_host(row) for row in rows], forwards),
         _sum([_device(row) for row in rows], forwards),
         share,
-        tuple(sorted(short(_field(row, "name")) for row in rows)),
+        tuple(sorted(short(field(row, "name")) for row in rows)),
     )
 
 
@@ -144,14 +145,34 @@ def _group(name: str) -> str:
 
 
 def _host(row: Any) -> float | None:
-    here = _field(row, "self_cpu_us")
-    return here if here is not None else _field(row, "self_us")
+    return _first(row, "self_cpu_us", "self_us")
 
 
 def _device(row: Any) -> float | None:
-    there = _field(row, "self_device_us")
-    return there if there is not None else _field(row, "device_us")
+    return _first(row, "self_device_us", "device_us")
 
 
-def _field(row: Any, name: str) -> Any:
+def _first(row: Any, *names: str) -> float | None:
+    return next((value for name in names if (value := field(row, name)) is not None), None)
+
+
+def field(row: Any, name: str) -> Any:
+    """Return what a row says of `name`, None if it does not."""
     return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+
+def time_in_words(us: float) -> str:
+    """Return microseconds in the unit that suits them: 12.3 µs, 4.56 ms."""
+    size, unit = (1e6, "s") if us >= 1e6 else (1e3, "ms") if us >= 1e3 else (1.0, "µs")
+    return f"{us / size:.3g} {unit}"
+
+
+def bar(share: float, longest: float, colour: str, pixels: int) -> str:
+    """Return a bar with its percentage as HTML; the longest takes so many pixels."""
+    width = round(pixels * share / longest) if longest else 0
+    style = f"display:inline-block;width:{width}px;height:12px;background:{colour};vertical-align:-1px"
+    ground = (
+        f"display:inline-block;width:{pixels}px;background:{PAPER};border-left:1px solid {LINE};line-height:1"
+    )
+    shown = f'<span style="{ground}"><span style="{style}"></span></span> {share:.1%}'
+    return f'<span style="white-space:nowrap">{shown}</span>'

@@ -259,6 +259,11 @@ def number(value: float) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def upper(sentence: str) -> str:
+    """Return a sentence with a capital first; `str.capitalize` would also make "NVIDIA" "nvidia"."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def plural(count: int, noun: str) -> str:
     """Return the count with its noun: 1 step, 2 steps."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.fp8.pipelines import ROLES_OF, pipeline_of
-from course_lib.fp8.tiles import Tile
+from course_lib.fp8.pipelines import pipeline_of
 from course_lib.simulators.pipeline import (
     COPIES,
-    COPY_LATENCY,
     ROLES,
     TENSOR_CORE,
     Pipeline,
@@ -25,9 +23,9 @@ from course_lib.simulators.pipeline import (
     timeline,
 )
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
-from course_lib.views.figures import headline, stacked
-from course_lib.views.live import Explorer, widgets
-from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note
+from course_lib.views.figures import centred, headline, stacked
+from course_lib.views.live import Explorer, buttons, widgets
+from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note, plural, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,19 +42,12 @@ WORDS = {
 }
 
 
-def pipeline(start: Pipeline | None = None) -> PipelineExplorer:
+def pipeline() -> PipelineExplorer:
     """Return controls for the stages (1 to 8), the latency and the roles of a pipeline.
 
-    start: what they begin with, and all that they do not change. None: v4_two_level's with two stages, two
-    tiles of 128 x 128 and K = 768.
+    They begin with v4_two_level's, two stages, two tiles of 128 x 128 and K = 768.
     """
-    start = start or pipeline_of("v4_two_level", K=768, tiles=2, stages=2)
-    if start.stages > MOST_STAGES or start.copy_latency > LONGEST_LATENCY:
-        raise ValueError(
-            f"The pipeline has {start.stages} stages and a latency of {start.copy_latency} cycles, but the "
-            f"sliders end at {MOST_STAGES} and {LONGEST_LATENCY:,}: start with less."
-        )
-    return PipelineExplorer(start)
+    return PipelineExplorer(pipeline_of("v4_two_level", K=768, tiles=2, stages=2))
 
 
 class PipelineExplorer(Explorer):
@@ -71,12 +62,8 @@ class PipelineExplorer(Explorer):
         self.latency = kit.IntSlider(
             start.copy_latency, min=0, max=LONGEST_LATENCY, step=1, description="latency", **slider
         )
-        self.roles = kit.ToggleButtons(
-            options=[(f"{role}: {WORDS[role]}", role) for role in ROLES],
-            value=start.roles,
-            description="roles",
-            style={"button_width": "auto"},
-        )
+        options = [(f"{role}: {WORDS[role]}", role) for role in ROLES]
+        self.roles = buttons(options, value=start.roles, description="roles")
         controls = (self.stages, self.latency, self.roles)
         for control in controls:
             control.observe(lambda _: self._show(), names="value")
@@ -103,7 +90,7 @@ class PipelineExplorer(Explorer):
             above.set_xlabel("time, cycles (model)")
             _draw_curve(below, chosen)
             legend(fig, [found])
-            _title(fig, finding(found))
+            headline(fig, finding(found), 76)
             picture = Picture.of(fig, f"{_alt_of_rows([found])} {_alt_of_curve(chosen)}")
         return card(picture._repr_html_() + note(in_words(chosen)), picture.alt)
 
@@ -115,31 +102,39 @@ class PipelineExplorer(Explorer):
         return Html(card(body, f"{several.alt} {curve.alt}"), f"{several.alt} {curve.alt} {words}")
 
 
-def timelines(base: Pipeline, stages: Sequence[int] = STILL_STAGES) -> Picture:
+def timelines(base: Pipeline) -> Picture:
     """Draw the timelines of a pipeline with several numbers of stages below each other, on one axis."""
-    if not stages:
-        raise ValueError("There is no timeline to draw: name one or more numbers of stages.")
-    founds = [timeline(dataclasses.replace(base, stages=count)) for count in stages]
+    founds = [timeline(dataclasses.replace(base, stages=count)) for count in STILL_STAGES]
+    first, last = founds[0], founds[-1]
+    said = f"Model: {_stages(last)} need {last.cycles / first.cycles:.2g} of the time of {_stages(first)}"
+    titles = [_upper(finding(found)) for found in founds]
     until = max(found.cycles for found in founds)
-    with theme.figure(8.6, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights(founds))) as fig:
-        every = stacked(fig, heights(founds))
-        for axes, found in zip(every, founds, strict=True):
+    return _below_each_other(founds, titles, until, said, f"{said}. {_alt_of_rows(founds)}")
+
+
+def _below_each_other(
+    founds: Sequence[PipelineTimeline], titles: Sequence[str], until: float, said: str, alt: str
+) -> Picture:
+    """Draw the first `until` cycles of timelines on one axis, what goes on beyond with a mark."""
+    heights = [len(found.workers) + 1 for found in founds]  # a line for the title counted
+    with theme.figure(8.8, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights)) as fig:
+        every = stacked(fig, heights)
+        for axes, found, title in zip(every, founds, titles, strict=True):
             draw(axes, found, until)
-            axes.set_title(_upper(finding(found)), fontsize=9.5, pad=3)
+            axes.set_title(title, fontsize=9.5, pad=3)
+            if found.cycles > until:
+                axes.text(1.0, 1.02, "goes on ▶", transform=axes.transAxes, ha="right", fontsize=8.5)
         every[-1].set_xlabel("time, cycles (model)")
         legend(fig, founds)
-        first, last = founds[0], founds[-1]
-        said = f"Model: {_stages(last)} need {last.cycles / first.cycles:.2g} of the time of {_stages(first)}"
-        said = said if len(founds) > 1 else finding(first)
-        _title(fig, said)
-        return Picture.of(fig, f"{said}. {_alt_of_rows(founds)}")
+        headline(fig, said, 80)
+        return Picture.of(fig, alt)
 
 
 def shares(base: Pipeline) -> Picture:
     """Draw the share of time in which the tensor core works against the stages, a line for each role."""
     with theme.figure(8.6, 3.0) as fig:
         _draw_curve(fig.subplots(), base, marks=False)
-        _title(fig, _curve_finding(base))
+        headline(fig, _curve_finding(base), 76)
         return Picture.of(fig, _alt_of_curve(base))
 
 
@@ -161,12 +156,11 @@ def in_words(chosen: Pipeline) -> str:
     lap = chosen.copy_latency + chosen.copy_cycles + chosen.math_cycles
     slowest = max(chosen.bounds[COPIES], chosen.bounds[TENSOR_CORE])
     limits = "the copy engine" if chosen.bounds[COPIES] >= chosen.bounds[TENSOR_CORE] else "the tensor core"
-    needed = chosen.stages_needed
     return (
         f"A lap of a stage takes {chosen.copy_latency:,} (latency) + {chosen.copy_cycles:,} (copy) + "
-        f"{chosen.math_cycles:,} (product) = {lap:,} cycles. With {chosen.stages} "
-        f"stage{'s' * (chosen.stages > 1)} a block of K can be done every {lap / chosen.stages:,.0f} cycles; "
-        f"{limits} needs {slowest:,}. So {needed} stage{'s' * (needed > 1)} or more keep it busy. "
+        f"{chosen.math_cycles:,} (product) = {lap:,} cycles. With "
+        f"{plural(chosen.stages, 'stage')} a block of K can be done every {lap / chosen.stages:,.0f} cycles; "
+        f"{limits} needs {slowest:,}. So {plural(chosen.stages_needed, 'stage')} or more keep it busy. "
         "The share stays below the bound because of the beginning and the end of a tile. A model: a latency "
         "as of a plain read of memory is assumed at first, and waiting at barriers is free."
     )
@@ -194,21 +188,16 @@ def _share(base: Pipeline, **values: Any) -> float:
 
 def _curve_finding(base: Pipeline) -> str:
     best = max(range(1, MOST_STAGES + 1), key=lambda count: (round(_share(base, stages=count), 3), -count))
-    return f"Model: from {best} stage{'s' * (best > 1)} on, more of them bring nothing"
-
-
-def _title(fig: Any, said: str) -> None:
-    headline(fig, said, 76)
+    return f"Model: from {plural(best, 'stage')} on, more of them bring nothing"
 
 
 def _stages(found: PipelineTimeline) -> str:
-    count = found.pipeline.stages
-    return f"{count} stage{'s' * (count > 1)}"
+    return plural(found.pipeline.stages, "stage")
 
 
 def _upper(said: str) -> str:
     """Return a finding without "Model: ", for where that was said."""
-    return said.removeprefix("Model: ").capitalize()
+    return upper(said.removeprefix("Model: "))
 
 
 def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
@@ -274,12 +263,8 @@ def _bar(axes: Axes, span: PipelineSpan, row: int, until: float) -> None:
         linewidth=0.6,
     )
     if span.who in (COPIES, TENSOR_CORE) and shown > NARROW * until:
-        ink = PAPER if span.by else INK
-        name = name_of(span)
-        where = span.start + shown / 2
-        axes.text(
-            where, middle + 0.02, name, ha="center", va="center", fontsize=7.5, color=ink, fontweight="bold"
-        )
+        style = {"fontsize": 7.5, "color": PAPER if span.by else INK, "fontweight": "bold"}
+        centred(axes, span.start + shown / 2, middle + 0.02, name_of(span), **style)
 
 
 def _on_its_way(axes: Axes, span: PipelineSpan, row: int, visit: int, stages: int) -> None:
@@ -333,72 +318,35 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99) if share < 1 else 100:.0f} %"
 
 
-def heights(founds: list[PipelineTimeline]) -> list[int]:
-    """Return the rows of each timeline, a line for its title counted."""
-    return [len(found.workers) + 1 for found in founds]
-
-
-SHOWN = ("v1_wgmma", "v2_tma_ring", "v3_warp_specialised", "v4_two_level", "v5_persistent")
 RUNGS = {
     "v1_wgmma": "one stage, one warpgroup, tiles of 64 rows",
     "v2_tma_ring": "a ring; who multiplies also orders",
     "v3_warp_specialised": "a warp that only orders",
     "v4_two_level": "the same, with scales and promotion",
     "v5_persistent": "the block stays: fetches the next tile while it stores",
-    "v6_tuned": "the block stays, stores go on by themselves",
 }
+K, TILES = 512, 2  # of each rung: products an element, tiles of 128 x 128
 
 
-def roles(
-    kernels: Sequence[str] = SHOWN,
-    *,
-    tile: Tile | None = None,
-    K: int = 512,
-    tiles: int = 2,
-    latency: int = COPY_LATENCY,
-) -> Picture:
+def roles() -> Picture:
     """Draw the timelines of several rungs below each other, on one axis of cycles.
 
-    Each computes `tiles` tiles of D (default 128 x 128) with K products an element. The axis ends when the
-    slowest rung but v1_wgmma is done. A block is seen alone: several small ones of v1_wgmma, which share a
-    multiprocessor, cover for each other, and the picture does not show that. Raises ValueError for no
-    kernel and for one that has no pipeline.
+    Each computes two tiles of D with K = 512. The axis ends when the slowest rung but v1_wgmma is done. A
+    block is seen alone: several small ones of v1_wgmma, which share a multiprocessor, cover for each other,
+    and the picture does not show that.
     """
-    if not kernels:
-        raise ValueError(f"There is no kernel to draw: name some of {', '.join(ROLES_OF)}.")
-    found = {name: timeline(pipeline_of(name, tile, K, tiles, latency=latency)) for name in kernels}
-    rung_by_rung = [one.cycles for name, one in found.items() if name != "v1_wgmma"]
-    until = 1.01 * max(rung_by_rung or [one.cycles for one in found.values()])
-    founds, said = list(found.values()), rungs_in_words(found)
-    with theme.figure(8.8, 1.15 + sum(0.16 + ROW_HEIGHT * rows for rows in heights(founds))) as fig:
-        every = stacked(fig, heights(founds))
-        for axes, (name, one) in zip(every, found.items(), strict=True):
-            draw(axes, one, until)
-            axes.set_title(_subtitle(name, one), fontsize=9.5, pad=3)
-            if one.cycles > until:
-                axes.text(1.0, 1.02, "goes on ▶", transform=axes.transAxes, ha="right", fontsize=8.5)
-        every[-1].set_xlabel("time, cycles (model)")
-        legend(fig, founds)
-        headline(fig, said, 80)
-        return Picture.of(fig, _alt_of_rungs(said, found, K))
-
-
-def rungs_in_words(found: dict[str, PipelineTimeline]) -> str:
-    """Say how much of the time the tensor core works in the first and in the last rung."""
-    (first, one), *_, (last, other) = [*found.items()] * 2
-    said = f"Model: the tensor core works {percent(one.share(TENSOR_CORE))} of the time in {first}"
-    return said + (f", {percent(other.share(TENSOR_CORE))} in {last}" if last != first else "")
-
-
-def _subtitle(name: str, one: PipelineTimeline) -> str:
-    share = percent(one.share(TENSOR_CORE))
-    return f"{name}: {RUNGS[name]} – {one.cycles:,} cycles, tensor core {share}"
-
-
-def _alt_of_rungs(said: str, found: dict[str, PipelineTimeline], K: int) -> str:
+    found = {name: timeline(pipeline_of(name, K=K, tiles=TILES)) for name in RUNGS}
+    until = 1.01 * max(one.cycles for name, one in found.items() if name != "v1_wgmma")
+    shares = {name: percent(one.share(TENSOR_CORE)) for name, one in found.items()}
+    first, *_, last = RUNGS
+    said = f"Model: the tensor core works {shares[first]} of the time in {first}, {shares[last]} in {last}"
+    titles = [
+        f"{name}: {words} – {found[name].cycles:,} cycles, tensor core {shares[name]}"
+        for name, words in RUNGS.items()
+    ]
     each = "; ".join(
-        f"{name} ({RUNGS[name]}) is done after {one.cycles:,} cycles, tensor core "
-        f"{percent(one.share(TENSOR_CORE))}"
-        for name, one in found.items()
+        f"{name} ({words}) is done after {found[name].cycles:,} cycles, tensor core {shares[name]}"
+        for name, words in RUNGS.items()
     )
-    return f"Timelines of a block, a row for each worker, K = {K}. {said}. {each}. A model, nothing measured."
+    alt = f"Timelines of a block, a row for each worker, K = {K}. {said}. {each}. A model, nothing measured."
+    return _below_each_other(list(found.values()), titles, until, said, alt)

@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 from course_lib import theme
-from course_lib.arguments import is_number
+from course_lib.arguments import is_number, number
 from course_lib.measure.store import Store, StoreNotice
 from course_lib.theme import GREY, INK, PINK
 from course_lib.views.live import Live, widgets
@@ -29,17 +29,14 @@ def predict(
     low: float = 0,
     high: float = 100,
     step: float | None = None,
-    log: bool | None = None,
-    name: str | None = None,
 ) -> Prediction:
     """Return a slider from `low` to `high` that the learner locks in as their guess.
 
-    `log` makes the slider logarithmic (None: when the range spans two decades or more and starts above 0).
-    Guesses move in steps of `step` (None: fine ones, two digits on a logarithmic slider). `name` is the
-    short name of the guess in figures (None: the question).
+    It is logarithmic when the range spans two decades or more and starts above 0. Guesses move in steps of
+    `step` (None: fine ones, two digits on a logarithmic slider).
     """
-    low, high, step, log = _checked(question, low, high, step, log)
-    return Prediction(question, unit, low, high, step, log, name or question)
+    low, high, step = _checked(question, low, high, step)
+    return Prediction(question, unit, low, high, step)
 
 
 class Prediction(Live):
@@ -49,17 +46,9 @@ class Prediction(Live):
     `lock()` does what the button does; `lock(120)` locks that number, for where there is no slider.
     """
 
-    def __init__(
-        self, question: str, unit: str, low: float, high: float, step: float | None, log: bool, name: str
-    ) -> None:
-        self.question, self.unit, self.low, self.high, self.log, self.name = (
-            question,
-            unit,
-            low,
-            high,
-            log,
-            name,
-        )
+    def __init__(self, question: str, unit: str, low: float, high: float, step: float | None) -> None:
+        self.question, self.unit, self.low, self.high = question, unit, low, high
+        self.log = _is_logarithmic(low, high)
         self.step = step
         self._value: float | None = None
         self.last = self._remembered()
@@ -204,35 +193,25 @@ def _decimals(step: float) -> int:
     return next((n for n in range(9) if math.isclose(round(step, n), step, rel_tol=1e-9)), 9)
 
 
-def _checked(
-    question: str, low: float, high: float, step: float | None, log: bool | None
-) -> tuple[float, float, float | None, bool]:
-    """Return low, high, step and log, decided; raises one sentence for what makes no slider."""
+def _is_logarithmic(low: float, high: float) -> bool:
+    return low > 0 and high / low >= 100
+
+
+def _checked(question: str, low: float, high: float, step: float | None) -> tuple[float, float, float | None]:
+    """Return low, high and step, decided; raises one sentence for what makes no slider."""
     if not isinstance(question, str) or not question.strip():
         raise ValueError(f"The question is {question!r}, but it must be a text: say what is to be guessed.")
-    for end, value in (("low", low), ("high", high)):
-        if not is_number(value):
-            raise ValueError(
-                f"{end} is {value!r}, but it must be a finite number: give the range of the guess."
-            )
+    number("low", low)
+    number("high", high)
     if low >= high:
         raise ValueError(
             f"low is {low} and high is {high}, but low must be the smaller one: swap or move them."
         )
-    if log and low <= 0:
-        raise ValueError(
-            f"low is {low}, but a logarithmic slider must start above 0: raise low, or pass log=False."
-        )
-    if step is not None and (not is_number(step) or not 0 < step <= high - low):
-        raise ValueError(
-            f"step is {step!r}, but it must be a number above 0 and at most high - low = {high - low}: "
-            "give a smaller one, or leave it out."
-        )
-    if log is None:
-        log = low > 0 and high / low >= 100
-    if step is None and not log:
+    if step is not None:
+        number("step", step, above=0, most=high - low)
+    elif not _is_logarithmic(low, high):
         step = 10.0 ** math.floor(math.log10((high - low) / 100) + 1e-9)
-    return float(low), float(high), step, bool(log)
+    return float(low), float(high), step
 
 
 def _scale_of(guess: Prediction) -> str:

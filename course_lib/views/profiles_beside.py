@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.arguments import whole
 from course_lib.speech.operator_work import HANDING_ON
-from course_lib.speech.profiling import TalkProfile, talk_profile
+from course_lib.speech.profiling import talk_profile
 from course_lib.theme import PINK, VIOLET
 from course_lib.views.operator_lines import (
     CONVOLUTION,
@@ -15,15 +15,18 @@ from course_lib.views.operator_lines import (
     WAITS,
     FamilyLine,
     Lines,
+    bar,
     by_family,
     is_other_work,
     ratio,
+    time_in_words,
     together,
 )
-from course_lib.views.paper import LINE, PAPER, QUIET, Html, card, escape, note, table, times
+from course_lib.views.paper import QUIET, Html, card, escape, note, table, times
 
 BAR = 60  # pixels of the longest bar
 REST = "rest"
+CPU, GPU = "this CPU", "this GPU"
 NO_GPU = "There is no profile of a GPU here, neither measured nor recorded: those columns hold the talk's."
 HEAD = (
     "operator",
@@ -49,22 +52,19 @@ def three_profiles(
     *,
     forwards: int,
     gpu_forwards: int | None = None,
-    talk: TalkProfile | None = None,
-    names: tuple[str, str] = ("this CPU", "this GPU"),
     top: int = 12,
 ) -> Html:
     """Return a table of the `top` families of operators: calls, time, share on the CPU, a GPU, in the talk.
 
     cpu, gpu: rows of `profile_encoder` over `forwards` and `gpu_forwards` forwards (None: as many), objects
     or mappings; everything is shown for one forward, so profiles of different lengths compare. All ways to
-    convolve count as one family. talk: None takes the talk's two tables. names: what the first two profiles
-    are; for a recording give its origin. Raises ValueError for numbers of forwards below 1 and for rows that
-    are no profile.
+    convolve count as one family. Raises ValueError for numbers of forwards below 1 and for rows that are no
+    profile.
     """
     gpu_forwards = forwards if gpu_forwards is None else gpu_forwards
     for name, value in {"forwards": forwards, "gpu_forwards": gpu_forwards, "top": top}.items():
         whole(name, value)
-    talk = talk or talk_profile()
+    talk = talk_profile()
     here = by_family(cpu, forwards, on_device=False)
     there = by_family(gpu, gpu_forwards, on_device=True) if gpu is not None else {}
     talks = by_family(talk.cpu, talk.forwards, False), by_family(talk.gpu, talk.forwards, True)
@@ -77,16 +77,16 @@ def three_profiles(
             rows.append(_row(name, "talk", talks[0].get(name), talks[1].get(name), longest, VIOLET))
     if left:
         rows.append(_row(REST, "here", together(here, left), together(there, left), longest, PINK))
-    title = _finding(here, there, *talks, names)
+    title = _finding(here, there, *talks)
     said = [
-        _what(here, there, forwards, gpu_forwards, names),
+        _what(here, there, forwards, gpu_forwards),
         *([] if there else [NO_GPU]),
         HOST,
         *_unequal("here", here, there, chosen),
         *_unequal("in the talk", *talks, chosen),
         f"The talk's row: {talk.source.removeprefix('The talk ')}",
     ]
-    text = " ".join([f"{title}.", _spoken(chosen, here, there, *talks, names), *said])
+    text = " ".join([f"{title}.", _spoken(chosen, here, there, *talks), *said])
     content = table(HEAD, rows, left=(0, 1, 4)) + "".join(note(one) for one in said)
     return Html(card(content, text, title=title), text)
 
@@ -110,22 +110,21 @@ def _row(
     known = cpu or gpu
     faster = ratio(cpu, gpu)
     label = escape(name)
-    cells = [
+    return [
         label if where == "here" else f'<span style="color:{QUIET}">{label}</span>',
         where,
         _count(known.calls) if known else "–",
         _a_call(cpu, cpu and cpu.host_us),
-        _bar(cpu.share, longest, colour) if cpu and cpu.share is not None else "–",
+        bar(cpu.share, longest, colour, BAR) if cpu and cpu.share is not None else "–",
         _a_call(gpu, gpu and gpu.host_us),
         _a_call(gpu, gpu and gpu.device_us),
         f"{gpu.share:.1%}" if gpu and gpu.share is not None else "–",
         "–" if faster is None else times(faster) + ("*" if is_other_work(cpu, gpu) else ""),
     ]
-    return cells
 
 
 def _a_call(line: FamilyLine | None, us: float | None) -> str:
-    return _time(us / line.calls) if line and us and line.calls else "–"
+    return time_in_words(us / line.calls) if line and us and line.calls else "–"
 
 
 def _count(calls: float) -> str:
@@ -133,38 +132,26 @@ def _count(calls: float) -> str:
     return f"{calls:,.0f}" if is_whole else f"{calls:,.1f}"
 
 
-def _time(us: float) -> str:
-    size, unit = (1e6, "s") if us >= 1e6 else (1e3, "ms") if us >= 1e3 else (1.0, "µs")
-    return f"{us / size:.3g} {unit}"
-
-
-def _bar(share: float, longest: float, colour: str) -> str:
-    width = round(BAR * share / longest) if longest else 0
-    bar = f'<span style="display:inline-block;width:{width}px;height:11px;background:{colour}"></span>'
-    ground = f"display:inline-block;width:{BAR}px;background:{PAPER};border-left:1px solid {LINE}"
-    return f'<span style="{ground};line-height:1">{bar}</span> {share:.1%}'
-
-
 # -- words -------------------------------------------------------------------------------------------------
 
 
-def _finding(here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines, names: tuple[str, str]) -> str:
+def _finding(here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines) -> str:
     first = next(iter(here))
-    said = f"{first} takes {here[first].share:.0%} of the time on {names[0]}"
+    said = f"{first} takes {here[first].share:.0%} of the time on {CPU}"
     if first in talk_cpu:
         said += f", {talk_cpu[first].share:.0%} on the talk's CPU"
     ours, theirs = (
         None if cpu and gpu and is_other_work(cpu, gpu) else ratio(cpu, gpu)
         for cpu, gpu in ((here[first], there.get(first)), (talk_cpu.get(first), talk_gpu.get(first)))
     )
-    faster = [f"{names[1]} {times(ours)}"] if ours else []
+    faster = [f"{GPU} {times(ours)}"] if ours else []
     faster += [f"the talk's GPU {times(theirs)}"] if theirs else []
     return f"{said}; {', '.join(faster)} as fast" if faster else said
 
 
-def _what(here: Lines, there: Lines, forwards: int, gpu_forwards: int, names: tuple[str, str]) -> str:
-    said = f"Everything is for one forward; here: the mean of {forwards} on {names[0]}"
-    said += f" and of {gpu_forwards} on {names[1]}." if there else "."
+def _what(here: Lines, there: Lines, forwards: int, gpu_forwards: int) -> str:
+    said = f"Everything is for one forward; here: the mean of {forwards} on {CPU}"
+    said += f" and of {gpu_forwards} on {GPU}." if there else "."
     ways = [
         member for lines in (here, there) if CONVOLUTION in lines for member in lines[CONVOLUTION].members
     ]
@@ -185,20 +172,18 @@ def _called(line: FamilyLine) -> str:
     return f"{_count(line.calls)} calls ({', '.join(line.members)})"
 
 
-def _spoken(
-    chosen: Sequence[str], here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines, names: tuple[str, str]
-) -> str:
+def _spoken(chosen: Sequence[str], here: Lines, there: Lines, talk_cpu: Lines, talk_gpu: Lines) -> str:
     families = []
     for name in chosen:
         parts = [
             f"{where} {_a_call(lines[name], lines[name].host_us)} a call, {lines[name].share or 0:.1%}"
-            for where, lines in ((names[0], here), ("the talk's CPU", talk_cpu))
+            for where, lines in ((CPU, here), ("the talk's CPU", talk_cpu))
             if name in lines
         ]
         parts += [
             f"{where} {_a_call(lines[name], lines[name].host_us)} host and "
             f"{_a_call(lines[name], lines[name].device_us)} device a call"
-            for where, lines in ((names[1], there), ("the talk's GPU", talk_gpu))
+            for where, lines in ((GPU, there), ("the talk's GPU", talk_gpu))
             if name in lines
         ]
         families.append(f"{name}: {'; '.join(parts)}")

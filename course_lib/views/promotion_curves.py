@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAMES = {ONE_SIGN: "All products ≥ 0", BOTH_SIGNS: "Products of both signs"}
 
 
-def promotion_figure(table: Sequence[PromotionError], title: str | None = None) -> Picture:
+def promotion_figure(table: Sequence[PromotionError]) -> Picture:
     """Draw relative errors against K, a panel for each kind of data and a line for each promotion.
 
     table: what `fp8.promotion.promotion_errors` returned. Raises ValueError for an empty one.
@@ -27,7 +27,7 @@ def promotion_figure(table: Sequence[PromotionError], title: str | None = None) 
             "The table must hold PromotionErrors, one or more: give what promotion_errors() gave."
         )
     kinds = [kind for kind in NAMES if any(one.kind == kind for one in table)]
-    said = title or finding(table)
+    said = finding(table)
     with theme.figure(8.2, 4.4) as fig:
         panels = fig.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
         for axes, kind in zip(panels, kinds, strict=True):

@@ -7,10 +7,11 @@ protocol and the run shown is one that goes wrong.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from course_lib.arguments import is_whole, whole
+from course_lib.arguments import whole
 from course_lib.simulators.ring import (
     ActorState,
     BarrierState,
@@ -22,7 +23,7 @@ from course_lib.simulators.ring import (
     trace,
 )
 from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Live, Player, widgets
+from course_lib.views.live import Steps, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -41,7 +42,7 @@ from course_lib.views.paper import (
     write,
 )
 
-MOST_STAGES, MOST_BLOCKS_OF_K, MOST_WARPS = 6, 24, 4
+MOST_STAGES = 6
 SEEDS = 400  # orders of steps that are tried until one goes wrong
 MOST_TURNS = 16  # rows of the still twin
 WIDE, HIGH, GAP, LEFT = 182.0, 122.0, 8.0, 84.0  # of a stage's box
@@ -58,10 +59,7 @@ class Variant:
 
     def ring(self, base: Ring) -> Ring:
         """Return the ring with that left out."""
-        values = (
-            vars(base) | {"blocks": max(base.blocks, self.blocks)} | dict.fromkeys(self.leaves_out, False)
-        )
-        return Ring(**values)
+        return replace(base, blocks=self.blocks, **dict.fromkeys(self.leaves_out, False))
 
 
 WHOLE = "nothing"
@@ -80,33 +78,21 @@ LEGEND = (
 )
 
 
-def ring(
-    stages: int = 4, *, blocks: int = 1, blocks_of_k: int = 7, warps: int = 2, seed: int = 0
-) -> RingSteps:
-    """Return a widget that steps through a ring: a producer and `warps` that multiply, in each of the blocks.
+def ring(stages: int = 4) -> RingSteps:
+    """Return a widget that steps through a ring of 1 to 6 stages: a producer, and two warps that multiply.
 
-    `blocks_of_k` are multiplied in all; the seed chooses the order of the steps. Raises ValueError for
-    numbers that make no sense or whose picture would be too large.
+    Seven blocks of K go through it, in a random order of steps that is always the same. Raises ValueError
+    for another number of stages.
     """
-    for name, value, most in (
-        ("stages", stages, MOST_STAGES),
-        ("blocks", blocks, 2),
-        ("blocks_of_k", blocks_of_k, MOST_BLOCKS_OF_K),
-        ("warps", warps, MOST_WARPS),
-    ):
-        if not is_whole(value) or not 1 <= value <= most:
-            raise ValueError(f"{name} is {value!r}, but the picture takes a whole number from 1 to {most}.")
-    whole("seed", seed, least=None)
-    return RingSteps(Ring(stages, blocks, (blocks_of_k,), warps), seed)
+    return RingSteps(Ring(whole("stages", stages, most=MOST_STAGES), 1, (7,), 2))
 
 
-class RingSteps(Live):
-    """The step-through: `.variant` chooses what is left out, `.player` the step; `frame` draws one."""
+class RingSteps(Steps):
+    """The step-through: `.variant` chooses what is left out, `.player` the step."""
 
-    def __init__(self, base: Ring, seed: int) -> None:
-        kit = widgets()
-        self.base, self.seed = base, seed
-        self.variant = kit.Dropdown(
+    def __init__(self, base: Ring) -> None:
+        self.base = base
+        self.variant = widgets().Dropdown(
             options=list(VARIANTS),
             value=WHOLE,
             description="leave out",
@@ -114,51 +100,49 @@ class RingSteps(Live):
             layout={"width": "min(420px, 95%)"},
         )
         jumps = {
-            "next phase »": ("Go to the next step that ends a phase", self._next_turn),
-            "end »": ("Go to the last step", lambda _: len(self.trace.moments) - 1),
+            "next phase »": (
+                "Go to the next step that ends a phase",
+                self.next_where(lambda step: step in turns(self.trace)),
+            ),
+            "end »": ("Go to the last step", lambda _: self.last),
         }
-        self.player = Player(
-            len(self.trace.moments) - 1,
-            lambda step: self.frame(self.variant.value, step),
-            jumps,
-            interval_ms=900,
-        )
-        self.variant.observe(lambda _: self.player.restart(len(self.trace.moments) - 1), names="value")
-        self.widget = kit.VBox([self.variant, self.player.box])
+        super().__init__(jumps, self.variant, interval_ms=900)
+
+    @property
+    def last(self) -> int:
+        """The last step of the run that is shown."""
+        return len(self.trace.moments) - 1
 
     @property
     def trace(self) -> RingRun:
         """The run that is shown."""
-        return found(self.variant.value, self.base, self.seed)
+        return found(self.variant.value, self.base)
 
-    def frame(self, variant: str, step: int) -> str:
+    def frame(self, step: int) -> str:
         """Return the picture of a step as SVG."""
-        return frame(found(variant, self.base, self.seed), step)
+        return frame(self.trace, step)
 
     def static(self) -> Html:
         """Return a step at which much is under way, the steps that end a phase, and what goes wrong."""
-        whole = found(WHOLE, self.base, self.seed)
-        failures = {name: found(name, self.base, self.seed).outcome for name in VARIANTS if name != WHOLE}
+        whole = found(WHOLE, self.base)
+        failures = {name: found(name, self.base).outcome for name in VARIANTS if name != WHOLE}
         rows = [[escape(name), escape(outcome)] for name, outcome in failures.items()]
         said = (
             f"{plural(self.base.visits, 'block')} of K go through {plural(self.base.stages, 'stage')} in "
             f"{whole.outcome.steps} steps"
         )
-        words = f"{said}. {_turns_in_words(whole)} " + " ".join(
+        ended = " ".join(f"Step {step}: {whole.moments[step].did}." for step in turns(whole)[:MOST_TURNS])
+        words = f"{said}. {ended} " + " ".join(
             f"Left out: {name}. {outcome}" for name, outcome in failures.items()
         )
         wrong = table(["left out", "an order of steps in which it goes wrong"], rows, left=(0, 1))
         body = frame(whole, _busiest(whole)) + _scrolling(_turns_table(whole)) + _scrolling(wrong)
         return Html(card(body + note(LEGEND), words, title=said), words)
 
-    def _next_turn(self, step: int) -> int:
-        later = (turn for turn in turns(self.trace) if turn > step)
-        return next(later, len(self.trace.moments) - 1)
-
 
 @functools.lru_cache(maxsize=32)
-def found(variant: str, base: Ring, seed: int) -> RingRun:
-    """Return the run that shows a variant: of its own seed, or of the next one that goes wrong as it should.
+def found(variant: str, base: Ring) -> RingRun:
+    """Return the run that shows a variant: of seed 0, or of the next one that goes wrong as it should.
 
     Where none of many does (few stages cannot show everything), the first that goes wrong in any way, or the
     first.
@@ -166,14 +150,14 @@ def found(variant: str, base: Ring, seed: int) -> RingRun:
     chosen = VARIANTS[variant]
     shown = chosen.ring(base)
     if not chosen.problem:
-        return trace(shown, seed)
+        return trace(shown, 0)
     wrong = []
-    for other in range(seed, seed + SEEDS):
-        problem = run(shown, other).problem
+    for seed in range(SEEDS):
+        problem = run(shown, seed).problem
         if problem and chosen.problem in problem:
-            return trace(shown, other)
-        wrong += [other] if problem else []
-    return trace(shown, wrong[0] if wrong else seed)
+            return trace(shown, seed)
+        wrong += [seed] if problem else []
+    return trace(shown, wrong[0] if wrong else 0)
 
 
 def turns(shown: RingRun) -> list[int]:
@@ -254,16 +238,13 @@ def label(shown: RingRun, step: int) -> str:
 def state(stage: StageState) -> str:
     """Say how a stage stands: empty, ordered, full or being read, and of which block of K."""
     held = {visit for visit in stage.held if visit is not None}
-    name = f"block {held.pop()}" if len(held) == 1 and None not in stage.held else _parts(stage)
+    every = ", ".join("–" if visit is None else str(visit) for visit in stage.held)
+    name = f"block {held.pop()}" if len(held) == 1 and None not in stage.held else f"blocks {every}"
     if stage.readers:
         return f"read by {plural(stage.readers, 'warp')}: {name}"
     if stage.full.phase > stage.empty.phase:
         return f"full: {name}"
     return "ordered" if stage.full.arrivals == 0 else "empty"
-
-
-def _parts(stage: StageState) -> str:
-    return "blocks " + ", ".join("–" if visit is None else str(visit) for visit in stage.held)
 
 
 def _stage(x: float, y: float, number: int, stage: StageState, is_new: bool) -> list[str]:
@@ -353,19 +334,10 @@ def _turns_table(shown: RingRun) -> str:
     head = ["step", "what ends a phase", *(f"stage {number}" for number in range(shown.ring.stages))]
     rows = [
         [str(step), escape(shown.moments[step].did)]
-        + [escape(_short(stage)) for stage in shown.moments[step].stages[0]]
+        + [re.sub("read by .*: ", "read: ", escape(state(stage))) for stage in shown.moments[step].stages[0]]
         for step in turns(shown)[:MOST_TURNS]
     ]
     return table(head, rows, left=tuple(range(1, len(head))))
-
-
-def _short(stage: StageState) -> str:
-    said = state(stage)
-    return f"read: {said.split(': ')[1]}" if stage.readers else said
-
-
-def _turns_in_words(shown: RingRun) -> str:
-    return " ".join(f"Step {step}: {shown.moments[step].did}." for step in turns(shown)[:MOST_TURNS])
 
 
 def _scrolling(content: str) -> str:

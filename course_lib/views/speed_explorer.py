@@ -21,8 +21,8 @@ from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
 from course_lib.views.figures import series as look_of
-from course_lib.views.live import Explorer, widgets
-from course_lib.views.paper import Html, card, escape, note, table
+from course_lib.views.live import Explorer, buttons, widgets
+from course_lib.views.paper import Html, card, escape, note, plural, table, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,15 +66,15 @@ class SpeedExplorer(Explorer):
             values = self.measured.values(axis)
             if len(values) < 2:
                 continue  # nothing to choose
-            is_slider = axis in CURVES
-            make = kit.SelectionSlider if is_slider else kit.ToggleButtons
-            control = make(
-                options=[(words(axis, value), value) for value in values],
-                value=getattr(self.setting, axis),
-                description=NAMES[axis],
-                layout={"width": "min(420px, 95%)"} if is_slider else {"width": "auto"},
-                **({"tooltip": KEYS} if is_slider else {"style": {"button_width": "auto"}}),
-            )
+            shown = {
+                "options": [(words(axis, value), value) for value in values],
+                "value": getattr(self.setting, axis),
+                "description": NAMES[axis],
+            }
+            if axis in CURVES:
+                control = kit.SelectionSlider(**shown, layout={"width": "min(420px, 95%)"}, tooltip=KEYS)
+            else:
+                control = buttons(**shown, layout={"width": "auto"})
             control.observe(self._moved(axis), names="value")
             self.controls[axis] = control
         self._show("")
@@ -108,15 +108,15 @@ class SpeedExplorer(Explorer):
     def static(self) -> Html:
         """Return the curves over the batch, and every point in a table."""
         picture = main_curves(self.measured, self.origin)
-        body = picture._repr_html_() + self._table(list(self.measured.points), marked=self._best_row())
+        body = picture._repr_html_() + self._table(
+            list(self.measured.points),
+            marked=(list(self.measured.points).index(best(self.measured).setting),),
+        )
         said = finding(self.measured, best(self.measured).setting)
         explained = " ".join([self._explained(), *self.notes])
         return Html(
             card(body + note(explained), picture.alt, title=None), f"{said}. {picture.alt} {explained}"
         )
-
-    def _best_row(self) -> tuple[int, ...]:
-        return (list(self.measured.points).index(best(self.measured).setting),)
 
     def _explained(self) -> str:
         baseline = f"The baseline is {in_words(self.measured.base)}."
@@ -171,7 +171,7 @@ def in_words(setting: Setting, but: Setting | None = None) -> str:
     if but is None or setting.how != but.how:
         parts.append(words("how", setting.how))
     if setting.device == "cpu" and (but is None or setting.threads != but.threads):
-        parts.append(f"{setting.threads} thread{'s' * (setting.threads > 1)}")
+        parts.append(plural(setting.threads, "thread"))
     return ", ".join(parts)
 
 
@@ -234,7 +234,7 @@ class Measured:
             f"{words(other, getattr(found, other))}"
             for other in moved
         )
-        return Chosen(found, f"{in_words(wanted).capitalize()} was not measured: {changes}.")
+        return Chosen(found, f"{upper(in_words(wanted))} was not measured: {changes}.")
 
     def along(self, axis: str, setting: Setting) -> list[SpeedPoint]:
         """Return a setting's point and those that differ from it in one axis only, in order of that axis."""
@@ -276,7 +276,7 @@ def finding(measured: Measured, setting: Setting) -> str:
             f"ready after {seconds_in_words(point.seconds)}"
         )
     point, base = measured[setting], measured[measured.base]
-    name = _upper(in_words(setting, but=measured.base))
+    name = upper(in_words(setting, but=measured.base))
     more, longer = point.audio_per_s / base.audio_per_s, point.seconds / base.seconds
     if is_open(point, base, more):
         return f"{name}: as much audio a second as the baseline, as far as can be told"
@@ -294,10 +294,6 @@ def best(measured: Measured) -> SpeedPoint:
 def is_open(point: SpeedPoint, base: SpeedPoint, ratio: float) -> bool:
     """Say whether a ratio is within the spread of the two times."""
     return abs(ratio - 1) <= point.spread_s / point.seconds + base.spread_s / base.seconds
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # -- one choice --------------------------------------------------------------------------------------------
@@ -322,7 +318,7 @@ def _family(setting: Setting, axis: str) -> str:
     if axis != "batch":
         parts.append(f"batch {setting.batch}")
     if axis != "threads" and setting.device == "cpu":
-        parts.append(f"{setting.threads} thread{'s' * (setting.threads > 1)}")
+        parts.append(plural(setting.threads, "thread"))
     return ", ".join(parts)
 
 
@@ -415,5 +411,5 @@ def _alt(said: str, series: Mapping[str, Sequence[SpeedPoint]], axis: str, origi
             for point in points
         )
         parts.append(f"{name}: {values}")
-    end = f" {_upper(origin)}." if origin else ""
+    end = f" {upper(origin)}." if origin else ""
     return f"Audio a second and time of a forward against {LABELS[axis]}. {said}. {'; '.join(parts)}.{end}"

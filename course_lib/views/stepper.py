@@ -1,7 +1,7 @@
 """The three loops of the first circle, one pair at a time.
 
 The code beside the matrices is the rung's own (`circles.python_lists.multiply`), so picture and code cannot
-drift apart. `LoopTrace.frame(step)` is a pure function: the widget shows one frame, the still twin several.
+drift apart.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Live, Player
+from course_lib.views.live import Steps
 from course_lib.views.paper import (
     CODE_LINE,
     DEEP_PINK,
@@ -41,40 +41,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 def step_through(A: Sequence[Sequence[float]], B: Sequence[Sequence[float]]) -> Stepper:
     """Return a widget that steps through A @ B (at most 6 x 6 each) as the three Python loops compute it."""
-    return Stepper(LoopTrace(*_checked(A, B)))
-
-
-class Stepper(Live):
-    """The step-through: `.player` has the controls, `.trace` the steps; `frame(step)` draws one."""
-
-    def __init__(self, trace: LoopTrace) -> None:
-        self.trace = trace
-        jumps = {"next element »": ("Jump to the next element of C", trace.next_element)}
-        self.player = Player(trace.last, trace.frame, jumps)
-        self.widget = self.player.box
-
-    @property
-    def step(self) -> int:
-        """The step shown now."""
-        return self.player.slider.value
-
-    def frame(self, step: int) -> str:
-        """Return the picture of one step as SVG."""
-        return self.trace.frame(step)
-
-    def static(self) -> Html:
-        """Return a sheet of the key steps."""
-        trace = self.trace
-        panels = [trace.panel(step) for step in trace.key_steps()]
-        M, K, N = trace.shape
-        done = trace.counts(trace.last)
-        words = (
-            f"Step by step through A ({M} x {K}) times B ({K} x {N}) in three Python loops: row in A, "
-            f"column in B, pair in (row, column). In all {done.multiplications} multiplications and "
-            f"{done.additions} additions, {M}·{N}·{K} of each."
-        )
-        title = f"{M}·{N}·{K} = {done.multiplications} pairs, one after the other"
-        return Html(card(side_by_side(panels), words, title=title), words)
+    return Stepper(*_checked(A, B))
 
 
 @dataclass(frozen=True)
@@ -106,7 +73,7 @@ LINES = {
 }
 
 
-class LoopTrace:
+class Stepper(Steps):
     """Every step of A @ B (M x K times K x N) in the order the three loops take them."""
 
     def __init__(self, A: Matrix, B: Matrix) -> None:
@@ -116,6 +83,21 @@ class LoopTrace:
         self.last = len(self.steps) - 1
         self._done_at = {(at.i, at.j): step for step, at in enumerate(self.steps) if at.kind == "append"}
         self.code = _code()
+        starts = self.next_where(lambda step: self.steps[step].kind == "column")
+        super().__init__({"next element »": ("Jump to the next element of C", starts)})
+
+    def static(self) -> Html:
+        """Return a sheet of the key steps."""
+        panels = [self.panel(step) for step in self.key_steps()]
+        M, K, N = self.shape
+        done = self.counts(self.last)
+        words = (
+            f"Step by step through A ({M} x {K}) times B ({K} x {N}) in three Python loops: row in A, "
+            f"column in B, pair in (row, column). In all {done.multiplications} multiplications and "
+            f"{done.additions} additions, {M}·{N}·{K} of each."
+        )
+        title = f"{M}·{N}·{K} = {done.multiplications} pairs, one after the other"
+        return Html(card(side_by_side(panels), words, title=title), words)
 
     def _walk(self):
         M, K, N = self.shape
@@ -141,11 +123,6 @@ class LoopTrace:
         if at.kind == "pair":
             return _dot(self.A[at.i], self.B, at.j, at.k + 1)
         return _dot(self.A[at.i], self.B, at.j, self.shape[1]) if at.kind == "append" else 0.0
-
-    def next_element(self, step: int) -> int:
-        """Return the step where the next element of C begins (the last step if none follows)."""
-        later = range(step + 1, self.last + 1)
-        return next((s for s in later if self.steps[s].kind == "column"), self.last)
 
     def key_steps(self) -> list[int]:
         """Return up to six telling steps: first pairs, first sum, next column, next row, the end."""
@@ -196,40 +173,31 @@ class LoopTrace:
         active = at.kind in ("pair", "append", "column")
         row = at.i
         column = at.j if active else None
+        now = (at.i, at.k, at.j) if at.kind == "pair" else (None, None, None)
         parts = [
             write(x_A, y_A - 8, f"A  {M} × {K}", fill=DEEP_PINK, bold=True),
             write(x_B, y_B - 8, f"B  {K} × {N}", fill=VIOLET, bold=True),
             write(x_B, y_A - 8, f"C  {M} × {N}", bold=True),
         ]
-        for i in range(M):
-            for k in range(K):
-                now = at.kind == "pair" and (i, k) == (at.i, at.k)
-                ground = PINK if now else PINK_TINT if i == row else PAPER
-                parts += _cell(x_A + k * side, y_A + i * high, side, high, number(self.A[i][k]), ground)
-        for k in range(K):
-            for j in range(N):
-                now = at.kind == "pair" and (k, j) == (at.k, at.j)
-                ground = VIOLET if now else VIOLET_TINT if j == column else PAPER
-                parts += _cell(x_B + j * side, y_B + k * high, side, high, number(self.B[k][j]), ground)
-        for i in range(M):
-            for j in range(N):
-                shown = self._element(step, i, j)
-                now = active and (i, j) == (at.i, at.j)
-                parts += _cell(
-                    x_B + j * side, y_A + i * high, side, high, shown, GREY_TINT if shown else PAPER
-                )
-                if now:
-                    parts.append(
-                        box(
-                            x_B + j * side,
-                            y_A + i * high,
-                            side,
-                            high,
-                            fill="none",
-                            stroke=INK,
-                            stroke_width=3,
-                        )
-                    )
+
+        def cells(x: float, y: float, shown: Sequence[Sequence[str]], ground: Callable) -> None:
+            for i, line in enumerate(shown):
+                for j, text in enumerate(line):
+                    parts.extend(_cell(x + j * side, y + i * high, side, high, text, ground(i, j, text)))
+
+        def of_A(i: int, k: int, _: str) -> str:
+            return PINK if (i, k) == now[:2] else PINK_TINT if i == row else PAPER
+
+        def of_B(k: int, j: int, _: str) -> str:
+            return VIOLET if (k, j) == now[1:] else VIOLET_TINT if j == column else PAPER
+
+        cells(x_A, y_A, [[number(x) for x in line] for line in self.A], of_A)
+        cells(x_B, y_B, [[number(x) for x in line] for line in self.B], of_B)
+        C = [[self._element(step, i, j) for j in range(N)] for i in range(M)]
+        cells(x_B, y_A, C, lambda i, j, text: GREY_TINT if text else PAPER)
+        if active:
+            place = x_B + at.j * side, y_A + at.i * high
+            parts.append(box(*place, side, high, fill="none", stroke=INK, stroke_width=3))
         if row is not None:
             parts.append(_band(x_A, y_A + row * high, K * side, high, DEEP_PINK))
         if column is not None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from course_lib import theme
+from course_lib.arguments import one_of
 from course_lib.theme import GREY, INK, Picture
 from course_lib.views.figures import series
 from course_lib.views.paper import (
@@ -27,6 +28,7 @@ from course_lib.views.paper import (
     card,
     note,
     svg,
+    upper,
     write,
 )
 
@@ -56,19 +58,18 @@ def block_products(left: Rows, right: Rows, into: Rows, *, name: str = "M") -> H
         words.append(f"{name}{number + 1} = {' '.join(factors)}, {_goes(c)}")
     label = f"{len(grids)} products of sums of blocks, each as a grid of its terms. " + "; ".join(words) + "."
     drawing = _lay_out(grids, label, columns=4)
+    title = f"{len(grids)} products of sums of blocks, and the terms that each of them makes"
     hint = "A row for each block of A, a column for each block of B: + and \N{MINUS SIGN} mark the terms."
-    return Html(card(drawing + note(hint), label, title=_count(len(grids))), "\n".join(words))
+    return Html(card(drawing + note(hint), label, title=title), "\n".join(words))
 
 
-def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22", *, name: str = "M") -> Html:
+def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22") -> Html:
     """Return the picture of one block of C: the products that go into it, and what is left of their terms.
 
     block: "11", "12", "21" or "22"; the tables as for `block_products`. Raises ValueError for another block.
     """
     _check_tables(left, right, into)
-    if block not in BLOCKS:
-        raise ValueError(f"block is {block!r}, but it must be one of {', '.join(BLOCKS)}.")
-    place = BLOCKS.index(block)
+    place = BLOCKS.index(one_of("block", block, BLOCKS))
     total = [[0] * 4 for _ in range(4)]
     grids, words = [], []
     for number, (a, b, c) in enumerate(zip(left, right, into, strict=True)):
@@ -79,17 +80,13 @@ def cancellation(left: Rows, right: Rows, into: Rows, block: str = "22", *, name
             [t + u for t, u in zip(row, other, strict=True)] for row, other in zip(total, terms, strict=True)
         ]
         sign = SIGNS[c[place]]
-        grids.append((terms, f"{sign} {name}{number + 1}", ()))
-        words.append(f"{sign} {name}{number + 1}")
+        grids.append((terms, f"{sign} M{number + 1}", ()))
+        words.append(f"{sign} M{number + 1}")
     rest = _terms(total)
     grids.append((total, f"C{block} = {rest}", ()))
     says = f"C{block} = {' '.join(words).removeprefix('+ ')} leaves {rest}"
     label = f"{says}: all other terms of these products cancel."
     return Html(card(_lay_out(grids, label, columns=5, has_result=True), label, title=says), label)
-
-
-def _count(number: int) -> str:
-    return f"{number} products of sums of blocks, and the terms that each of them makes"
 
 
 def _check_tables(left: Rows, right: Rows, into: Rows) -> None:
@@ -299,8 +296,7 @@ def _check_measured(measured: Mapping[str, Curve]) -> None:
 
 def _gains(measured: Mapping[str, Curve], intervals: Intervals) -> str:
     """Say at which of the measured sizes each curve gains, and where that cannot be told."""
-    text = "; ".join(f"{name} {_gain(curve, intervals.get(name))}" for name, curve in measured.items())
-    return text[:1].upper() + text[1:]
+    return upper("; ".join(f"{name} {_gain(curve, intervals.get(name))}" for name, curve in measured.items()))
 
 
 def _gain(curve: Curve, ends: Mapping[float, tuple[float, float]] | None) -> str:

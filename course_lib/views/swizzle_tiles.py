@@ -9,10 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.arguments import is_whole
+from course_lib.arguments import one_of
 from course_lib.fp8.swizzle import BANK, BANKS, LINE, PIECE, WIDTHS, conflicts, swizzled
 from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Explorer, widgets
+from course_lib.views.live import Explorer, buttons, widgets
 from course_lib.views.paper import (
     DEEP_PINK,
     GREY_TINT,
@@ -30,7 +30,6 @@ from course_lib.views.paper import (
 
 LINES, LANES = 8, 8  # lines of 128 bytes that are drawn; lanes that the hardware serves together
 PIECES = LINE // PIECE
-ACCESSES = ("column", "row")
 LEFT, CELL, HIGH, TOP = 40.0, 38.0, 25.0, 62.0
 BAR = 7.0  # height of a request
 KEYS = "Keyboard: Tab goes from control to control; Space chooses, arrow keys move the slider."
@@ -49,16 +48,6 @@ class Access:
     width: int
     kind: str = "column"
     index: int = 0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.width, bool) or self.width not in WIDTHS:
-            raise ValueError(f"width is {self.width!r}, but a tile is swizzled over 32, 64 or 128 bytes.")
-        if self.kind not in ACCESSES:
-            raise ValueError(f"access is {self.kind!r}, but it must be 'column' or 'row'.")
-        if not is_whole(self.index) or not 0 <= self.index <= self.last:
-            raise ValueError(
-                f"index is {self.index!r}, but with {self.width} bytes {self.kind}s go from 0 to {self.last}."
-            )
 
     @property
     def in_row(self) -> int:
@@ -102,13 +91,13 @@ class Access:
         return [found[bank] for bank in range(BANKS)]
 
 
-def swizzle_map(width: int = 128, access: str = "column", index: int = 0) -> SwizzleMap:
+def swizzle_map(width: int = 128) -> SwizzleMap:
     """Return a widget with a tile of rows of `width` bytes in shared memory, plain beside swizzled.
 
-    access: eight lanes go down a "column" or along a "row" of the tile, number `index`. Raises ValueError for
-    a width other than 32, 64 and 128, another access, and an index that is not there.
+    Eight lanes go down a column or along a row of the tile. Raises ValueError for a width other than 32, 64
+    and 128.
     """
-    return SwizzleMap(Access(width, access, index))
+    return SwizzleMap(Access(one_of("width", width, WIDTHS)))
 
 
 class SwizzleMap(Explorer):
@@ -118,11 +107,9 @@ class SwizzleMap(Explorer):
         super().__init__()
         kit = widgets()
         self.access = self._first = access
-        tight = {"style": {"button_width": "auto"}}
-        widths = [(f"{width} bytes", width) for width in WIDTHS]
-        self.width = kit.ToggleButtons(options=widths, value=access.width, **tight)
+        self.width = buttons([(f"{width} bytes", width) for width in WIDTHS], value=access.width)
         kinds = [("down a column", "column"), ("along a row", "row")]
-        self.kind = kit.ToggleButtons(options=kinds, value=access.kind, **tight)
+        self.kind = buttons(kinds, value=access.kind)
         self.index = kit.IntSlider(
             access.index, 0, access.last, description=access.kind, tooltip=KEYS, layout={"width": "320px"}
         )
@@ -133,10 +120,6 @@ class SwizzleMap(Explorer):
         row = [kit.Label("A row of the tile has"), self.width, kit.Label("Eight lanes go"), self.kind]
         top = kit.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center", "grid_gap": "0 8px"})
         self.widget = kit.VBox([top, self.index, self.status, self.picture])
-
-    def frame(self, access: Access) -> str:
-        """Return both maps for an access."""
-        return frame(access)
 
     def static(self) -> Html:
         """Return the maps that the widget began with."""
@@ -189,7 +172,7 @@ def _cost(passes: int) -> str:
 
 
 def _passes(count: int) -> str:
-    return f"{count} pass{'es' * (count > 1)}"
+    return "1 pass" if count == 1 else f"{count} passes"
 
 
 def colour(piece: int, of: int) -> str:

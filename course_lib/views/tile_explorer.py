@@ -13,14 +13,14 @@ import numpy as np
 
 from course_lib import theme
 from course_lib.arguments import whole
-from course_lib.fp8.choose import H200, Estimate, Hopper, estimate, fetched_bytes, ranking, schedule_of
+from course_lib.fp8.choose import H200, Estimate, estimate, fetched_bytes, ranking, schedule_of
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import BLOCK, TILES, Tile
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
-from course_lib.views.figures import headline
-from course_lib.views.live import Explorer, widgets
+from course_lib.views.figures import centred, headline
+from course_lib.views.live import Explorer, buttons, widgets
 from course_lib.views.paper import (
     PINK_TINT,
     VIOLET_TINT,
@@ -46,15 +46,12 @@ EXPLAINED = (
 )
 
 
-def tile_choice(M: int, N: int, K: int, *, tile: Tile | None = None, gpu: Hopper = H200) -> TileExplorer:
-    """Return fields for the shape of D (M, N) and K, and for the tile (None: the best of the ranking).
+def tile_choice(M: int, N: int, K: int) -> TileExplorer:
+    """Return fields for the shape of D (M, N) and K, and for the tile, which begins with the best one.
 
-    Raises ValueError for sizes below 1 or too large to draw, and for a tile that is not in `fp8.tiles.TILES`.
+    Raises ValueError for sizes below 1 or too large to draw.
     """
-    checked(M, N, K)
-    if tile is not None and tile not in TILES:
-        raise ValueError(f"{tile} is not among the tiles that are worth a try: take one of fp8.tiles.TILES.")
-    return TileExplorer((M, N, K), tile or ranking(M, N, K, gpu)[0].tile, gpu)
+    return TileExplorer(checked(M, N, K), ranking(M, N, K)[0].tile)
 
 
 def checked(M: int, N: int, K: int) -> tuple[int, int, int]:
@@ -67,15 +64,15 @@ def checked(M: int, N: int, K: int) -> tuple[int, int, int]:
 class TileExplorer(Explorer):
     """The fields `.sizes` (M, N, K), `.rows`, `.columns` and `.cluster`; `.tile` is as they stand."""
 
-    def __init__(self, shape: tuple[int, int, int], tile: Tile, gpu: Hopper) -> None:
+    def __init__(self, shape: tuple[int, int, int], tile: Tile) -> None:
         super().__init__()
         kit = widgets()
-        self.gpu, self._given = gpu, (shape, tile)
+        self._given = (shape, tile)
         self.sizes = {
             name: kit.IntText(value=size, description=name, layout={"width": "170px"})
             for name, size in zip("MNK", shape, strict=True)
         }
-        self.rows = self._buttons("rows", sorted({one.BM for one in TILES}), tile.BM)
+        self.rows = buttons(sorted({one.BM for one in TILES}), value=tile.BM, description="rows")
         self.columns = kit.SelectionSlider(
             options=_widths(tile.BM),
             value=tile.BN,
@@ -84,9 +81,8 @@ class TileExplorer(Explorer):
             layout={"width": "min(420px, 95%)"},
             continuous_update=False,
         )
-        self.cluster = self._buttons(
-            "blocks", [("alone", 1), ("in pairs that share A's tile", 2)], tile.cluster
-        )
+        pairs = [("alone", 1), ("in pairs that share A's tile", 2)]
+        self.cluster = buttons(pairs, value=tile.cluster, description="blocks")
         self.rows.observe(self._other_rows, names="value")
         for control in (*self.sizes.values(), self.columns, self.cluster):
             control.observe(lambda _: self._show(), names="value")
@@ -94,11 +90,6 @@ class TileExplorer(Explorer):
         numbers = kit.HBox(list(self.sizes.values()), layout={"flex_flow": "row wrap"})
         both = kit.HBox([self.rows, self.cluster], layout={"flex_flow": "row wrap"})
         self.widget = kit.VBox([numbers, both, self.columns, self.status, self.picture])
-
-    def _buttons(self, name: str, options: Sequence[Any], value: int) -> Any:
-        return widgets().ToggleButtons(
-            options=options, value=value, description=name, style={"button_width": "auto"}
-        )
 
     def _other_rows(self, change: Any) -> None:
         """Offer the widths that go with so many rows, and keep the nearest to the present one."""
@@ -122,7 +113,7 @@ class TileExplorer(Explorer):
             self._say(f"{problem} The picture still shows the sizes before.")
         else:
             self._draw(self.frame(shape, self.tile))
-            self._say(f"{finding(estimate(self.tile, *shape, self.gpu))}. {KEYS}")
+            self._say(f"{finding(estimate(self.tile, *shape))}. {KEYS}")
 
     def frame(self, shape: tuple[int, int, int], tile: Tile) -> str:
         """Return the map of waves, what the model says of the tile, and the five best."""
@@ -130,18 +121,17 @@ class TileExplorer(Explorer):
         return card(picture._repr_html_() + tables + note(EXPLAINED), f"{picture.alt} {EXPLAINED}")
 
     def _parts(self, shape: tuple[int, int, int], tile: Tile) -> tuple[Any, str]:
-        found = estimate(tile, *shape, self.gpu)
-        picture = wave_map(found, shape, self.gpu, finding(found))
-        return picture, side_by_side([_about(found, shape, self.gpu), _best(shape, tile, self.gpu)])
+        found = estimate(tile, *shape)
+        picture = wave_map(found, shape)
+        return picture, side_by_side([_about(found, shape), _best(shape, tile)])
 
     def static(self) -> Html:
         """Return the same for what was given, and below it the saw of waves for three tiles."""
         shape, tile = self._given
         picture, tables = self._parts(shape, tile)
-        saw = tile_sawtooth(shape, _three(shape, tile, self.gpu), self.gpu)
+        saw = tile_sawtooth(shape, _three(shape, tile))
         best = "; ".join(
-            f"{tile_name(one.tile)} {digits(one.flops / 1e12)} TFLOP/s"
-            for one in ranking(*shape, self.gpu)[:FIRST]
+            f"{tile_name(one.tile)} {digits(one.flops / 1e12)} TFLOP/s" for one in ranking(*shape)[:FIRST]
         )
         words = f"{picture.alt} The best by the model: {best}. {saw.alt} {EXPLAINED}"
         body = f"<div>{picture._repr_html_()}</div>{tables}<div>{saw._repr_html_()}</div>{note(EXPLAINED)}"
@@ -160,21 +150,21 @@ def _widths(rows: int) -> list[int]:
     return sorted({one.BN for one in TILES if rows == one.BM})
 
 
-def _three(shape: tuple[int, int, int], tile: Tile, gpu: Hopper) -> tuple[Tile, ...]:
+def _three(shape: tuple[int, int, int], tile: Tile) -> tuple[Tile, ...]:
     """Return the tile, 128 x 128 in pairs, and one that is small: three different ones."""
-    others = (tile, Tile(128, 128, 2), Tile(64, 64), ranking(*shape, gpu)[0].tile, Tile(128, 192, 2))
+    others = (tile, Tile(128, 128, 2), Tile(64, 64), ranking(*shape)[0].tile, Tile(128, 192, 2))
     return tuple(dict.fromkeys(others))[:3]
 
 
-def _about(found: Estimate, shape: tuple[int, int, int], gpu: Hopper) -> str:
+def _about(found: Estimate, shape: tuple[int, int, int]) -> str:
     tile, (M, N, K) = found.tile, shape
-    schedule = schedule_of(tile, M, N, gpu)
+    schedule = schedule_of(tile, M, N)
     computed = schedule.rows * schedule.columns
     last = int((waves(schedule) == schedule.turns - 1).sum())
     read = computed * -(-K // BLOCK) * fetched_bytes(tile)
     rows = [
         ("tiles of D", f"{schedule.rows:,} x {schedule.columns:,} = {computed:,}"),
-        ("waves", f"{schedule.turns:,} of {gpu.sms // tile.cluster * tile.cluster} blocks"),
+        ("waves", f"{schedule.turns:,} of {H200.sms // tile.cluster * tile.cluster} blocks"),
         ("last wave", f"{last} tiles, {percent(1 - last / (schedule.teams * schedule.team))} idle"),
         ("idle, all waves", percent(found.idle_share)),
         ("outside of D", f"{percent(1 - M * N / (computed * tile.BM * tile.BN))} of the tiles"),
@@ -185,12 +175,12 @@ def _about(found: Estimate, shape: tuple[int, int, int], gpu: Hopper) -> str:
         ("time (model)", f"{digits(found.seconds * 1e6)} µs"),
         ("rate (model)", f"{digits(found.flops / 1e12)} TFLOP/s"),
     ]
-    head = [tile_name(tile), f"model of the {escape(gpu.name)}"]
+    head = [tile_name(tile), f"model of the {escape(H200.name)}"]
     return table(head, [list(row) for row in rows], left=(0, 1), marked=(len(rows) - 1,))
 
 
-def _best(shape: tuple[int, int, int], tile: Tile, gpu: Hopper) -> str:
-    every = ranking(*shape, gpu)
+def _best(shape: tuple[int, int, int], tile: Tile) -> str:
+    every = ranking(*shape)
     shown = every[:FIRST]
     place = next(number for number, one in enumerate(every, start=1) if one.tile == tile)
     if place > FIRST:
@@ -239,11 +229,11 @@ def waves(schedule: Schedule) -> np.ndarray:
     return unit // schedule.teams
 
 
-def wave_map(found: Estimate, shape: tuple[int, int, int], gpu: Hopper = H200, title: str = "") -> Picture:
+def wave_map(found: Estimate, shape: tuple[int, int, int]) -> Picture:
     """Draw D with its tiles, each in the tint of its wave, the last wave in full colour."""
-    schedule = schedule_of(found.tile, *shape[:2], gpu)
+    schedule = schedule_of(found.tile, *shape[:2])
     wave = waves(schedule)
-    said = title or f"{schedule.turns} waves"
+    said = finding(found)
     last, slots = int((wave == schedule.turns - 1).sum()), schedule.teams * schedule.team
     with theme.figure(8.6, 4.2) as fig:
         axes, strip = fig.subplots(2, 1, gridspec_kw={"height_ratios": [10, 1]})
@@ -305,30 +295,17 @@ def _number(axes: Axes, wave: np.ndarray, schedule: Schedule) -> None:
         rows, columns = rows[here], columns[here]
         apart = np.abs(rows - rows.mean()) / len(wave) + np.abs(columns - columns.mean()) / len(wave[0])
         middle = np.argmin(apart)
-        axes.text(
-            columns[middle] + 0.5,
-            rows[middle] + 0.5,
-            turn + 1,
-            ha="center",
-            va="center",
-            fontsize=9.5,
-            fontweight="bold",
-            color=INK,
-            bbox={"boxstyle": "round,pad=0.15", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.85},
-        )
+        ground = {"boxstyle": "round,pad=0.15", "alpha": 0.85}
+        x, y = columns[middle] + 0.5, rows[middle] + 0.5
+        centred(axes, x, y, turn + 1, ground, fontsize=9.5, fontweight="bold")
 
 
-def tile_sawtooth(shape: tuple[int, int, int], tiles: Sequence[Tile], gpu: Hopper = H200) -> Picture:
-    """Draw the model's share of the peak against the rows of D, a line for each tile, M itself marked.
-
-    Raises ValueError for no tile and for more than there are line styles.
-    """
+def tile_sawtooth(shape: tuple[int, int, int], tiles: Sequence[Tile]) -> Picture:
+    """Draw the model's share of the peak against the rows of D, a line for each tile, M itself marked."""
     M, N, K = shape
-    if not 1 <= len(tiles) <= len(SERIES):
-        raise ValueError(f"There are {len(tiles)} tiles, but a figure shows 1 to {len(SERIES)}.")
     step = max(max(M, LEAST_M) // POINTS // 16 * 16, 16)
     rows = np.arange(step, max(M, LEAST_M) + step, step)
-    curves = {tile: [estimate(tile, int(m), N, K, gpu).efficiency for m in rows] for tile in tiles}
+    curves = {tile: [estimate(tile, int(m), N, K).efficiency for m in rows] for tile in tiles}
     said = _steepest(tiles[0], rows, curves[tiles[0]])
     with theme.figure(8.6, 3.7) as fig:
         axes = fig.subplots()
@@ -343,7 +320,7 @@ def tile_sawtooth(shape: tuple[int, int, int], tiles: Sequence[Tile], gpu: Hoppe
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=9, borderaxespad=0.1)
         headline(fig, said, 76)
         each = "; ".join(
-            f"{tile_name(tile)} {percent(estimate(tile, M, N, K, gpu).efficiency)}" for tile in curves
+            f"{tile_name(tile)} {percent(estimate(tile, M, N, K).efficiency)}" for tile in curves
         )
         return Picture.of(
             fig,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
-from course_lib.views.figures import beside
+from course_lib.views.figures import at_the_side, beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,9 @@ def two_whys(whys: Sequence[Why]) -> Picture:
     """
     if not whys:
         raise ValueError("There is nothing to draw: give what two_whys.predict returns.")
-    title = _finding(whys)
+    said = " and ".join(f"{digits(why.predicted.ratio)}x" for why in whys)
+    measured = " and ".join(f"{digits(why.talk.ratio)}x" for why in whys)
+    title = f"The model says {said}, the talk {measured}"
     with theme.figure(8.2, 1.6 + 1.5 * len(whys)) as fig:
         axes = fig.subplots()
         axes.set_xscale("log")
@@ -36,7 +38,10 @@ def two_whys(whys: Sequence[Why]) -> Picture:
         rows = [4 * place + step for place in range(len(whys)) for step in range(3)]
         axes.set_yticks(rows, names)
         axes.set_ylim(max(rows) + 0.7, -1.2)
-        axes.set_xlim(min(min(w.predicted.ratio, w.talk.ratio) for w in whys) / 1.6, 2 * _highest(whys))
+        axes.set_xlim(
+            min(min(w.predicted.ratio, w.talk.ratio) for w in whys) / 1.6,
+            2 * max(why.at_peak for why in whys),
+        )
         axes.set_xticks([5, 10, 20, 50, 100], ["5x", "10x", "20x", "50x", "100x"])
         axes.minorticks_off()
         axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")
@@ -60,42 +65,16 @@ def _draw(axes: Axes, why: Why, top: int) -> None:
     )
     axes.plot(said, range(top, top + 3), color=PINK, linewidth=1, linestyle=":", zorder=2)
     for row, (model, talk) in enumerate(zip(said, measured, strict=True), start=top):
-        first = row == 1
-        axes.plot(
-            [model], [row], "o", color=PINK, markersize=10, zorder=3, label="the model" if first else None
-        )
+        labels = ("the model", "the talk measured") if row == 1 else (None, None)
+        axes.plot([model], [row], "o", color=PINK, markersize=10, zorder=3, label=labels[0])
         values = [model]
         if talk is not None:
             axes.plot([model, talk], [row, row], color=GREY, linewidth=1.2, zorder=1)
-            label = "the talk measured" if first else None
-            axes.plot([talk], [row], "s", color=VIOLET, markersize=9, zorder=3, label=label)
+            axes.plot([talk], [row], "s", color=VIOLET, markersize=9, zorder=3, label=labels[1])
             values.append(talk)
         for value, colour in zip(values, (PINK, VIOLET), strict=False):
-            _write(axes, value, row, colour, right=value == max(values))
-
-
-def _write(axes: Axes, value: float, row: int, colour: str, right: bool) -> None:
-    beside(
-        axes,
-        f"{digits(value)}x",
-        (value, row),
-        (9 if right else -9, 0),
-        ha="left" if right else "right",
-        va="center",
-        fontsize=10,
-        color=colour,
-        weight="bold",
-    )
-
-
-def _highest(whys: Sequence[Why]) -> float:
-    return max(why.at_peak for why in whys)
-
-
-def _finding(whys: Sequence[Why]) -> str:
-    said = " and ".join(f"{digits(why.predicted.ratio)}x" for why in whys)
-    measured = " and ".join(f"{digits(why.talk.ratio)}x" for why in whys)
-    return f"The model says {said}, the talk {measured}"
+            look = {"fontsize": 10, "color": colour, "weight": "bold"}
+            at_the_side(axes, f"{digits(value)}x", (value, row), value == max(values), **look)
 
 
 def _alt(title: str, whys: Sequence[Why]) -> str:

@@ -14,6 +14,7 @@ from course_lib.measure.table import digits
 from course_lib.simulators.gpu.warp_scheduler import STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
 from course_lib.views.figures import beside, headline, hollow, stacked
+from course_lib.views.paper import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,20 +33,17 @@ LOOKS = {
 SHOWN = 600  # cycles that a picture can hold
 
 
-def warps(
-    results: SchedulerRun | Mapping[str, SchedulerRun], cycles: int = 160, title: str | None = None
-) -> Picture:
+def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
     """Draw what each warp does in each of the first `cycles` cycles, a row per warp.
 
-    results: what `warp_scheduler.simulate` returned, or several by name, drawn below each other. Raises
-    ValueError for none, or for more cycles than a picture holds.
+    named: what `warp_scheduler.simulate` returned, by name, drawn below each other. Raises ValueError for
+    none, or for more cycles than a picture holds.
     """
-    named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
         raise ValueError("There is nothing to draw: give what warp_scheduler.simulate returned.")
     if not 1 <= cycles <= SHOWN:
         raise ValueError(f"cycles is {cycles}, but a picture holds 1 to {SHOWN}.")
-    said = title or _finding(named)
+    said = _finding(named)
     rows = sum(result.warps for result in named.values())
     with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
         heights = [result.warps + 1 for result in named.values()]
@@ -98,8 +96,8 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
 
 
 def _subtitle(name: str, result: SchedulerRun) -> str:
-    used = f"{result.warps} warp{'s' * (result.warps > 1)}: {digits(100 * result.utilisation, 2)} % of the "
-    return f"{name}{': ' if name else ''}{used}issue slots used"
+    used = digits(100 * result.utilisation, 2)
+    return f"{name}: {plural(result.warps, 'warp')}: {used} % of the issue slots used"
 
 
 def _finding(named: Mapping[str, SchedulerRun]) -> str:
@@ -125,22 +123,20 @@ def _alt(said: str, named: Mapping[str, SchedulerRun], cycles: int) -> str:
 
 
 def latency_hiding(
-    curves: OccupancyCurve | Mapping[str, OccupancyCurve],
+    named: Mapping[str, OccupancyCurve],
     measured: Mapping[str, Mapping[float, float]] | None = None,
     guess: Any = None,
-    title: str | None = None,
 ) -> Picture:
     """Draw simulated issue-slot utilisation against warps per scheduler, with the bounds of Little's law.
 
-    curves: what `warp_scheduler.occupancy_curve` returned, one or several by name. measured: for a name the
-    measured utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed
-    number of warps (a number, an object with a `.value`, or None). Raises ValueError for no curve.
+    named: what `warp_scheduler.occupancy_curve` returned, by name. measured: for a name the measured
+    utilisation (0 to 1) by warps per scheduler; the name says where it comes from. guess: a guessed number of
+    warps (a number, an object with a `.value`, or None). Raises ValueError for no curve.
     """
-    named = dict(curves) if isinstance(curves, Mapping) else {"simulated": curves}
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
     name, first = next(iter(named.items()))
-    said = title or f"{name}: {_hidden(first)}"
+    said = f"{name}: {_hidden(first)}"
     with theme.figure(8.2, 4.6) as fig:
         axes = fig.subplots()
         for number, (name, curve) in enumerate(named.items()):
@@ -148,7 +144,9 @@ def latency_hiding(
             axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
             axes.plot(curve.warps, _percent(curve.simulated), marker, color=colour, markersize=6, label=name)
         axes.plot([], [], color=GREY, linewidth=1.2, linestyle=":", label="at most, by Little's law")
-        _measured(axes, measured or {}, len(named))
+        for number, (name, points) in enumerate((measured or {}).items(), len(named)):
+            colour, marker, _ = SERIES[number % len(SERIES)]
+            axes.plot(list(points), _percent(points.values()), marker, label=name, **hollow(colour, 8, 1.6))
         guessed = value_of(guess)
         if guessed is not None:
             axes.axvline(guessed, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
@@ -166,12 +164,6 @@ def _hidden(curve: OccupancyCurve) -> str:
         return f"from {curve.knee:.3g} warps on the latency is hidden"
     used = digits(100 * curve.simulated[-1], 2)
     return f"{curve.warps[-1]} warps use {used} % of the issue slots, {curve.knee:.3g} would be needed"
-
-
-def _measured(axes: Axes, measured: Mapping[str, Mapping[float, float]], used: int) -> None:
-    for number, (name, points) in enumerate(measured.items(), used):
-        colour, marker, _ = SERIES[number % len(SERIES)]
-        axes.plot(list(points), _percent(points.values()), marker, label=name, **hollow(colour, 8, 1.6))
 
 
 def _percent(shares: Any) -> list[float]:
@@ -199,9 +191,9 @@ def _curve_alt(
 # -- the same law on a CPU ---------------------------------------------------------------------------------
 
 
-def in_flight(found: InFlight, title: str | None = None) -> Picture:
+def in_flight(found: InFlight) -> Picture:
     """Draw what a read costs a CPU core against the number of independent pointer chases."""
-    said = title or f"One core keeps about {digits(found.most, 2)} reads in flight: more chases do not help"
+    said = f"One core keeps about {digits(found.most, 2)} reads in flight: more chases do not help"
     with theme.figure(8.0, 4.2) as fig:
         axes = fig.subplots()
         axes.set_xscale("log", base=2)

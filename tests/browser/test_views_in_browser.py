@@ -72,28 +72,29 @@ def code_kernels():
 
 def drawn():
     """Yield the name and the HTML of every picture."""
-    from kernels_to_walk import LAUNCHES
+    import numpy as np
 
     from course_lib import views
     from course_lib.speech.encoder_speed import SpeedPoint, grid
-    from course_lib.views import ring_animation
 
     pipeline, ring, tiles = views.pipeline(), views.ring(), views.tile_choice(4096, 7168, 16384)
     yield "roles", f'<div role="figure">{views.roles()._repr_html_()}</div>'
     for name, view in (("pipeline", pipeline), ("ring", ring), ("tiles", tiles)):
         yield f"{name}_still", view.static().body
-    for number, variant in enumerate(ring_animation.VARIANTS):
-        last = len(ring_animation.found(variant, ring.base, 0).moments) - 1
-        yield f"ring_{number}", f'<div role="figure">{ring.frame(variant, last)}</div>'
+    for number, variant in enumerate(ring.variant.options):
+        ring.variant.value = variant
+        yield f"ring_{number}", f'<div role="figure">{ring.frame(ring.last)}</div>'
 
     for name, kernel in code_kernels().items():
         view = views.gpu_code(kernel)
         yield f"code_{name}_still", view.static().body
         view.language.value = "PTX"
         yield f"code_{name}_ptx", view.frame()
-    for name, launch in LAUNCHES.items():
-        live = views.gpu_steps(*launch)
-        yield f"kernel_{name}_step", live.frame(live.next_costly(-1))
+    A, B, C = (np.zeros(shape, np.float32) for shape in ((100, 700), (700, 70), (100, 70)))
+    for name in ("naive", "tiled"):
+        live = views.gpu_steps(code_kernels()[name], (4, 4), (32, 32), A, B, C)
+        live.player.jumps["next costly »"].click()
+        yield f"kernel_{name}_step", live.player.picture.value
         yield f"kernel_{name}_still", live.static().body
 
     for x, format in ((0.3, "e4m3"), (0.003, "e4m3"), (-1e9, "e5m2")):
@@ -130,7 +131,7 @@ def test_pictures_fit_the_page_and_cut_no_word(page, pictures):
                 assert page.evaluate(CUT) == [], name
                 words = page.locator("[role=region] td:first-child").first
                 assert words.evaluate("one => one.scrollWidth <= one.clientWidth"), "the kind is never cut"
-            if name == "kernel_strided_still":
+            if name == "kernel_naive_still":
                 steps = page.get_by_role("figure").inner_text().count("Step ")
                 assert page.get_by_role("img").count() == 1 + 2 * steps or steps == 0
             if name.startswith("speed_"):

@@ -57,14 +57,6 @@ def histogram(x, counts):
 
 
 @cuda.jit
-def one_flag(out):
-    flag = cuda.shared.array(1, float32)
-    flag[0] = 1
-    cuda.syncthreads()
-    out[0] = flag[0]
-
-
-@cuda.jit
 def add_one(x, y):
     i = cuda.grid(1)
     x[i] += 1

@@ -8,16 +8,6 @@ AVX512 = five_loops.Sizes("float32", 4, 6, 64, 512, 512, 512, 32, 48 * 2**10, 2*
 AVX2 = five_loops.Sizes("float64", 8, 6, 8, 256, 512, 256, 16, 32 * 2**10, 0, 16)
 
 
-def test_the_sizes_are_those_of_the_rung():
-    from course_lib.circles import simd
-
-    for dtype, itemsize in (("float32", 4), ("float64", 8)):
-        own = five_loops.sizes(dtype)
-        assert (simd.MR, simd.ROW_BYTES // itemsize, simd.KC) == (own.MR, own.NR, own.KC)
-        assert own.NC % own.NR == 0 and own.KC * own.NC * itemsize <= simd.BLOCK_BYTES
-        assert own.tile_registers + own.row_registers + 1 <= simd.REGISTERS
-
-
 def test_every_step_has_a_title_and_a_picture_with_words_and_memories_fill_from_the_outside_in():
     for own in (AVX512, AVX2):
         walk = five_loops.KernelLoops(own)

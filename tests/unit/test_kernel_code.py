@@ -101,15 +101,6 @@ def test_every_instruction_has_a_sign_a_word_and_its_line(rungs):
     assert "cuda.syncthreads()" in text
 
 
-def test_long_runs_are_shortened_and_totals_add_up_to_a_turn(rungs):
-    view = views.gpu_code(rungs["warptiled"])
-    shown = rows(view.frame())
-    hidden = sum(int(m[1]) for cells in shown if (m := re.match(r"⋮ (\d+) more", cells[0])))
-    lines = [cells for cells in shown if not cells[0].startswith("⋮")]
-    assert hidden + len(lines) == len(view.listing.loop) and len(shown) < len(view.listing.loop) / 2
-    assert sum("shared load" in cells[0] for cells in lines) == view.listing.kinds["shared load"]
-
-
 def test_the_choices_change_what_is_shown(rungs):
 
     view = views.gpu_code(rungs["tiled"])

@@ -1,8 +1,5 @@
 """The time slider on a kernel: true to the tracer, driven by keys, readable without colour, and harmless."""
 
-import re
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 
@@ -26,14 +23,6 @@ def line_of(kernel, words):
 
     lines, first = inspect.getsourcelines(kernel.py_func)
     return next(first + n for n, line in enumerate(lines) if words in line)
-
-
-def drawings(html):
-    return [ElementTree.fromstring(drawing) for drawing in re.findall(r"<svg.*?</svg>", html, re.DOTALL)]
-
-
-def words_of(drawing):
-    return [text for text in drawing.iter() if text.tag.endswith("text")]
 
 
 def recorded(kernel, griddim, blockdim, *args, at=(0, 0)):
@@ -81,22 +70,6 @@ class TestEveryKernel:
                     index = layout.index(place)
                     assert place == step.offset + sum(i * s for i, s in zip(index, step.strides, strict=True))
 
-    def test_every_drawing_is_labelled_and_no_step_changes_its_size(self, kernels):
-        for name, launch in kernels.LAUNCHES.items():
-            live = views.gpu_steps(*launch)
-            sizes = set()
-            for step in range(0, live.frames.last + 1, max(1, live.frames.last // 4)):
-                frame = live.frame(step)
-                shown = drawings(frame)
-                assert len(shown) == 3, name
-                assert all(one.get("aria-label").endswith(".") for one in shown), name
-                sizes.add(tuple((one.get("width"), one.get("height")) for one in shown))
-                label = re.search(r'role="figure" aria-label="([^"]*)"', frame)[1]
-                assert f"Step {step + 1} of {live.frames.last + 1}: line" in label
-                (marked,) = re.findall(r"▶ +(\d+)", frame)  # the line is marked by a sign
-                assert int(marked) == live.frames.steps[step].line
-            assert len(sizes) == 1, name
-
 
 class TestWhatIsSaid:
     def test_the_sentences(self, kernels):
@@ -125,22 +98,6 @@ class TestWhatIsSaid:
             x, out = np.zeros(1000, dtype)[start:], np.zeros(lanes, dtype)
             assert sentences(kernels.strided, 1, 32, x, out, stride)[0].endswith(ending), ending
 
-    def test_half_warps_broadcasts_and_atomics(self, kernels):
-        counts = np.zeros(32, np.int32), np.zeros(3, np.int32)
-        for launch, place, ending in (
-            (kernels.LAUNCHES["wide"], 0, "no bank conflict, 8-byte elements go by half-warps"),
-            (kernels.LAUNCHES["wide"], -2, "4 wavefronts: a 2-way bank conflict"),
-            ((kernels.histogram, 1, 32, *counts), 1, "one element; 32 lanes want one element and take turns"),
-            ((kernels.one_flag, 1, 32, zeros(1)), 0, "1 wavefront: all lanes write one element"),
-            ((kernels.one_flag, 1, 32, zeros(1)), 2, "1 wavefront: a broadcast"),
-            ((kernels.one_flag, 1, 32, zeros(1)), 3, "1 sector: all lanes write one element"),
-        ):
-            assert sentences(*launch)[place].endswith(ending), ending
-        shown = views.gpu_steps(*kernels.LAUNCHES["histogram"])
-        assert "11 lanes want one element and take turns" in shown.frame(1)
-        line = line_of(kernels.histogram, "atomic")
-        assert f"11 lanes take turns at the atomic in line {line}" in shown.frames.title
-
     def test_the_title_says_the_finding_and_a_hazard_comes_first(self, kernels, transposed):
         line = line_of(kernels.transpose, "B[i, j]")
         said = f"a 32-way bank conflict in line {line}, 32 wavefronts where 1 would do"
@@ -157,23 +114,6 @@ class TestWhatIsSaid:
         assert outside.frames.title == f"strided, block 0, warp 0: out-of-bounds in line {line}"
         assert "Hazard: line" in outside.frame(0) and "Hazard: line" in outside.static().body
         assert "Hazard" not in views.gpu_steps(kernels.strided, 1, 32, zeros(32), zeros(32), 1).frame(0)
-
-
-class TestTheArray:
-    def test_what_is_drawn_is_what_the_warp_touches_and_what_moves_along(self, kernels):
-        from course_lib.views.kernel_window import Window
-
-        load = recorded(kernels.transpose, 1, (32, 32), zeros(32, 32), zeros(32, 32), at=(0, 5))[3]
-        window = Window(load)
-        assert set(window.touched) == {(row, 5) for row in range(32)}
-        assert window.rows == window.columns == [range(32)] and not window.moved
-        assert "Touched: from s[0, 5] (first lane) to s[31, 5] (last lane)" in window.words()
-        window = Window(recorded(kernels.strided, 1, 32, zeros(96), zeros(32), 3)[0])
-        assert set(window.touched) == {divmod(3 * lane, 32) for lane in range(32)}
-        assert set(window.moved) == {divmod(n, 32) for n in range(96)} - set(window.touched)
-        step = recorded(kernels.strided, 1, 32, zeros(64)[::3], zeros(2), 6)[0]
-        assert step.places[:2] == (0, 18)  # in sectors 0 (0 to 7) and 2 (16 to 23); element 5 is place 15
-        assert {column for _, column in Window(step).moved} == {1, 2, 7}
 
 
 class TestTheSlider:
@@ -208,21 +148,9 @@ class TestTheSlider:
         live.block[1].value, live.warp.value = 2, 3
         assert live.frames.steps[0] == first
 
-    def test_a_trace_alone_is_shown_as_it_was_recorded(self, kernels):
-        from course_lib.simulators.gpu import trace
-
-        seen = trace(kernels.transpose, 1, (32, 32), zeros(32, 32), zeros(32, 32), record=(0, 7))
-        live = views.gpu_steps(seen)
-        assert live.frames.steps is seen.steps and "warp 7" in live.frame(0)
-        assert all(field.disabled for field in (*live.block, live.warp))
-        live.warp.value = 3
-        assert "warp 7" in live.player.picture.value
-
     def test_a_warp_that_touches_nothing_is_shown_too_and_what_cannot_be_is_refused(
         self, kernels, transposed
     ):
-        from course_lib.simulators.gpu import trace
-
         live = views.gpu_steps(kernels.nothing, 1, 32, zeros(4))
         assert "it touches no global or shared memory" in live.frames.title
         assert "This warp touches no global" in live.frame(0) and live.player.slider.max == 0
@@ -234,7 +162,6 @@ class TestTheSlider:
             (lambda: views.gpu_steps(kernels.transpose), "gpu_steps needs the launch"),
             (lambda: transposed(warp=32), "warp 32"),
             (lambda: transposed(block=1), "outside"),
-            (lambda: views.gpu_steps(trace(kernels.nothing, 1, 32, zeros(4))), "been made with record="),
         ):
             with pytest.raises(ValueError, match=said) as caught:
                 call()
@@ -253,13 +180,6 @@ class TestTheArguments:
             live.block[0].value = block
         assert not live._runs._args[1].any() and not counts.any()
 
-    def test_what_the_notebook_changes_later_is_not_seen(self, kernels):
-        x = np.arange(64, dtype=np.int32) % 3
-        live = views.gpu_steps(kernels.histogram, 2, 32, x, np.zeros(3, np.int32))
-        x[:] = 0
-        live.block[0].value = 1
-        assert set(live.frames.steps[1].places) == {0, 1, 2}
-
     def test_a_copy_lies_as_the_original_does(self, kernels):
         x = zeros(100)[1:]
         live = views.gpu_steps(kernels.strided, 1, 32, x, zeros(32), 1)
@@ -268,20 +188,3 @@ class TestTheArguments:
         live.warp.value = 0
         one, two = live._runs._args
         assert np.shares_memory(one, two) and not np.shares_memory(one, x) and not x.any()
-
-
-class TestThePicture:
-    def test_what_is_moved_in_vain_is_hatched_and_idle_lanes_differ_without_colour(self, kernels):
-        drawing = drawings(views.gpu_steps(kernels.strided, 1, 32, zeros(64), zeros(32), 2).frame(0))[2]
-        words = ["".join(text.itertext()) for text in words_of(drawing)]
-        assert {str(lane) for lane in range(32)} <= set(words)
-        assert any("Hatched" in line for line in words)
-        paths = [path for path in drawing.iter() if path.tag.endswith("path")]
-        assert len(paths) == 2 * 8  # cells and strokes of 8 sectors
-        launch = (kernels.strided, 2, 40, zeros(80), zeros(75), 1)
-        place = drawings(views.gpu_steps(*launch, block=1, warp=1).frame(0))[0]  # of 8 threads, 3 active
-        assert "3 lanes of 32 active" in place.get("aria-label")
-        boxes = [box for box in place.iter() if box.tag.endswith("rect")]
-        assert sum(box.get("stroke-dasharray") == "2 2" for box in boxes) == 24  # missing
-        numbers = [text for text in words_of(place) if text.get("font-size") == "9"]
-        assert sum(text.get("font-weight") == "700" for text in numbers) == 3

@@ -8,7 +8,6 @@ from course_lib.fp8.promotion import (
     BOTH_SIGNS,
     KINDS,
     ONE_SIGN,
-    PromotionError,
     _bfloat16,
     operands,
     promotion_errors,
@@ -88,10 +87,6 @@ def test_what_makes_no_table_is_refused():
         operands("odd", 3)
 
 
-def made_up(kind, K, every, error):
-    return PromotionError(kind, K, every, error, -error, 0.0016)
-
-
 def test_the_figure_says_the_finding_at_the_longest_sum_and_every_point(table):
     from course_lib.views.promotion_curves import finding, in_words, percent
 
@@ -104,8 +99,6 @@ def test_the_figure_says_the_finding_at_the_longest_sum_and_every_point(table):
     short = percent(one(table, ONE_SIGN, 256, 128).relative_error)
     assert f"All products ≥ 0, promotion every 128: 256: {short}, 4096: 0.023 %." in alt
     assert alt.count("4096: ") == 6 and "Rounding to bfloat16 alone: 0.1" in alt
-    alt = views.promotion_figure([made_up(BOTH_SIGNS, 64, None, 0.5)], title="Mine").alt
-    assert alt.startswith("Mine. ") and "All products" not in alt
     for wrong in ([], ["error"]):
         with pytest.raises(ValueError, match="must hold PromotionErrors"):
             views.promotion_figure(wrong)

@@ -116,30 +116,18 @@ def test_the_figure_says_where_a_tone_is(views):
         band = int(alt.split(" in band ")[1].split(",")[0])
         assert abs(band - log_mel_figure.band_at(hz)) <= 0.6, hz
         assert abs(float(alt.split(" near ")[1].split(" Hz")[0].replace(",", "")) / hz - 1) < 0.08
-    assert "mean 0 and deviation 1" in views.log_mel(synthetic.vowels(), normalised=True).alt
     assert views.log_mel(np.zeros(16_000, "f4")).alt.startswith("1.0 s of silence: every sample is 0.")
-    assert views.log_mel(tone(), title="Mine").alt.startswith("Mine. ")
     for wrong in (np.zeros((2, 900)), np.zeros(900, int), np.array([np.nan] * 900)):
         with pytest.raises(ValueError, match=r"must be finite floating-point numbers of shape \(n,\)"):
             views.log_mel(wrong)
 
 
-def test_every_extreme_is_drawn_and_normalised_is_what_the_front_end_gives(views, figures):
-    import torch
-
-    from course_lib.speech.features import LogMel
-
+def test_every_extreme_is_drawn(views, figures):
     samples = np.zeros(100_000, np.float32)
     samples[54_321], samples[77_777] = 0.75, -0.5
     views.log_mel(samples)
     points = figures[0].axes[0].collections[0].get_paths()[0].vertices[:, 1]
     assert points.max() == 0.75 and points.min() == -0.5
-
-    sound = synthetic.vowels()
-    views.log_mel(sound, normalised=True)
-    features, _ = LogMel()(torch.from_numpy(sound)[None])
-    assert np.array_equal(figures[1].axes[1].images[0].get_array(), features[0].numpy())
-    assert "deviations" in figures[1].axes[2].get_ylabel()
 
 
 # -- the widget --------------------------------------------------------------------------------------------

@@ -83,19 +83,6 @@ class TestWords:
         assert compiled == "batch 2, 1.5 s, bfloat16, torch.compile, 1 thread"
         assert in_words(Setting(2, 500, device="cuda")) == "batch 2, 5 s, float32, eager"
 
-    def test_the_alt_text_has_the_points_of_the_curves(self, measured, base):
-        from course_lib.views.speed_explorer import Measured, chosen_curves, main_curves
-
-        alt = chosen_curves(measured, base.but(dtype="int8"), "batch", "recorded on a Test").alt
-        assert "int8, eager, 5 s, 4 threads: 1: 35.7 s/s, 140 ms, 8: 95.2 s/s, 420 ms" in alt
-        assert "float32, eager, 5 s, 4 threads: 1: 25.0 s/s" in alt and "Recorded on a Test." in alt
-        alt = chosen_curves(measured, base, "frames").alt
-        assert "float32, eager, batch 1, 4 threads: 1: 8.33 s/s" in alt
-        assert alt.count("float32, eager, batch") == 1
-        alt = main_curves(Measured(speed_points("cuda"))).alt
-        for name in ("float32, eager", "int8, eager", "float32, torch.compile", "bfloat16, CUDA graph"):
-            assert f"{name}: 1: " in alt
-
 
 class TestWidget:
     def test_it_starts_at_the_fastest_and_follows_the_controls(self, base):

@@ -97,25 +97,3 @@ def test_the_crossover_lies_between_the_sizes_where_the_intervals_let_it():
     assert views.crossover_interval(told) == pytest.approx((1024, 2048))
     assert views.crossover_interval({512: (0.8, 0.9), 1024: (0.7, 0.9)}) == (512, 512)
     assert views.crossover_interval({1: (1.1, 1.2), 2: (0.8, 0.9), 4: (0.9, 1.1)})[1] == np.inf
-
-
-def test_ratios_are_drawn_with_the_guess_and_their_intervals():
-    curve = {"one": {512: 1.4, 2048: 0.9}}
-    picture = views.time_ratios(curve, {"least": {512: 1.2, 2048: 0.8}}, guess=900)
-    assert "One gains from N = 2048 on" in picture.alt and "1.2 at 512" in picture.alt
-    wide, narrow = ({"one": {n: (r - w, r + w) for n, r in curve["one"].items()}} for w in (0.06, 0.03))
-    pictures = [views.time_ratios(curve, {}, intervals=ends) for ends in (wide, narrow, None)]
-    pictures.append(views.time_ratios(curve, {}, guess=900))
-    assert len({picture.alt for picture in pictures}) == 1  # so the title is the same
-    assert len({picture.png for picture in pictures}) == 4
-    for empty in ({}, {"one": {}}):
-        with pytest.raises(ValueError, match="measured is empty"):
-            views.time_ratios(empty, {})
-
-
-@pytest.mark.usefixtures("without_pixels")
-def test_errors_grow_by_a_factor_a_level():
-    measured = {"normal": {0: 1e-6, 1: 2e-6, 2: 4e-6}}
-    bounds = {"Strassen": {0: 1e-3, 2: 9e-3}, "definition": {0: 1e-5, 2: 1e-5}}
-    alt = views.error_levels(measured, bounds).alt
-    assert "On average a level multiplies the error by 2.0, the bound by 3.0" in alt

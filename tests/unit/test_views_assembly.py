@@ -62,12 +62,7 @@ def test_registers_and_fma_are_marked_and_functions_stand_beside_each_other(pars
         views.compare_assembly([])
 
 
-def test_another_loop_can_be_chosen_and_what_is_not_there_is_a_sentence(parse):
-    both = AVX512 + SCALAR
-    assert "no vectors" in views.assembly(both, loop=1).text
-    assert "no vectors" in views.assembly(both, loop=parse(SCALAR).loops[0]).text
-    with pytest.raises(ValueError, match="loop is 2, but the compiled code has 2 innermost loops"):
-        views.assembly(both, loop=2)
+def test_without_arithmetic_it_says_so(parse):
     with pytest.raises(ValueError, match="no loop that computes"):
         views.assembly(COPY)
 

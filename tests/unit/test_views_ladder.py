@@ -79,27 +79,6 @@ def test_the_largest_size_on_the_fewest_threads_counts(words):
     assert "numpy 300 GFLOP/s" in words(on_eight)
 
 
-def test_sizes_that_differ_are_said_to(words):
-    one, other = result("compiled-ikj", 2.0, 512), result("numpy", 50.0, 512)
-    assert "izes differ" not in words(one, other)
-    assert "Sizes differ: each label names its own." in words(one, result("numpy", 50.0, 64))
-    upper, lower = draw(ladder.LADDER, {"compiled-ikj": one, "numpy": result("numpy", 9.0, 64)}).axes
-    titles = {upper.get_title(loc=place) for place in ("left", "center")}
-    assert any(title.endswith("\nsizes differ: each label names its own") for title in titles)
-    assert lower.get_ylabel() == "error against\nexact entries\n(relative)"
-
-
-def test_the_dtype_with_most_rungs_is_shown_unless_one_is_asked_for(words):
-    results = [
-        result("python-lists", 1.0, dtype="float32"),
-        result("compiled-ijk", 2.0, dtype="float64"),
-        result("compiled-ikj", 3.0, dtype="float64"),
-    ]
-    assert "in float64" in words(*results)
-    assert "in float32" in words(*results, dtype="float32")
-    assert "none of its" in words(*results, dtype="float16")
-
-
 def test_both_baselines_are_drawn_as_such_and_the_faster_one_counts(words):
     results = [result("simd", 60.0), result("numpy", 50.0), result("openblas", 80.0), result("blocked", 6.0)]
     alt = words(*results)
@@ -150,16 +129,3 @@ def test_labels_neither_collide_nor_leave_the_picture():
             assert left.x1 <= right.x0 + 1
         title = (upper.title if upper.title.get_text() else upper._left_title).get_window_extent()
         assert title.x1 <= figure.bbox.x1 and title.y1 <= figure.bbox.y1
-
-
-def test_empty_places_and_errors_that_are_none():
-    figure = draw(rungs(6), {"rung-number-1": result("rung-number-1", 1.0)})
-    places = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
-    assert list(places[0].get_xdata()) == [0, 2, 3, 4, 5, 6]
-    assert "empty circle: not measured yet" in figure.axes[1].get_xlabel()
-    made = rungs(3)
-    best = {
-        f"rung-number-{n}": result(f"rung-number-{n}", 1.0 + n, error=error)
-        for n, error in enumerate((0.0, None, float("nan")))
-    }
-    assert [text.get_text() for text in draw(made, best).axes[1].texts] == ["exact"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import views
-from course_lib.views.loop_orders import ORDERS
+from course_lib.views.loop_orders import ORDERS, strides_of
 
 
 def words_of(drawing):
@@ -73,7 +73,6 @@ class TestPrediction:
         assert again.value is None and not again.locked and again.last == 20.0
         assert again.slider.value == pytest.approx(20) and not again.slider.disabled
         assert "Last time you guessed 20 ms." in again.status.value
-        assert again.static() == views.predict(**{**question, "name": "other"}).static()
         assert "20 ms" not in again.static().body
         again.button.click()
         assert again.value == 20.0
@@ -144,7 +143,7 @@ class TestStepper:
     def test_every_pair_has_the_place_the_counts_and_the_sum_of_three_nested_loops(self, M, K, N, rng):
         A = [[rng.randint(-9, 9) for _ in range(K)] for _ in range(M)]
         B = [[rng.randint(-9, 9) for _ in range(N)] for _ in range(K)]
-        trace = views.step_through(A, B).trace
+        trace = views.step_through(A, B)
         pairs = [(step, at) for step, at in enumerate(trace.steps) if at.kind == "pair"]
         assert [(at.i, at.j, at.k) for _, at in pairs] == list(product(range(M), range(N), range(K)))
         for done, (step, at) in enumerate(pairs, 1):
@@ -152,81 +151,59 @@ class TestStepper:
             assert (now.multiplications, now.additions, now.reads) == (done, done, K * N + 2 * done)
             assert trace.total(step) == sum(A[at.i][k] * B[k][at.j] for k in range(at.k + 1))
 
-    def test_the_jump_stops_at_every_element(self):
-        stepper, seen = views.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]]), []
-        while stepper.step < stepper.trace.last:
-            stepper.player.jumps["next element »"].click()
-            seen.append(stepper.trace.steps[stepper.step].kind)
-        assert seen == ["column"] * 4 + ["done"]
-        assert stepper.player.picture.value == stepper.frame(stepper.step)
-
     def test_a_frame_spells_the_sum_out_and_gives_the_formula_in_numbers(self):
         stepper = views.step_through([[1, 2], [3, 4]], [[5, 6], [7, 8]])
-        step = next(s for s, at in enumerate(stepper.trace.steps) if (at.kind, at.k) == ("pair", 1))
+        step = next(s for s, at in enumerate(stepper.steps) if (at.kind, at.k) == ("pair", 1))
         words = words_of(stepper.frame(step))
         assert "row 1, column 1:  1·5 + 2·7 = 19" in words
         assert "M·N·K = 2·2·2" in words and "of 8" in words and "2·M·N·K + K·N = 2·8 + 4" in words
-        assert {"19", "22", "43", "50"} <= set(words_of(stepper.frame(stepper.trace.last)))
+        assert {"19", "22", "43", "50"} <= set(words_of(stepper.frame(stepper.last)))
         assert "(-1.5)·(-2) = 3" in views.step_through([[-1.5]], [[-2]]).frame(3)
-
-    def test_arrays_are_welcome(self):
-        import numpy as np
-
-        stepper = views.step_through(np.eye(2, dtype=np.float32), np.ones((2, 3)))
-        assert stepper.trace.shape == (2, 2, 3)
 
 
 class TestStrides:
-    @given(st.sampled_from(ORDERS), sizes, sizes, sizes, st.sampled_from([2, 4, 8]))
-    def test_are_what_numpy_says(self, order, M, K, N, itemsize):
+    @given(st.sampled_from(ORDERS), sizes, st.sampled_from([2, 4, 8]))
+    def test_are_what_numpy_says(self, order, n, itemsize):
         import numpy as np  # two or more rows and columns: it may choose the strides of a dimension of one
 
-        axes = {"A": ("ik", (M, K)), "B": ("kj", (K, N)), "C": ("ij", (M, N))}
+        down, along = np.empty((n, n), f"f{itemsize}").strides
         expected = {
-            name: dict(zip(indices, np.empty(shape, f"f{itemsize}").strides, strict=True)).get(order[-1], 0)
-            for name, (indices, shape) in axes.items()
+            name: {indices[0]: down, indices[1]: along}.get(order[-1], 0)
+            for name, indices in {"A": "ik", "B": "kj", "C": "ij"}.items()
         }
-        assert views.strides_of(order, M, K, N, itemsize) == expected
+        assert strides_of(order, n, itemsize) == expected
 
     def test_the_drawing_and_the_table_say_it_in_words(self):
-        assert views.strides_of("ijk", 4096, 4096, 4096, 4) == {"A": 4, "B": 16384, "C": 0}
         assert "A moves 4 bytes a step; B jumps 16 KiB; C stays" in views.strides("ijk", 4096).text
         rows = re.findall(r"<b>([ijk]{3})</b>", views.strides_table(4096, 4).body)  # the cheapest first
         assert sorted(rows) == sorted(ORDERS)
         assert set(rows[:2]) == {"ikj", "kij"} and set(rows[-2:]) == {"jki", "kji"}
 
-    def test_other_orders_and_sizes_are_refused_in_a_sentence(self):
-        for order in ("iij", "abc", "", "ij", None):
-            for call in (lambda order: views.strides_of(order, 2, 2, 2, 4), views.strides, views.walk):
-                with pytest.raises(ValueError, match="must be one of ijk, ikj"):
-                    call(order)
-        for n in (0, -1, 2.5, True, 7):
-            with pytest.raises(ValueError, match=r"^n is "):
-                views.walk(n=n)
-
 
 class TestWalk:
     def test_the_steps_are_those_of_three_nested_loops(self):
         for order in ORDERS:
-            walker = views.walk(order, n=3)
+            walker = views.walk(order)
             assert walker.player.slider.readout is False  # the picture counts its steps, from 1
             seen = {"A": set(), "B": set(), "C": set()}
-            for step, turn in enumerate(product(range(3), repeat=3)):
+            for step, turn in enumerate(product(range(4), repeat=3)):
                 index = dict(zip(order, turn, strict=True))
                 i, j, k = index["i"], index["j"], index["k"]
                 seen["A"].add((i, k)), seen["B"].add((k, j)), seen["C"].add((i, j))
-                label = ElementTree.fromstring(walker.frame(order, step)).get("aria-label")
+                label = ElementTree.fromstring(walker.frame(step)).get("aria-label")
                 assert f"C[{i}, {j}] += A[{i}, {k}] * B[{k}, {j}]." in label
                 for name, cells in seen.items():
                     assert f"{len(cells)} cell{'s' if len(cells) > 1 else ''} of {name}" in label
 
     def test_choosing_an_order_starts_anew(self):
-        walker = views.walk("ikj", n=3)
+        walker = views.walk("ikj")
         walker.player.slider.value = 7
         walker.order.value = "jki"
-        assert walker.player.slider.value == 0 and walker.player.picture.value == walker.frame("jki", 0)
+        assert (
+            walker.player.slider.value == 0 and "Loop order jki, step 1 of 64" in walker.player.picture.value
+        )
         (jump,) = walker.player.jumps.values()
         jump.click()
-        assert walker.player.slider.value == 3 and jump.description.startswith("next k")
+        assert walker.player.slider.value == 4 and jump.description.startswith("next k")
         labels = re.findall(r'aria-label="Loop order (\w+)', walker.static().body)
         assert labels == list(ORDERS)

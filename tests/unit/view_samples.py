@@ -250,26 +250,24 @@ def _tone():
     return (0.25 * np.sin(np.arange(16_000) / 3)).astype(np.float32)
 
 
-def _tiles():
-    Tile = course("fp8.tiles").Tile
-    return Tile(128, 128, 2), Tile(128, 112, 2)
-
-
 def in_flight():
     """The first was disturbed: two chases made a step in 100 ns."""
     return course("measure.parallel_chase").InFlight((1, 2, 4, 8), (120.0, 50.0, 25.0, 25.0), 2**24)
 
 
-WARPS = "simulators.gpu.warp_scheduler"
+def warps(name, *arguments, **options):
+    return {"fma": getattr(course("simulators.gpu.warp_scheduler"), name)("s = fma s", *arguments, **options)}
+
+
 PRICES = {"cpu_price": 1.0, "gpu_price": 10.0, "bridge_price": 1e6, "currency": "crowns"}
 #: Every view that draws, called once with its package.
 CALLS = {
     "accumulator_figure": lambda v: v.accumulator_figure([208, 2.25], [1.75, 1.5]),
-    "amdahl": lambda v: v.amdahl(course("measure.amdahl").fit({1: 1.0, 2: 0.6})),
+    "amdahl": lambda v: v.amdahl(course("measure.amdahl").Speedups({1: 1.0, 2: 0.6}, {}, 2, None)),
     "assembly": lambda v: v.assembly(AVX512),
     "block_products": lambda v: v.block_products(*_tables()),
     "bytecode": lambda v: v.bytecode(speed_points.__wrapped__),
-    "cache_walk": lambda v: v.cache_walk("ikj", n=4, block=2, lines=6, line=2),
+    "cache_walk": lambda v: v.cache_walk(),
     "cancellation": lambda v: v.cancellation(*_tables()),
     "compare_assembly": lambda v: v.compare_assembly({"ijk": SCALAR, "ikj": AVX512}),
     "costs": lambda v: v.costs(20, 1000, **PRICES),
@@ -292,7 +290,7 @@ CALLS = {
     "kernel_loops": lambda v: v.kernel_loops(),
     "ladder_plot": lambda v: v.ladder_plot([ladder_result("numpy", 50.0), ladder_result("blocked", 6.0)]),
     "latency": lambda v: v.latency(latency_curve()),
-    "latency_hiding": lambda v: v.latency_hiding(course(WARPS).occupancy_curve("s = fma s", range(1, 9))),
+    "latency_hiding": lambda v: v.latency_hiding(warps("occupancy_curve", range(1, 9))),
     "line_states": lambda v: v.line_states(course("simulators.coherence").counters(2, 2, 8)),
     "log_mel": lambda v: v.log_mel(_tone()),
     "memory": lambda v: v.memory([[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]),
@@ -303,7 +301,7 @@ CALLS = {
     "profile": lambda v: v.profile(PROFILE, beside=[{"name": "aten::mm", "self_us": 1.0, "percent": 3.0}]),
     "progress": lambda v: v.progress("01"),
     "promotion_figure": lambda v: v.promotion_figure(_errors()),
-    "ring": lambda v: v.ring(2, blocks_of_k=3),
+    "ring": lambda v: v.ring(2),
     "roles": lambda v: v.roles(),
     "source": lambda v: v.source(race),
     "speech_input": lambda v: v.speech_input(),
@@ -313,10 +311,9 @@ CALLS = {
     "swizzle_map": lambda v: v.swizzle_map(),
     "three_profiles": lambda v: v.three_profiles(cpu_profile(), gpu_profile(), forwards=2, gpu_forwards=4),
     "tile_choice": lambda v: v.tile_choice(256, 512, 128),
-    "tile_sawtooth": lambda v: v.tile_sawtooth((256, 7168, 4096), _tiles()),
     "time_ratios": lambda v: v.time_ratios({"explicit": {512: 1.4, 2048: 0.9}}, {}, guess=900),
     "two_whys": lambda v: v.two_whys(two_whys()),
     "verdict": lambda v: v.verdict(3, 12.5, unit="x", what="the loop"),
-    "walk": lambda v: v.walk("ikj", n=3),
-    "warps": lambda v: v.warps(course(WARPS).simulate("s = fma s", 4, cycles=200)),
+    "walk": lambda v: v.walk("ikj"),
+    "warps": lambda v: v.warps(warps("simulate", 4, cycles=200)),
 }
