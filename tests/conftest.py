@@ -69,3 +69,18 @@ def private_data_folder(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("nine-circles")
     monkeypatch.setenv("NINE_CIRCLES_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that are drawn: the words beside them are made, their pixels are not."""
+    from course_lib.theme import Picture
+
+    drawn = []
+
+    def of(fig, alt):
+        drawn.append(fig)
+        return Picture(b"", alt, 0)
+
+    monkeypatch.setattr(Picture, "of", of)
+    return drawn

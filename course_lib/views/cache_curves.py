@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.theme import GREY, INK, Picture
-from course_lib.views.figures import series
+from course_lib.views.figures import curves as draw_curves
 from course_lib.views.paper import in_bytes
 
 if TYPE_CHECKING:
@@ -80,15 +80,7 @@ def _draw(
     """Draw curves; a name has the same colour, marker and line in every panel."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    for name, curve in curves.items():
-        points = sorted(curve.items())
-        axes.plot(*zip(*points, strict=True), **series(names.index(name)), label=name)
-    for number, (name, curve) in enumerate(expected.items()):
-        dashes = (0, (2, 2)) if number % 2 else (0, (7, 3))
-        points = sorted(curve.items())
-        axes.plot(
-            *zip(*points, strict=True), color=INK, linewidth=1.1, linestyle=dashes, label=name, zorder=1
-        )
+    draw_curves(axes, curves, expected, names)
     drawn = [y for curve in (*curves.values(), *expected.values()) for y in curve.values() if y > 0]
     if drawn and max(drawn) / min(drawn) > WIDE:
         axes.set_yscale("log")

@@ -139,9 +139,12 @@ def finding(cpu: Choice, gpu: Choice, currency: str) -> str:
 def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> str:
     """Return the break-even prices and what became of the bridge, in sentences."""
     ratio = break_even_ratio(cpu, gpu)
+    paid = "any number of times that, since the CPU costs nothing"
+    if cpu.price_per_hour:
+        paid = times(gpu.price_per_hour / cpu.price_per_hour)
     said = [
         f"An hour of the GPU may cost {times(ratio)} that of the CPU before it is the dearer one, the ratio "
-        f"of what they encode in it; here it costs {_ratio(gpu.price_per_hour, cpu.price_per_hour)}."
+        f"of what they encode in it; here it costs {paid}."
     ]
     hours = break_even_hours(gpu, cpu)
     said.append(
@@ -151,15 +154,15 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
         if hours is not None
         else "A GPU that is kept all year is never cheaper than CPUs rented for the busy hours."
     )
-    paid = hours_that_pay(bridge_price, cpu, gpu)
-    if paid is None:
+    hours_paid = hours_that_pay(bridge_price, cpu, gpu)
+    if hours_paid is None:
         return " ".join([*said, "Neither saves anything, so no bridge is ever paid."])
     cheap = min((cpu, gpu), key=lambda one: one.per_1000_hours)
-    years = paid / cheap.speech_hours_a_year
+    years = hours_paid / cheap.speech_hours_a_year
     said.append(
         f"Or buy a cast-iron bridge for {_money(bridge_price, currency)}: what the {cheap.name} saves has "
-        f"paid for it after {_rounded(paid)} hours of speech, {_rounded(years)} years of one {cheap.name} as "
-        "busy as this."
+        f"paid for it after {_rounded(hours_paid)} hours of speech, {_rounded(years)} years of one "
+        f"{cheap.name} as busy as this."
     )
     return " ".join(said)
 
@@ -216,10 +219,6 @@ def _round_percents(least: float) -> list[float]:
     decades = range(math.floor(math.log10(100 * least)), 2)
     round_ones = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
     return [percent for percent in (*round_ones, 100.0) if percent >= 0.999 * 100 * least]
-
-
-def _ratio(value: float, other: float) -> str:
-    return times(value / other) if other else "any number of times that, since the CPU costs nothing"
 
 
 LABEL, WIDTH = {"description_width": "15em"}, "27em"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_lib.theme import INK, PAPER, SERIES
@@ -51,3 +51,19 @@ def series(number: int) -> dict[str, Any]:
     """Return the look of series `number`: colour, marker and line style, as the arguments of `plot`."""
     colour, marker, style = SERIES[number % len(SERIES)]
     return {"color": colour, "marker": marker, "linestyle": style}
+
+
+def curves(
+    axes: Axes,
+    measured: Mapping[str, Mapping[float, float]],
+    expected: Mapping[str, Mapping[float, float]],
+    names: Sequence[str] = (),
+) -> None:
+    """Draw curves by name; what is expected in thin dashes. A place in `names` decides how a curve looks."""
+    for number, (name, curve) in enumerate(measured.items()):
+        look = series(names.index(name) if names else number)
+        axes.plot(*zip(*sorted(curve.items()), strict=True), **look, label=name)
+    for number, (name, curve) in enumerate(expected.items()):
+        dashes = [(0, (7, 3)), (0, (2, 2)), (0, (7, 2, 2, 2))][number % 3]
+        look = {"color": INK, "linewidth": 1.2, "linestyle": dashes, "zorder": 1}
+        axes.plot(*zip(*sorted(curve.items()), strict=True), **look, label=name)

@@ -17,7 +17,7 @@ from course_lib.measure.table import digits
 from course_lib.theme import INK, PAPER, SERIES, Picture
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 CLOCK = f"e4m3 at {published.PEAK_CLOCK_HZ / 1e9:g} GHz"
 LADDER = "the ladder"
@@ -56,7 +56,10 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         axes.set_title(textwrap.fill(title, 66))
         low, high = roofline.draw_roofs(axes, points, roofs)
         for number, one in enumerate(series):
-            _draw(axes, one, number)
+            colour, marker, _ = SERIES[number % len(SERIES)]
+            x, y = [point.intensity for point in one.points], [point.gflops for point in one.points]
+            look = {"color": colour, "markeredgecolor": PAPER, "markersize": 9, "linestyle": ""}
+            axes.plot(x, y, marker, zorder=4, label=one.name, **look)
         legend = fig.legend(loc="outside lower left", ncols=len(series), fontsize=9.5, alignment="left")
         legend.set_title(textwrap.fill(said, 110), prop={"size": 9})
         legend.get_title().set_color(INK)
@@ -64,7 +67,13 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         taken = roofline.label(axes, points, roofs, low, high)
         for point in (point for one in series if one.named for point in one.points):
             roofline_labels.name(axes, point, taken, points)
-        return Picture.of(fig, _alt(title, series, roofs, said))
+        placed = "; ".join(
+            f"{one.name}, {point.name}: {digits(point.gflops)} TFLOP/s at {digits(point.intensity)} FLOP/byte"
+            for one in series
+            for point in one.points
+        )
+        words = f"{title}. {roofline.in_words(roofs)} {placed}. {said}"
+        return Picture.of(fig, f"Roofline ({roofs.what}). {words}")
 
 
 def _published() -> list[_Series]:
@@ -100,13 +109,6 @@ def _point(row: HopperRow, name: str) -> Point:
     return Point(name, row.tflops, intensity(row.rows, row.N, row.K, row.matrices))
 
 
-def _draw(axes: Axes, series: _Series, number: int) -> None:
-    colour, marker, _ = SERIES[number % len(SERIES)]
-    x, y = [point.intensity for point in series.points], [point.gflops for point in series.points]
-    look = {"color": colour, "markeredgecolor": PAPER, "markersize": 9, "linestyle": ""}
-    axes.plot(x, y, marker, zorder=4, label=series.name, **look)
-
-
 def _finding(whose: str, series: Sequence[_Series], roofs: Roofs) -> str:
     """Say how much of their roofs the products with the fewest and with the most rows reach."""
     shown = [one for one in series if one.name != LADDER] or list(series)
@@ -115,21 +117,11 @@ def _finding(whose: str, series: Sequence[_Series], roofs: Roofs) -> str:
 
 
 def _reached(one: _Series, roofs: Roofs) -> str:
-    kinds = {roofline.limit(point.intensity, roofs.peak, roofs.gbps) for point in one.points}
+    places = [point.intensity for point in one.points]
+    kinds = {roofline.limit(place, roofs.peak, roofs.gbps) for place in places}
     roof = f"the {kinds.pop()} roof" if len(kinds) == 1 else "its roof"
-    return f"{_shares(one.points, roofs)} of {roof} for {one.name}"
-
-
-def _shares(points: Sequence[Point], roofs: Roofs) -> str:
-    shares = [point.gflops / roofline.attainable(point.intensity, roofs.peak, roofs.gbps) for point in points]
-    least, most = round(100 * min(shares)), round(100 * max(shares))
-    return f"{most} %" if least == most else f"{least}–{most} %"
-
-
-def _alt(title: str, series: Sequence[_Series], roofs: Roofs, said: str) -> str:
-    placed = "; ".join(
-        f"{one.name}, {point.name}: {digits(point.gflops)} TFLOP/s at {digits(point.intensity)} FLOP/byte"
-        for one in series
-        for point in one.points
-    )
-    return f"Roofline ({roofs.what}). {title}. {roofline.in_words(roofs)} {placed}. {said}"
+    tops = [roofline.attainable(place, roofs.peak, roofs.gbps) for place in places]
+    shares = [round(100 * (point.gflops / top)) for point, top in zip(one.points, tops, strict=True)]
+    least, most = min(shares), max(shares)
+    share = f"{most} %" if least == most else f"{least}–{most} %"
+    return f"{share} of {roof} for {one.name}"

@@ -77,12 +77,16 @@ class Icicle:
         written = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
         code = resources.files("course_lib.views").joinpath("icicle.js").read_text(encoding="utf-8")
+        explained = (
+            f"{self.tree.what}, under torch.profiler. Hatched in grey is the time of a part outside of what "
+            "is below it: Python, and the profiler's own labels, a few microseconds a call."
+        )
         live = (
             f'<div data-part="live" hidden>{_legend()}'
             '<div class="bar"><span data-part="crumbs" role="navigation" aria-label="shown"></span>'
             '<span data-part="modes" role="group" aria-label="layers"></span></div>'
             f'<div data-part="stage" role="tree" aria-label="{escape(self.title)}. {escape(KEYS)}"></div>'
-            f'<div data-part="readout"></div>{note(KEYS)}{note(_explained(self.tree))}</div>'
+            f'<div data-part="readout"></div>{note(KEYS)}{note(explained)}</div>'
         )
         still = f'<div data-part="still">{self.static()._repr_html_()}</div>'
         script = f"<script>({code.strip()})(document.currentScript.parentElement, {written})</script>"
@@ -125,13 +129,6 @@ def look(span: Span) -> str:
 def _packed(span: Span) -> list[Any]:
     children = [_packed(child) for child in span.children]
     return [short(span.name), look(span), span.calls, round(span.own_us, 2), children]
-
-
-def _explained(tree: ForwardTree) -> str:
-    return (
-        f"{tree.what}, under torch.profiler. Hatched in grey is the time of a part outside of what is below "
-        "it: Python, and the profiler's own labels, a few microseconds a call."
-    )
 
 
 def _legend() -> str:
@@ -196,7 +193,9 @@ def _still(tree: ForwardTree, title: str) -> theme.Picture:
         every[-1].set_xlabel(f"ms ({tree.what})")
         _still_legend(fig)
         headline(fig, title, 84)
-        return theme.Picture.of(fig, _alt(tree, part, title))
+        shares = " ".join(map(_shares, spans))
+        alt = f"Icicle of one forward ({tree.what}), by parts and operators. {title}. {shares}"
+        return theme.Picture.of(fig, alt)
 
 
 def _typical(root: Span) -> Span | None:
@@ -250,11 +249,6 @@ def _still_legend(fig: Any) -> None:
         for name, words in WORDS.items()
     ]
     fig.legend(handles=patches, loc="outside lower center", ncols=4, fontsize=8.5)
-
-
-def _alt(tree: ForwardTree, part: Span | None, title: str) -> str:
-    said = f"Icicle of one forward ({tree.what}), by parts and operators. {title}. {_shares(tree.root)}"
-    return f"{said} {_shares(part)}" if part is not None else said
 
 
 def _shares(span: Span, most: int = 30) -> str:

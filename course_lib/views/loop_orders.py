@@ -65,7 +65,12 @@ def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
     for position, name in enumerate(AXES):
         x = 16 + position * (DRAWN * side + gap)
         parts += _path(name, inner, x, 34.0, side, captions[name])
-    title = f"{order}: each step of the {inner} loop {_verdict(moves)}"
+    largest = max(moves.values())
+    jumping = " and ".join(name for name, step in moves.items() if step == largest)
+    how = f"jumps {in_bytes(largest)} in {jumping}"
+    if largest < LINE_BYTES:
+        how = f"moves at most {in_bytes(largest)}"
+    title = f"{order}: each step of the {inner} loop {how}"
     size = f"{n:,} × {n:,}, {in_bytes(itemsize)} an element, row after row in memory"
     drawing = svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, parts, label)
     return Html(
@@ -222,11 +227,3 @@ def _briefly(step: int) -> str:
 def _lines_per_step(moves: Mapping[str, int]) -> float:
     """Return how many new cache lines a step needs at most, when nothing survives in the cache."""
     return sum(min(step, LINE_BYTES) / LINE_BYTES for step in moves.values())
-
-
-def _verdict(moves: Mapping[str, int]) -> str:
-    largest = max(moves.values())
-    jumping = [name for name, step in moves.items() if step == largest]
-    if largest < LINE_BYTES:
-        return f"moves at most {in_bytes(largest)}"
-    return f"jumps {in_bytes(largest)} in {' and '.join(jumping)}"

@@ -63,7 +63,11 @@ def course_map(folder: str | Path | None = None) -> Html:
     The links are relative: they work in a notebook of that folder.
     """
     here = Path(folder) if folder is not None else Path(__file__).resolve().parents[2] / "notebooks"
-    ready = {chapter.file for chapter in (BEFORE, *CIRCLES, BELOW, *BESIDE) if _exists(here, chapter)}
+    ready = {
+        chapter.file
+        for chapter in (BEFORE, *CIRCLES, BELOW, *BESIDE)
+        if (here / f"{chapter.file}.ipynb").is_file()
+    }
     there = sum(chapter.file in ready for chapter in CIRCLES)
     title = f"Nine circles, from three loops down to the arcane: {there} of 9 are open"
     rows = "".join(_row(chapter, chapter.file in ready) for chapter in CIRCLES)
@@ -76,31 +80,21 @@ def course_map(folder: str | Path | None = None) -> Html:
     beside = "".join(_line(chapter, chapter.file in ready) for chapter in BESIDE)
     interludes = f'<div style="margin-top:10px;border-top:1px solid {LINE};padding-top:6px">{beside}</div>'
     body = _line(BEFORE, BEFORE.file in ready) + circles + _line(BELOW, BELOW.file in ready) + interludes
-    text = f"{title}. " + " ".join(_said(chapter, chapter.file in ready) for chapter in CIRCLES)
-    return Html(card(body, text, title=title), text)
-
-
-def _exists(folder: Path, chapter: Chapter) -> bool:
-    return (folder / f"{chapter.file}.ipynb").is_file()
-
-
-def _said(chapter: Chapter, ready: bool) -> str:
-    return (
-        f"Circle {chapter.circle}, {chapter.title} ({'open' if ready else 'not yet open'}): {chapter.words}."
+    text = f"{title}. " + " ".join(
+        f"Circle {one.circle}, {one.title} ({'open' if one.file in ready else 'not yet open'}): {one.words}."
+        for one in CIRCLES
     )
+    return Html(card(body, text, title=title), text)
 
 
 def _name(chapter: Chapter, ready: bool) -> str:
     title = escape(chapter.title)
     if not ready:
-        return f'<span style="font-weight:700;color:{INK}">{title}</span>' + _tag("not yet open")
+        style = f"margin-left:8px;padding:0 6px;border-radius:8px;background:{GREY_TINT};color:{QUIET}"
+        tag = f'<span style="{style};font-size:11.5px">not yet open</span>'
+        return f'<span style="font-weight:700;color:{INK}">{title}</span>{tag}'
     style = "font-weight:700;color:#7a00d1;text-decoration:underline"
     return f'<a href="{escape(chapter.file)}.ipynb" style="{style}">{title}</a>'
-
-
-def _tag(words: str) -> str:
-    style = f"margin-left:8px;padding:0 6px;border-radius:8px;background:{GREY_TINT};color:{QUIET}"
-    return f'<span style="{style};font-size:11.5px">{words}</span>'
 
 
 def _row(chapter: Chapter, ready: bool) -> str:

@@ -40,7 +40,9 @@ def format_lines() -> Picture:
         logs.set_xticks([2.0**n for n in TICKS])
         logs.minorticks_off()
         logs.set_xlabel("value, logarithmic: the same number of lines for each factor of two")
-        _name_the_ends(logs)
+        for form, row in ROWS.items():
+            logs.annotate(f"{form.smallest:.3g}", (form.smallest, row + 0.33), ha="left", fontsize=9)
+            logs.annotate(f"{form.largest:g}", (form.largest, row + 0.33), ha="right", fontsize=9)
         linear.set_xlim(-0.0012, NEAR_ZERO * 1.02)
         linear.set_xlabel("value near 0, linear: subnormal numbers go on to 0 in equal steps")
         for form, row in ROWS.items():
@@ -84,11 +86,3 @@ def _draw(axes: Axes, form: Format, row: float) -> None:
     )
     look = {"markerfacecolor": "none", "color": colour, "markersize": 5.5}
     axes.plot(subnormal, np.full(len(subnormal), row), marker, label=f"{form.name}, subnormal", **look)
-
-
-def _name_the_ends(axes: Axes) -> None:
-    for form, row in ROWS.items():
-        for value, side in ((form.smallest, "left"), (form.largest, "right")):
-            axes.annotate(
-                f"{value:.3g}" if side == "left" else f"{value:g}", (value, row + 0.33), ha=side, fontsize=9
-            )

@@ -103,7 +103,12 @@ def operators_roofline(
         taken = roofline.label(axes, points, roofs, low, high)
         for point in sorted(points, key=lambda point: -point.marker):
             roofline_labels.name(axes, point, taken, points, reach=REACH)
-        return theme.Picture.of(fig, _alt(title, shown, roofs, said))
+        placed = "; ".join(_in_words(work, roofs) for work in sorted(shown, key=lambda work: -work.share))
+        return theme.Picture.of(
+            fig,
+            f"Roofline of this machine with every operator of the profile ({roofs.what}). {title}. "
+            f"{roofline.in_words(roofs)} {placed}. {said}",
+        )
 
 
 def _work(row: Any, whole_us: float) -> DrawnOperator:
@@ -200,14 +205,6 @@ def _finding(works: Sequence[DrawnOperator], roofs: Roofs) -> str:
     compute, memory, rest = _percent(under["compute"]), _percent(under["memory"]), 1 - sum(under.values())
     said = f"{compute} of the time lies under the arithmetic roof, {memory} under the memory roof"
     return f"{said}; {_percent(rest)} moves no data" if rest >= 0.005 else said
-
-
-def _alt(title: str, works: Sequence[DrawnOperator], roofs: Roofs, said: str) -> str:
-    placed = "; ".join(_in_words(work, roofs) for work in sorted(works, key=lambda work: -work.share))
-    return (
-        f"Roofline of this machine with every operator of the profile ({roofs.what}). {title}. "
-        f"{roofline.in_words(roofs)} {placed}. {said}"
-    )
 
 
 def _in_words(work: DrawnOperator, roofs: Roofs) -> str:

@@ -279,7 +279,7 @@ def verdict(
     """
     guessed = getattr(guess, "value", guess)
     is_open = busy or bool(interval and not 0 < interval[1] <= TOO_WIDE * interval[0])
-    said = [_finding(guessed, measured, unit, what, interval, busy, is_open)]
+    said = [_finding(guessed, measured, unit, what, None if busy else interval, is_open)]
     if guessed is None:
         said.append(MEASURE_AGAIN if is_open else WHAT_TO_DO)
     title = "\n".join(textwrap.fill(line, TITLE_WIDTH) for line in said)
@@ -307,38 +307,33 @@ def _finding(
     unit: str,
     what: str,
     interval: tuple[float, float] | None,
-    busy: bool,
     is_open: bool,
 ) -> str:
     if is_open:
-        why = f"{what}: {_why_open(unit, interval, busy)}"
-        return why if guessed is None else f"{why}: run again{_outside(guessed, unit, interval, busy)}"
+        return f"{what}: {_open(guessed, unit, interval)}"
     said = f"{what}: {_say(measured, unit)}"
     if guessed is None:
         return f"{said} (no guess was locked in)"
-    if guessed <= 0 or measured <= 0:
-        return f"{said}, you guessed {_say(guessed, unit)}"
-    apart = max(guessed / measured, measured / guessed)
-    if apart < 1.1 or (interval and interval[0] <= guessed <= interval[1]):
+    apart = max(guessed / measured, measured / guessed) if min(guessed, measured) > 0 else math.inf
+    if apart < 1.1 or (apart < math.inf and interval and interval[0] <= guessed <= interval[1]):
         return f"{said}, and you guessed it"
-    if unit == "%":
+    if unit == "%" or apart == math.inf:
         return f"{said}, you guessed {_say(guessed, unit)}"
     return f"{said}, your guess was {apart:.2g} times too {'high' if guessed > measured else 'low'}"
 
 
-def _why_open(unit: str, interval: tuple[float, float] | None, busy: bool) -> str:
-    if busy:
-        return "this machine was busy, so it cannot be told on this run"
+def _open(guessed: float | None, unit: str, interval: tuple[float, float] | None) -> str:
+    """Say why nothing can be told (interval None: the machine was busy), and which guess lies outside."""
+    again = "" if guessed is None else ": run again"
+    if interval is None:
+        return f"this machine was busy, so it cannot be told on this run{again}"
     low, high = interval
     span = f"{_say(low, unit)} to {_say(high, unit)}" if math.isfinite(high) else f"{_say(low, unit)} or more"
-    return f"cannot be told on this run ({span})"
-
-
-def _outside(guessed: float | None, unit: str, interval: tuple[float, float] | None, busy: bool) -> str:
-    if guessed is None or busy or interval[0] <= guessed <= interval[1]:
-        return ""
+    said = f"cannot be told on this run ({span}){again}"
+    if guessed is None or low <= guessed <= high:
+        return said
     return (
-        f" (your guess, {_say(guessed, unit)}, is {'above' if guessed > interval[1] else 'below'} all of it)"
+        f"{said} (your guess, {_say(guessed, unit)}, is {'above' if guessed > high else 'below'} all of it)"
     )
 
 

@@ -54,15 +54,6 @@ class LoopStep:
     k: int | None = None
 
 
-@dataclass(frozen=True)
-class WorkDone:
-    """What was done up to a step."""
-
-    multiplications: int
-    additions: int
-    reads: int  # numbers taken out of a list
-
-
 #: The line of `multiply` that each kind of step runs: how it begins.
 LINES = {
     "columns": "columns =",
@@ -90,13 +81,13 @@ class Stepper(Steps):
         """Return a sheet of the key steps."""
         panels = [self.panel(step) for step in self.key_steps()]
         M, K, N = self.shape
-        done = self.counts(self.last)
+        done = self.pairs(self.last)
         words = (
             f"Step by step through A ({M} x {K}) times B ({K} x {N}) in three Python loops: row in A, "
-            f"column in B, pair in (row, column). In all {done.multiplications} multiplications and "
-            f"{done.additions} additions, {M}·{N}·{K} of each."
+            f"column in B, pair in (row, column). In all {done} multiplications and "
+            f"{done} additions, {M}·{N}·{K} of each."
         )
-        title = f"{M}·{N}·{K} = {done.multiplications} pairs, one after the other"
+        title = f"{M}·{N}·{K} = {done} pairs, one after the other"
         return Html(card(side_by_side(panels), words, title=title), words)
 
     def _walk(self):
@@ -111,11 +102,14 @@ class Stepper(Steps):
                 yield LoopStep("append", i, j)
         yield LoopStep("done")
 
-    def counts(self, step: int) -> WorkDone:
-        """Return what was done from the start up to and including the step."""
+    def pairs(self, step: int) -> int:
+        """Return how many pairs were multiplied and added up to and including the step."""
+        return sum(1 for at in self.steps[: step + 1] if at.kind == "pair")
+
+    def reads(self, step: int) -> int:
+        """Return how many numbers were taken out of a list up to and including the step."""
         _, K, N = self.shape
-        pairs = sum(1 for at in self.steps[: step + 1] if at.kind == "pair")
-        return WorkDone(pairs, pairs, K * N + 2 * pairs)
+        return K * N + 2 * self.pairs(step)
 
     def total(self, step: int) -> float:
         """Return the running sum after the step (0 before the first pair of an element)."""
@@ -154,10 +148,9 @@ class Stepper(Steps):
     def panel(self, step: int) -> str:
         """Return a small picture of a step: matrices, running sum and one line of counts."""
         width, height, parts = self._matrices(step)
-        done = self.counts(step)
+        pairs = self.pairs(step)
         parts.append(write(12, height + 22, self._sentence(step), size=13, bold=True))
-        pairs = done.multiplications
-        count = f"{plural(pairs, 'multiplication')}, {plural(done.additions, 'addition')}"
+        count = f"{plural(pairs, 'multiplication')}, {plural(pairs, 'addition')}"
         parts.append(write(12, height + 42, count, size=12.5, fill=QUIET))
         full = max(width, 20 + 7.6 * len(self._sentence(step)), 270.0)
         return svg(full, height + 52, parts, self._label(step), widest=PANEL)
@@ -224,18 +217,17 @@ class Stepper(Steps):
 
     def _counters(self, step: int, x: float, y: float) -> list[str]:
         M, K, N = self.shape
-        now, end = self.counts(step), self.counts(self.last)
         lines = [
-            ("multiplications", now.multiplications, end.multiplications, f"M·N·K = {M}·{N}·{K}"),
-            ("additions", now.additions, end.additions, f"M·N·K = {M}·{N}·{K}"),
-            ("numbers read", now.reads, end.reads, f"2·M·N·K + K·N = 2·{M * N * K} + {K * N}"),
+            ("multiplications", self.pairs, f"M·N·K = {M}·{N}·{K}"),
+            ("additions", self.pairs, f"M·N·K = {M}·{N}·{K}"),
+            ("numbers read", self.reads, f"2·M·N·K + K·N = 2·{M * N * K} + {K * N}"),
         ]
         parts = []
-        for row, (name, done, total, formula) in enumerate(lines):
+        for row, (name, count, formula) in enumerate(lines):
             top = y + 22 * row
             parts.append(write(x, top, name))
-            parts.append(write(x + 152, top, done, bold=True, anchor="end"))
-            parts.append(write(x + 160, top, f"of {total}"))
+            parts.append(write(x + 152, top, count(step), bold=True, anchor="end"))
+            parts.append(write(x + 160, top, f"of {count(self.last)}"))
             parts.append(write(x + 212, top, formula, size=12, fill=QUIET))
         return parts
 
@@ -259,11 +251,10 @@ class Stepper(Steps):
         return f"{place}:  {terms} = {number(self.total(step))}"
 
     def _label(self, step: int) -> str:
-        now, end = self.counts(step), self.counts(self.last)
+        done = f"{self.pairs(step)} of {self.pairs(self.last)}"
         return (
-            f"Step {step} of {self.last}: {self._sentence(step)}. {now.multiplications} of "
-            f"{end.multiplications} multiplications, {now.additions} of {end.additions} additions, "
-            f"{now.reads} of {end.reads} numbers read."
+            f"Step {step} of {self.last}: {self._sentence(step)}. {done} multiplications, {done} additions, "
+            f"{self.reads(step)} of {self.reads(self.last)} numbers read."
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from course_lib import theme
 from course_lib.arguments import one_of
 from course_lib.theme import GREY, INK, Picture
-from course_lib.views.figures import series
+from course_lib.views.figures import curves, series
 from course_lib.views.paper import (
     GREY_TINT,
     LINE,
@@ -200,13 +200,14 @@ def time_ratios(
     """
     _check_measured(measured)
     guessed = getattr(guess, "value", guess)
-    title = _gains(measured, intervals or {})
+    told = (f"{name} {_gain(curve, (intervals or {}).get(name))}" for name, curve in measured.items())
+    title = upper("; ".join(told))
     with theme.figure(WIDTH, 4.6) as fig:
         axes = fig.subplots()
         axes.set(xscale="log", xlabel="N (N x N matrices)", ylabel="time / time of the classical product")
         axes.axhline(1.0, color=INK, linewidth=1.2)
         axes.axhline(7 / 8, color=GREY, linewidth=1.2, linestyle=":")
-        _draw(axes, measured, predicted)
+        curves(axes, measured, predicted)
         _whiskers(axes, measured, intervals or {})
         sizes = sorted({n for curve in (*measured.values(), *predicted.values()) for n in curve})
         axes.set_xticks(sizes, [f"{n:g}" for n in sizes])
@@ -233,7 +234,7 @@ def error_levels(measured: Mapping[str, Curve], bounds: Mapping[str, Curve]) -> 
     with theme.figure(WIDTH, 4.6) as fig:
         axes = fig.subplots()
         axes.set(yscale="log", xlabel="levels of Strassen", ylabel="max |C \N{MINUS SIGN} exact| / max |C|")
-        _draw(axes, measured, bounds)
+        curves(axes, measured, bounds)
         levels = sorted({n for curve in measured.values() for n in curve})
         axes.set_xticks(levels, [f"{n:g}" for n in levels])
         axes.set_title(textwrap.fill(title, LETTERS))
@@ -277,26 +278,11 @@ def _whiskers(axes: Any, measured: Mapping[str, Curve], intervals: Intervals) ->
             axes.errorbar(sizes, values, yerr=[low, high], fmt="none", ecolor=colour, capsize=4)
 
 
-def _draw(axes: Any, measured: Mapping[str, Curve], expected: Mapping[str, Curve]) -> None:
-    for number, (name, curve) in enumerate(measured.items()):
-        axes.plot(*zip(*sorted(curve.items()), strict=True), **series(number), label=name)
-    for number, (name, curve) in enumerate(expected.items()):
-        dashes = [(0, (7, 3)), (0, (2, 2)), (0, (7, 2, 2, 2))][number % 3]
-        axes.plot(
-            *zip(*sorted(curve.items()), strict=True), color=INK, linewidth=1.2, linestyle=dashes, label=name
-        )
-
-
 def _check_measured(measured: Mapping[str, Curve]) -> None:
     if not measured or not all(measured.values()):
         raise ValueError(
             "measured is empty, but a curve of one point or more is needed, for example {'one': {1: 2.0}}."
         )
-
-
-def _gains(measured: Mapping[str, Curve], intervals: Intervals) -> str:
-    """Say at which of the measured sizes each curve gains, and where that cannot be told."""
-    return upper("; ".join(f"{name} {_gain(curve, intervals.get(name))}" for name, curve in measured.items()))
 
 
 def _gain(curve: Curve, ends: Mapping[float, tuple[float, float]] | None) -> str:

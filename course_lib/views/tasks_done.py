@@ -57,15 +57,15 @@ BAR, HEIGHT = 560, 24  # pixels
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task and what is known of it (None: it was never checked, and no hint was asked for)."""
+    """One task and what is known of it."""
 
     task: Task
-    record: Record | None
+    record: Record
 
     @property
     def best(self) -> CheckResult | None:
         """The best result, if there is one."""
-        return self.record.best if self.record else None
+        return self.record.best
 
     @property
     def state(self) -> str:
@@ -104,16 +104,6 @@ class TaskRow:
         later = "" if _day(latest) == _day(self.best) else f" on {_day(latest)}"
         return f"{first or f'best on {_day(self.best)}'}; the latest check{later} {found}"
 
-    @property
-    def tries(self) -> int:
-        """How many different answers were checked."""
-        return self.record.tries if self.record else 0
-
-    @property
-    def hints(self) -> int:
-        """How many hints were read."""
-        return self.record.hints if self.record else 0
-
 
 @dataclass(frozen=True)
 class ChapterTasks:
@@ -131,7 +121,7 @@ class ChapterTasks:
     @property
     def begun(self) -> bool:
         """Whether anything was checked or asked."""
-        return any(row.record for row in self.rows)
+        return any(row.best or row.record.hints for row in self.rows)
 
     @property
     def open_rows(self) -> tuple[TaskRow, ...]:
@@ -159,7 +149,10 @@ def progress(chapter: str | None = None) -> Html:
     chapters = (chapter,) if chapter is not None else tuple(registry.CHAPTERS)
     known, unreadable = record.records()
     parts = [
-        ChapterTasks(name, tuple(TaskRow(task, known.get(task.id)) for task in registry.tasks(name)))
+        ChapterTasks(
+            name,
+            tuple(TaskRow(task, known.get(task.id, record.Record())) for task in registry.tasks(name)),
+        )
         for name in chapters
     ]
     gone = sorted(known.keys() - {task.id for task in registry.tasks()})
@@ -254,8 +247,8 @@ def _text_rows(rows: tuple[TaskRow, ...]) -> Iterator[str]:
 
 
 def _counts(row: TaskRow) -> str:
-    tries = f", {row.tries} {'try' if row.tries == 1 else 'tries'}" if row.tries else ""
-    return tries + (f", {plural(row.hints, 'hint')}" if row.hints else "")
+    tries = f", {row.record.tries} {'try' if row.record.tries == 1 else 'tries'}" if row.record.tries else ""
+    return tries + (f", {plural(row.record.hints, 'hint')}" if row.record.hints else "")
 
 
 # --- HTML ---------------------------------------------------------------------------------------------------
@@ -346,8 +339,8 @@ def _table_row(row: TaskRow) -> str:
         ("points", row.score),
         ("difficulty", f'<span role="img" aria-label="{task.difficulty} of 5">{_dots(task)}</span>'),
         ("minutes", f"{task.minutes:g}"),
-        ("tries", str(row.tries or "–")),
-        ("hints", str(row.hints or "–")),
+        ("tries", str(row.record.tries or "–")),
+        ("hints", str(row.record.hints or "–")),
     )
     style = f"{_CELL};background:{PAPER}"
     told = "".join(

@@ -129,7 +129,9 @@ class TileExplorer(Explorer):
         """Return the same for what was given, and below it the saw of waves for three tiles."""
         shape, tile = self._given
         picture, tables = self._parts(shape, tile)
-        saw = tile_sawtooth(shape, _three(shape, tile))
+        # the tile, 128 x 128 in pairs, and one that is small: three different ones
+        others = (tile, Tile(128, 128, 2), Tile(64, 64), ranking(*shape)[0].tile, Tile(128, 192, 2))
+        saw = tile_sawtooth(shape, tuple(dict.fromkeys(others))[:3])
         best = "; ".join(
             f"{tile_name(one.tile)} {digits(one.flops / 1e12)} TFLOP/s" for one in ranking(*shape)[:FIRST]
         )
@@ -148,12 +150,6 @@ def finding(found: Estimate) -> str:
 
 def _widths(rows: int) -> list[int]:
     return sorted({one.BN for one in TILES if rows == one.BM})
-
-
-def _three(shape: tuple[int, int, int], tile: Tile) -> tuple[Tile, ...]:
-    """Return the tile, 128 x 128 in pairs, and one that is small: three different ones."""
-    others = (tile, Tile(128, 128, 2), Tile(64, 64), ranking(*shape)[0].tile, Tile(128, 192, 2))
-    return tuple(dict.fromkeys(others))[:3]
 
 
 def _about(found: Estimate, shape: tuple[int, int, int]) -> str:

@@ -13,19 +13,11 @@ from course_lib.views.pipeline_explorer import finding, in_words, percent, share
 HAND = Pipeline(2, 400, 500, 500, blocks_of_k=10, consumers=1)
 
 
-@pytest.fixture
-def without_pixels(monkeypatch):
-    """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
-    from course_lib.theme import Picture
-
-    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
-
-
 def share(pipeline):
     return percent(timeline(pipeline).share("tensor core"))
 
 
-@pytest.mark.usefixtures("without_pixels")
+@pytest.mark.usefixtures("figures")
 def test_the_rungs_say_their_cycles_and_shares():
     alt = views.roles().alt
     for kernel in pipeline_explorer.RUNGS:
@@ -47,7 +39,7 @@ def test_the_sum_behind_the_limit_and_what_limits_are_said():
     assert finding(timeline(fast)).endswith(", and it is the limit")
 
 
-@pytest.mark.usefixtures("without_pixels")
+@pytest.mark.usefixtures("figures")
 def test_the_controls_choose_the_pipeline():
     view = views.pipeline()
     start = view.picture.value
@@ -60,7 +52,7 @@ def test_the_controls_choose_the_pipeline():
     assert "900 (latency)" in view.picture.value
 
 
-@pytest.mark.usefixtures("without_pixels")
+@pytest.mark.usefixtures("figures")
 def test_the_still_twin_shows_three_timelines_and_the_curve():
     view = views.pipeline()
     still = view.static()

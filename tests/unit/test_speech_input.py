@@ -18,24 +18,6 @@ def views():
     return views
 
 
-@pytest.fixture
-def in_words(monkeypatch):
-    """Figures are drawn, their pixels are not: where only the words beside them are asked for."""
-    from course_lib.theme import Picture
-
-    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
-
-
-@pytest.fixture
-def figures(monkeypatch):
-    """Collect the figures that are drawn, in place of their pictures."""
-    from course_lib.views import log_mel_figure
-
-    drawn = []
-    monkeypatch.setattr(log_mel_figure.Picture, "of", lambda fig, alt: drawn.append(fig))
-    return drawn
-
-
 def tone(hz=1000.0, seconds=1.0, rate=16_000):
     return (0.25 * np.sin(2 * np.pi * hz * np.arange(round(seconds * rate)) / rate)).astype(np.float32)
 
@@ -104,7 +86,7 @@ def test_the_vowels_are_the_same_every_time_and_no_speech():
 # -- the figure --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_the_figure_says_where_a_tone_is(views):
     from course_lib.views import log_mel_figure
 
@@ -138,7 +120,7 @@ def upload(speech, name, content):
     speech.upload.value = ({**file, "last_modified": datetime.now()},)
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_an_upload_is_used_kept_and_chosen(views):
     speech = views.speech_input()
     assert np.array_equal(speech.samples, synthetic.vowels()) and speech.rate == 16_000
@@ -156,7 +138,7 @@ def test_an_upload_is_used_kept_and_chosen(views):
     assert again.name == "your last sample" and np.array_equal(again.samples, tone())
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_a_bad_file_changes_nothing_and_a_sentence_says_so(views):
     speech = views.speech_input()
     upload(speech, "good.wav", wav())
@@ -179,7 +161,7 @@ def test_a_bad_file_changes_nothing_and_a_sentence_says_so(views):
     assert speech.choice.options == (synthetic.NAME,) and sample.kept() is None
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_a_recording_comes_as_text_and_a_broken_one_is_refused(views):
     from course_lib.views import microphone
 
@@ -194,7 +176,7 @@ def test_a_recording_comes_as_text_and_a_broken_one_is_refused(views):
     assert speech.name == "your recording (2)"
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_a_path_comes_first_and_its_faults_are_raised(views, tmp_path):
     path = tmp_path / "mine.wav"
     path.write_bytes(wav())
@@ -208,7 +190,7 @@ def test_a_path_comes_first_and_its_faults_are_raised(views, tmp_path):
         views.speech_input(path)
 
 
-@pytest.mark.usefixtures("in_words")
+@pytest.mark.usefixtures("figures")
 def test_what_is_wrong_with_the_folder_is_said(views, private_data_folder, tmp_path, monkeypatch):
     (private_data_folder / "speech.wav").write_bytes(wav()[:-2])
     speech = views.speech_input()

@@ -57,14 +57,7 @@ def test_two_terms_are_left_of_a_block_and_a_wrong_sign_leaves_more(tables):
         views.cancellation(*tables, "33")
 
 
-@pytest.fixture
-def without_pixels(monkeypatch):
-    from course_lib.theme import Picture
-
-    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
-
-
-@pytest.mark.usefixtures("without_pixels")
+@pytest.mark.usefixtures("figures")
 def test_the_title_says_who_gains_where_and_noise_is_no_gain():
     for curves, words in (
         ({"one": {1: 1.2, 2: 0.9, 4: 0.8}}, "One gains from N = 2 on"),

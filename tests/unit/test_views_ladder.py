@@ -18,11 +18,8 @@ LIMITS = (
 
 
 @pytest.fixture
-def words(monkeypatch):
-    """Return a function that gives the words beside the picture: it is drawn, its pixels are not."""
-    from course_lib.theme import Picture
-
-    monkeypatch.setattr(Picture, "of", lambda fig, alt: Picture(b"", alt, 0))
+def words(figures):
+    """Return a function that gives the words beside the picture."""
     return lambda *results, **options: ladder_plot(list(results), **options).alt
 
 
