@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.theme import GREY, PINK, VIOLET, Picture
 from course_lib.views.figures import beside, hollow
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def _limit(axes: Axes, law: Fit, last: int) -> None:
             (last, law.limit),
             (-4, 4),
             ha="right",
-            color=INK,
             fontsize=9.5,
         )
 

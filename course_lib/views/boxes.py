@@ -142,19 +142,9 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
     parts = [
         write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
     ]
-    parts.append(
-        write(
-            left + len(shown) * side + 10,
-            top + 17,
-            f"list, {in_bytes(sys.getsizeof(rows))}",
-            size=12,
-            fill=QUIET,
-        )
-    )
-    place = {}
-    for n, (address, _) in enumerate(objects):
-        x = left + n * 62
-        place[address] = x + 27
+    words = f"list, {in_bytes(sys.getsizeof(rows))}"
+    parts.append(write(left + len(shown) * side + 10, top + 17, words, size=12, fill=QUIET))
+    place = {address: left + n * 62 + 27 for n, (address, _) in enumerate(objects)}
     for n, row in enumerate(shown):
         pointer = left + (n + 0.5) * side
         parts.append(box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK))
@@ -181,10 +171,7 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
     for address, value in objects:
         x = place[address] - 27
         parts.append(box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4))
-        parts.append(write(x + 27, bottom + 20, _brief(value), size=13, anchor="middle", bold=True))
-        parts.append(
-            write(x + 27, bottom + 46, offset(address - first), size=11, fill=QUIET, anchor="middle")
-        )
+        parts += _number(value, address - first, x + 27, bottom + 20, bottom + 46)
     kind = type(objects[0][1]).__name__
     each = in_bytes(sys.getsizeof(objects[0][1]))
     base = f"{kind} objects of {each} each, by address: bytes from {first:#x}"
@@ -203,30 +190,12 @@ def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], f
     """Draw the array's buffer: one row of numbers, each with its offset."""
     side, left = 46.0, 16.0
     flat = array.reshape(-1)[: DRAWN_ROWS * DRAWN_COLUMNS].tolist()
-    parts = [
-        write(
-            left,
-            top,
-            f"array: {array.dtype} numbers in one buffer, no pointers between",
-            bold=True,
-            fill=VIOLET,
-        )
-    ]
+    words = f"array: {array.dtype} numbers in one buffer, no pointers between"
+    parts = [write(left, top, words, bold=True, fill=VIOLET)]
     for n, value in enumerate(flat):
-        parts.append(box(left + n * side, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET))
-        parts.append(
-            write(left + (n + 0.5) * side, top + 33, _brief(value), size=13, anchor="middle", bold=True)
-        )
-        parts.append(
-            write(
-                left + (n + 0.5) * side,
-                top + 58,
-                offset(n * array.itemsize),
-                size=11,
-                fill=QUIET,
-                anchor="middle",
-            )
-        )
+        x = left + n * side
+        parts.append(box(x, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET))
+        parts += _number(value, n * array.itemsize, x + side / 2, top + 33, top + 58)
     if len(flat) < array.size:
         parts.append(write(left + len(flat) * side + 8, top + 33, "…"))
     base = f"bytes from {array.ctypes.data:#x}"
@@ -234,12 +203,15 @@ def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], f
     return parts, top + 82
 
 
-def _brief(value: Any) -> str:
-    return (
-        f"{value:.3g}" + (".0" if value.is_integer() and abs(value) < 1e3 else "")
-        if isinstance(value, float)
-        else str(value)[:6]
-    )
+def _number(value: Any, distance: int, middle: float, y: float, below: float) -> list[str]:
+    """Write a number, as short as it can be, and below it how far its memory is from the first one's."""
+    shown = str(value)[:6]
+    if isinstance(value, float):
+        shown = f"{value:.3g}" + (".0" if value.is_integer() and abs(value) < 1e3 else "")
+    return [
+        write(middle, y, shown, size=13, anchor="middle", bold=True),
+        write(middle, below, offset(distance), size=11, fill=QUIET, anchor="middle"),
+    ]
 
 
 def offset(distance: int) -> str:

@@ -71,7 +71,12 @@ def miss_curves(
             lines, labels = place.get_legend_handles_labels()
             handles.update(zip(labels, lines, strict=True))
         fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
-        return Picture.of(fig, _alt(finding, levels, measured, x))
+        words = [f"{finding}."]
+        for level, curves in levels.items():
+            words.append(f"{level} misses per FLOP, simulated: {_in_words(curves, x)}.")
+        if measured:
+            words.append(f"GFLOP/s, measured: {_in_words(measured, x)}.")
+        return Picture.of(fig, " ".join(words))
 
 
 def _draw(
@@ -136,15 +141,6 @@ def _spread(curves: Mapping[str, Curve], at: float) -> float:
     """Return how many times as often the worst curve misses at a place as the best one."""
     values = [curve[at] for curve in curves.values()]
     return max(values) / min(values) if min(values) > 0 else 1.0
-
-
-def _alt(finding, levels, measured, x: str) -> str:
-    parts = [f"{finding}."]
-    for level, curves in levels.items():
-        parts.append(f"{level} misses per FLOP, simulated: {_in_words(curves, x)}.")
-    if measured:
-        parts.append(f"GFLOP/s, measured: {_in_words(measured, x)}.")
-    return " ".join(parts)
 
 
 def _in_words(curves: Mapping[str, Curve], x: str) -> str:

@@ -61,7 +61,15 @@ def false_sharing(counting: Counting) -> Picture:
             axes.title.set_fontsize(11)
             axes.grid(visible=False, axis="y")
             axes.set_axisbelow(True)
-        return Picture.of(fig, _alt(counting, misses, title))
+        parts = []
+        for stride, value in zip(counting.strides, misses, strict=True):
+            measured = ""
+            if counting.comparison is not None:
+                measured = f" and {digits(counting.seconds(stride) * 1e9)} ns measured"
+            parts.append(f"{stride} bytes apart {digits(value, 2)} misses simulated{measured}")
+        note = f" {counting.note}" if counting.note else ""
+        every = f"Per increment of {counting.threads} threads: {'; '.join(parts)}.{note}"
+        return Picture.of(fig, f"Two bar charts: {title}. {every}")
 
 
 def _bars(axes: Axes, values: Sequence[float], labels: Sequence[str], colour: str, hatch: str) -> None:
@@ -110,17 +118,6 @@ def _finding(counting: Counting, misses: Sequence[float]) -> str:
     return f"Counters {near} bytes apart take {times(ratio)} as long: {said}, although nothing is shared"
 
 
-def _alt(counting: Counting, misses: Sequence[float], title: str) -> str:
-    parts = []
-    for stride, value in zip(counting.strides, misses, strict=True):
-        measured = ""
-        if counting.comparison is not None:
-            measured = f" and {digits(counting.seconds(stride) * 1e9)} ns measured"
-        parts.append(f"{stride} bytes apart {digits(value, 2)} misses simulated{measured}")
-    note = f" {counting.note}" if counting.note else ""
-    return f"Two bar charts: {title}. Per increment of {counting.threads} threads: {'; '.join(parts)}.{note}"
-
-
 # -- one line ----------------------------------------------------------------------------------------------
 
 
@@ -135,8 +132,11 @@ def line_states(events: Events) -> Html:
     drawing = _grid(steps, count)
     bus = sum(bool(step.bus) for step in steps)
     accesses = f"{len(steps)} access{'' if len(steps) == 1 else 'es'}"
-    words = f"One cache line, {accesses} of {plural(count, 'core')}: {bus} of them needed the bus. "
-    words += " ".join(_said(step) for step in steps)
+    words = f"One cache line, {accesses} of {plural(count, 'core')}: {bus} of them needed the bus."
+    for step in steps:
+        states = ", ".join(f"core {core} {letter}" for core, letter in enumerate(step.states))
+        what = "writes" if step.write else "reads"
+        words += f" Core {step.core} {what}: {_on_the_bus(step)}; then {states}."
     title = f"{bus} of {len(steps)} accesses to this line need the bus"
     legend = ";  ".join(f"{letter}: {meaning}" for letter, (_, _, meaning) in STATES.items())
     return Html(card(drawing, words, title=title), f"{title}\n{words}\n{legend}")
@@ -181,9 +181,3 @@ def _on_the_bus(step: Transition) -> str:
     names = {"BusRd": "read", "BusRdX": "read to own", "BusUpgr": "upgrade: others drop it"}
     source = f", from {step.source}" if step.source else ""
     return f"{names[step.bus]}{source}{', written back' if step.written_back else ''}"
-
-
-def _said(step: Transition) -> str:
-    states = ", ".join(f"core {core} {letter}" for core, letter in enumerate(step.states))
-    what = "writes" if step.write else "reads"
-    return f"Core {step.core} {what}: {_on_the_bus(step)}; then {states}."

@@ -39,7 +39,9 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
     scale, unit = 1.0, "units of the costs"
     if is_measured:
         scale, unit = (1e3, "ms") if max(one.makespan for one in named.values()) < 1 else (1.0, "s")
-    said = _finding(named) + _caution(named)
+    said = _finding(named)
+    if is_measured and max(one.without_cpu for one in named.values()) > CAUTION:
+        said += " – but the threads often had no CPU: other programs run here"
     rows = sum(one.threads for one in named.values())
     with theme.figure(8.8, 1.3 + 0.34 * rows + 0.62 * len(named)) as fig:
         heights = [one.threads + 0.8 for one in named.values()]
@@ -53,7 +55,14 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
         fig.draw_without_rendering()
         for axes, timeline in zip(every, named.values(), strict=True):
             _number(axes, timeline, scale)
-        return Picture.of(fig, _alt(named, said, scale, unit))
+        parts = []
+        for name, one in named.items():
+            shares = ", ".join(f"{100 * share:.0f} %" for share in one.busy_fraction)
+            parts.append(
+                f"{name}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
+                f"{digits(one.bound * scale)}, threads busy {shares} of the time"
+            )
+        return Picture.of(fig, f"Gantt chart, a row per thread. {said}. {'; '.join(parts)}.")
 
 
 def _named(timelines: Sequence[Timeline]) -> dict[str, Timeline]:
@@ -130,20 +139,3 @@ def _finding(named: Mapping[str, Timeline]) -> str:
     if ratio < 1.05:
         return "All distributions of these items take the same time, within 5 %"
     return f"The same items take {ratio:.2f}x as long with “{worst}” as with “{best}”"
-
-
-def _caution(named: Mapping[str, Timeline]) -> str:
-    """Say that the times mean little when the threads often had no CPU."""
-    starved = max(one.without_cpu for one in named.values()) if next(iter(named.values())).measured else 0.0
-    return " – but the threads often had no CPU: other programs run here" if starved > CAUTION else ""
-
-
-def _alt(named: Mapping[str, Timeline], title: str, scale: float, unit: str) -> str:
-    parts = []
-    for name, one in named.items():
-        shares = ", ".join(f"{100 * share:.0f} %" for share in one.busy_fraction)
-        parts.append(
-            f"{name}: {len(one.bars)} items done at {digits(one.makespan * scale)} {unit}, the bound is "
-            f"{digits(one.bound * scale)}, threads busy {shares} of the time"
-        )
-    return f"Gantt chart, a row per thread. {title}. {'; '.join(parts)}."

@@ -50,7 +50,12 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
         axes.set_xlabel(f"share of cuBLAS, float32 (logarithmic)\n{source}")
         fig.legend(loc="outside lower center", fontsize=9)
         axes.set_title(textwrap.fill(title, 58))
-        return Picture.of(fig, _alt(title, recording, recorded, names))
+        theirs = ", ".join(f"{name} {100 * published.share(name):.1f} %" for name in names)
+        said = f"{upper(NOT_OURS)} ({published.source}): {theirs}."
+        if recorded:
+            ours = ", ".join(f"{name} {100 * share:.1f} %" for name, share in recorded.items())
+            said += f" {upper(recording.origin)}: {ours}."
+        return Picture.of(fig, f"Shares of cuBLAS in float32. {title}. {said}")
 
 
 def _write(axes: Axes, percent: float, row: int, below: bool) -> None:
@@ -79,19 +84,15 @@ def _finding(recording: Recording | None, recorded: dict[str, float], names: lis
     return f"From {low} to {high} % of cuBLAS, as published; not yet recorded with this course's kernels"
 
 
-def _alt(title: str, recording: Recording | None, recorded: dict[str, float], names: list[str]) -> str:
-    theirs = ", ".join(f"{name} {100 * BOEHM.share(name):.1f} %" for name in names)
-    said = f"Shares of cuBLAS in float32. {title}. {upper(NOT_OURS)} ({BOEHM.source}): {theirs}."
-    if recorded:
-        ours = ", ".join(f"{name} {100 * share:.1f} %" for name, share in recorded.items())
-        said += f" {upper(recording.origin)}: {ours}."
-    return said
-
-
 def gpu_sizes(recording: Recording) -> Picture:
     """Draw the TFLOP/s of every rung of a recording against N, on logarithmic axes."""
     rungs = list(dict.fromkeys(row.rung for row in recording.rows))
-    title = _small_against_large(recording)
+    small, large = recording.sizes[0], recording.sizes[-1]
+    low, high = recording.row(BASELINE, small), recording.row(BASELINE, large)
+    title = "The rungs against the size of the matrices"
+    if low and high:
+        slow = digits(high.tflops / low.tflops, 2)
+        title = f"At N = {small} even cuBLAS is {slow} times as slow per operation as at N = {large:,}"
     with theme.figure(8.4, 4.8) as fig:
         axes = fig.subplots()
         axes.set(xscale="log", yscale="log")
@@ -112,12 +113,3 @@ def gpu_sizes(recording: Recording) -> Picture:
             f"{row.rung} {row.shape[0]}: {digits(row.tflops)} TFLOP/s" for row in recording.rows
         )
         return Picture.of(fig, f"TFLOP/s against N, {recording.origin}. {title}. {points}.")
-
-
-def _small_against_large(recording: Recording) -> str:
-    small, large = recording.sizes[0], recording.sizes[-1]
-    low, high = recording.row(BASELINE, small), recording.row(BASELINE, large)
-    if low is None or high is None:
-        return "The rungs against the size of the matrices"
-    slow = digits(high.tflops / low.tflops, 2)
-    return f"At N = {small} even cuBLAS is {slow} times as slow per operation as at N = {large:,}"

@@ -133,20 +133,9 @@ class ScheduleSteps(Steps):
             is_now = step is not None and number == step - 1
             x = left + one.thread * self._column
             fill, edge, dash = STYLES[one.thread % len(STYLES)]
-            ground = PAPER if one.waits else fill
-            parts.append(
-                box(
-                    x + 4,
-                    y + 2,
-                    self._column - 8,
-                    high - 4,
-                    fill=ground,
-                    stroke=INK if is_now else edge,
-                    stroke_width=2.5 if is_now else 1,
-                    dash="2 3" if one.waits else dash,
-                    radius=4,
-                )
-            )
+            look = {"stroke": INK, "stroke_width": 2.5} if is_now else {"stroke": edge, "stroke_width": 1}
+            look |= {"fill": PAPER, "dash": "2 3"} if one.waits else {"fill": fill, "dash": dash}
+            parts.append(box(x + 4, y + 2, self._column - 8, high - 4, radius=4, **look))
             parts.append(write(x + 12, y + 18, _short(one), bold=is_now))
             if step is None:
                 parts.append(write(width + 10, y + 18, _cut(_values(one.shared), 34), size=12.5, mono=True))

@@ -6,6 +6,7 @@ a row of the picture, labelled with its other indices.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -239,28 +240,29 @@ class Window:
     def _labels(self, across: list, down: list) -> list[str]:
         parts, (wide, high) = [], self.cell
         every = 1 if min(wide, high) >= NUMBERED_CELL else 8
-        last = -100.0
-        for run, x in across:
-            for number in run:
-                at = x + (number - run.start + 0.5) * wide
-                if (number == run.start or number % every == 0) and at - last >= 9 + 6 * len(str(number)):
-                    parts.append(write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle"))
-                    last = at
+        for number, at in _labelled(across, wide, every, lambda number: 9 + 6 * len(str(number))):
+            parts.append(write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle"))
         every = 1 if self.layout.rows <= 8 else every
-        last = -100.0
-        for run, y in down:
-            for number in run:
-                at = y + (number - run.start + 0.5) * high
-                if (number == run.start or number % every == 0) and at - last >= 12:
-                    name = self.layout.row_name(number)
-                    size = fitting(name, 10.5, LEFT - 8)
-                    parts.append(write(LEFT - 6, at + 4, name, size=size, fill=QUIET, anchor="end"))
-                    last = at
+        for number, at in _labelled(down, high, every, lambda _: 12):
+            name = self.layout.row_name(number)
+            size = fitting(name, 10.5, LEFT - 8)
+            parts.append(write(LEFT - 6, at + 4, name, size=size, fill=QUIET, anchor="end"))
         if self.left_out:
             bottom = self.height - 6
             said = f"{plural(self.left_out, 'touched element')} more not drawn"
             parts.append(write(LEFT, bottom, said, size=11.5, fill=QUIET))
         return parts
+
+
+def _labelled(pieces: list, side: float, every: int, room: Callable) -> Iterator[tuple[int, float]]:
+    """Yield the rows or columns that get a label, and their middles: first ones and every so many."""
+    last = -100.0
+    for run, start in pieces:
+        for number in run:
+            at = start + (number - run.start + 0.5) * side
+            if (number == run.start or number % every == 0) and at - last >= room(number):
+                yield number, at
+                last = at
 
 
 def fitting(text: str, size: float, room: float) -> float:

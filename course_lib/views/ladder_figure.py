@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
-from course_lib.views.figures import beside
+from course_lib.views.figures import beside, centred
 from course_lib.views.paper import DEEP_PINK, QUIET, plural, times, upper
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
             _points(upper, columns, labels, len(rungs))
             _errors(lower, columns, dtype, crowded=len(rungs) > CROWDED)
         else:
-            _nothing(upper, lower)
+            for axes in (upper, lower):
+                axes.set_yticks([])
+            centred(upper, 0.5, 0.55, WHAT_TO_RUN, fontsize=12, color=DEEP_PINK, transform=upper.transAxes)
         if empty:
             _places(upper, lower, empty)
         if reference := _reference(best):
@@ -199,13 +202,6 @@ def _places(upper: Axes, lower: Axes, empty: Sequence[int]) -> None:
     lower.set_xlabel(lower.get_xlabel() + "; empty circle: not measured yet")
 
 
-def _nothing(upper: Axes, lower: Axes) -> None:
-    for axes in (upper, lower):
-        axes.set_yticks([])
-    middle = {"transform": upper.transAxes, "ha": "center", "va": "center"}
-    upper.text(0.5, 0.55, WHAT_TO_RUN, fontsize=12, color=DEEP_PINK, **middle)
-
-
 def _words(rungs: Sequence[Rung], result: Result, say_threads: bool) -> list[str]:
     """Return what stands at a point: what limits it (or what the baseline is), its speed, its size."""
     limit = next(rung.bottleneck for rung in rungs if rung.id == result.rung)
@@ -246,7 +242,7 @@ def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:
     baseline = _reference(best)
     if not measured:
         return "No rung is measured yet" if baseline is None else "Only the baseline is measured yet"
-    slow, fast = min(measured, key=_speed), max(measured, key=_speed)
+    slow, fast = min(measured, key=attrgetter("gflops")), max(measured, key=attrgetter("gflops"))
     threads_differ = len({result.threads for result in (slow, fast, baseline) if result}) > 1
 
     def named(result: Result) -> str:
@@ -265,11 +261,7 @@ def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:
 
 def _reference(best: Mapping[str, Result]) -> Result | None:
     """Return the faster one of the baselines that are measured: beating only the other is no victory."""
-    return max((best[id] for id in BASELINES if id in best), key=_speed, default=None)
-
-
-def _speed(result: Result) -> float:
-    return result.gflops
+    return max((best[id] for id in BASELINES if id in best), key=attrgetter("gflops"), default=None)
 
 
 def _figures(gflops: float) -> str:
@@ -282,26 +274,18 @@ def _letters(inches: float, size: float) -> int:
 
 
 def _alt(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -> str:
+    kind = f" in {dtype}" if dtype else ""
     if not best:
-        return f"An empty ladder: none of its {len(rungs)} rungs is measured yet{_in(dtype)}. {WHAT_TO_RUN}"
+        return f"An empty ladder: none of its {len(rungs)} rungs is measured yet{kind}. {WHAT_TO_RUN}"
     said = []
-    for rung in rungs:
-        if rung.id in best:
-            what = rung.bottleneck if rung.id in BASELINES else f"limited by: {rung.bottleneck}"
-            said.append(f"{rung.id} {_numbers(best[rung.id])}, {what}")
+    for rung in (rung for rung in rungs if rung.id in best):
+        what = rung.bottleneck if rung.id in BASELINES else f"limited by: {rung.bottleneck}"
+        one = best[rung.id]
+        wrong = f", error {one.max_error:.1e}" if one.max_error is not None else ""
+        place = f"at {_shape(one.shape)} on {plural(one.threads, 'thread')}"
+        said.append(f"{rung.id} {_figures(one.gflops)} GFLOP/s {place}{wrong}, {what}")
     empty = [rung.id for rung in rungs if rung.id not in best]
     differ = f"{upper(SIZES_DIFFER)}. " if _sizes_differ(best) else ""
-    scales = f"Speed of each rung on a log scale{_in(dtype)}, its error against exact entries below: "
+    scales = f"Speed of each rung on a log scale{kind}, its error against exact entries below: "
     words = f"{_finding(rungs, best)}. {differ}{scales}"
     return words + "; ".join(said) + (f". Not measured yet: {', '.join(empty)}." if empty else ".")
-
-
-def _in(dtype: str | None) -> str:
-    return f" in {dtype}" if dtype else ""
-
-
-def _numbers(result: Result) -> str:
-    error = result.max_error
-    wrong = f", error {error:.1e}" if error is not None else ""
-    place = f"at {_shape(result.shape)} on {plural(result.threads, 'thread')}"
-    return f"{_figures(result.gflops)} GFLOP/s {place}{wrong}"

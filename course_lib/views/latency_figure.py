@@ -46,7 +46,14 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
         axes.set_title(textwrap.fill(said, 68))
         if len(named) > 1:
             axes.legend(loc="lower right")
-        return Picture.of(fig, _alt(said, named))
+        parts = [f"Latency against working set: {said}."]
+        for name, curve in named.items():
+            ends = [f"{digits(curve.nanoseconds[n], 2)} ns at {in_bytes(curve.sizes[n])}" for n in (0, -1)]
+            parts.append(f"{name}: {ends[0]}, {ends[1]}.")
+        if len(named) == 1:
+            levels = ", ".join(f"{one.name} {digits(one.nanoseconds, 2)} ns" for one in first.plateaus())
+            parts += [f"Plateaus: {levels}.", first.where_it_ends]
+        return Picture.of(fig, " ".join(filter(None, parts)))
 
 
 def _finding(curve: LatencyCurve) -> str:
@@ -110,16 +117,3 @@ def _mark_plateaus(axes: Axes, curve: LatencyCurve) -> None:
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
             zorder=2.5,
         )
-
-
-def _alt(said: str, named: Mapping[str, LatencyCurve]) -> str:
-    parts = [f"Latency against working set: {said}."]
-    for name, curve in named.items():
-        ends = [f"{digits(curve.nanoseconds[n], 2)} ns at {in_bytes(curve.sizes[n])}" for n in (0, -1)]
-        parts.append(f"{name}: {ends[0]}, {ends[1]}.")
-    if len(named) == 1:
-        plateaus = next(iter(named.values())).plateaus()
-        levels = ", ".join(f"{one.name} {digits(one.nanoseconds, 2)} ns" for one in plateaus)
-        parts.append(f"Plateaus: {levels}.")
-        parts.append(next(iter(named.values())).where_it_ends)
-    return " ".join(filter(None, parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,14 @@ def profile(rows: Sequence[Any], beside: Sequence[Any], top: int = 10) -> Html:
         )
     head = ["operator", "calls", "self time", "a call", "GFLOP/s"]
     head += [f"share of self time, {HERE}", f"share, {TALK}"]
-    title = _finding(mine, other)
-    text = title + ". " + _said(shown, other)
+    first, there = mine[0], max(other.values(), key=lambda operator: operator.share)
+    same = "" if there.name == first.name else f"{there.name} "
+    title = f"{first.name} takes {first.share:.0%} of the time on {HERE}, {same}{there.share:.0%} in {TALK}"
+    parts = []
+    for one in shown:
+        theirs = f" ({TALK}: {other[one.name].share:.1%})" if one.name in other else ""
+        parts.append(f"{one.name} {one.share:.1%}{theirs}")
+    text = f"{title}. Share of self time on {HERE}: {', '.join(parts)}."
     explained = note(
         "Self time is the time in the operator itself, without the operators it calls; “a call” is with them."
         f" A dash: {TALK} or {HERE} does not list that operator."
@@ -95,19 +101,3 @@ def _cells(operator: Operator, there: Operator | None, longest: float) -> list[s
         bar(operator.share, longest, PINK, BAR),
         bar(there.share, longest, VIOLET, BAR) if there else "–",
     ]
-
-
-def _finding(mine: Sequence[Operator], other: Mapping[str, Operator]) -> str:
-    first = mine[0]
-    there = max(other.values(), key=lambda operator: operator.share)
-    same = "" if there.name == first.name else f"{there.name} "
-    return f"{first.name} takes {first.share:.0%} of the time on {HERE}, {same}{there.share:.0%} in {TALK}"
-
-
-def _said(shown: Sequence[Operator], other: Mapping[str, Operator]) -> str:
-    parts = []
-    for operator in shown:
-        there = other.get(operator.name)
-        beside = f" ({TALK}: {there.share:.1%})" if there else ""
-        parts.append(f"{operator.name} {operator.share:.1%}{beside}")
-    return f"Share of self time on {HERE}: {', '.join(parts)}."

@@ -209,14 +209,11 @@ def _alt_of_rows(founds: Sequence[PipelineTimeline]) -> str:
 
 
 def _alt_of_curve(base: Pipeline) -> str:
-    each = "; ".join(
-        f"{role}: "
-        + ", ".join(
-            f"{count}: {percent(_share(base, stages=count, roles=role))}"
-            for count in range(1, MOST_STAGES + 1)
-        )
-        for role in ROLES
-    )
+    said = []
+    for role in ROLES:
+        shares = (_share(base, stages=count, roles=role) for count in range(1, MOST_STAGES + 1))
+        said.append(f"{role}: " + ", ".join(f"{n}: {percent(one)}" for n, one in enumerate(shares, start=1)))
+    each = "; ".join(said)
     return f"The tensor core's share of the time against stages. {_curve_finding(base)}. {each}."
 
 

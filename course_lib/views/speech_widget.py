@@ -46,7 +46,13 @@ class SpeechInput(Live):
         self._complaint = ""
         self._recall()
         if path is not None:
-            self._add(Sample.of(_content(path), str(path)))
+            try:
+                content = Path(path).read_bytes()
+            except OSError as problem:
+                raise UnreadableAudio(
+                    f"{path} cannot be read ({problem.strerror}): name a sound file of yours."
+                ) from None
+            self._add(Sample.of(content, str(path)))
         self._build()
 
     @property
@@ -218,12 +224,3 @@ class SpeechInput(Live):
         if chosen is not None and chosen is not self._now:
             self._now, self._complaint = chosen, ""
             self._show()
-
-
-def _content(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as problem:
-        raise UnreadableAudio(
-            f"{path} cannot be read ({problem.strerror}): name a sound file of yours."
-        ) from None

@@ -364,7 +364,16 @@ def _draw(
         headline(fig, said, SIZE)
         if origin:
             fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
-        return Picture.of(fig, _alt(said, series, axis, origin))
+        parts = []
+        for name, points in series.items():
+            values = ", ".join(
+                f"{_x(axis, one.setting):g}: {digits(one.audio_per_s)} s/s, {seconds_in_words(one.seconds)}"
+                for one in points
+            )
+            parts.append(f"{name}: {values}")
+        end = f" {upper(origin)}." if origin else ""
+        what = f"Audio a second and time of a forward against {LABELS[axis]}"
+        return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.{end}")
 
 
 def _x(axis: str, setting: Setting) -> float:
@@ -401,15 +410,3 @@ def _scales(axes: Axes, axis: str, series: Mapping[str, Sequence[SpeedPoint]]) -
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.minorticks_off()
     axes.set_xlabel(LABELS[axis])
-
-
-def _alt(said: str, series: Mapping[str, Sequence[SpeedPoint]], axis: str, origin: str) -> str:
-    parts = []
-    for name, points in series.items():
-        values = ", ".join(
-            f"{_x(axis, point.setting):g}: {digits(point.audio_per_s)} s/s, {seconds_in_words(point.seconds)}"
-            for point in points
-        )
-        parts.append(f"{name}: {values}")
-    end = f" {upper(origin)}." if origin else ""
-    return f"Audio a second and time of a forward against {LABELS[axis]}. {said}. {'; '.join(parts)}.{end}"

@@ -272,17 +272,10 @@ def _factor(value: float) -> str:
 
 def _cell(x: float, y: float, width: float, height: float, content: str, ground: str) -> list[str]:
     strong = ground in (PINK, VIOLET)
+    size, ink = 15 if len(content) <= 4 else 12, PAPER if strong else INK
     return [
         box(x, y, width, height, fill=ground, stroke=LINE if ground != PAPER else GREY, stroke_width=0.8),
-        write(
-            x + width / 2,
-            y + height / 2 + 5,
-            content,
-            size=15 if len(content) <= 4 else 12,
-            fill=PAPER if strong else INK,
-            anchor="middle",
-            bold=strong,
-        ),
+        write(x + width / 2, y + height / 2 + 5, content, size=size, fill=ink, anchor="middle", bold=strong),
     ]
 
 

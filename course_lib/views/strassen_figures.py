@@ -314,21 +314,15 @@ def _listed(sizes: Iterable[float]) -> str:
 
 
 def _growth(measured: Mapping[str, Curve], bounds: Mapping[str, Curve]) -> str:
-    grown = []
-    for curve in measured.values():
-        levels = sorted(curve)
-        if len(levels) > 1 and curve[levels[0]] > 0:
-            grown.append((curve[levels[-1]] / curve[levels[0]]) ** (1 / (levels[-1] - levels[0])))
-    average = f"On average a level multiplies the error by {_span(grown)}"
-    said = average if grown else "The error at one level"
-    limits = [(max(curve), curve) for curve in bounds.values() if len(curve) > 1]
-    if limits:
-        factors = [
-            (curve[max(curve)] / curve[min(curve)]) ** (1 / (max(curve) - min(curve))) for _, curve in limits
-        ]
-        growing = [factor for factor in factors if factor > 1]
-        said += f", the bound by {_span(growing)}" if growing else ""
-    return said
+    grown, bound = _a_level(measured), [factor for factor in _a_level(bounds) if factor > 1]
+    said = f"On average a level multiplies the error by {_span(grown)}" if grown else "The error at one level"
+    return said + (f", the bound by {_span(bound)}" if bound else "")
+
+
+def _a_level(several: Mapping[str, Curve]) -> list[float]:
+    """Return by what each curve grows from one level to the next, on average."""
+    ends = [(curve, min(curve), max(curve)) for curve in several.values() if len(curve) > 1]
+    return [(curve[b] / curve[a]) ** (1 / (b - a)) for curve, a, b in ends if curve[a] > 0]
 
 
 def _span(factors: list[float]) -> str:

@@ -176,23 +176,20 @@ def _about(found: Estimate, shape: tuple[int, int, int]) -> str:
 
 
 def _best(shape: tuple[int, int, int], tile: Tile) -> str:
-    every = ranking(*shape)
-    shown = every[:FIRST]
-    place = next(number for number, one in enumerate(every, start=1) if one.tile == tile)
-    if place > FIRST:
-        shown = [*shown, every[place - 1]]
+    places = enumerate(ranking(*shape), start=1)
+    shown = [(place, one) for place, one in places if place <= FIRST or one.tile == tile]
     rows = [
         [
-            str(number if number <= FIRST else place),
+            str(place),
             tile_name(one.tile),
             f"{one.turns:,}",
             percent(one.idle_share),
             one.limit,
             f"{digits(one.flops / 1e12)}",
         ]
-        for number, one in enumerate(shown, start=1)
+        for place, one in shown
     ]
-    marked = [number for number, one in enumerate(shown) if one.tile == tile]
+    marked = [number for number, (_, one) in enumerate(shown) if one.tile == tile]
     head = ["place", "tile", "waves", "idle", "limit", "TFLOP/s (model)"]
     return table(head, rows, left=(1, 4), marked=marked)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.theme import GREY, PINK, VIOLET, Picture
 from course_lib.views.figures import at_the_side, beside
 
 if TYPE_CHECKING:
@@ -47,7 +47,13 @@ def two_whys(whys: Sequence[Why]) -> Picture:
         axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")
         fig.legend(loc="outside lower center", ncols=2)
         axes.set_title(textwrap.fill(title, 62))
-        return Picture.of(fig, _alt(title, whys))
+        parts = [
+            f"{why.name}: {digits(why.at_peak)}x at the GPU's peak, {digits(why.predicted.device_ratio)}x in "
+            f"tiles (the talk: {digits(why.talk.device_ratio)}x), {digits(why.predicted.ratio)}x with the "
+            f"host's calls (the talk: {digits(why.talk.ratio)}x)"
+            for why in whys
+        ]
+        return Picture.of(fig, f"{title}. CPU time over GPU time. {'; '.join(parts)}.")
 
 
 def _draw(axes: Axes, why: Why, top: int) -> None:
@@ -60,7 +66,6 @@ def _draw(axes: Axes, why: Why, top: int) -> None:
         (4, 0),
         weight="bold",
         va="center",
-        color=INK,
         xycoords=("axes fraction", "data"),
     )
     axes.plot(said, range(top, top + 3), color=PINK, linewidth=1, linestyle=":", zorder=2)
@@ -75,15 +80,3 @@ def _draw(axes: Axes, why: Why, top: int) -> None:
         for value, colour in zip(values, (PINK, VIOLET), strict=False):
             look = {"fontsize": 10, "color": colour, "weight": "bold"}
             at_the_side(axes, f"{digits(value)}x", (value, row), value == max(values), **look)
-
-
-def _alt(title: str, whys: Sequence[Why]) -> str:
-    parts = []
-    for why in whys:
-        model, talk = why.predicted, why.talk
-        parts.append(
-            f"{why.name}: {digits(why.at_peak)}x at the GPU's peak, "
-            f"{digits(model.device_ratio)}x in tiles (the talk: {digits(talk.device_ratio)}x), "
-            f"{digits(model.ratio)}x with the host's calls (the talk: {digits(talk.ratio)}x)"
-        )
-    return f"{title}. CPU time over GPU time. " + "; ".join(parts) + "."

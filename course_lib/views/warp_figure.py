@@ -43,7 +43,12 @@ def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
         raise ValueError("There is nothing to draw: give what warp_scheduler.simulate returned.")
     if not 1 <= cycles <= SHOWN:
         raise ValueError(f"cycles is {cycles}, but a picture holds 1 to {SHOWN}.")
-    said = _finding(named)
+    used = [100 * result.utilisation for result in named.values()]
+    if len(used) == 1:
+        said = f"The scheduler issues an instruction in {digits(used[0], 2)} % of the cycles"
+    else:
+        low, high = digits(min(used), 2), digits(max(used), 2)
+        said = f"From {low} to {high} % of the issue slots, with the same latencies"
     rows = sum(result.warps for result in named.values())
     with theme.figure(8.8, 1.7 + 0.42 * len(named) + 0.2 * rows) as fig:
         heights = [result.warps + 1 for result in named.values()]
@@ -55,7 +60,14 @@ def warps(named: Mapping[str, SchedulerRun], cycles: int = 160) -> Picture:
         every[0].set_xlim(0, cycles)
         _legend(fig, named.values(), cycles)
         headline(fig, said, 80)
-        return Picture.of(fig, _alt(said, named, cycles))
+        parts = []
+        for name, result in named.items():
+            shares = [
+                f"{state} {100 * result.share(state):.0f} %" for state in STATES if result.share(state) > 0
+            ]
+            parts.append(f"{_subtitle(name, result)} ({', '.join(shares)})")
+        what = f"The states of warps in the first {cycles} cycles, a row per warp"
+        return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.")
 
 
 def _draw(axes: Axes, result: SchedulerRun, cycles: int) -> None:
@@ -100,25 +112,6 @@ def _subtitle(name: str, result: SchedulerRun) -> str:
     return f"{name}: {plural(result.warps, 'warp')}: {used} % of the issue slots used"
 
 
-def _finding(named: Mapping[str, SchedulerRun]) -> str:
-    used = [100 * result.utilisation for result in named.values()]
-    if len(used) == 1:
-        return f"The scheduler issues an instruction in {digits(used[0], 2)} % of the cycles"
-    return (
-        f"From {digits(min(used), 2)} to {digits(max(used), 2)} % of the issue slots, with the same latencies"
-    )
-
-
-def _alt(said: str, named: Mapping[str, SchedulerRun], cycles: int) -> str:
-    parts = []
-    for name, result in named.items():
-        shares = ", ".join(
-            f"{state} {100 * result.share(state):.0f} %" for state in STATES if result.share(state) > 0
-        )
-        parts.append(f"{_subtitle(name, result)} ({shares})")
-    return f"The states of warps in the first {cycles} cycles, a row per warp. {said}. {'; '.join(parts)}."
-
-
 # -- against the number of warps ---------------------------------------------------------------------------
 
 
@@ -136,7 +129,10 @@ def latency_hiding(
     if not named:
         raise ValueError("There is no curve to draw: give what warp_scheduler.occupancy_curve returned.")
     name, first = next(iter(named.items()))
-    said = f"{name}: {_hidden(first)}"
+    used = f"{first.warps[-1]} warps use {digits(100 * first.simulated[-1], 2)} % of the issue slots"
+    said = f"{name}: {used}, {first.knee:.3g} would be needed"
+    if first.knee <= max(first.warps):
+        said = f"{name}: from {first.knee:.3g} warps on the latency is hidden"
     with theme.figure(8.2, 4.6) as fig:
         axes = fig.subplots()
         for number, (name, curve) in enumerate(named.items()):
@@ -156,36 +152,19 @@ def latency_hiding(
         axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
         axes.set_title(textwrap.fill(said, 68))
-        return Picture.of(fig, _curve_alt(said, named, measured or {}))
-
-
-def _hidden(curve: OccupancyCurve) -> str:
-    if curve.knee <= max(curve.warps):
-        return f"from {curve.knee:.3g} warps on the latency is hidden"
-    used = digits(100 * curve.simulated[-1], 2)
-    return f"{curve.warps[-1]} warps use {used} % of the issue slots, {curve.knee:.3g} would be needed"
+        lines = [(name, zip(curve.warps, curve.simulated, strict=True)) for name, curve in named.items()]
+        lines += [(name, points.items()) for name, points in (measured or {}).items()]
+        parts = []
+        for name, points in lines:
+            shown = ", ".join(f"{warps:g} {100 * share:.0f} %" for warps, share in points)
+            knee = f", knee at {digits(named[name].knee, 2)}" if name in named else ""
+            parts.append(f"{name}: {shown}{knee}")
+        what = "Issue-slot utilisation against warps per scheduler"
+        return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.")
 
 
 def _percent(shares: Any) -> list[float]:
     return [100 * share for share in shares]
-
-
-def _curve_alt(
-    said: str, named: Mapping[str, OccupancyCurve], measured: Mapping[str, Mapping[float, float]]
-) -> str:
-    parts = [
-        f"{name}: "
-        + ", ".join(
-            f"{warps} {100 * share:.0f} %" for warps, share in zip(curve.warps, curve.simulated, strict=True)
-        )
-        + f", knee at {digits(curve.knee, 2)}"
-        for name, curve in named.items()
-    ]
-    parts += [
-        f"{name}: " + ", ".join(f"{warps:g} {100 * share:.0f} %" for warps, share in points.items())
-        for name, points in measured.items()
-    ]
-    return f"Issue-slot utilisation against warps per scheduler. {said}. {'; '.join(parts)}."
 
 
 # -- the same law on a CPU ---------------------------------------------------------------------------------
