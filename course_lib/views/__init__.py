@@ -11,9 +11,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# A module and its function of one name would fight over the attribute; imported here, the function wins.
-from course_lib.views.same import same
-
 #: The views of each module.
 _VIEWS = {
     "accumulator_bits": "accumulator_figure",
@@ -49,6 +46,7 @@ _VIEWS = {
     "profiles_beside": "three_profiles",
     "promotion_curves": "promotion_figure",
     "ring_animation": "ring",
+    "sameness": "same",
     "speech_widget": "speech_input",
     "speed_explorer": "encoder_speed",
     "stepper": "step_through",
@@ -60,7 +58,7 @@ _VIEWS = {
     "warp_figure": "in_flight latency_hiding warps",
 }
 _HOME = {name: module for module, names in _VIEWS.items() for name in names.split()}
-__all__ = ["same", *sorted(_HOME)]
+__all__ = [*sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:

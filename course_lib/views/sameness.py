@@ -8,10 +8,9 @@ places, then the size of the error with the first five entries that differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 FIRST = 5
 
@@ -23,8 +22,6 @@ def same(C: Any, expected: Any, rtol: float | None = None) -> None:
     places. `rtol` bounds it (None: 256 roundings of the coarser dtype, which sums of thousands of random
     terms stay below, and at most 0.01; integers must be equal).
     """
-    import numpy as np
-
     got, wanted = np.asarray(C), np.asarray(expected)
     for name, value in (("C", got), ("expected", wanted)):
         if value.dtype.kind not in "biufc":
@@ -47,8 +44,6 @@ def same(C: Any, expected: Any, rtol: float | None = None) -> None:
 
 
 def _limit(got: np.ndarray, wanted: np.ndarray, rtol: float | None) -> float:
-    import numpy as np
-
     if rtol is not None:
         return float(rtol)
     roundings = [np.finfo(X.dtype).eps for X in (got, wanted) if X.dtype.kind in "fc"]
@@ -57,8 +52,6 @@ def _limit(got: np.ndarray, wanted: np.ndarray, rtol: float | None) -> float:
 
 def _refuse_special(got: np.ndarray, wanted: np.ndarray) -> None:
     """Raise unless NaN, +inf and -inf stand in the same places."""
-    import numpy as np
-
     if got.dtype.kind not in "fc" and wanted.dtype.kind not in "fc":
         return
     both_nan = np.isnan(got) & np.isnan(wanted)
@@ -76,8 +69,6 @@ def _refuse_special(got: np.ndarray, wanted: np.ndarray) -> None:
 
 def _error(got: np.ndarray, wanted: np.ndarray, limit: float) -> tuple[float, np.ndarray]:
     """Return the relative error and which entries exceed the limit."""
-    import numpy as np
-
     if got.dtype.kind in "biu" and wanted.dtype.kind in "biu":
         got, wanted = got.astype(object), wanted.astype(object)  # Python's integers do not overflow
         apart = np.abs(got - wanted)
@@ -92,8 +83,6 @@ def _error(got: np.ndarray, wanted: np.ndarray, limit: float) -> tuple[float, np
 
 
 def _first(wrong: np.ndarray, got: np.ndarray, wanted: np.ndarray) -> str:
-    import numpy as np
-
     places = np.argwhere(wrong)[:FIRST]
     lines = [
         f"\n  [{', '.join(map(str, place))}]  yours {got[tuple(place)]!s}  expected {wanted[tuple(place)]!s}"
