@@ -8,36 +8,47 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from course_lib.grading.classroom.zips import Member, Unreadable, list_members, read_member
+from course_lib.grading.classroom.zips import EMPTY, Member, Unreadable, kind_of, list_members, read_member
 
 DEEPEST = 8  # folders in each other that are looked into
 MOST_PARTS = DEEPEST + 3  # of a path in a zip: a folder around everything and a student's are in front
-_OPEN = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe must not make us wait
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
+#: A link is not opened, and a pipe must not make us wait.
+_OPEN = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 
-@dataclass(frozen=True)
-class FilePlace:
-    """Where a file is: below a folder, or a member of a zip. Small, and good for sending elsewhere."""
+@dataclass
+class Node:
+    """One entry of the tree: a "file", "folder", "link" or "special". A zip's tree is known as a whole."""
 
-    root: str
-    parts: tuple[str, ...] = ()
-    member: Member | None = None
+    name: str
+    kind: str
+    root: str  # the folder or zip
+    parts: tuple[str, ...] = ()  # where it is below a folder
+    member: Member | None = None  # what it is in a zip
+    outside: str = ""  # the folder its name in a zip gives, if that points out of the zip
+    below: dict[tuple[str, str], list[Node]] | None = None  # of a zip's tree
+
+    def inside(self) -> Iterator[Node]:
+        """Yield what a folder holds; Unreadable if it cannot be looked into."""
+        if self.below is not None:
+            yield from chain.from_iterable(self.below.values())
+            return
+        try:
+            with os.scandir(os.path.join(self.root, *self.parts)) as entries:
+                for entry in entries:
+                    yield Node(entry.name, _kind(entry), self.root, (*self.parts, entry.name))
+        except OSError as problem:
+            raise Unreadable(f"cannot be looked into ({problem.strerror or problem})") from problem
 
     def read(self, limit: int) -> bytes:
         """Return the content, at most `limit` bytes; Unreadable with the reason if that cannot be."""
         try:
             if self.member is None:
-                return _read_file(self.root, self.parts, limit)
+                return _read_file(os.path.join(self.root, *self.parts), limit)
             with open(self.root, "rb") as file:
                 return read_member(file, self.member, limit)
         except OSError as problem:
@@ -53,77 +64,35 @@ class FilePlace:
             return 0.0
 
 
-@dataclass
-class Node:
-    """One entry of the tree: a "file", "folder", "link" or "special"."""
-
-    name: str
-    kind: str
-    place: FilePlace
-    outside: str = ""  # the folder its name in a zip gives, if that points out of the zip
-
-    def inside(self) -> Iterator[Node]:
-        """Yield what a folder holds; Unreadable if it cannot be looked into."""
-        try:
-            with os.scandir(os.path.join(self.place.root, *self.place.parts)) as entries:
-                for entry in entries:
-                    place = FilePlace(self.place.root, (*self.place.parts, entry.name))
-                    yield Node(entry.name, _kind(entry), place)
-        except OSError as problem:
-            raise Unreadable(f"cannot be looked into ({problem.strerror or problem})") from problem
-
-
-@dataclass
-class ZipNode(Node):
-    """An entry of a zip's tree, which is known as a whole."""
-
-    below: dict[tuple[str, str], list[Node]] = field(default_factory=dict)
-
-    def inside(self) -> Iterator[Node]:
-        for same in self.below.values():
-            yield from same
-
-
 def folder_tree(source: Path) -> Node:
     """Return the tree of a folder; what is in it is looked up when asked for."""
-    return Node(source.name, "folder", FilePlace(os.path.realpath(source)))
+    return Node(source.name, "folder", os.path.realpath(source))
 
 
-def zip_tree(root: str, members: list[Member]) -> ZipNode:
+def zip_tree(root: str, members: list[Member]) -> Node:
     """Return the tree of a zip. A member whose path points outside gets a branch of its own."""
-    top = ZipNode("", "folder", FilePlace(root))
+    top = Node("", "folder", root, below={})
     for member in members:
         parts, outside = _split(member.name)
-        if not parts:
-            continue
-        kind = member.kind
-        if len(parts) > MOST_PARTS:  # a folder too deep to be looked into stands for it
-            parts, kind = parts[:MOST_PARTS], "folder"
+        kinds = ["folder"] * (len(parts) - 1) + [member.kind]
+        path = [*zip(parts, kinds, strict=False)][:MOST_PARTS]  # a folder too deep to be looked into ends it
         node = top
-        for depth, part in enumerate(parts[:-1]):
-            node = _folder(node, part, FilePlace(root), outside if depth == 0 else "")
-        if kind == "folder":
-            _folder(node, parts[-1], FilePlace(root), outside)
-        else:
-            leaf = ZipNode(parts[-1], kind, FilePlace(root, (), member), outside)
-            node.below.setdefault((parts[-1], f"{kind} {outside}"), []).append(leaf)
+        for depth, (part, kind) in enumerate(path):
+            out = outside if depth in (0, len(path) - 1) else ""
+            same = node.below.setdefault((part, f"{kind} {out}"), [])
+            if kind != "folder" or not same:
+                same.append(Node(part, kind, root, member=member, outside=out, below={}))
+            node = same[-1]
     return top
 
 
-def open_zip(path: Path) -> ZipNode:
+def open_zip(path: Path) -> Node:
     """Return the tree of a zip on disk; Unreadable if it is none, or damaged."""
     try:
         with path.open("rb") as file:
             return zip_tree(os.path.realpath(path), list_members(file))
     except OSError as problem:
         raise Unreadable(f"cannot be opened ({problem.strerror or problem})") from problem
-
-
-def _folder(node: ZipNode, name: str, place: FilePlace, outside: str) -> ZipNode:
-    same = node.below.setdefault((name, f"folder {outside}"), [])
-    if not same:
-        same.append(ZipNode(name, "folder", place, outside))
-    return same[0]
 
 
 def _split(path: str) -> tuple[list[str], str]:
@@ -140,52 +109,21 @@ def _split(path: str) -> tuple[list[str], str]:
 
 def _kind(entry: os.DirEntry) -> str:
     try:
-        if entry.is_symlink() or (os.name == "nt" and _is_junction(entry)):
-            return "link"
-        if entry.is_dir(follow_symlinks=False):
-            return "folder"
-        return "file" if entry.is_file(follow_symlinks=False) else "special"
+        is_junction = getattr(entry, "is_junction", bool)()  # Windows' other kind of link to a folder
+        return "link" if is_junction else kind_of(entry.stat(follow_symlinks=False).st_mode)
     except OSError:  # reading it will tell why
         return "file"
 
 
-def _is_junction(entry: os.DirEntry) -> bool:
-    """Whether this is Windows' other kind of link to a folder."""
-    tag = getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0)
-    return tag == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
-
-
-def _read_file(root: str, parts: tuple[str, ...], limit: int) -> bytes:
-    with os.fdopen(_opened(root, parts), "rb") as file:
+def _read_file(path: str, limit: int) -> bytes:
+    if os.path.realpath(path) != path:  # since it was looked at, a part of the path has become a link
+        raise Unreadable("is not a plain file in plain folders")
+    with os.fdopen(os.open(path, _OPEN), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Unreadable("is not a plain file")
         content = file.read(limit + 1)
     if len(content) > limit:
         raise Unreadable(f"is larger than {limit // 1_000_000} MB")
+    if not content:
+        raise Unreadable(EMPTY)
     return content
-
-
-def _opened(root: str, parts: tuple[str, ...]) -> int:
-    """Return a descriptor of root/parts, opened so that no part below root is a link."""
-    if os.open not in os.supports_dir_fd:
-        return _opened_by_path(root, parts)
-    folder = os.open(root, _OPEN)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, _OPEN | os.O_DIRECTORY, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(parts[-1], _OPEN, dir_fd=folder)
-    finally:
-        os.close(folder)
-
-
-def _opened_by_path(root: str, parts: tuple[str, ...]) -> int:
-    """The same for Windows: look at every part, then open."""
-    for end in range(1, len(parts) + 1):
-        found = os.lstat(os.path.join(root, *parts[:end]))
-        tag = getattr(found, "st_reparse_tag", 0)
-        expected = stat.S_ISREG if end == len(parts) else stat.S_ISDIR
-        if not expected(found.st_mode) or tag == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1):
-            raise Unreadable("is not a plain file in plain folders")
-    return os.open(os.path.join(root, *parts), _OPEN)

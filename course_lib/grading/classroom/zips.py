@@ -25,6 +25,9 @@ _ENTRY = struct.Struct("<4s4B4H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _IS_UTF8, _LOCKED = 0x800, 0x2041
 _DOS_FOLDER = 0x10
+_KINDS = {0: "file", stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+_INSIDE = "is damaged inside its zip"
+EMPTY = "is an empty file"
 
 
 class Unreadable(ValueError):
@@ -51,23 +54,11 @@ def list_members(file: BinaryIO, max_table: int = MAX_TABLE) -> list[Member]:
     if length > max_table:
         raise Unreadable("lists too many files for a submission")
     file.seek(start)
-    table = file.read(length)
-    if len(table) != length:
-        raise Unreadable("is a damaged zip (it ends too early)")
-    return list(_entries(table, shift))
-
-
-def is_zip(file: BinaryIO) -> bool:
-    """Whether the open file ends like a zip."""
-    try:
-        _table(file)
-    except Unreadable:
-        return False
-    return True
+    return list(_entries(_exactly(file, length, "is a damaged zip"), shift))
 
 
 def read_member(file: BinaryIO, member: Member, limit: int) -> bytes:
-    """Return the content of one member, at most `limit` bytes; Unreadable if locked, damaged or larger."""
+    """Return the content of one member, at most `limit` bytes; Unreadable with the reason if not."""
     if member.flags & _LOCKED:
         raise Unreadable("is locked with a password")
     if member.method not in (STORED, DEFLATED):
@@ -75,12 +66,30 @@ def read_member(file: BinaryIO, member: Member, limit: int) -> bytes:
     too_large = Unreadable(f"is larger than {limit // 1_000_000} MB when unpacked")
     if member.packed > limit + limit // 100 + 1000:  # packing never makes a file much larger
         raise too_large
-    packed = _packed(file, member)
-    content = packed if member.method == STORED else _unpacked(packed, limit + 1)
+    if not 0 <= member.offset < 1 << 62:
+        raise Unreadable(f"{_INSIDE} (its place is impossible)")
+    file.seek(member.offset)
+    head = file.read(_LOCAL.size)
+    if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
+        raise Unreadable(f"{_INSIDE} (it is not where the zip says)")
+    *_, name_length, extra_length = _LOCAL.unpack(head)
+    file.seek(name_length + extra_length, 1)
+    content = _exactly(file, member.packed, _INSIDE)
+    if member.method == DEFLATED:
+        content = _unpacked(content, limit + 1)
     if len(content) > limit:
         raise too_large
     if zlib.crc32(content) != member.crc:
-        raise Unreadable("is damaged inside its zip (the checksum is wrong)")
+        raise Unreadable(f"{_INSIDE} (the checksum is wrong)")
+    if not content:
+        raise Unreadable(EMPTY)
+    return content
+
+
+def _exactly(file: BinaryIO, length: int, damaged: str) -> bytes:
+    content = file.read(length)
+    if len(content) < length:
+        raise Unreadable(f"{damaged} (it ends too early)")
     return content
 
 
@@ -90,26 +99,10 @@ def _unpacked(packed: bytes, most: int) -> bytes:
     try:
         content = unpack.decompress(packed, most)
     except zlib.error as problem:
-        raise Unreadable("is damaged inside its zip (it cannot be unpacked)") from problem
+        raise Unreadable(f"{_INSIDE} (it cannot be unpacked)") from problem
     if len(content) < most and not unpack.eof:
-        raise Unreadable("is damaged inside its zip (it ends too early)")
+        raise Unreadable(f"{_INSIDE} (it ends too early)")
     return content
-
-
-def _packed(file: BinaryIO, member: Member) -> bytes:
-    """Return a member's compressed bytes."""
-    if not 0 <= member.offset < 1 << 62:
-        raise Unreadable("is damaged inside its zip (its place is impossible)")
-    file.seek(member.offset)
-    head = file.read(_LOCAL.size)
-    if len(head) < _LOCAL.size or head[:4] != b"PK\3\4":
-        raise Unreadable("is damaged inside its zip (it is not where the zip says)")
-    *_, name_length, extra_length = _LOCAL.unpack(head)
-    file.seek(name_length + extra_length, 1)
-    packed = file.read(member.packed)
-    if len(packed) < member.packed:
-        raise Unreadable("is damaged inside its zip (it ends too early)")
-    return packed
 
 
 def _table(file: BinaryIO) -> tuple[int, int, int]:
@@ -144,23 +137,21 @@ def _entries(table: bytes, shift: int) -> Iterator[Member]:
             raise Unreadable("is a damaged zip (its table of contents makes no sense)")
         fields = _ENTRY.unpack_from(table, at)
         flags, method, time, date, crc, packed, size = fields[5:12]
-        name_length, extra_length, comment_length = fields[12:15]
-        attributes, offset = fields[17:19]
-        at += _ENTRY.size
-        name = _decoded(table[at : at + name_length], flags)
-        extra = table[at + name_length : at + name_length + extra_length]
-        at += name_length + extra_length + comment_length
-        packed, offset = _wide(extra, size, packed, offset)
-        kind = _kind(name, attributes)
+        name_end = at + _ENTRY.size + fields[12]
+        extra_end = name_end + fields[13]
+        name = _decoded(table[at + _ENTRY.size : name_end], flags)
+        packed, offset = _wide(table[name_end:extra_end], size, packed, fields[18])
+        at = extra_end + fields[14]
+        is_folder = name.endswith(("/", "\\")) or fields[17] & _DOS_FOLDER
+        kind = kind_of(fields[17] >> 16)
+        kind = "folder" if is_folder and kind != "link" else kind
         yield Member(name, kind, method, flags, crc, packed, offset + shift, date << 16 | time)
 
 
 def _decoded(name: bytes, flags: int) -> str:
     """Return the name as text. Without the flag it is UTF-8 from a Mac, or else the old code page."""
-    if flags & _IS_UTF8:
-        return name.decode("utf-8", "replace")
     try:
-        return name.decode("utf-8")
+        return name.decode("utf-8", "replace" if flags & _IS_UTF8 else "strict")
     except UnicodeDecodeError:
         return name.decode("cp437")
 
@@ -168,21 +159,17 @@ def _decoded(name: bytes, flags: int) -> str:
 def _wide(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int]:
     """Return compressed size and offset, the 64-bit ones where the 32-bit fields say "see there"."""
     values: list[int] = []
-    while len(extra) >= 4:
+    while len(extra) >= 4 and not values:
         tag, length = struct.unpack_from("<2H", extra)
+        body, extra = extra[4 : 4 + length], extra[4 + length :]
         if tag == 1:
-            body = extra[4 : 4 + length]
-            values = list(struct.unpack(f"<{len(body) // 8}Q", body[: len(body) // 8 * 8]))
-            break
-        extra = extra[4 + length :]
-    found = [values.pop(0) if one == 0xFFFFFFFF and values else one for one in (size, packed, offset)]
-    return found[1], found[2]
+            values = [value for (value,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8])]
+    _, packed, offset = (
+        values.pop(0) if one == 0xFFFFFFFF and values else one for one in (size, packed, offset)
+    )
+    return packed, offset
 
 
-def _kind(name: str, attributes: int) -> str:
-    mode = attributes >> 16
-    if stat.S_ISLNK(mode):
-        return "link"
-    if name.endswith(("/", "\\")) or stat.S_ISDIR(mode) or attributes & _DOS_FOLDER:
-        return "folder"
-    return "file" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else "special"
+def kind_of(mode: int) -> str:
+    """Return what a file's mode says: "file" (0 as well, as zips have it), "folder", "link" or "special"."""
+    return _KINDS.get(stat.S_IFMT(mode), "special")

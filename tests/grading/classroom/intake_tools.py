@@ -37,10 +37,10 @@ def packed(*members, method=zipfile.ZIP_DEFLATED) -> bytes:
     return file.getvalue()
 
 
-def taken(source: Path, **options) -> dict[str, tuple[bytes | None, str]]:
+def taken(source: Path) -> dict[str, tuple[bytes | None, str]]:
     """Return {student: (data, all problems in one text)}."""
     found = {}
-    for one in receive(source, HERE, **options):
+    for one in receive(source, HERE):
         assert one.student not in found
         data, problems = one.read()
         assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
