@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from course_lib.whole_files import write as write
 
 LONGEST_NAME = 120
 SEPARATORS = '/\\:*?"<>|'  # of paths, drives and streams on one system or another
+#: What is written below the class's folder; nbgrader's release_feedback looks for the feedback there.
+PLACES = {
+    "feedback": "feedback/{student}/{assignment}/{assignment}.html",
+    "teacher": "teacher/{assignment}/{student}.html",
+    "summary": "{assignment}-summary.html",
+    "grades": "{assignment}-grades.csv",
+}
 
 
 def is_safe(name: object) -> bool:
@@ -30,26 +36,16 @@ def safe(name: object, what: str) -> str:
     return str(name)
 
 
-def feedback_place(student: str, assignment: str) -> Path:
-    """Return where a student's page lies, where nbgrader's release_feedback looks for it."""
-    return Path("feedback", student, assignment, f"{assignment}.html")
+def place(what: str, assignment: str, student: str = "") -> str:
+    """Return where one of PLACES lies below the class's folder; the names must be safe."""
+    return PLACES[what].format(assignment=assignment, student=student)
 
 
-def teacher_place(student: str, assignment: str) -> Path:
-    """Return where the full reports on a student lie."""
-    return Path("teacher", assignment, f"{student}.html")
+def link_to(what: str, assignment: str, student: str, up: int = 0) -> str:
+    """Return the relative address of a page, as seen from `up` folders below; "" where names make no path.
 
-
-def summary_place(assignment: str) -> Path:
-    """Return where the page about the class lies."""
-    return Path(f"{assignment}-summary.html")
-
-
-def grades_place(assignment: str) -> Path:
-    """Return where the table of the grades lies."""
-    return Path(f"{assignment}-grades.csv")
-
-
-def link(place: PurePath) -> str:
-    """Return a relative path as it stands in a link; no name in it can turn it into an address elsewhere."""
-    return "./" + quote(place.as_posix())
+    No name in it can turn it into an address elsewhere.
+    """
+    if not is_safe(student) or not is_safe(assignment):
+        return ""
+    return "./" + "../" * up + quote(place(what, assignment, student))

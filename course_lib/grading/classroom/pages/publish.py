@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from course_lib.grading.classroom.pages import files
@@ -47,7 +46,7 @@ def publish(
     paths: Iterable[Path],
     folder: Path,
     run: dict[str, Any],
-    by_hand: Mapping[str, ByHand] = MappingProxyType({}),
+    by_hand: Mapping[str, ByHand] | None = None,
 ) -> PublishedPages:
     """Write the pages of one assignment's verdicts under `folder`; return where the teacher looks first.
 
@@ -56,15 +55,17 @@ def publish(
     verdict cannot be read, is of another assignment, is the second on a student, or names no folder.
     """
     assignment = files.safe(run["assignment"], "assignment's name")
-    tally = ClassTally()
+    tally, basis = ClassTally(), run.get("basis")
     for path in sorted(paths):
         verdict = read(path, assignment)
         student = verdict["student"]
-        verdict = amended(_dated(verdict, run.get("basis")), by_hand.get(student))
+        if basis is not None and verdict.get("basis") not in (basis, None):
+            verdict["manual"].append(OLD)
+        verdict = amended(verdict, (by_hand or {}).get(student))
         tally.add(verdict)
-        files.write(folder / files.feedback_place(student, assignment), feedback_page(verdict))
-        files.write(folder / files.teacher_place(student, assignment), teacher_page(verdict))
-    summary, grades = folder / files.summary_place(assignment), folder / files.grades_place(assignment)
+        for what, page in (("feedback", feedback_page), ("teacher", teacher_page)):
+            files.write(folder / files.place(what, assignment, student), page(verdict))
+    summary, grades = (folder / files.place(what, assignment) for what in ("summary", "grades"))
     files.write(summary, summary_page(tally, run))
     write_csv(tally, grades)
     return PublishedPages(summary, grades, len(tally.rows), tally.looks)
@@ -93,34 +94,21 @@ def read(path: Path, assignment: str) -> dict[str, Any]:
     return verdict
 
 
-def _dated(verdict: dict[str, Any], basis: str | None) -> dict[str, Any]:
-    """Return the verdict with a word to the teacher if it was made under another seed, course or task."""
-    if basis is None or verdict.get("basis") in (basis, None):
-        return verdict
-    return {**verdict, "manual": [*verdict["manual"], OLD]}
-
-
 def amended(verdict: dict[str, Any], by_hand: ByHand | None) -> dict[str, Any]:
     """Return the verdict with what a person has decided; what is scored by hand needs no look any more."""
     if by_hand is None:
         return verdict
-    tasks = [_amended_task(task, by_hand) for task in verdict["tasks"]]
-    everywhere = all(task["id"] in by_hand.points for task in tasks)
-    return {
-        **verdict,
-        "tasks": tasks,
-        "manual": [] if everywhere else verdict["manual"],
-        "comment": by_hand.comments.get("", ""),
-    }
-
-
-def _amended_task(task: dict[str, Any], by_hand: ByHand) -> dict[str, Any]:
-    task = {**task, "comment": by_hand.comments.get(task["id"], "")}
-    points = by_hand.points.get(task["id"])
-    if points is None:
-        return task
-    state = RIGHT if points >= task["max_points"] else PARTLY if points > 0 else WRONG
-    return {**task, "points": points, "state": state, "manual": [], "judged_points": task["points"]}
+    tasks = []
+    for task in verdict["tasks"]:
+        task = {**task, "comment": by_hand.comments.get(task["id"], "")}
+        points, most = by_hand.points.get(task["id"]), task["max_points"]
+        if points is not None:
+            state = RIGHT if points >= most else PARTLY if points > 0 else WRONG
+            task |= {"points": points, "state": state, "manual": [], "judged_points": task["points"]}
+        tasks.append(task)
+    everywhere = all("judged_points" in task for task in tasks)
+    manual = [] if everywhere else verdict["manual"]
+    return {**verdict, "tasks": tasks, "manual": manual, "comment": by_hand.comments.get("", "")}
 
 
 # --- the csv ------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from course_lib.grading.classroom.pages.text import LONG
 
@@ -14,8 +15,7 @@ STATES = ("right", "partly", "wrong", "not started")
 EXAMPLE, WHY, REASON = 1_500, 300, 300  # characters kept
 
 
-@dataclass(frozen=True)
-class StudentRow:
+class StudentRow(NamedTuple):
     """What the summary and the csv say of one student; `results` is task id -> (points, state)."""
 
     student: str
@@ -23,7 +23,7 @@ class StudentRow:
     points: float
     max_points: float
     results: dict[str, tuple[float, str]]
-    manual: tuple[tuple[str, str], ...]  # (task id or "" for the whole submission, reason)
+    manual: list[tuple[str, str]]  # (task id or "" for the whole submission, reason)
     received: str
 
 
@@ -38,24 +38,19 @@ class TaskTally:
     states: Counter = field(default_factory=Counter)
 
     @property
-    def judged(self) -> int:
-        """The number of students."""
-        return self.states.total()
-
-    @property
     def share(self) -> float:
         """The share of its points that the class has."""
-        return self.points / (self.max_points * self.judged) if self.judged and self.max_points else 0.0
+        most = self.max_points * self.states.total()
+        return self.points / most if most else 0.0
 
 
-@dataclass
-class Mistake:
+class Mistake(NamedTuple):
     """One wrong answer that several students may have given, with the first one's source."""
 
     task: str
     why: str
     example: str
-    students: list[str] = field(default_factory=list)
+    students: list[str]
 
 
 class ClassTally:
@@ -70,24 +65,31 @@ class ClassTally:
 
     def add(self, verdict: dict) -> None:
         """Add a student's verdict; ValueError if that student was added before."""
-        student = verdict["student"]
+        student, tasks = verdict["student"], verdict["tasks"]
         if student in self._rows:
             raise ValueError(
                 f"There are two verdicts on {student!r}, but a student has one: remove one of them."
             )
-        self._rows[student] = row(verdict)
-        for task in verdict["tasks"]:
-            self._add_task(student, task)
-
-    def _add_task(self, student: str, task: dict) -> None:
-        fresh = TaskTally(task["id"], task["title"], task["max_points"])
-        tally = self.tasks.setdefault(task["id"], fresh)
-        tally.points += task["points"]
-        tally.states[task["state"]] += 1
-        why = task["why"][:WHY].strip()
-        if why and task["state"] != "not started":
-            mistake = Mistake(task["id"], why, task["answer"][:EXAMPLE])
-            self._mistakes.setdefault((task["id"], why), mistake).students.append(student)
+        manual = [("", reason[:REASON]) for reason in verdict["manual"]]
+        manual += [(task["id"], reason[:REASON]) for task in tasks for reason in task["manual"]]
+        self._rows[student] = StudentRow(
+            student,
+            verdict["assignment"],
+            sum(task["points"] for task in tasks),
+            sum(task["max_points"] for task in tasks),
+            {task["id"]: (task["points"], task["state"]) for task in tasks},
+            manual,
+            str(verdict["received"]["name"])[:LONG],
+        )
+        for task in tasks:
+            id, state = task["id"], task["state"]
+            tally = self.tasks.setdefault(id, TaskTally(id, task["title"], task["max_points"]))
+            tally.points += task["points"]
+            tally.states[state] += 1
+            why = task["why"][:WHY].strip()
+            if why and state != "not started":
+                mistake = Mistake(id, why, task["answer"][:EXAMPLE], [])
+                self._mistakes.setdefault((id, why), mistake).students.append(student)
 
     @property
     def rows(self) -> list[StudentRow]:
@@ -115,49 +117,19 @@ class ClassTally:
         return statistics.median(self.totals)
 
     @property
-    def mean(self) -> float:
-        """The points of a student on average."""
-        return sum(self.totals) / len(self.totals)
-
-    @property
-    def full_marks(self) -> int:
-        """How many students have all points."""
-        return sum(total >= self.most for total in self.totals)
-
-    @property
     def hardest_first(self) -> list[TaskTally]:
         """The tasks, the one of which the class has the smallest share of the points first."""
         return sorted(self.tasks.values(), key=lambda task: task.share)
 
     @property
-    def common_mistakes(self) -> list[Mistake]:
-        """The mistakes that more than one student made, most common first."""
+    def mistakes(self) -> tuple[list[Mistake], int]:
+        """What more than one student has wrong, most common first, and how many mistakes were made once."""
         shared = [mistake for mistake in self._mistakes.values() if len(mistake.students) > 1]
-        return sorted(shared, key=lambda mistake: (-len(mistake.students), mistake.task, mistake.why))
-
-    @property
-    def lone_mistakes(self) -> int:
-        """How many mistakes were made once."""
-        return sum(len(mistake.students) == 1 for mistake in self._mistakes.values())
+        shared.sort(key=lambda one: (-len(one.students), one.task, one.why))
+        return shared, len(self._mistakes) - len(shared)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """Return a sort key in which "ada 2" comes before "ada 10"."""
     parts = re.split(r"([0-9]+)", name.casefold())
     return [(0, int(part), "") if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
-
-
-def row(verdict: dict) -> StudentRow:
-    """Return what the summary and the csv say of a student."""
-    tasks = verdict["tasks"]
-    manual = [("", reason) for reason in verdict["manual"]]
-    manual += [(task["id"], reason) for task in tasks for reason in task["manual"]]
-    return StudentRow(
-        verdict["student"],
-        verdict["assignment"],
-        sum(task["points"] for task in tasks),
-        sum(task["max_points"] for task in tasks),
-        {task["id"]: (task["points"], task["state"]) for task in tasks},
-        tuple((id, reason[:REASON]) for id, reason in manual),
-        str(verdict["received"]["name"])[:LONG],
-    )
