@@ -32,5 +32,6 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.ReleasedNotebookExporter.class_folder = str(CLASS)
+c.ReleasedNotebookExporter.root = str(HERE)
 c.JudgeSubmission.class_folder = str(CLASS)
 c.JudgeSubmission.root = str(HERE)

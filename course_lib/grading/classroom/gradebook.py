@@ -10,8 +10,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,41 +44,36 @@ class ClassBook:
         self._root = root
         self._folder = folder
         self._assignment = assignment
-        self._grade_ids = assignment.grade_ids
         self._thread = ThreadPoolExecutor(1)
-        self._entering: Future[dict[str, Any]] | None = None
-        self._opened: tuple[Any, dict[str, Any]] | None = None
+        self._entering = self._thread.submit(self._released)
 
     def __enter__(self) -> ClassBook:
-        self._entering = self._thread.submit(self._released)
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._thread.shutdown(wait=True)
-        if self._opened is not None:
-            self._opened[0].close()
+        if "_book" in self.__dict__:
+            self._book.close()
 
-    def _open(self) -> tuple[Any, dict[str, Any]]:
-        """Return the grade book and the released notebook."""
-        if self._opened is None:
-            release = self._entering.result()  # first of all: two threads must not import nbgrader at once
-            import sqlalchemy
-            from nbgrader.api import Gradebook
+    @cached_property
+    def _book(self) -> Any:
+        """The grade book."""
+        self._entering.result()  # first of all: two threads must not import nbgrader at once
+        import sqlalchemy
+        from nbgrader.api import Gradebook
 
-            book = Gradebook(_url(self._folder / BOOK), COURSE_ID)
-            book.db.execute(sqlalchemy.text(f"PRAGMA busy_timeout = {PATIENCE_MS}"))
-            self._opened = book, release
-        return self._opened
+        book = Gradebook(_url(self._folder / BOOK), COURSE_ID)
+        book.db.execute(sqlalchemy.text(f"PRAGMA busy_timeout = {PATIENCE_MS}"))
+        return book
 
     def record(self, verdict: dict[str, Any], cells: tuple[Cell, ...], handed_in: str | None) -> None:
         """Write a verdict into the grade book and the graded notebook beside it. Twice changes nothing.
 
         A score that a grader has given by hand stays. BookLocked if another program keeps the book locked.
         """
-        book, release = self._open()
         name, student = self._assignment.name, verdict["student"]
         try:
-            self._enter(book, verdict, handed_in)
+            self._enter(verdict, handed_in)
         except Exception as problem:
             if "database is locked" not in str(problem):
                 raise
@@ -85,14 +81,18 @@ class ClassBook:
                 f"Another program has locked the grade book {self._folder / BOOK}: end it, and run the same "
                 "command again; what is judged is kept."
             ) from None
-        shown = notebook.graded(release, cells, verdict, self._grade_ids)
+        grade_ids = self._assignment.grade_ids
+        shown = notebook.graded(self._entering.result(), cells, verdict, grade_ids)
         target = self._folder / "autograded" / student / name
         write(target / f"{name}.ipynb", json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
-        self._carry_over(student)
+        # what the exchange wrote beside the submission nbgrader wants beside what is made of it
+        for note in exchange_notes(self._folder / "submitted" / student / name):
+            for step in ("autograded", "feedback"):
+                write(self._folder / step / student / name / note.name, note.read_bytes())
 
-    def _enter(self, book: Any, verdict: dict[str, Any], handed_in: str | None) -> None:
+    def _enter(self, verdict: dict[str, Any], handed_in: str | None) -> None:
         """Write the points and flags of a verdict into the grade book."""
-        name, student = self._assignment.name, verdict["student"]
+        book, name, student = self._book, self._assignment.name, verdict["student"]
         book.update_or_create_student(student)
         when = {"timestamp": handed_in} if handed_in else {}
         with warnings.catch_warnings():
@@ -100,20 +100,16 @@ class ClassBook:
             book.update_or_create_submission(name, student, **when)
         grades = {grade.name: grade for grade in book.find_submission_notebook(name, name, student).grades}
         for task in verdict["tasks"]:
-            enter(grades[self._grade_ids[task["id"]]], task, verdict)
+            enter(grades[self._assignment.grade_ids[task["id"]]], task, verdict)
         book.db.commit()
 
     def by_hand(self) -> dict[str, ByHand]:
         """Return the scores and comments that graders have given in the form grader, by student."""
-        book, release = self._open()
-        tasks = {grade_id: task_id for task_id, grade_id in self._grade_ids.items()}
-        answers = {
-            cell: item.task_id
-            for item in self._assignment.items
-            for cell in notebook.answer_cells(release, item.entry)
-        }
+        items, release = self._assignment.items, self._entering.result()
+        tasks = {item.grade_id: item.task_id for item in items}
+        answers = {cell: one.task_id for one in items for cell in notebook.answer_cells(release, one.entry)}
         by_student = {}
-        for submission in book.assignment_submissions(self._assignment.name):
+        for submission in self._book.assignment_submissions(self._assignment.name):
             (page,) = submission.notebooks
             points = {
                 tasks[grade.name]: grade.score for grade in page.grades if grade.manual_score is not None
@@ -126,13 +122,6 @@ class ClassBook:
             if points or comments:
                 by_student[submission.student.id] = ByHand(points, comments)
         return by_student
-
-    def _carry_over(self, student: str) -> None:
-        """Copy what the exchange wrote beside the submission: nbgrader wants it beside what is made of it."""
-        name = self._assignment.name
-        for note in exchange_notes(self._folder / "submitted" / student / name):
-            for step in ("autograded", "feedback"):
-                write(self._folder / step / student / name / note.name, note.read_bytes())
 
     def _released(self) -> dict[str, Any]:
         """Return the released notebook; nbgrader is asked for it when the source has changed."""
@@ -155,31 +144,22 @@ class ClassBook:
                 cells = book.find_notebook(self._assignment.name, self._assignment.name).grade_cells
             except MissingEntry:
                 return False
-            return {cell.name for cell in cells} == set(self._grade_ids.values())
+            return {cell.name for cell in cells} == set(self._assignment.grade_ids.values())
 
     def _entered(self) -> str:
-        """Enter the assignment into the grade book; return the released notebook.
+        """Have nbgrader enter the assignment into the grade book; return the released notebook.
 
         A new grade book gets its name when it is whole: nbgrader could not go on with half of one.
         """
-        book = self._folder / BOOK
-        if book.exists():
-            return self._generate(book)
-        unfinished = book.with_name(f".{BOOK}.unfinished")
-        unfinished.unlink(missing_ok=True)
-        release = self._generate(unfinished)
-        os.replace(unfinished, book)
-        return release
-
-    def _generate(self, book: Path) -> str:
-        """Have nbgrader enter the assignment into a grade book; return the released notebook."""
         from nbgrader.converters import GenerateAssignment
         from nbgrader.converters.base import NbGraderException
         from nbgrader.coursedir import CourseDirectory
         from traitlets.config import Config
 
-        name = self._assignment.name
+        name, book = self._assignment.name, self._folder / BOOK
         self._folder.mkdir(parents=True, exist_ok=True)
+        unfinished = book.with_name(f".{BOOK}.unfinished")
+        unfinished.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(prefix="nine-circles-") as release, _quiet_nbgrader():
             config = Config()
             config.CourseDirectory.root = str(self._root.resolve())
@@ -187,7 +167,7 @@ class ClassBook:
             config.CourseDirectory.source_directory = "solutions"
             config.CourseDirectory.release_directory = release
             config.CourseDirectory.assignment_id = name
-            config.CourseDirectory.db_url = _url(book)
+            config.CourseDirectory.db_url = _url(book if book.exists() else unfinished)
             converter = GenerateAssignment(
                 coursedir=CourseDirectory(config=config), config=config, force=True
             )
@@ -199,7 +179,10 @@ class ClassBook:
                     f"nbgrader cannot take {name} into the grade book ({problem}): does it hold grades of an "
                     "older form of it? Then grade into a new folder."
                 ) from None
-            return (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+            text = (Path(release) / name / f"{name}.ipynb").read_text(encoding="utf-8")
+        if unfinished.exists():
+            os.replace(unfinished, book)
+        return text
 
 
 def exchange_notes(submitted: Path) -> list[Path]:

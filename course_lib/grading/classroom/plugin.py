@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.verdict import SubmissionJob, judged, still_valid
 from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
 
+ROOT = "The folder that holds solutions/ and exercises/."
 FOLDER = "The class's folder: seed, verdicts, submitted/, release/."
 
 
@@ -54,30 +57,25 @@ class CollectWithoutLinks(ExchangeCollect):
 class ReleasedNotebookExporter(NotebookExporter):
     """Reads the released notebook in place of the submission: nbgrader trips over many a broken one."""
 
+    root = Unicode(str(COURSE), help=ROOT).tag(config=True)
     class_folder = Unicode("", help=FOLDER).tag(config=True)
 
     def from_filename(self, filename: str, resources: Any = None, **more: Any) -> tuple[Any, Any]:
         """Return the notebook with every cell that gives points; the file is not opened."""
+        import nbformat
+
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as book:
             known = book.find_notebook(about["notebook"], about["assignment"])
             points = {cell.name: cell.max_score for cell in known.grade_cells}
-            released = self._kept(about)
-            if released is None or _marks(released) != {
-                c.name: points.get(c.name) for c in known.source_cells
-            }:
-                released = _from_book(known, points)
-        return self.from_notebook_node(released, resources, **more)
-
-    def _kept(self, about: dict[str, str]) -> Any | None:
-        """Return the released notebook of the class's folder; it has the explanations between the cells."""
-        import nbformat
-
-        path = Path(self.class_folder) / "release" / about["assignment"] / f"{about['notebook']}.ipynb"
-        try:
-            return nbformat.read(path, as_version=4)
-        except (OSError, ValueError):
-            return None
+            marks = {cell.name: points.get(cell.name) for cell in known.source_cells}
+        for folder in (Path(self.class_folder, "release"), Path(self.root, "exercises")):
+            with suppress(OSError, ValueError):
+                path = folder / about["assignment"] / f"{about['notebook']}.ipynb"
+                released = nbformat.read(path, as_version=4)
+                if _marks(released) == marks:
+                    return self.from_notebook_node(released, resources, **more)
+        raise _unfit(about["assignment"], points)
 
 
 def _marks(released: dict[str, Any]) -> dict[str, float | None]:
@@ -86,40 +84,18 @@ def _marks(released: dict[str, Any]) -> dict[str, float | None]:
     return {one["grade_id"]: one.get("points") if one["grade"] else None for one in marks}
 
 
-def _from_book(known: Any, points: dict[str, float]) -> Any:
-    """Return a notebook of the cells that the grade book has."""
-    import nbformat
-
-    answers = {cell.name for cell in known.solution_cells}
-    cells = [_as_released(one, points, one.name in answers) for one in known.source_cells]
-    return nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
-def _as_released(cell: Any, points: dict[str, float], is_answer: bool) -> dict[str, Any]:
-    """Return one of the grade book's cells as a cell of a notebook."""
-    marks = {
-        "grade": cell.name in points,
-        "grade_id": cell.name,
-        "locked": cell.locked,
-        "schema_version": 3,
-        "solution": is_answer,
-        "task": False,
-        **({"points": points[cell.name]} if cell.name in points else {}),
-    }
-    made = {
-        "cell_type": cell.cell_type,
-        "id": cell.id,
-        "metadata": {"nbgrader": marks},
-        "source": cell.source,
-    }
-    notebook.without_output(made)
-    return made
+def _unfit(assignment: str, known: Iterable[str]) -> AssignmentError:
+    return AssignmentError(
+        f"The grade book knows other cells with points of {assignment} than its source has "
+        f"({', '.join(sorted(known)) or 'none'}): run nbgrader generate_assignment, or grade with the "
+        "course's own command."
+    )
 
 
 class JudgeSubmission(NbGraderPreprocessor):
     """Judges what was handed in in a sandbox and makes the graded notebook from the released one."""
 
-    root = Unicode(str(COURSE), help="The folder that holds solutions/.").tag(config=True)
+    root = Unicode(str(COURSE), help=ROOT).tag(config=True)
     class_folder = Unicode("", help=FOLDER).tag(config=True)
     unsafe_no_sandbox = Bool(False, help="Run the answers with all of your own rights.").tag(config=True)
 
@@ -132,7 +108,9 @@ class JudgeSubmission(NbGraderPreprocessor):
 
         about = resources["nbgrader"]
         assignment = assignments.load(Path(self.root), about["assignment"])
-        _check_cells(nb, assignment)
+        known = {cell.metadata.nbgrader.grade_id for cell in nb.cells if utils.is_grade(cell)}
+        if known != {item.grade_id for item in assignment.items}:
+            raise _unfit(assignment.name, known)
         self._remove_copies(about["student"], assignment.name)
         job = self._job(assignment, about["student"])
         verdict = still_valid(Path(self.class_folder), job) or judged(job)  # it may know more of the file
@@ -144,15 +122,13 @@ class JudgeSubmission(NbGraderPreprocessor):
     def _job(self, assignment: Assignment, student: str) -> SubmissionJob:
         """Return the job for what was handed in, as the intake sees it: links lead nowhere."""
         name, folder = assignment.name, Path(self.class_folder)
-        handed_in = [one for one in intake.receive(folder / "submitted", name) if one.student == student]
-        data, problems = (
-            handed_in[0].read() if handed_in else (None, (f"There is no submission of {student}.",))
-        )
-        shown = handed_in[0].name if handed_in else ""
+        missing = intake.Received(student, "", (f"There is no submission of {student}.",))
+        handed_in = {one.student: one for one in intake.receive(folder / "submitted", name)}
         sandbox = Sandbox(private=(folder.resolve(),), unsafe=self.unsafe_no_sandbox)
-        return SubmissionJob(
-            name, student, assignment.items, data, shown, problems, secret.seed(folder), sandbox
-        )
+        one = handed_in.get(student, missing)
+        data, problems = one.read()
+        seed = secret.seed(folder)
+        return SubmissionJob(name, student, assignment.items, data, one.name, problems, seed, sandbox)
 
     def _remove_copies(self, student: str, name: str) -> None:
         """Take away what nbgrader copied from beside the submission: it follows links, and gives it back."""
@@ -163,16 +139,6 @@ class JudgeSubmission(NbGraderPreprocessor):
         for path in made.iterdir() if made.is_dir() else ():
             if path.name not in kept:
                 utils.rmtree(path) if path.is_dir() else utils.remove(path)
-
-
-def _check_cells(nb: Any, assignment: Assignment) -> None:
-    known = {cell.metadata.nbgrader.grade_id for cell in nb.cells if utils.is_grade(cell)}
-    if known != {item.grade_id for item in assignment.items}:
-        raise AssignmentError(
-            f"The grade book knows other cells with points of {assignment.name} than its source has "
-            f"({', '.join(sorted(known)) or 'none'}): run nbgrader generate_assignment, or grade with the "
-            "course's own command."
-        )
 
 
 class SaveVerdict(SaveAutoGrades):

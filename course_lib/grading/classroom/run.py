@@ -121,7 +121,7 @@ class _Run:
         self._sandbox = sandbox
         self._seed = seed
         self._folder = order.folder / "verdicts" / assignment.name
-        self._from_nbgrader = _lies_in(order.source, order.folder / "submitted")
+        self._from_nbgrader = order.source.is_relative_to((order.folder / "submitted").resolve())
         self._open: dict[str, tuple[SubmissionJob, str | None]] = {}
         self.done = Done(assignment)
 
@@ -176,10 +176,7 @@ class _Run:
 
     def basis(self) -> str:
         """Return what the verdicts of this run depend on."""
-        name = self._assignment.name
-        return SubmissionJob(
-            name, "", self._assignment.items, None, "", (), self._seed, self._sandbox
-        ).basis()
+        return self._job_of(intake.Received("", "", ()), None, ()).basis()
 
     def _team(self, jobs: Iterator[SubmissionJob]) -> Iterator[Verdict]:
         if self._order.scheduler:
@@ -195,21 +192,19 @@ class _Run:
 
     def _job(self, one: intake.Received) -> SubmissionJob:
         data, problems = one.read()
-        self._keep_what_was_handed_in(one.student, data)
-        items = self._assignment.items
         name = self._assignment.name
-        return SubmissionJob(name, one.student, items, data, one.name, problems, self._seed, self._sandbox)
-
-    def _keep_what_was_handed_in(self, student: str, data: bytes | None) -> None:
-        """Put the notebook where nbgrader looks for it, unless it comes from there."""
-        name = self._assignment.name
-        target = self._order.folder / "submitted" / student / name / f"{name}.ipynb"
+        target = self._order.folder / "submitted" / one.student / name / f"{name}.ipynb"
         if self._from_nbgrader:
-            return
-        if data is None:
+            pass  # it lies where nbgrader looks for it
+        elif data is None:
             target.unlink(missing_ok=True)  # an older upload must not stand for this one
         else:
             write(target, data)
+        return self._job_of(one, data, problems)
+
+    def _job_of(self, one: intake.Received, data: bytes | None, problems: tuple[str, ...]) -> SubmissionJob:
+        name, items = self._assignment.name, self._assignment.items
+        return SubmissionJob(name, one.student, items, data, one.name, problems, self._seed, self._sandbox)
 
     def _as_received(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Return a kept verdict with the file's name and problems of today, which nbgrader does not know."""
@@ -279,10 +274,6 @@ def _fits(source: Path, assignment: Assignment) -> bool:
     contents = (one.read()[0] for one in intake.receive(source, assignment.name))
     notebooks = itertools.islice((data for data in contents if data is not None), LOOKED_AT)
     return any(cell.grade_id in marks for data in notebooks for cell in submission.read(data).cells)
-
-
-def _lies_in(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _alone(folder: Path):

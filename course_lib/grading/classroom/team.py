@@ -13,11 +13,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from course_lib.grading.classroom.verdict import SubmissionJob, Verdict, judged, unjudged
+from course_lib.grading.classroom.verdict import SubmissionJob, Verdict, course_mark, judged, unjudged
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 
 AHEAD = 2  # jobs handed out for each worker, so that none waits for the next
@@ -41,12 +41,14 @@ def local(
     while more:
         with _pool(workers) as pool:
             more = yield from _until_broken(pool, waiting, workers * AHEAD, work, suspects)
-    for job in suspects:
-        yield _alone(job, work)
+    for job in suspects:  # they were in hand when a worker died: once more, with nobody beside them
+        with _pool(1) as pool:
+            if (yield from _until_broken(pool, iter([job]), 1, work, [])):
+                yield unjudged(job, DIED)
 
 
 def _until_broken(
-    pool: ProcessPoolExecutor,
+    team: Executor,
     waiting: Iterator[SubmissionJob],
     most: int,
     work: Callable[[SubmissionJob], Verdict],
@@ -57,7 +59,7 @@ def _until_broken(
     while True:
         while len(running) < most and (job := next(waiting, None)) is not None:
             try:
-                running[pool.submit(work, job)] = job
+                running[team.submit(work, job)] = job
             except BrokenProcessPool:
                 suspects += [job, *running.values()]
                 return True
@@ -71,18 +73,8 @@ def _until_broken(
                 suspects += [job, *running.values()]
                 return True
             except Exception as problem:
-                yield unjudged(job, FAILED.format(problem=_in_words(problem)))
-
-
-def _alone(job: SubmissionJob, work: Callable[[SubmissionJob], Verdict]) -> Verdict:
-    """Judge a submission that was in hand when a worker died, with nobody beside it."""
-    with _pool(1) as pool:
-        try:
-            return pool.submit(work, job).result()
-        except BrokenProcessPool:
-            return unjudged(job, DIED)
-        except Exception as problem:
-            return unjudged(job, FAILED.format(problem=_in_words(problem)))
+                died = type(problem).__name__ == "KilledWorker"  # Dask's word for it, after trying again
+                yield unjudged(job, DIED if died else FAILED.format(problem=_in_words(problem)))
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
@@ -104,44 +96,25 @@ def cluster(jobs: Iterable[SubmissionJob], address: str, sandbox: Sandbox) -> It
 
     SchedulerError or NoSandbox if it cannot be done there. The jobs carry the secret seed over the network.
     """
-    from distributed import Client, as_completed
+    from distributed import Client
 
-    client = _connected(Client, address)
     try:
-        _check_workers(client, sandbox)
-        waiting = iter(jobs)
-        most = AHEAD * max(1, sum(client.nthreads().values()))
-        running: dict[str, SubmissionJob] = {}
-        completed = as_completed()
-        while True:
-            while len(running) < most and (job := next(waiting, None)) is not None:
-                future = client.submit(judged, job, pure=False, retries=1)
-                running[future.key] = job
-                completed.add(future)
-            if not running:
-                return
-            future = next(completed)
-            job = running.pop(future.key)
-            yield _result(future, job)
-            future.release()
-    finally:
-        client.close()
-
-
-def _connected(connect: Callable, address: str) -> Any:
-    try:
-        return connect(address, timeout=PATIENCE)
+        client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as problem:
         raise SchedulerError(
             f"There is no Dask scheduler at {address} ({_in_words(problem)}): start `dask scheduler`, and "
             "`dask worker ADDRESS --nthreads 1` for each core, in the course's environment."
         ) from None
+    try:
+        _check_workers(client, sandbox)
+        most = AHEAD * max(1, sum(client.nthreads().values()))
+        yield from _until_broken(client.get_executor(pure=False, retries=1), iter(jobs), most, judged, [])
+    finally:
+        client.close()
 
 
 def _check_workers(client: Any, sandbox: Sandbox) -> None:
     """See to it that there are workers, that all have this course's code and can make a sandbox."""
-    from course_lib.grading.classroom.verdict import course_mark
-
     marks = client.run(course_mark)
     if not marks:
         raise SchedulerError(
@@ -153,17 +126,6 @@ def _check_workers(client: Any, sandbox: Sandbox) -> None:
             f"The worker {others[0]} has another version of the course: install the same one everywhere."
         )
     client.run(sandbox.check)
-
-
-def _result(future: Any, job: SubmissionJob) -> Verdict:
-    from distributed import KilledWorker
-
-    try:
-        return future.result()
-    except KilledWorker:
-        return unjudged(job, DIED)
-    except Exception as problem:
-        return unjudged(job, FAILED.format(problem=_in_words(problem)))
 
 
 def _in_words(problem: BaseException) -> str:
