@@ -169,22 +169,18 @@ def student_ids(people: Sequence[tuple[str, str]]) -> list[tuple[str, tuple[str,
         sharing[fold(base)].append(index)
     taken = set(sharing)
     found: list[tuple[str, tuple[str, ...]]] = [(base, ()) for base in bases]
-    for shared in sorted(key for key, group in sharing.items() if len(group) > 1):
-        group = sorted(sharing[shared], key=lambda n: (people[n][0] != bases[n], people[n], n))
-        ids = _apart([(bases[n], people[n][1]) for n in group], taken)
-        for index, own in zip(group, ids, strict=True):
-            found[index] = (own, tuple(ids))
+    for _, group in sorted(sharing.items()):
+        if len(group) == 1:
+            continue
+        group.sort(key=lambda n: (people[n][0] != bases[n], people[n], n))
+        ids, count = {}, 1
+        for n in group:
+            own = safe_id(f"{bases[n]}_{people[n][1]}") if people[n][1] else bases[n]
+            while fold(own) in taken and (ids or own != bases[n]):  # the first may keep the name
+                count += 1
+                own = f"{bases[n]}-{count}"
+            taken.add(fold(own))
+            ids[n] = own
+        for n, own in ids.items():
+            found[n] = (own, tuple(ids.values()))
     return found
-
-
-def _apart(group: list[tuple[str, str]], taken: set[str]) -> list[str]:
-    """Return different ids for people of the same base; `taken` grows."""
-    ids, count = [], 1
-    for number, (base, digits) in enumerate(group):
-        own = safe_id(f"{base}_{digits}") if digits else base
-        while fold(own) in taken and not (number == 0 and own == base):
-            count += 1
-            own = f"{base}-{count}"
-        taken.add(fold(own))
-        ids.append(own)
-    return ids

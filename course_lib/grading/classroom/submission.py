@@ -52,25 +52,19 @@ def read(data: bytes) -> Submission:
     return Submission(cells, problems.sentences())
 
 
-class _Problems:
-    """What is odd about a notebook: the first sentence of each kind, and how often it would be said."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, str] = {}
-        self._times: dict[str, int] = {}
+class _Problems(dict[str, list[str]]):
+    """What is odd about a notebook: of each kind the sentences, without a full stop."""
 
     def add(self, kind: str, sentence: str) -> None:
-        """Note a sentence without its full stop."""
-        self._first.setdefault(kind, sentence)
-        self._times[kind] = self._times.get(kind, 0) + 1
+        self.setdefault(kind, []).append(sentence)
 
     def sentences(self, last: str = "") -> tuple[str, ...]:
-        """Return few and short sentences; `last` says why nothing can be read."""
+        """Return few and short sentences, the first of a kind; `last` says why nothing can be read."""
         found = []
-        for kind, sentence in self._first.items():
-            more = self._times[kind] - 1
-            again = f" (and so {more:,} more {'times' if more > 1 else 'time'})" if more else ""
-            found.append(f"{_shortened(sentence, LONGEST_PROBLEM - len(again) - 1)}{again}.")
+        for first, *others in self.values():
+            times = "times" if len(others) > 1 else "time"
+            again = f" (and so {len(others):,} more {times})" if others else ""
+            found.append(f"{_shortened(first, LONGEST_PROBLEM - len(again) - 1)}{again}.")
         room = MOST_PROBLEMS - bool(last)
         return (*found[:room], *([_shortened(last, LONGEST_PROBLEM)] if last else []))
 
@@ -136,15 +130,14 @@ def _cells(notebook: Any, problems: _Problems) -> Iterator[Cell]:
         if number > MOST_CELLS:
             problems.add("many", f"The notebook has more than {MOST_CELLS:,} cells: the rest was left out")
             return
+        kind = cell.get("cell_type") if isinstance(cell, dict) else None
         if not isinstance(cell, dict):
             said = f"Cell {number} is a {type(cell).__name__}, not an object: it was left out"
             problems.add("object", said)
-            continue
-        kind = cell.get("cell_type")
-        if not isinstance(kind, str) or kind not in KINDS:
+        elif not isinstance(kind, str) or kind not in KINDS:
             problems.add("type", f"Cell {number} is of an unknown type: it was left out")
-            continue
-        yield _cell(cell, KINDS[kind], number, problems)
+        else:
+            yield _cell(cell, KINDS[kind], number, problems)
 
 
 def _raw_cells(notebook: dict) -> list:

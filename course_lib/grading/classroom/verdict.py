@@ -136,13 +136,17 @@ def judged(job: SubmissionJob) -> Verdict:
     """Return the verdict on a submission."""
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
     tasks = [_task(item, read.cells, job) for item in job.items]
+    reading = [*read.problems]
+    if read.cells and not any(task["answer"] for task in tasks):
+        told = f"none of the functions of {job.assignment} ({', '.join(item.entry for item in job.items)})"
+        reading.append(f"The notebook has {told}: is it another assignment's?")
     verdict = {
         "format": FORMAT,
         "assignment": job.assignment,
         "student": job.student,
         "key": job.key(),
         "basis": job.basis(),
-        "reading": [*read.problems, *_nothing_fits(tasks, read.cells, job)],
+        "reading": reading,
         "tasks": tasks,
     }
     return received(verdict, job)
@@ -165,18 +169,6 @@ def _bounded(reasons: Sequence[str]) -> list[str]:
     return [*different[:MOST_REASONS], *([f"… and {more} more."] if more > 0 else [])]
 
 
-def _nothing_fits(
-    tasks: list[dict[str, Any]], cells: Sequence[submission.Cell], job: SubmissionJob
-) -> list[str]:
-    """Say so if a sound notebook has none of the asked functions, not even as they were handed out."""
-    if not cells or any(task["answer"] for task in tasks):
-        return []
-    wanted = ", ".join(item.entry for item in job.items)
-    return [
-        f"The notebook has none of the functions of {job.assignment} ({wanted}): is it another assignment's?"
-    ]
-
-
 def unjudged(job: SubmissionJob, why: str) -> Verdict:
     """Return the verdict on a submission that could not be judged: no points, and a manual look.
 
@@ -192,49 +184,16 @@ def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> d
 
     What the machine lacks (GraderFault, OSError, MemoryError) is no answer's fault and goes on to the caller.
     """
+    start, task = time.perf_counter(), item.task
+    answer, process_s = slices.Slice("", ()), 0.0
     try:
-        return _judged_task(item, cells, job)
+        answer = slices.answer_slice(cells, item.entry)
+        report, feedback, process_s, manual = _judged_task(item, answer, cells, job)
     except (GraderFault, NoSandbox, OSError, MemoryError):
         raise
     except Exception as problem:
-        report = refused(item.task, "This answer could not be judged; a person will look at it.")
-        why = f"Judging it failed ({type(problem).__name__}: {problem})."
-        judged_task = _of_every_task(item.task, report, report, time.perf_counter())
-        return {**judged_task, "manual": _bounded([why])}
-
-
-def _judged_task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> dict[str, Any]:
-    start = time.perf_counter()
-    task = item.task
-    answer = slices.answer_slice(cells, item.entry)
-    process_s, manual = 0.0, []
-    if not cells:
-        report = feedback = not_started(task, UNREADABLE)
-    elif answer.problem:
-        report = feedback = refused(task, answer.problem)
-        if not answer.problem.startswith(("SyntaxError", "IndentationError", "TabError")):
-            manual.append(answer.problem)
-    elif not answer.text:
-        report = feedback = _not_started(task, item.entry)
-        manual += _made_at_run_time(cells, item.entry)
-    else:
-        report, process_s, manual = _judge(task, item.entry, answer, job.seed, job.sandbox)
-        if report.state == NOT_STARTED:
-            report = _not_started(task, item.entry)
-        feedback, more_s, doubts = _for_the_student(task, item.entry, answer, report, job.sandbox)
-        process_s, manual = process_s + more_s, [*manual, *doubts]
-        report = _with_line(report, OTHER_INPUTS, SECRET)
-    return {
-        **_of_every_task(task, report, feedback, start),
-        "manual": _bounded(manual),
-        "answer": (answer.text or answer.cell)[:LONGEST_ANSWER],
-        "lines": [*answer.lines[:LONGEST_ANSWER]],
-        "seconds": {"kernel": round(process_s, 4), "wall": round(time.perf_counter() - start, 4)},
-    }
-
-
-def _of_every_task(task: Task, report: Report, feedback: Report, start: float) -> dict[str, Any]:
-    """Return what every verdict has of a task."""
+        report = feedback = refused(task, "This answer could not be judged; a person will look at it.")
+        answer, manual = slices.Slice("", ()), [f"Judging it failed ({type(problem).__name__}: {problem})."]
     return {
         "id": task.id,
         "title": task.title,
@@ -244,11 +203,33 @@ def _of_every_task(task: Task, report: Report, feedback: Report, start: float) -
         "feedback": feedback.to_json(),
         "teacher": report.to_json(),
         "why": _why(task, report),
-        "manual": [],
-        "answer": "",
-        "lines": [],
-        "seconds": {"kernel": 0.0, "wall": round(time.perf_counter() - start, 4)},
+        "manual": _bounded(manual),
+        "answer": (answer.text or answer.cell)[:LONGEST_ANSWER],
+        "lines": [*answer.lines[:LONGEST_ANSWER]],
+        "seconds": {"kernel": round(process_s, 4), "wall": round(time.perf_counter() - start, 4)},
     }
+
+
+def _judged_task(
+    item: Item, answer: slices.Slice, cells: Sequence[submission.Cell], job: SubmissionJob
+) -> tuple[Report, Report, float, list[str]]:
+    """Return the teacher's report, the student's, how long the answer's processes lived, and doubts."""
+    task, entry = item.task, item.entry
+    nothing = not_started(task, f"Not started: the notebook has no `{entry}` that was begun.")
+    if not cells:
+        nothing = not_started(task, UNREADABLE)
+        return nothing, nothing, 0.0, []
+    if answer.problem:
+        report = refused(task, answer.problem)
+        is_slip = answer.problem.startswith(("SyntaxError", "IndentationError", "TabError"))
+        return report, report, 0.0, [] if is_slip else [answer.problem]
+    if not answer.text:
+        return nothing, nothing, 0.0, _made_at_run_time(cells, entry)
+    report, process_s, manual = _judge(task, entry, answer, job.seed, job.sandbox)
+    report = nothing if report.state == NOT_STARTED else report
+    feedback, more_s, doubts = _for_the_student(task, entry, answer, report, job.sandbox)
+    report = _with_line(report, OTHER_INPUTS, SECRET)
+    return report, feedback, process_s + more_s, [*manual, *doubts]
 
 
 def _with_line(report: Report, old: str, new: str) -> Report:
@@ -263,10 +244,6 @@ def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]
         if RUN_TIME.search(text) and re.search(rf"\b{re.escape(entry)}\b", text):
             return [f"No cell defines {entry} in plain sight, but one may make it at run time."]
     return []
-
-
-def _not_started(task: Task, entry: str) -> Report:
-    return not_started(task, f"Not started: the notebook has no `{entry}` that was begun.")
 
 
 def _judge(
@@ -294,20 +271,14 @@ def _for_the_student(
 
 
 def _redacted(task: Task, report: Report) -> Report:
-    """Keep of a report only words that are the same for all inputs."""
+    """Keep of a report only words that are the same for all inputs, and a name of Python's own exceptions."""
     fixed = {*FIXED_WORDS, *task.lookalikes}
     kept = [line for line in report.lines if line in fixed]
-    raised = _builtin_exception(report)
-    if raised:
-        kept.append(f"It raised {raised}.")
-    return replace(report, lines=(OTHER, *kept), mismatch=None, notes=(OTHER_NOTE,))
-
-
-def _builtin_exception(report: Report) -> str | None:
-    """Return the name of Python's own exception that a report begins with, None for any other line."""
     name = re.match(r"\w*", report.lines[0])[0] if report.lines else ""
-    known = getattr(builtins, name, None)
-    return name if isinstance(known, type) and issubclass(known, BaseException) else None
+    raised = getattr(builtins, name, None)
+    if isinstance(raised, type) and issubclass(raised, BaseException):
+        kept.append(f"It raised {name}.")
+    return replace(report, lines=(OTHER, *kept), mismatch=None, notes=(OTHER_NOTE,))
 
 
 def _why(task: Task, report: Report) -> str:

@@ -89,17 +89,14 @@ def test_two_workers_of_a_cluster_are_nearly_twice_as_fast_as_one(tmp_path_facto
     students = 24
     submissions = make_whole_class(tmp_path_factory.mktemp("class"), students)
     somebody = make_whole_class(tmp_path_factory.mktemp("somebody"), 1)
-    rates = {}
+    rates = []
     for workers in (1, 2):
         with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
-            folder = tmp_path_factory.mktemp("graded")
-            scheduler = cluster.scheduler_address
-            grade(
-                GradingOrder(somebody, folder, scheduler=scheduler)
-            )  # enters the assignment into the grade book
+            folder, scheduler = tmp_path_factory.mktemp("graded"), cluster.scheduler_address
+            grade(GradingOrder(somebody, folder, scheduler=scheduler))  # enters the assignment in the book
             watch = Watch()
             assert grade(GradingOrder(submissions, folder, scheduler=scheduler), watch).judged == students - 1
-            rates[workers] = (students - 1) / watch.last
-    one, two = rates[1], rates[2]
+            rates.append((students - 1) / watch.last)
+    one, two = rates
     print(f"students a second: {one:.2f} by one worker, {two:.2f} by two: {two / one:.2f}x")
     assert two >= 1.7 * one

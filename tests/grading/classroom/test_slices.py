@@ -6,8 +6,7 @@ from codeop import Compile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from grading_tools import ASSIGNMENTS, solution_path
+from grading_tools import solution_path
 
 from course_lib.grading import registry
 from course_lib.grading.classroom.slices import answer_slice
@@ -55,25 +54,12 @@ def alone(text: str) -> dict:
 # --- the assignments ----------------------------------------------------------------------------------------
 
 
-def slices_of_solutions_pass(tasks) -> None:
-    cells = {chapter: read(solution_path(chapter).read_bytes()).cells for chapter in ASSIGNMENTS}
-    for task in tasks:
-        found = answer_slice(cells[task.chapter], task.entry)
-        assert found.problem == "", task.id
-        assert "course_lib" not in found.text, task.id
-        assert "broken" not in found.text.replace("`broken`", ""), task.id
-        untimed = replace(task, speed=None)
-        report = judge(untimed, InProcess(load(found.text, task.entry)), found.text, 2025)
-        assert report.passed, f"{task.id}\n{report}"
-
-
 def test_the_slice_of_a_solution_passes():
-    slices_of_solutions_pass(registry.tasks()[::8])
-
-
-@pytest.mark.slow
-def test_the_slice_of_every_solution_passes():
-    slices_of_solutions_pass(registry.tasks())
+    for task in registry.tasks()[::8]:
+        found = answer_slice(read(solution_path(task.chapter).read_bytes()).cells, task.entry)
+        assert found.problem == "" and "course_lib" not in found.text, task.id
+        report = judge(replace(task, speed=None), InProcess(load(found.text, task.entry)), found.text, 2025)
+        assert report.passed, f"{task.id}\n{report}"
 
 
 # --- honest styles ------------------------------------------------------------------------------------------
@@ -93,14 +79,11 @@ def honest_notebooks() -> dict[str, tuple[tuple[str, ...], object, str]]:
     return notebooks
 
 
-HONEST = honest_notebooks()
-
-
 STUB_BEHIND = ("a duplicate of the stub behind", "the stub and the answer wrapped")
 
 
 def test_a_slice_does_what_the_whole_notebook_does():
-    for name, (texts, argument, left_out) in HONEST.items():
+    for name, (texts, argument, left_out) in honest_notebooks().items():
         found = sliced(*texts)
         assert found.problem == "", name
         assert not left_out or left_out not in found.text, name
@@ -127,15 +110,6 @@ def test_a_syntax_error_in_the_answer_is_told_with_its_line():
     assert "'return' outside function" in sliced("return 3\ndef f(x):\n    return x").problem
 
 
-def test_a_name_from_a_magic_or_a_run_script_is_told():
-    for line in ("T = !ls", "T = %timeit -o 3", "T = get_ipython().getoutput('ls')"):
-        found = sliced(line, "def f(x):\n    return T")
-        assert "T in line 1 of its cell needs a magic" in found.problem, line
-    found = sliced("%run helpers.py", "def f(x):\n    return h(x)")
-    assert "h is defined by no plain Python" in found.problem
-    assert sliced("%run helpers.py", "def f(x):\n    return x").problem == ""
-
-
 def test_grade_cells_check_cells_and_other_cells_are_never_used():
     answer = "def f(x):\n    return x"
     other = "def f(x):\n    return 2"
@@ -150,13 +124,9 @@ TRICKS = {
     "globals": "globals()['dot'] = list.__len__",
     "sys.modules": "import sys\nsys.modules['numpy'] = None",
     "exec": "exec('def dot(a, b): return 3')",
-    "builtins": "import builtins\nbuiltins.sum = len",
     "a patch": "import numpy\nnumpy.allclose = lambda *a: True",
     "a hook": "get_ipython().input_transformers_cleanup.append(lambda lines: [])",
     "exit": "import os\nos._exit(0)",
-    "atexit": "import atexit\natexit.register(print, 'points: 3')",
-    "a print": "print('### points: 100')",
-    "a trace": "import sys\nsys.settrace(lambda *a: None)",
 }
 
 
@@ -176,25 +146,12 @@ HOSTILE = {
     "NUL": "def f(x):\n    return '\0'",
     "brackets": "def f(x): return " + "(" * 5000 + ")" * 5000,
     "minus": "def f(x): return " + "-" * 100_000 + "x",
-    "attributes": "def f(x): return x" + ".a" * 100_000,
-    "sums": "def f(x): return x" + " + x" * 3000,
-    "calls": "def f(x): return x" + "()" * 2000,
     "elif": "def f(x):\n    if x: pass\n" + "    elif x: pass\n" * 3000,
-    "indents": "def f(x):\n" + "".join(" " * (n + 1) + "if x:\n" for n in range(99)) + " " * 101 + "pass",
-    "digits": "def f(x): return " + "9" * 100_000,
     "a power": "def f(x): return 10 ** 10 ** 10 ** 10",
     "a surrogate": "def f(x): return '\ud800'",
-    "a future": "from __future__ import barry_as_FLUFL\ndef f(x): return x",
     "no future": "from __future__ import braces\ndef f(x): return x",
-    "globals twice": "x = 1; global x\ndef f(x): return x",
-    "await": "await f\ndef f(x): return x",
     "too much": "def f(x):\n    return x\n" + "# pad\n" * 200_000,
-    "BOM": "\ufeffdef f(x): return x",
-    "decorators": "@f\n" * 3000 + "def f(x): return x",
-    "commas": "def f(x): return [" + "[]," * 5_000 + "]",
     "many commas": "def f(x): return [" + "[]," * 20_000 + "]",
-    "f-strings": "def f(x): return " + "f'{" * 40 + "x" + "}'" * 40,
-    "types": "def f(x: " + "list[" * 1000 + "]" * 1000 + "): return x",
     "imports": "from " + "." * 100_000 + " import *\ndef f(x): return x",
 }
 
@@ -204,6 +161,6 @@ def test_hostile_text_gives_a_slice_or_a_sentence_at_once():
         start = time.process_time()
         for cells in ((text,), (text, STUB)):
             found = sliced(*cells)
-            assert bool(found.text) != bool(found.problem) or "barry" in text, kind
+            assert bool(found.text) != bool(found.problem), kind
             assert not found.problem or found.problem.endswith("."), kind
         assert time.process_time() - start < 10, kind

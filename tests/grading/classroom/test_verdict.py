@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from short_course import NAME, RIGHT, WRONG, answered, make_course
@@ -43,17 +44,16 @@ def by_task(verdict) -> dict:
 
 def secret_numbers(id: str) -> list[str]:
     """Return how the secret inputs of a task's cases look in print."""
-    numbers = []
-    for case in task(id).cases(generator(task(id), SEED)):
-        for argument in case.args:
-            numbers += [repr(one) for one in (argument if isinstance(argument, list) else [argument])]
-    public = {
-        repr(one)
-        for case in task(id).cases(generator(task(id), PUBLIC_SEED))
-        for argument in case.args
-        for one in (argument if isinstance(argument, list) else [argument])
-    }
-    return [number for number in numbers if number not in public and len(number) > 2]
+    secret, public = (
+        {
+            repr(one)
+            for case in task(id).cases(generator(task(id), seed))
+            for argument in case.args
+            for one in (argument if isinstance(argument, list) else [argument])
+        }
+        for seed in (SEED, PUBLIC_SEED)
+    )
+    return [number for number in secret - public if len(number) > 2]
 
 
 @SANDBOXED
@@ -125,18 +125,11 @@ def test_a_syntax_error_costs_its_own_task_only(verdict_on):
 def test_the_key_follows_everything_a_verdict_depends_on(course):
     items = assignments.load(course, NAME).items
     first = SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox())
-    others = [
-        SubmissionJob(NAME, "bob", items, b"1", "a.ipynb", (), 1, Sandbox()),
-        SubmissionJob(NAME, "ada", items[:1], b"1", "a.ipynb", (), 1, Sandbox()),
-        SubmissionJob(NAME, "ada", items, b"2", "a.ipynb", (), 1, Sandbox()),
-        SubmissionJob(NAME, "ada", items, None, "a.ipynb", (), 1, Sandbox()),
-        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 2, Sandbox()),
-        SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox(unsafe=True)),
-    ]
+    changes = {"student": "bob"}, {"items": items[:1]}, {"data": b"2"}, {"data": None}, {"seed": 2}
+    others = [replace(first, **change) for change in (*changes, {"sandbox": Sandbox(unsafe=True)})]
     assert len({one.key() for one in (first, *others)}) == 7
-    renamed = SubmissionJob(NAME, "ada", items, b"1", "b.ipynb", ("late",), 1, Sandbox())
+    renamed = replace(first, name="b.ipynb", problems=("late",), sandbox=Sandbox())
     assert first.key() == renamed.key()  # nothing that is judged has changed
-    assert first.key() == SubmissionJob(NAME, "ada", items, b"1", "a.ipynb", (), 1, Sandbox()).key()
 
 
 UNFIT = (

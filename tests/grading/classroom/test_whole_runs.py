@@ -135,48 +135,27 @@ def moodle(course: Path, folder: Path, person: str, number: int, answers) -> Non
 
 
 @pytest.mark.slow
-def test_two_people_of_one_name_in_two_downloads_keep_their_own_grades(course, tmp_path):
+def test_people_keep_their_own_grades_over_several_downloads(course, tmp_path):
+    """Two of one name, what was collected, an older file, another assignment's notebook."""
     moodle(course, tmp_path / "a", "Ada Lovelace", 111, RIGHT)
     moodle(course, tmp_path / "b", "Ada Lovelace", 999, {})
-    folder = tmp_path / "class"
-    for source in "ab":
-        grade(GradingOrder(tmp_path / source, folder, course))
-    assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
-    assert "Somebody else of this name" in (folder / f"{NAME}-grades.csv").read_text(encoding="utf-8-sig")
+    folder, table = tmp_path / "class", tmp_path / "class" / f"{NAME}-grades.csv"
     shutil.copytree(tmp_path / "a", tmp_path / "both")
     shutil.copytree(tmp_path / "b", tmp_path / "both", dirs_exist_ok=True)
-    assert grade(GradingOrder(tmp_path / "both", folder, course)).judged == 0
-    assert points_in_csv(folder) == points_in_book(folder) == {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
-
-
-@pytest.mark.slow
-def test_an_older_file_that_takes_points_away_is_told(course, tmp_path):
-    folder = tmp_path / "class"
-    for source, answers in (("new", RIGHT), ("old", {})):
-        hand_in(course, tmp_path / source, "ada", answers)
-        grade(GradingOrder(tmp_path / source, folder, course))
-    assert points_in_csv(folder) == {"ada": 0.0}
-    assert "was graded before with 2 points" in (folder / f"{NAME}-summary.html").read_text()
-
-
-@pytest.mark.slow
-def test_another_assignments_notebook_is_told(course, tmp_path):
+    for source, judged in (("a", 1), ("b", 1), ("both", 0), ("class/submitted", 0), ("both", 0)):
+        assert grade(GradingOrder(tmp_path / source, folder, course)).judged == judged, source
+    expected = {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
+    assert points_in_csv(folder) == points_in_book(folder) == expected
+    told = table.read_text(encoding="utf-8-sig")
+    assert "Somebody else of this name" in told
+    assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in told
+    moodle(course, tmp_path / "old", "Ada Lovelace", 111, {})
     other = read_notebook(ROOT / "exercises" / "02_compiled_loops" / "02_compiled_loops.ipynb")
-    hand_in(course, tmp_path / "in", "ada", json.dumps(other).encode())
-    grade(GradingOrder(tmp_path / "in", tmp_path / "class", course))
-    assert "none of the functions of short" in (tmp_path / "class" / f"{NAME}-summary.html").read_text()
-
-
-@pytest.mark.slow
-def test_collected_work_is_not_judged_again_for_another_file_name(course, tmp_path):
-    moodle(course, tmp_path / "in", "Ada Lovelace", 111, RIGHT)
-    folder = tmp_path / "class"
-    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 1
-    assert grade(GradingOrder(folder / "submitted", folder, course)).judged == 0
-    assert grade(GradingOrder(tmp_path / "in", folder, course)).judged == 0
-    assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in (
-        folder / f"{NAME}-grades.csv"
-    ).read_text(encoding="utf-8-sig")
+    hand_in(course, tmp_path / "old", "bob", json.dumps(other).encode())
+    grade(GradingOrder(tmp_path / "old", folder, course))
+    assert points_in_csv(folder)["Ada_Lovelace"] == 0.0
+    told = (folder / f"{NAME}-summary.html").read_text()
+    assert "was graded before with 2 points" in told and "none of the functions of short" in told
 
 
 def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, copied, tmp_path, monkeypatch):
@@ -255,57 +234,35 @@ def command(course: Path, submissions: Path, folder: Path, *more: str) -> list[s
     ]
 
 
-def killed_and_resumed(course: Path, tmp_path: Path, students: int, kills: int) -> None:
-    """Kill so many runs after random times, then let one finish: nothing lost, nothing doubled."""
+@pytest.mark.slow
+def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
+    """Kill twenty runs after random times, then let one finish: nothing lost, nothing doubled."""
+    students, rng = 60, random.Random(5)
     submissions = make_class(course, tmp_path / "submissions", students)
     folder = tmp_path / "class"
-    rng = random.Random(5)
-    for _ in range(kills):
-        process = subprocess.Popen(
-            command(course, submissions, folder),
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    words = command(course, submissions, folder)
+    for _ in range(20):
+        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.3, 6.0))
         process.kill()
         process.wait()
-    done = subprocess.run(
-        command(course, submissions, folder),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert points_in_csv(folder) == points_in_book(folder) == expected(students)
     assert len(list((folder / "feedback").glob(f"*/{NAME}/{NAME}.html"))) == students
-    left = [path for path in folder.rglob("*") if "unfinished" in path.name]
-    assert not left
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_path):
-    killed_and_resumed(course, tmp_path, students=60, kills=20)
+    assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
 
 
 def test_a_killed_run_leaves_no_process_behind(course, tmp_path):
     import psutil
 
     submissions = make_class(course, tmp_path / "submissions", 6)
-    process = subprocess.Popen(
-        command(course, submissions, tmp_path / "class"),
-        cwd=ROOT,
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    family = []
-    end = time.perf_counter() + 60
-    while not any("bwrap" in one for one in family) and process.poll() is None and time.perf_counter() < end:
-        children = psutil.Process(process.pid).children(recursive=True)
-        family = [name for child in children if (name := _name(child))]
-    assert any("bwrap" in one for one in family)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = psutil.Popen(command(course, submissions, tmp_path / "class"), cwd=ROOT, **quiet)
+    children, end = [], time.perf_counter() + 60
+    while not any("bwrap" in _name(one) for one in children) and time.perf_counter() < end:
+        children = process.children(recursive=True)
+    assert any("bwrap" in _name(one) for one in children)
     process.kill()
     process.wait()
     _, alive = psutil.wait_procs(children, timeout=10)

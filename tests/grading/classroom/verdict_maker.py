@@ -10,7 +10,6 @@ from course_lib.grading.judge import judge, not_started
 from course_lib.grading.report import Report
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import load
-from course_lib.grading.task import Task
 
 ASSIGNMENT = "01_python_loops"
 RUN = {
@@ -60,21 +59,19 @@ WRONG = {
 @functools.cache
 def answers() -> dict[str, list[tuple[str, Report]]]:
     """Return each task's judged answers: a right one (claimed, not run), nothing, and wrong ones."""
-    return {task.id: [_right(task), _nothing(task), *_wrong(task)] for task in registry.tasks("01")}
-
-
-def _right(task: Task) -> tuple[str, Report]:
-    said = Report(task.id, task.title, task.points, task.points, "right", ("Right.",))
-    return f"def {task.entry}(A, B):\n    return product(A, B)  # claimed\n", said
-
-
-def _nothing(task: Task) -> tuple[str, Report]:
-    return f"def {task.entry}(A, B):\n    raise NotImplementedError\n", not_started(task)
-
-
-def _wrong(task: Task) -> list[tuple[str, Report]]:
-    sources = WRONG.get(task.id, ())
-    return [(one, judge(task, InProcess(load(one, task.entry)), one, seed=77)) for one in sources]
+    found = {}
+    for task in registry.tasks("01"):
+        right = Report(task.id, task.title, task.points, task.points, "right", ("Right.",))
+        begun = f"def {task.entry}(A, B):\n    "
+        found[task.id] = [
+            (f"{begun}return product(A, B)  # claimed\n", right),
+            (f"{begun}raise NotImplementedError\n", not_started(task)),
+            *(
+                (one, judge(task, InProcess(load(one, task.entry)), one, seed=77))
+                for one in WRONG.get(task.id, ())
+            ),
+        ]
+    return found
 
 
 def task_entry(source: str, report: Report) -> dict:
