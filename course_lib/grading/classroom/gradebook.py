@@ -18,9 +18,9 @@ from typing import Any
 
 from course_lib.grading.classroom import notebook
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError, source_path
-from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.pages.publish import ByHand
 from course_lib.grading.classroom.submission import Cell
+from course_lib.whole_files import write
 
 COURSE_ID = "nine-circles"
 BOOK = "gradebook.db"

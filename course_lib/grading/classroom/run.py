@@ -22,7 +22,6 @@ from course_lib.grading.classroom import intake, secret, submission, team
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
 from course_lib.grading.classroom.intake import IntakeError
-from course_lib.grading.classroom.pages.files import write
 from course_lib.grading.classroom.pages.publish import PublishedPages, publish
 from course_lib.grading.classroom.verdict import (
     SubmissionJob,
@@ -35,6 +34,7 @@ from course_lib.grading.classroom.verdict import (
 )
 from course_lib.grading.sandbox.bubblewrap import COURSE, AnswerLimits, Sandbox
 from course_lib.measure import hardware
+from course_lib.whole_files import write
 
 LOCK = ".grading.lock"
 LOOKED_AT = 5  # notebooks that tell which assignment it is

@@ -15,7 +15,7 @@ import pytest
 from pace import slowness
 from verdict_maker import ASSIGNMENT, RUN, classroom, verdict, with_text
 
-from course_lib.grading.classroom.pages import files
+from course_lib import whole_files
 from course_lib.grading.classroom.pages.charts import bins, finding
 from course_lib.grading.classroom.pages.publish import publish, write_csv
 from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
@@ -403,7 +403,7 @@ def test_what_cannot_be_published_is_refused_with_a_sentence(tmp_path):
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "page.html"
-    files.write(path, "old")
+    whole_files.write(path, "old")
 
     def fail(*_):
         raise OSError("the disk is full")
@@ -411,8 +411,8 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", fail)
         with pytest.raises(OSError, match="full"):
-            files.write(path, "new")
+            whole_files.write(path, "new")
     assert tree(tmp_path) == {"page.html": b"old"}
     (tmp_path / ".page.html.unfinished").write_text("left by a kill")
-    files.write(path, "new")
+    whole_files.write(path, "new")
     assert tree(tmp_path) == {"page.html": b"new"}

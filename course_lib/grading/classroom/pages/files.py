@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from urllib.parse import quote
 
-from course_lib.whole_files import write as write
-
 LONGEST_NAME = 120
 SEPARATORS = '/\\:*?"<>|'  # of paths, drives and streams on one system or another
 #: What is written below the class's folder; nbgrader's release_feedback looks for the feedback there.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_lib import whole_files
 from course_lib.grading.classroom.pages import files
 from course_lib.grading.classroom.pages.render import feedback_page, summary_page, teacher_page
 from course_lib.grading.classroom.pages.tally import ClassTally, StudentRow
@@ -64,9 +65,9 @@ def publish(
         verdict = amended(verdict, (by_hand or {}).get(student))
         tally.add(verdict)
         for what, page in (("feedback", feedback_page), ("teacher", teacher_page)):
-            files.write(folder / files.place(what, assignment, student), page(verdict))
+            whole_files.write(folder / files.place(what, assignment, student), page(verdict))
     summary, grades = (folder / files.place(what, assignment) for what in ("summary", "grades"))
-    files.write(summary, summary_page(tally, run))
+    whole_files.write(summary, summary_page(tally, run))
     write_csv(tally, grades)
     return PublishedPages(summary, grades, len(tally.rows), tally.looks)
 
@@ -135,7 +136,7 @@ def write_csv(tally: ClassTally, path: Path) -> None:
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(harmless_cell(column) for column in (*BEFORE, *columns, *AFTER))
     writer.writerows(_cells(row, tasks) for row in tally.rows)
-    files.write(path, text.getvalue().encode("utf-8-sig"))
+    whole_files.write(path, text.getvalue().encode("utf-8-sig"))
 
 
 def harmless_cell(text: str) -> str:
