@@ -15,12 +15,11 @@ import functools
 import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from course_lib.arguments import is_number, is_whole
-from course_lib.measure.store import Store, data_dir
+from course_lib.measure.store import opened
 
 if TYPE_CHECKING:
     from course_lib.circles.front_door import Matmul
@@ -325,7 +324,7 @@ def _added(results: list[Result], replace: bool = True) -> list[Result]:
             {_key(one): asdict(one) for one in results if replace or _restore(values.get(_key(one))) is None}
         )
 
-    _store().update(change)
+    opened("ladder").update(change)
     return results
 
 
@@ -333,7 +332,7 @@ def results() -> list[Result]:
     """Return the learner's results of this machine, in ladder order."""
     from course_lib.measure import machine
 
-    found = [result for saved in _store().read().values() if (result := _restore(saved))]
+    found = [result for saved in opened("ladder").read().values() if (result := _restore(saved))]
     order = {entry.id: position for position, entry in enumerate(LADDER)}
     here = machine.key()
     kept = [r for r in found if r.rung in order and r.machine == here]
@@ -342,7 +341,7 @@ def results() -> list[Result]:
 
 def unreadable() -> int:
     """Return how many saved entries this version cannot read; they stay in the file."""
-    return sum(_restore(saved) is None for saved in _store().read().values())
+    return sum(_restore(saved) is None for saved in opened("ladder").read().values())
 
 
 def forget() -> int:
@@ -357,18 +356,8 @@ def forget() -> int:
         for key in gone:
             del values[key]
 
-    _store().update(change)
+    opened("ladder").update(change)
     return len(gone)
-
-
-def _store() -> Store:
-    return _store_in(data_dir())
-
-
-@functools.cache
-def _store_in(folder: Path) -> Store:
-    """One for each folder: it remembers that it fell back to memory."""
-    return Store("ladder", folder)
 
 
 def _rungs(ids: Sequence[str]) -> list[Rung]:

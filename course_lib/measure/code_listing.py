@@ -11,17 +11,18 @@ fingerprint, a hash of all text that it is made of: a listing of an older text i
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import json
+import types
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from course_lib.measure import ptx, sass
+from course_lib.measure import sass
 from course_lib.measure.device_code import Capability, DeviceCode
-from course_lib.measure.kernel_fingerprint import fingerprint
 from course_lib.measure.recording_files import (
     Checked,
     Commit,
@@ -123,7 +124,7 @@ def _arranged(content: dict[str, Any]) -> dict[str, Any]:
 
     try:
         listings = [
-            {**one, "loop": lines(one["loop"], _sass_kind), "ptx": lines(one["ptx"], ptx.kind)}
+            {**one, "loop": lines(one["loop"], _sass_kind), "ptx": lines(one["ptx"], sass.ptx_kind)}
             for one in content["listings"]
         ]
     except (KeyError, TypeError, AttributeError) as problem:
@@ -160,7 +161,8 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         **{name: getattr(code, name) for name in FIGURES},
         loop=loop,
         ptx=tuple(
-            ListedInstruction(text, ptx.kind(text), place(line)) for line, text in ptx.hot_loop(code.ptx)
+            ListedInstruction(text, sass.ptx_kind(text), place(line))
+            for line, text in sass.ptx_hot_loop(code.ptx)
         ),
         versions=_versions(),
     )
@@ -210,3 +212,36 @@ def _versions() -> dict[str, str]:
             return "of another origin than pip"
 
     return {package: version(package) for package in VERSIONS}
+
+
+# -- which kernel it is --------------------------------------------------------------------------------------
+
+
+def fingerprint(kernel: Callable) -> str:
+    """Return a hash of what a kernel is made of: its text, that of functions it calls, their constants."""
+    said = [repr(_options(kernel))]
+    said += sorted(_texts(getattr(kernel, "py_func", kernel), set()))
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+
+def _options(kernel: Callable) -> list[tuple[str, Any]]:
+    """Return what the decorator says that changes the code; no matter which version of Numba wrote it."""
+    options = getattr(kernel, "targetoptions", {})
+    return [(name, options[name]) for name in ("fastmath", "launch_bounds") if options.get(name)]
+
+
+def _texts(function: types.FunctionType, seen: set[Any]) -> Iterator[str]:
+    """Yield the text of a function, of those it calls on the GPU, and every constant that they name."""
+    if function in seen:
+        return
+    seen.add(function)
+    yield inspect.getsource(function)
+    if getattr(function, "runs_as_written", False):  # what stands in for it on the GPU is in the same file
+        yield inspect.getsource(inspect.getmodule(function))
+    names = inspect.getclosurevars(function)
+    for name, value in {**names.globals, **names.nonlocals}.items():
+        called = getattr(value, "py_func", value)
+        if isinstance(called, types.FunctionType):
+            yield from _texts(called, seen)
+        elif isinstance(value, int | float | str | tuple):
+            yield f"{name} = {value!r}"

@@ -20,7 +20,7 @@ from course_lib.measure.hardware import CacheLevel, Gpu
 from course_lib.measure.peaks import Peaks, higher, restore
 from course_lib.measure.peaks import measure as _measure_peaks
 from course_lib.measure.sizes import in_bytes
-from course_lib.measure.store import Store
+from course_lib.measure.store import opened
 from course_lib.measure.table import Facts, digits
 
 #: The instruction set each OpenBLAS kernel family is written for, and the family for each instruction set.
@@ -157,8 +157,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 
 # -- peaks -------------------------------------------------------------------------------------------------
 
-_remembered: dict[tuple[str, str], Peaks] = {}  # also where the disk cannot be written
-_repeated: set[tuple[str, str]] = set()  # disturbed ones that this process has measured once more
+_repeated: set[tuple[Path, str]] = set()  # disturbed ones that this process has measured once more
 
 
 def peaks(refresh: bool = False) -> Peaks:
@@ -168,35 +167,23 @@ def peaks(refresh: bool = False) -> Peaks:
     measures again in any case.
     """
     known = None if refresh else _known_peaks()
-    if known is None:
-        return _measure_and_remember()
-    place = (str(Store("machine").path), key())
-    if not known.is_disturbed or place in _repeated or missing("numba"):
+    place = (opened("machine").path, key())
+    if known and (not known.is_disturbed or place in _repeated or missing("numba")):
         return known
-    _repeated.add(place)
-    return _measure_and_remember(known)
-
-
-def _known_peaks() -> Peaks | None:
-    store = Store("machine")
-    place = (str(store.path), key())
-    if place not in _remembered and (saved := restore(store.read().get(key()))):
-        _remembered[place] = saved
-    return _remembered.get(place)
-
-
-def _measure_and_remember(before: Peaks | None = None) -> Peaks:
-    """Measure; the higher of each limit and that of ``before`` counts."""
+    if known:
+        _repeated.add(place)
     if sentence := missing("numba"):
         raise RuntimeError(sentence)
     here = describe()
-    store = Store("machine")
     measured = _measure_peaks(here.simd, here.simd_bits, here.threads, here.caches, here.memory_bytes)
-    if before and before.threads == measured.threads:
-        measured = higher(before, measured)
-    _remembered[str(store.path), key()] = measured
-    store.update(lambda values: values.update({key(): measured.data()}))
+    if known and known.threads == measured.threads:
+        measured = higher(known, measured)
+    opened("machine").update(lambda values: values.update({key(): measured.data()}))
     return measured
+
+
+def _known_peaks() -> Peaks | None:
+    return restore(opened("machine").read().get(key()))
 
 
 # -- the card ----------------------------------------------------------------------------------------------

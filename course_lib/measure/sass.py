@@ -1,4 +1,4 @@
-"""Reading SASS, the machine code of NVIDIA's GPUs, as nvdisasm prints it.
+"""Reading SASS, the machine code of NVIDIA's GPUs, as nvdisasm prints it, and the loops of PTX.
 
     code = parse(text)
     code.loops               its innermost loops, in the order of the code
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,9 @@ _PREDICATE = re.compile(r"^@!?U?P\w+\s+")
 _TARGET = re.compile(r"`\((\.L\w+)\)")
 _REMARK = re.compile(r"\s*\(\*.*\*\)$")  # (*"SpillRefill"*), what a newer nvdisasm adds
 _COPY = re.compile(r"^HFMA2\S* R\d+, -RZ, RZ, ")  # 0 * 0 + a constant: how the compiler loads some constants
+_PTX_LINE = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
+_PTX_LABEL = re.compile(r"^(\$L\w+):")
+_PTX_JUMP = re.compile(r"\bbra(?:\.uni)?\s+(\$L\w+)")
 
 #: What an operation does, by the first part of its name (CUDA Binary Utilities, "Hopper Instruction Set").
 KINDS = {
@@ -112,7 +116,7 @@ class Sass:
         return tuple(
             SassLoop(label, self.instructions[first : last + 1])
             for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
-            if last > first and not any(_inside(other, (first, last)) for other in regions.values())
+            if last > first and (first, last) in innermost(regions.values())
         )
 
     @cached_property
@@ -144,5 +148,62 @@ def parse(text: str) -> Sass:
     return Sass(tuple(instructions), labels)
 
 
-def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
-    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
+def innermost(regions: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the (first, last) of loops that have no other loop in them."""
+    loops = list(regions)
+    return [
+        (first, last)
+        for first, last in loops
+        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in loops)
+    ]
+
+
+# -- PTX, which NVIDIA's compilers make first: no machine code, it has as many registers as it likes -------
+
+#: What a PTX instruction does, by its beginning, in the words of KINDS.
+PTX_KINDS = {
+    "ld.global": "global load",
+    "st.global": "global store",
+    "ld.shared": "shared load",
+    "st.shared": "shared store",
+    "ld.local": "local memory",
+    "st.local": "local memory",
+    "fma.": "FMA",
+    "bar.": "barrier",
+    "barrier.": "barrier",
+    "bra": "control",
+    "atom.": "atomic",
+    "red.": "atomic",
+    "shfl.": "shuffle",
+}
+
+
+def ptx_kind(text: str) -> str:
+    """Return what a PTX instruction does, in the words of KINDS."""
+    operation = text.split(maxsplit=1)[-1] if text.startswith("@") else text
+    return next((words for begin, words in PTX_KINDS.items() if operation.startswith(begin)), OTHER)
+
+
+def ptx_hot_loop(ptx: str) -> list[tuple[int, str]]:
+    """Return (source line, instruction) for PTX's innermost loop with the most FMAs; [] if none has any."""
+    body: list[tuple[int, str]] = []
+    labels: dict[str, int] = {}
+    regions: dict[str, tuple[int, int]] = {}
+    line = 0
+    for row in ptx.splitlines():
+        text = " ".join(row.split())
+        if label := _PTX_LABEL.match(text):
+            labels[label[1]] = len(body)
+        elif at := _PTX_LINE.match(row):
+            line = int(at[1])
+        elif text and text[0] not in ".{}()/$" and text.endswith(";"):
+            jump = _PTX_JUMP.search(text)
+            body.append((line, text.rstrip(";")))
+            if jump and jump[1] in labels:
+                regions[jump[1]] = (labels[jump[1]], len(body))
+
+    def fmas(loop: list[tuple[int, str]]) -> int:
+        return sum(ptx_kind(text) == "FMA" for _, text in loop)
+
+    most = max((body[first:last] for first, last in innermost(regions.values())), key=fmas, default=[])
+    return most if fmas(most) else []

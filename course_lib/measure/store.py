@@ -9,6 +9,7 @@ be written is said once; the values then live as long as this Python process.
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import warnings
@@ -147,6 +148,16 @@ class Store:
         if (sentence, state) not in _said:
             _said.add((sentence, state))
             _notice(sentence)
+
+
+def opened(name: str) -> Store:
+    """Return the Store of that name, always the same one: it remembers that it fell back to memory."""
+    return _in_folder(name, data_dir())
+
+
+@functools.cache
+def _in_folder(name: str, folder: Path) -> Store:
+    return Store(name, folder)
 
 
 class _Newer(Exception):

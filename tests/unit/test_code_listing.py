@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from course_lib.measure import code_listing, machine, ptx
-from course_lib.measure.kernel_fingerprint import fingerprint
+from course_lib.measure import code_listing, machine
+from course_lib.measure.code_listing import fingerprint
 from course_lib.measure.recording_files import MalformedRecording
+from course_lib.measure.sass import ptx_hot_loop, ptx_kind
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -166,7 +167,7 @@ $L__BB0_4:
 
 
 def test_the_loop_of_ptx_is_the_innermost_one_that_computes():
-    found = ptx.hot_loop(PTX)
+    found = ptx_hot_loop(PTX)
     assert found == [
         (34, "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]"),
         (34, "@%p2 bra $L__BB0_3"),
@@ -174,9 +175,9 @@ def test_the_loop_of_ptx_is_the_innermost_one_that_computes():
         (35, "add.s64 %rd1, %rd1, 16"),
         (35, "@%p1 bra $L__BB0_2"),
     ]
-    assert [ptx.kind(text) for _, text in found] == ["shared load", "control", "FMA", "index", "control"]
-    assert ptx.kind("@%p1 st.local.f32 [%rd4], %f5") == "local memory"
-    assert ptx.hot_loop(PTX.replace("fma.rn", "add.rn")) == []
+    assert [ptx_kind(text) for _, text in found] == ["shared load", "control", "FMA", "index", "control"]
+    assert ptx_kind("@%p1 st.local.f32 [%rd4], %f5") == "local memory"
+    assert ptx_hot_loop(PTX.replace("fma.rn", "add.rn")) == []
 
 
 # -- the command -------------------------------------------------------------------------------------------

@@ -57,18 +57,6 @@ def modules():
 # -- files -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_written_can_be_read(tmp_path):
-    assert (recordings.FOLDER / "README.md").is_file()
-    assert all("Test" not in recordings.read(path).device for path in recordings.FOLDER.glob("*.json"))
-    folder = tmp_path / "new folder"
-    path = recordings.write(RECORDING, folder)
-    assert path.name == "hopper-nvidia-test-9-20200203040506.json"
-    assert recordings.read(path) == RECORDING == recordings.newest(folder)
-    later = replace(RECORDING, when="2021-02-03T04:05:06+00:00")
-    recordings.write(later, folder)
-    assert recordings.newest(folder) == later and recordings.newest(tmp_path) is None
-
-
 def test_what_makes_no_sense_is_refused():
     content = json.loads(json.dumps(RECORDING.data()))
     first, *others = content["rows"]

@@ -206,18 +206,15 @@ def measurements(monkeypatch):
         return replace(PEAKS, array_bytes=len(count))
 
     monkeypatch.setattr(machine, "_measure_peaks", measure)
-    machine._remembered.clear()
     machine._repeated.clear()
     return count
 
 
 def test_peaks_are_measured_once_and_remembered(measurements):
     first = machine.peaks()
-    machine._remembered.clear()  # as a new process would
     assert machine.peaks() == first
     assert len(measurements) == 1
     assert machine.peaks(refresh=True).array_bytes == 2
-    machine._remembered.clear()
     assert machine.peaks().array_bytes == 2
 
 
@@ -228,7 +225,6 @@ def test_disturbed_peaks_are_measured_again_once_per_process(measurements, monke
     low_again = replace(low, bandwidth={"one": 15.0, "all": 32.0})
     assert machine.peaks().bandwidth == {"one": 19.0, "all": 32.0}  # no repeat can be too fast
     assert machine.peaks().is_disturbed and len(measurements) == 1
-    machine._remembered.clear()  # as a new process would
     machine._repeated.clear()
     low_again = replace(low_again, notes=())
     assert not machine.peaks().is_disturbed and len(measurements) == 2

@@ -67,9 +67,12 @@ def changed(recording):
 # -- files -------------------------------------------------------------------------------------------------
 
 
-def test_the_folder_of_the_package_has_true_recordings_only(recordings):
-    assert (recordings.FOLDER / "README.md").is_file()  # it is the folder
-    assert all("Test" not in recordings.read(path).device for path in recordings.FOLDER.glob("*.json"))
+def test_the_folders_of_the_package_have_true_recordings_only(recordings):
+    from course_lib.fp8 import recordings as hopper
+
+    for module in (recordings, hopper):
+        assert (module.FOLDER / "README.md").is_file()  # it is the folder
+        assert all("Test" not in module.read(path).device for path in module.FOLDER.glob("*.json"))
 
 
 def test_what_is_written_can_be_read_and_the_newest_is_found(recordings, recording, changed, tmp_path):
