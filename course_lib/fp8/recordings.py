@@ -170,11 +170,4 @@ class HopperRecording:
 
 
 FILES = RecordingFiles("hopper", HopperRecording, FOLDER)
-
-
-newest, read, restore = FILES.newest, FILES.read, FILES.restore
-
-
-def write(recording: HopperRecording, folder: Path) -> Path:
-    """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    return FILES.write(recording.data(), folder)
+newest, read, restore, write = FILES.newest, FILES.read, FILES.restore, FILES.write

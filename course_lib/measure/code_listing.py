@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from course_lib import whole_files
 from course_lib.measure import sass
 from course_lib.measure.device_code import Capability, DeviceCode
 from course_lib.measure.recording_files import (
@@ -185,11 +186,10 @@ def shipped(folder: Path = FOLDER) -> tuple[Listing, ...]:
 
 def write(listings: list[Listing], folder: Path = FOLDER) -> Path:
     """Write the listings of one rung into its file, in place of those it had, and return the path."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{listings[0].rung}.json"
     content = {"kind": FILES.kind, "format": FILES.format, "listings": [one.data() for one in listings]}
     FILES.restore(content, path.name)  # nothing is written that could not be read
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    whole_files.write(path, json.dumps(content, indent=1) + "\n")
     shipped.cache_clear()
     return path
 

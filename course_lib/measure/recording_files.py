@@ -26,6 +26,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from course_lib import whole_files
+
 
 class MalformedRecording(ValueError):
     """A file that is no recording; the message says what is wrong with it."""
@@ -119,6 +121,7 @@ class RecordingFiles:
     recording: type
     folder: Path
     format: int = 1
+    indent: int = 0
     arrange: Callable[[dict], dict] = dict
 
     def data(self, recording: Any) -> dict[str, Any]:
@@ -133,17 +136,16 @@ class RecordingFiles:
         recordings = [self.read(path) for path in sorted((folder or self.folder).glob("*.json"))]
         return max(filter(fits, recordings), key=lambda recording: moment(recording.when), default=None)
 
-    def write(self, content: dict[str, Any], folder: Path | None = None, indent: int = 0) -> Path:
-        """Write a recording's content (see `data`) into a file of its own and return the path.
+    def write(self, recording: Any, folder: Path | None = None) -> Path:
+        """Write a recording (its `data()`) into a file of its own and return the path.
 
         Nothing is written that could not be read. Raises MalformedRecording, or OSError.
         """
-        folder = folder or self.folder
+        folder, content = folder or self.folder, recording.data()
         device = re.sub(r"[^a-z0-9]+", "-", content["device"].lower()).strip("-")
         path = folder / f"{self.kind}-{device}-{re.sub('[^0-9]', '', content['when'][:19])}.json"
         self.restore(content, path.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+        whole_files.write(path, json.dumps(content, indent=self.indent) + "\n")
         return path
 
     def read(self, path: Path) -> Any:

@@ -155,7 +155,8 @@ class Recording:
         return FILES.data(self)
 
 
-FILES = RecordingFiles("gpu", Recording, FOLDER)
+FILES = RecordingFiles("gpu", Recording, FOLDER, indent=1)
+read, restore, write = FILES.read, FILES.restore, FILES.write
 
 
 def shares(points: Sequence[HidingPoint], origin: str) -> dict[str, dict[float, float]]:
@@ -174,18 +175,3 @@ def newest(device: str = "", folder: Path = FOLDER) -> Recording | None:
     Raises MalformedRecording if any file of the folder is no recording.
     """
     return FILES.newest(folder, lambda recording: device.lower() in recording.device.lower())
-
-
-def write(recording: Recording, folder: Path = FOLDER) -> Path:
-    """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    return FILES.write(recording.data(), folder, indent=1)
-
-
-def read(path: Path) -> Recording:
-    """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
-    return FILES.read(path)
-
-
-def restore(content: Any, name: str = "this") -> Recording:
-    """Return the Recording that `data` made; raises MalformedRecording with what is wrong."""
-    return FILES.restore(content, name)

@@ -115,7 +115,7 @@ def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
     arranged = []
     for place, point in enumerate(points):
         if missing := [name for name in SETTING if name not in point]:
-            raise ValueError(f"'points[{place}].{missing[0]}' is missing")
+            raise ValueError(f"'points, no. {place + 1}: {missing[0]}' is missing")
         setting = {name: point[name] for name in SETTING}
         arranged.append(
             {name: value for name, value in point.items() if name not in setting} | {"setting": setting}
@@ -124,7 +124,7 @@ def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
 
 
 FILES = RecordingFiles("encoder", EncoderRecording, FOLDER, arrange=_with_settings)
-read, restore = FILES.read, FILES.restore
+read, restore, write = FILES.read, FILES.restore, FILES.write
 
 
 def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) -> EncoderRecording | None:
@@ -138,8 +138,3 @@ def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) 
         folder,
         lambda recording: recording.device_kind == device_kind and (recording.is_large or not large),
     )
-
-
-def write(recording: EncoderRecording, folder: Path = FOLDER) -> Path:
-    """Write a recording into a file of its own and return the path; raises OSError if that cannot be done."""
-    return FILES.write(recording.data(), folder)
