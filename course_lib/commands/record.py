@@ -16,6 +16,7 @@ import importlib
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -166,23 +167,18 @@ def measured(
         print(f"{size} x {size} x {size} …", flush=True)
         rows += measure(rungs, size, sampler, "cuda")
     points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
-    properties = torch.cuda.get_device_properties(0)
-    power_limit_w, highest_sm_mhz = gpu_state.limits()
+    gpu = asdict(gpu_state.recorded(watch))
+    versions = record_order.versions("numpy", "torch", "numba", "numba-cuda") | {"cuda": gpu.pop("cuda")}
     return Recording(
         when=record_order.now(),
         commit=commit,
         device=here.name,
-        compute_capability=here.compute_capability,
-        memory_bytes=here.memory_bytes or properties.total_memory,
-        multiprocessors=properties.multi_processor_count,
-        driver=here.driver,
-        versions=_versions(),
-        state=watch.ranges(),
-        power_limit_w=power_limit_w,
-        highest_sm_mhz=highest_sm_mhz,
+        memory_bytes=here.memory_bytes or torch.cuda.get_device_properties(0).total_memory,
+        versions=versions,
         method=METHOD,
         rows=tuple(rows),
         latency_hiding=tuple(points),
+        **gpu,
     )
 
 
@@ -249,9 +245,3 @@ def _tile(entry: ladder.Rung, A: Any, B: Any, C: Any) -> str:
     from course_lib.circles.cuda_tuning import fastest
 
     return str(fastest(entry.id, module.TILES, module.start, A, B, C))
-
-
-def _versions() -> dict[str, str]:
-    import torch
-
-    return {**record_order.versions("numpy", "torch", "numba", "numba-cuda"), "cuda": torch.version.cuda}
