@@ -28,6 +28,11 @@ def answers() -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
+def text_of(task: str, name: str) -> str:
+    """Return the text of the recorded answer of this name."""
+    return next(one["text"] for one in answers() if (one["task"], one["name"]) == (task, name))
+
+
 def graded_class() -> dict[str, dict[str, Any]]:
     """Return for each seed (words) and student what was given."""
     with lzma.open(HERE / "class.json.xz", "rt", encoding="utf-8") as file:

@@ -10,13 +10,13 @@ import pytest
 from grading_tools import GPU_HEAD
 
 TEXTS = Path(__file__).with_name("answers_by_others.txt").read_text(encoding="utf-8")
-ANSWERS = re.findall(r"^==== (attack|honest) (\S+): (.*)\n((?:(?!====).*\n)+)", TEXTS, re.MULTILINE)
+ANSWERS = re.findall(r"^==== (attack|honest|wrong) (\S+): (.*)\n((?:(?!====).*\n)+)", TEXTS, re.MULTILINE)
 ATTACKS = [row[1:] for row in ANSWERS if row[0] == "attack"]
 HONEST = [row[1:] for row in ANSWERS if row[0] == "honest"]
 
 
 def test_every_answer_of_the_file_is_read():
-    assert len(ANSWERS) == TEXTS.count("\n====") and (len(ATTACKS), len(HONEST)) == (46, 34)
+    assert len(ANSWERS) == TEXTS.count("\n====") and (len(ATTACKS), len(HONEST)) == (46, 35)
 
 
 def with_given(task, text: str) -> str:
@@ -61,3 +61,10 @@ def test_another_way_to_write_it_gets_all_points(judged):
         report = judged(id, whole)
         assert report.points == task.points, f"{way}: {report}"
         assert all(rule.judge(f"{CLOSED}\n{whole}", task.entry) is None for rule in task.rules), way
+
+
+def test_typical_wrong_answers_are_rejected_in_words_that_name_the_fault(judged):
+    """Those to tasks that are newer than the golden corpus."""
+    for id, way, text in (row[1:] for row in ANSWERS if row[0] == "wrong"):
+        report = judged(id, text)
+        assert report.points == 0 and way.partition(" | ")[2] in str(report), f"{way}\n{report}"

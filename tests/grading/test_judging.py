@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from wrong_answers import wrong_answer
+from golden import corpus
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
@@ -103,7 +103,7 @@ def test_html_is_escaped_and_carries_the_same_words(judged):
 
 
 def test_a_heat_map_is_drawn_when_the_pattern_teaches(judged):
-    text = wrong_answer("01.matmul", "forgets the last column").source
+    text = corpus.text_of("01.matmul", "forgets the last column")
     html = judged("01.matmul", text)._repr_html_()
     assert 'role="img"' in html
     assert "3 entries are wrong" in html
