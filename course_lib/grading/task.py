@@ -31,22 +31,19 @@ HINTS = ("a question", "the idea", "nearly the line")
 class Case:
     """One call of the answer: `args`, and a `label` that says to the learner which input this is.
 
-    `expect` is "value" or the exception type that the answer must raise. `must_not_change` says that the
-    arguments must be as before after the call. `guard` asks for a second run of the answer in which memory
-    that was never written reads as NaN and every index of compiled code is checked.
+    `must_not_change` says that the arguments must be as before after the call. `guard` asks for a second run
+    of the answer in which memory that was never written reads as NaN and every index of compiled code is
+    checked.
     """
 
     args: tuple
     label: str
     must_not_change: bool = True
-    expect: str | type[Exception] = "value"
     guard: bool = False
 
     def __post_init__(self) -> None:
         _require(isinstance(self.args, tuple), "args", self.args, "a tuple of arguments")
         _require(bool(self.label), "label", self.label, "words that tell the learner which input it is")
-        raises = isinstance(self.expect, type) and issubclass(self.expect, Exception)
-        _require(self.expect == "value" or raises, "expect", self.expect, '"value" or an exception type')
 
 
 @dataclass(frozen=True)
