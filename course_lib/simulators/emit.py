@@ -1,153 +1,112 @@
-"""The compiled part of the traces: loop nests that write down addresses instead of multiplying.
+"""The accesses of loop nests as arrays of addresses, whose dimensions are the loops.
 
-A nest is six loops, three over blocks and three inside a block. The two outer loops inside a block are
-counted through as one number, the pair; so a trace is cut into pieces between two runs of the innermost loop.
+What two traces share stands here: nested loops as addresses, accesses one after the other, and the six loops
+of a blocked product.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from course_lib.measure.jit import compiled
 from course_lib.simulators.placement import Matrix
 
-LOOPS = "ikj"  # the order in which sizes, blocks and strides are kept: M, K, N
+Sizes = tuple[int, int, int]  # M, K, N
+Chunks = Iterator[tuple[np.ndarray, np.ndarray]]  # addresses (uint64), writes (bool)
+#: Addresses in their order, and whether they are written: one bool, or one for each place of the last loops.
+Accesses = tuple[np.ndarray, bool | list]
 #: Which loop moves a matrix down its rows and which along its columns.
-AXES = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}
-IN_REGISTER = {"": 0, "A": 1, "B": 2, "C": 3}
+AXES = {"A": "ik", "B": "kj", "C": "ij"}
 
 
-class Nest:
-    """Numbers that describe a nest to the compiled loops."""
-
-    def __init__(
-        self,
-        sizes: tuple[int, int, int],
-        blocks: tuple[int, int, int],
-        order: str,
-        matrices: Mapping[str, Matrix],
-        register: str,
-    ) -> None:
-        """`order` names the loops inside a block from outside in."""
-        self.sizes, self.blocks = np.array(sizes, np.int64), np.array(blocks, np.int64)
-        self.outer, self.inner = (np.array([LOOPS.index(x) for x in loops]) for loops in ("ijk", order))
-        self.starts = np.array([matrices[name].start for name in AXES], np.uint64)
-        self.strides = np.zeros((3, 3), np.uint64)  # (matrices, loops): bytes when i, k or j goes up by one
-        for n, (name, (down, along)) in enumerate(AXES.items()):
-            self.strides[n, LOOPS.index(down)] = matrices[name].row_stride
-            self.strides[n, LOOPS.index(along)] = matrices[name].column_stride
-        self.register = IN_REGISTER[register]  # of the matrix that the innermost loop does not move
-
-    def accesses(self) -> int:
-        """Return how many accesses the nest makes in all."""
-        M, K, N = (int(size) for size in self.sizes)
-        steps = M * K * N
-        if not steps or not self.register:
-            return 4 * steps
-        innermost = int(self.inner[2])
-        size, block = int(self.sizes[innermost]), int(self.blocks[innermost])
-        runs = steps // size * -(-size // block)
-        return 2 * steps + 2 * runs if self.register == IN_REGISTER["C"] else 3 * steps + runs
-
-    def chunks(self, length: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (addresses, writes) of about `length` accesses each: whole runs of the innermost loop."""
-        if not self.sizes.all():
-            return
-        longest = 4 * int(self.blocks[self.inner[2]]) + 2
-        room = max(length, longest)
-        place = np.zeros(2, np.int64)  # the next block, the next pair in it
-        numbers = self.sizes, self.blocks, self.outer, self.inner, self.starts, self.strides, self.register
-        while True:
-            addresses, writes = np.empty(room, np.uint64), np.empty(room, np.bool_)
-            made = fill(*numbers, place, longest, addresses, writes)
-            if not made:
-                return
-            yield addresses[:made], writes[:made]
+def addresses(start: int, *loops: tuple[int, int]) -> np.ndarray:
+    """Return the addresses of nested loops, (step in bytes, turns) from outside in: a dimension for each."""
+    found = np.array(start)
+    for step, turns in loops:
+        found = found[..., None] + step * np.arange(turns)
+    return found
 
 
-@compiled
-def fill(sizes, blocks, outer, inner, starts, strides, register, place, longest, addresses, writes):
-    """Write down accesses from `place` on until the room is used or the nest ends; return how many."""
-    counts = np.empty(3, np.int64)  # blocks along i, k, j
-    for loop in range(3):
-        counts[loop] = (sizes[loop] + blocks[loop] - 1) // blocks[loop]
-    all_blocks = counts[0] * counts[1] * counts[2]
-    low, high = np.empty(3, np.int64), np.empty(3, np.int64)
-    made = 0
-    block, pair = place
-    while block < all_blocks:
-        rest = block
-        for n in range(2, -1, -1):  # the digits of the block's number are its place along each loop
-            loop = outer[n]
-            low[loop] = rest % counts[loop] * blocks[loop]
-            high[loop] = min(low[loop] + blocks[loop], sizes[loop])
-            rest //= counts[loop]
-        middle = high[inner[1]] - low[inner[1]]
-        pairs = (high[inner[0]] - low[inner[0]]) * middle
-        length = high[inner[2]] - low[inner[2]]
-        while pair < pairs:
-            if made + longest > len(addresses):
-                place[0], place[1] = block, pair
-                return made
-            x, y, z = low[inner[0]] + pair // middle, low[inner[1]] + pair % middle, low[inner[2]]
-            a = start_of(starts, strides, 0, inner, x, y, z)
-            b = start_of(starts, strides, 1, inner, x, y, z)
-            c = start_of(starts, strides, 2, inner, x, y, z)
-            steps = strides[0, inner[2]], strides[1, inner[2]], strides[2, inner[2]]
-            made = run(a, b, c, steps, length, register, addresses, writes, made)
-            pair += 1
-        pair = 0
-        block += 1
-    place[0], place[1] = block, 0
-    return made
+def joined(parts: list[Accesses]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (addresses, writes) of accesses one after the other."""
+    writes = [np.broadcast_to(write, at.shape).ravel() for at, write in parts]
+    return np.concatenate([at.ravel() for at, _ in parts]).view(np.uint64), np.concatenate(writes)
 
 
-@compiled
-def start_of(starts, strides, matrix, inner, x, y, z):
-    """Return the address of a matrix's element at the start of a run of the innermost loop."""
-    return (
-        starts[matrix]
-        + np.uint64(x) * strides[matrix, inner[0]]
-        + np.uint64(y) * strides[matrix, inner[1]]
-        + np.uint64(z) * strides[matrix, inner[2]]
-    )
+def copied(source: np.ndarray, target: np.ndarray) -> Accesses:
+    """Return: load a number, store it, and so on."""
+    return np.stack([source, target], -1), [False, True]
 
 
-@compiled
-def run(a, b, c, steps, length, register, addresses, writes, at):
-    """Write down one run of the innermost loop from place `at` on; return the place behind it."""
-    if register == 3:  # C: a sum in a register
-        addresses[at], writes[at] = c, False
-        at += 1
-        for n in range(length):
-            addresses[at + 2 * n], writes[at + 2 * n] = a, False
-            addresses[at + 2 * n + 1], writes[at + 2 * n + 1] = b, False
-            a += steps[0]
-            b += steps[1]
-        at += 2 * length
-        addresses[at], writes[at] = c, True
-        return at + 1
-    if register == 0:
-        for n in range(length):
-            here = at + 4 * n
-            addresses[here], writes[here] = a, False
-            addresses[here + 1], writes[here + 1] = b, False
-            addresses[here + 2], writes[here + 2] = c, False
-            addresses[here + 3], writes[here + 3] = c, True
-            a += steps[0]
-            b += steps[1]
-            c += steps[2]
-        return at + 4 * length
-    kept, moved, step = (a, b, steps[1]) if register == 1 else (b, a, steps[0])
-    addresses[at], writes[at] = kept, False
-    at += 1
-    for n in range(length):
-        here = at + 3 * n
-        addresses[here], writes[here] = moved, False
-        addresses[here + 1], writes[here + 1] = c, False
-        addresses[here + 2], writes[here + 2] = c, True
-        moved += step
-        c += steps[2]
-    return at + 3 * length
+def corner(matrix: Matrix, row: int, column: int) -> int:
+    """Return the address of an element."""
+    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
+
+
+# -- six loops ---------------------------------------------------------------------------------------------
+
+
+def nest(sizes: Sizes, blocks: Sizes, order: str, at: Mapping[str, Matrix], kept: str, most: int) -> Chunks:
+    """Yield the accesses of loops over blocks, the order ijk, and inside a block in `order`, at most `most`.
+
+    `kept` is the matrix that the innermost loop does not move and that stands in a register, "" for none.
+    """
+    size, block = dict(zip("ikj", sizes, strict=True)), dict(zip("ikj", blocks, strict=True))
+    if not all(sizes):
+        return
+    whole, rest = divmod(size["k"], block["k"])
+    for i in range(0, size["i"], block["i"]):
+        for j in range(0, size["j"], block["j"]):
+            turns = {"i": min(block["i"], size["i"] - i), "j": min(block["j"], size["j"] - j)}
+            for k, count, depth in ((0, whole, block["k"]), (whole * block["k"], 1, rest)):
+                if count and depth:  # blocks of one depth are a loop more
+                    inside = [(loop, 1, (turns | {"k": depth})[loop]) for loop in order]
+                    first = {"i": i, "k": k, "j": j}
+                    for corners, loops in _pieces(first, [("k", depth, count), *inside], most // 4):
+                        yield _run(corners, loops, at, kept)
+
+
+def _pieces(first: dict, loops: list[tuple[str, int, int]], most: int) -> Iterator[tuple[dict, list]]:
+    """Yield nested loops, (which of i, k, j, its step, turns), in pieces of about `most` steps at most."""
+    (name, step, turns), *inner = loops
+    inside = math.prod(count for *_, count in inner)
+    taken = min(max(most // inside, 1), turns) if inner else turns
+    for n in range(0, turns, taken):
+        here = first | {name: first[name] + n * step}
+        if inside > most and len(inner) > 1:
+            yield from _pieces(here, inner, most)
+        else:
+            yield here, [(name, step, min(taken, turns - n)), *inner]
+
+
+def _run(
+    first: dict, loops: list[tuple[str, int, int]], at: Mapping[str, Matrix], kept: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the accesses of nested loops from the element `first` on."""
+    found = {}
+    for name, (down, along) in AXES.items():
+        matrix = at[name]
+        strides = {down: matrix.row_stride, along: matrix.column_stride}
+        steps = [(strides.get(loop, 0) * step, turns) for loop, step, turns in loops]
+        found[name] = addresses(corner(matrix, first[down], first[along]), *steps)
+    A, B, C = found.values()
+    if not kept:
+        return joined([(np.stack([A, B, C, C], -1), [False, False, False, True])])
+    length = C.shape[-1]
+    body = [A, B] if kept == "C" else [B if kept == "A" else A, C, C]
+    writes = [False] + ([False, False] if kept == "C" else [False, False, True]) * length
+    ends = [found[kept][..., :1]] * (2 if kept == "C" else 1)
+    parts = [ends[0], np.stack(body, -1).reshape(*C.shape[:-1], -1), *ends[1:]]
+    return joined([(np.concatenate(parts, -1), writes + [True] * (len(ends) - 1))])
+
+
+def nest_accesses(sizes: Sizes, blocks: Sizes, innermost: str, kept: str) -> int:
+    """Return how many accesses `nest` makes."""
+    steps = math.prod(sizes)
+    if not steps or not kept:
+        return 4 * steps
+    size, block = sizes["ikj".index(innermost)], blocks["ikj".index(innermost)]
+    runs = steps // size * -(-size // block)
+    return 2 * steps + 2 * runs if kept == "C" else 3 * steps + runs

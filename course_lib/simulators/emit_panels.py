@@ -12,12 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from course_lib.simulators.emit import Accesses, Chunks, Sizes, addresses, copied, corner, joined
 from course_lib.simulators.placement import Matrix
-
-Sizes = tuple[int, int, int]  # M, K, N
-Chunks = Iterator[tuple[np.ndarray, np.ndarray]]  # addresses (uint64), writes (bool)
-#: Addresses in their order, and whether they are written: one bool, or one for each place of the last loops.
-Accesses = tuple[np.ndarray, bool | list]
 
 
 class Tiles(NamedTuple):
@@ -48,30 +44,6 @@ class PanelBlock(NamedTuple):
     columns: int
 
 
-def _loops(start: int, *loops: tuple[int, int]) -> np.ndarray:
-    """Return the addresses of nested loops, (step in bytes, turns) from outside in: a dimension for each."""
-    found = np.array(start)
-    for step, turns in loops:
-        found = found[..., None] + step * np.arange(turns)
-    return found
-
-
-def _joined(parts: list[Accesses]) -> tuple[np.ndarray, np.ndarray]:
-    """Return (addresses, writes) of accesses one after the other."""
-    addresses = np.concatenate([at.ravel() for at, _ in parts])
-    writes = [np.broadcast_to(write, at.shape).ravel() for at, write in parts]
-    return addresses.view(np.uint64), np.concatenate(writes)
-
-
-def _copied(source: np.ndarray, target: np.ndarray) -> Accesses:
-    """Return: load a number, store it, and so on."""
-    return np.stack([source, target], -1), [False, True]
-
-
-def _corner(matrix: Matrix, row: int, column: int) -> int:
-    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
-
-
 # -- both operands packed ----------------------------------------------------------------------------------
 
 
@@ -89,19 +61,19 @@ def packed(sizes: Sizes, tiles: Tiles, at: Mapping[str, Matrix]) -> Chunks:
         nc = min(NC, N - jc)
         for pc in range(0, K, KC):
             kc = min(KC, K - pc)
-            yield _packing(_corner(B, pc, jc), B.column_stride, B.row_stride, nc, kc, NR, buffer_B)
+            yield _packing(corner(B, pc, jc), B.column_stride, B.row_stride, nc, kc, NR, buffer_B)
             for ic in range(0, M, MC):
                 mc = min(MC, M - ic)
-                yield _packing(_corner(A, ic, pc), A.row_stride, A.column_stride, mc, kc, MR, buffer_A)
+                yield _packing(corner(A, ic, pc), A.row_stride, A.column_stride, mc, kc, MR, buffer_A)
                 for jr in range(0, nc, NR):
                     parts: list[Accesses] = []
-                    b = _loops(buffer_B.start + jr * kc * item, (NR * item, kc), (item, NR))
+                    b = addresses(buffer_B.start + jr * kc * item, (NR * item, kc), (item, NR))
                     for ir in range(0, mc, MR):
-                        a = _loops(buffer_A.start + ir * kc * item, (MR * item, kc), (item, MR))
+                        a = addresses(buffer_A.start + ir * kc * item, (MR * item, kc), (item, MR))
                         rows, columns = (C.row_stride, min(MR, mc - ir)), (C.column_stride, min(NR, nc - jr))
-                        c = _loops(_corner(C, ic + ir, jc + jr), rows, columns)
-                        parts += [(np.concatenate([b, a], 1), False), _copied(c, c)]
-                    yield _joined(parts)
+                        c = addresses(corner(C, ic + ir, jc + jr), rows, columns)
+                        parts += [(np.concatenate([b, a], 1), False), copied(c, c)]
+                    yield joined(parts)
 
 
 def _packing(
@@ -109,12 +81,12 @@ def _packing(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Copy a block into panels `width` wide: for each panel, for each k, one number after the other."""
     panels = -(-size // width)
-    source = _loops(start, (width * step, panels), (k_step, kc), (step, width))
-    target = _loops(buffer.start, (buffer.itemsize, source.size)).reshape(source.shape)
-    addresses, writes = _joined([_copied(source, target)])
-    is_there = _loops(0, (width, panels), (0, kc), (1, width)).ravel() < size
-    made = np.stack([is_there, np.ones_like(is_there)], -1).ravel()
-    return addresses[made], writes[made]
+    source = addresses(start, (width * step, panels), (k_step, kc), (step, width))
+    target = addresses(buffer.start, (buffer.itemsize, source.size)).reshape(source.shape)
+    made, writes = joined([copied(source, target)])
+    is_there = addresses(0, (width, panels), (0, kc), (1, width)).ravel() < size
+    happens = np.stack([is_there, np.ones_like(is_there)], -1).ravel()
+    return made[happens], writes[happens]
 
 
 def packed_accesses(sizes: Sizes, tiles: Tiles) -> int:
@@ -148,24 +120,24 @@ def blocks(sizes: Sizes, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]:
 def simd(sizes: Sizes, tiles: Panels, at: Mapping[str, Matrix]) -> Chunks:
     """Yield the accesses of C = A @ B: the packing of each block, then its tiles sliver by sliver."""
     for block in blocks(sizes, at["C"].itemsize, tiles):
-        yield _joined(_dealt_out(block, tiles.NR, at["B"], at["packed B"]))
+        yield joined(_dealt_out(block, tiles.NR, at["B"], at["packed B"]))
         for i in range(0, sizes[0], tiles.MR):
-            yield _joined(_sliver(i, min(tiles.MR, sizes[0] - i), block, tiles, at))
+            yield joined(_sliver(i, min(tiles.MR, sizes[0] - i), block, tiles, at))
 
 
 def _dealt_out(block: PanelBlock, NR: int, B: Matrix, packed: Matrix) -> list[Accesses]:
     """Deal each row of a block out to the panels, a vector at a time; the last panel may have an edge."""
     (k, depth, j, columns), item = block, B.itemsize
     panels, rest = divmod(columns, NR)
-    start, row = _corner(B, k, j), (B.row_stride, depth)
-    source = _loops(start, row, (NR * item, panels), (item, NR))
-    target = _loops(packed.start, (NR * item, depth), (depth * NR * item, panels), (item, NR))
+    start, row = corner(B, k, j), (B.row_stride, depth)
+    source = addresses(start, row, (NR * item, panels), (item, NR))
+    target = addresses(packed.start, (NR * item, depth), (depth * NR * item, panels), (item, NR))
     parts: list[Accesses] = [(np.stack([source, target], 2), [[False], [True]])]
     if rest:
         last = packed.start + panels * NR * depth * item
-        source = _loops(start + panels * NR * item, row, (item, rest))
-        target = _loops(last, (NR * item, depth), (item, rest))
-        parts += [(_loops(last, (item, depth * NR)), True), _copied(source, target)]
+        source = addresses(start + panels * NR * item, row, (item, rest))
+        target = addresses(last, (NR * item, depth), (item, rest))
+        parts += [(addresses(last, (item, depth * NR)), True), copied(source, target)]
     return parts
 
 
@@ -174,24 +146,24 @@ def _sliver(i: int, rows: int, block: PanelBlock, tiles: Panels, at: Mapping[str
     A, C, spare, (MR, NR, KC, _) = at["A"], at["C"], at["spare"].start, tiles
     item, depth = C.itemsize, block.depth
     parts: list[Accesses] = []
-    a, a_row = _corner(A, i, block.k), A.row_stride
-    copied = [
-        (_loops(spare + rows * KC * item, (item, (MR - rows) * KC)), True),
-        _copied(_loops(a, (a_row, rows), (item, depth)), _loops(spare, (KC * item, rows), (item, depth))),
-    ]
-    if rows < MR:
+    a, a_row = corner(A, i, block.k), A.row_stride
+    first: list[Accesses] = []
+    if rows < MR:  # a sliver at the edge is copied, and the rows that it lacks are zeros
+        zeros = addresses(spare + rows * KC * item, (item, (MR - rows) * KC))
+        given = addresses(a, (a_row, rows), (item, depth))
+        first = [(zeros, True), copied(given, addresses(spare, (KC * item, rows), (item, depth)))]
         a, a_row = spare, KC * item
     for j in range(0, block.columns, NR):
         width = min(NR, block.columns - j)
-        panel = _loops(at["packed B"].start + j * depth * item, (NR * item, depth), (item, NR))
-        products = np.concatenate([panel, _loops(a, (item, depth), (a_row, MR))], 1)
-        parts += [*(copied if rows < MR else []), (products, False)]
-        c = _loops(_corner(C, i, block.j + j), (C.row_stride, rows), (item, width))
+        panel = addresses(at["packed B"].start + j * depth * item, (NR * item, depth), (item, NR))
+        products = np.concatenate([panel, addresses(a, (item, depth), (a_row, MR))], 1)
+        parts += [*first, (products, False)]
+        c = addresses(corner(C, i, block.j + j), (C.row_stride, rows), (item, width))
         loaded = [c] if block.k else []  # from the second block of the depth on the tile is added to
         if rows == MR and width == NR:
             parts += [*((one, False) for one in loaded), (c, True)]
         else:
-            tile = _loops(spare + MR * KC * item, (NR * item, MR), (item, NR))
+            tile = addresses(spare + MR * KC * item, (NR * item, MR), (item, NR))
             out = np.stack([tile[:rows, :width], *loaded, c], -1)
             parts += [(tile, True), (out, [False] * (1 + len(loaded)) + [True])]
     return parts

@@ -28,6 +28,7 @@ import numpy as np
 
 from course_lib.arguments import is_whole, refusal, whole
 from course_lib.simulators import emit_panels
+from course_lib.simulators.emit import nest, nest_accesses
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -122,11 +123,10 @@ def blocked(
     sides = _checked_block(block, M, K, N)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
-    from course_lib.simulators import emit  # with it comes Numba
-
-    nest = emit.Nest((M, K, N), sides, order, where, register)
     name = f"blocked {' x '.join(map(str, sides))}, {_shape(M, K, N)}"
-    return AddressTrace(name, where, 2 * M * K * N, nest.accesses(), lambda: nest.chunks(CHUNK))
+    loops = (M, K, N), sides, order, where, register
+    accesses = nest_accesses((M, K, N), sides, order[-1], register)
+    return AddressTrace(name, where, 2 * M * K * N, accesses, lambda: nest(*loops, CHUNK))
 
 
 def packed(
