@@ -48,7 +48,15 @@ COUNTS = (
     "ownership_moves",  # a core writes a line that another core has written last
 )
 _NUMBER = {name: number for number, name in enumerate(COUNTS)}
-STATES = "ISEM"  # the protocol's states by number
+_COLUMNS = {
+    "accesses": ("reads", "writes"),
+    "misses": ("misses",),
+    "cold": ("cold_misses",),
+    "true sharing": ("true_sharing_misses",),
+    "false sharing": ("false_sharing_misses",),
+    "invalidations": ("invalidations",),
+    "bus": ("bus_reads", "bus_read_exclusives", "upgrades"),
+}
 
 
 class Event(NamedTuple):
@@ -79,25 +87,14 @@ class CoherenceCounts(Shown):
 
     def table(self) -> Table:
         """Return the counts of each core and of all."""
-        columns = ("", "accesses", "misses", "cold", "true sharing", "false sharing", "invalidations", "bus")
-        rows = [self._row(f"core {number}", counts) for number, counts in enumerate(self.per_core)]
-        rows.append(self._row("all cores", self.per_core.sum(axis=0)))
-        legend = "bus: reads, reads for ownership and upgrades, which every cache must hear of."
-        return Table(columns, tuple(rows), notes=(legend,))
-
-    def _row(self, name: str, counts: np.ndarray) -> tuple[str, ...]:
-        of = dict(zip(COUNTS, map(int, counts), strict=True))
-        bus = of["bus_reads"] + of["bus_read_exclusives"] + of["upgrades"]
-        shown = (
-            of["reads"] + of["writes"],
-            of["misses"],
-            of["cold_misses"],
-            of["true_sharing_misses"],
-            of["false_sharing_misses"],
-            of["invalidations"],
-            bus,
+        named = [(f"core {number}", counts) for number, counts in enumerate(self.per_core)]
+        named.append(("all cores", self.per_core.sum(axis=0)))
+        rows = tuple(
+            (name, *(f"{sum(counts[_NUMBER[one]] for one in kinds):,}" for kinds in _COLUMNS.values()))
+            for name, counts in named
         )
-        return (name, *(f"{count:,}" for count in shown))
+        legend = "bus: reads, reads for ownership and upgrades, which every cache must hear of."
+        return Table(("", *_COLUMNS), rows, notes=(legend,))
 
 
 Events = np.ndarray | Iterable[tuple[int, int, bool]]

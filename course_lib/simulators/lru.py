@@ -22,16 +22,6 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 @compiled
-def count_owners(addresses, starts, sizes, counts):
-    """Add to counts[n] how many of the addresses lie in array n; the compiler makes vectors of this."""
-    for n in range(len(starts)):
-        start, size, found = starts[n], sizes[n], 0
-        for place in range(len(addresses)):
-            found += addresses[place] - start < size
-        counts[n] += found
-
-
-@compiled
 def through_sets(
     addresses, kinds, shift, sets, ways, tags, starts, sizes, tally, missed, out_addresses, out_kinds
 ):
