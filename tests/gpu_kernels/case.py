@@ -33,6 +33,7 @@ from gpu_kernels import references
 SEED = 6
 #: The ways in which a kernel can be at fault.
 KINDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
+LISTS = ("count", "finds", "remarks", "says")
 TYPES = ("uint8", "int16", "int32", "uint32", "int64", "float32", "float64")
 #: What the text of a kernel may name.
 NAMES = {"cuda": cuda, "math": math, **{name: getattr(numba, name) for name in TYPES}}
@@ -76,6 +77,9 @@ class Case:
     wrong_in_lockstep: bool = False  # whether the result shows it although threads go statement by statement
     #: (array, kind, {"requests": …}), totals over the launch
     counts: list[tuple[str, str, dict[str, int]]]
+    finds: list[dict[str, Any]]  # hazards: fields that they must have
+    remarks: list[dict[str, Any]]
+    says: list[str]  # parts of the report
     branch: tuple[int, ...]  # warps that come to it, warps that it divides
 
     @property
@@ -88,6 +92,8 @@ class Case:
 
     def check(self, args: tuple, seed: int = SEED) -> None:
         """Assert that `args`, made by make_args(seed) and then launched, hold the wanted result."""
+        if not self.want:
+            return
         fresh, given = (dict(zip(self.parameters, self.make_args(seed), strict=True)) for _ in range(2))
         with np.errstate(all="ignore"):
             wanted = eval(self.want, {"np": np, **vars(references), **given})
@@ -139,7 +145,9 @@ def read(file: str) -> list[Case]:
             devices[head.partition("(")[0]] = function(head, "\n".join(lines), "@cuda.jit(device=True)")
             continue
         matches = [
-            re.fullmatch(r"(kernel|args|want|more|count|branch)(?:: |(?=\(.*\)\[))(.*)", line)
+            re.fullmatch(
+                r"(kernel|args|want|more|count|finds|remarks|says|branch)(?:: |(?=\(.*\)\[))(.*)", line
+            )
             for line in lines
         ]
         given = {match[1]: match[2] for match in matches if match}
@@ -151,10 +159,12 @@ def read(file: str) -> list[Case]:
             }
         if body := "\n".join(line for line, match in zip(lines, matches, strict=True) if not match):
             before |= _kernel(f"kernel({parameters})", body, devices)
+        lists = {name: [match[2] for match in matches if match and match[1] == name] for name in LISTS}
         kind, _, name = title.rpartition(": ") if title.startswith(KINDS) else ("", "", title)
-        case = {**before, "name": name, "kind": kind, "args": given["args"], "want": given["want"]}
+        case = {**before, "name": name, "kind": kind, "args": given["args"], "want": given.get("want", "")}
         case |= eval(f"dict({given.get('more', '')})", {"np": np})
-        case["counts"] = [_count(match[2]) for match in matches if match and match[1] == "count"]
+        case |= {"says": lists["says"], "counts": list(map(_count, lists["count"]))}
+        case |= {name: list(map(_finding, lists[name])) for name in ("finds", "remarks")}
         case["branch"] = tuple(map(int, re.findall(r"\d+", given.get("branch", ""))))
         cases.append(Case(**case))
     return cases
@@ -177,3 +187,12 @@ def _kernel(head: str, body: str, devices: dict[str, str]) -> dict[str, Any]:
 def _count(text: str) -> tuple[str, str, dict[str, int]]:
     array, kind, numbers = re.fullmatch(r"(\w+) (\w+): (.*)", text).groups()
     return array, kind, {what: int(number) for number, what in re.findall(r"(\d+) (\w+)", numbers)}
+
+
+def _finding(text: str) -> dict[str, Any]:
+    kind, array, times, thread = re.fullmatch(
+        r"([\w-]+)(?: of (\w+))?(?:, (\d+) times)?(?:, thread (\d+))?", text
+    ).groups()
+    found = {"kind": kind, "array": array, "times": times and int(times)}
+    found["threads"] = thread and (int(thread), 0, 0)
+    return {name: value for name, value in found.items() if value is not None}

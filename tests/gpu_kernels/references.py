@@ -122,3 +122,7 @@ def filled_between(cells, sums):
     sums, inside = sums.copy(), np.arange(cells[0], cells[-1])
     sums[inside] = np.searchsorted(cells, inside, side="right")
     return sums
+
+
+def first_above(x, limit, start):
+    return next((k for k in range(start, x.size) if x[k] > limit), -1)

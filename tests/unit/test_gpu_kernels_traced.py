@@ -95,11 +95,7 @@ def test_what_works_though_a_strict_reading_forbids_it(case):
     case.check(arguments)
 
 
-@looped("case", counted)
-def test_counts_are_those_derived_by_hand(case):
-    seen, arguments = traced(case)
-    case.check(arguments)
-    assert seen.hazards == [] and case.counts
+def check_counts(case, seen):
     for array, kind, wanted in case.counts:
         row = seen.row(array, kind)
         assert row.line in case.marks["COUNT"]
@@ -110,6 +106,28 @@ def test_counts_are_those_derived_by_hand(case):
     if case.branch:
         (branch,) = [row for row in seen.divergence if row.line in case.marks["BRANCH"]]
         assert (branch.warps, branch.divided) == case.branch
+
+
+@looped("case", counted)
+def test_counts_are_those_derived_by_hand(case):
+    seen, arguments = traced(case)
+    case.check(arguments)
+    assert seen.hazards == [] and case.counts
+    check_counts(case, seen)
+
+
+@looped("case", lambda: cases("small"))
+def test_small_kernels_do_and_show_what_is_said_of_them(case):
+    seen, arguments = traced(case)
+    case.check(arguments)
+    check_counts(case, seen)
+    assert {hazard.line for hazard in seen.hazards} == (case.marks["HAZARD"] if case.finds else set())
+    for found, wanted in ((seen.hazards, case.finds), (seen.remarks, case.remarks)):
+        assert len(found) == len(wanted), found
+        for hazard, fields in zip(found, wanted, strict=True):
+            assert fields.items() <= (vars(hazard) | {"threads": hazard.threads[0]}).items(), hazard
+    for words in case.says:
+        assert words in str(seen.report()), words
 
 
 # -- Numba's simulator and a GPU judge -----------------------------------------------------------------------

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from course_lib.simulators.gpu import counting, numbers, races
 from course_lib.simulators.gpu.arrays import ONE, DeviceArray, LanePlaces, Site, Storage
-from course_lib.simulators.gpu.lanes import WARP, Lanes, coordinates
+from course_lib.simulators.gpu.counting import WARP
+from course_lib.simulators.gpu.lanes import Lanes, coordinates, first_of
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Shift, Value
 from course_lib.simulators.gpu.tally import Hazard, Recorder, WarpStep
 
-# -- what lanes do to each other: barriers, and accesses that no barrier orders ------------------------------
-
-
+KINDS = ("load", "store", "atomic")  # by the numbers that `races` has for them
 LONGEST_LOG = 512  # accesses to shared memory kept until the next barrier
 
 
-class WatchedLanes(Lanes):
-    """Lanes whose accesses are compared. A time is (barriers passed << 32) | syncwarps passed.
+class Addressed(Lanes):
+    """Lanes whose accesses are counted and compared. What is known of a place is used again while its indices
+    are the same vectors, or differ from them by what all lanes share.
 
-    `now` holds the lanes' times, `met` when they last met which lane of their warp.
+    A time is (barriers passed << 32) | syncwarps passed. `now` holds the lanes' times, `met` when they last
+    met which lane of their warp.
     """
 
-    def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
+    def __init__(self, *launch: Any, recorder: Recorder | None) -> None:
         super().__init__(*launch)
         self.recorder = recorder
         self.recorded = recorder.lanes_of(self.block_number, self.block_lanes) if recorder else None
@@ -33,20 +35,17 @@ class WatchedLanes(Lanes):
         self.met = races.nobody()
         self.storages: list[Storage] = []  # in shared memory
         self._found = np.zeros(races.FOUND, np.int64)
+        self.scratch = counting.scratch()
+        self.requests = np.zeros(self.lanes // WARP, np.int64)  # of each warp, with its shuffles
+        self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
 
     def check_written(self, site: Site, array: DeviceArray, place: LanePlaces, shift: int) -> None:
         for base, more in self._units(array, place, shift):
-            lane, times = counting.first_unwritten(array.storage.written, place.mask.lanes, base, more)
-            if times:
-                self.report(
-                    "uninitialised",
-                    site.line,
-                    lane,
-                    f"{array.name} is read where no thread has written since the block began",
-                    array=array.name,
-                    times=times,
-                )
-                return
+            found = counting.first_unwritten(array.storage.written, place.mask.lanes, base, more)
+            if found[1]:
+                what = f"{array.name} is read where no thread has written since the block began"
+                return self.report("uninitialised", site.line, found, what, array.name)
+        return None
 
     def mark_written(self, array: DeviceArray, place: LanePlaces, shift: int) -> None:
         for base, more in self._units(array, place, shift):
@@ -62,17 +61,17 @@ class WatchedLanes(Lanes):
         return [(place.base * ratio, shift * ratio + unit) for unit in range(ratio)]
 
     def watch_access(
-        self, site: Site, kind: int, array: DeviceArray, place: LanePlaces, shift: int, bits: np.ndarray
+        self, site: Site, array: DeviceArray, place: LanePlaces, shift: int, bits: np.ndarray
     ) -> None:
         """Compare an access with earlier ones; in shared memory not before something is written."""
         storage = array.storage
         for base, more in self._units(array, place, shift):
-            entry = (site, kind, array.name, place.mask.lanes, base, more, bits, self.now)
+            entry = (site, array.name, place.mask.lanes, base, more, bits, self.now)
             if storage.space == "global":
                 self._compare(storage, entry)
                 continue
             storage.log.append(entry)
-            storage.has_stores |= kind != races.LOAD
+            storage.has_stores |= site.kind != "load"
             if len(storage.log) > LONGEST_LOG:
                 self._settle(storage)
 
@@ -82,13 +81,13 @@ class WatchedLanes(Lanes):
         storage.log.clear()
 
     def _compare(self, storage: Storage, entry: tuple) -> None:
-        site, kind, name, lanes, base, shift, bits, now = entry
+        site, name, lanes, base, shift, bits, now = entry
         found = self._found
         if bits.dtype.itemsize > 8:
             bits = _folded(bits)
         races.check(
             storage.shadow,
-            kind,
+            KINDS.index(site.kind),
             lanes,
             base,
             shift,
@@ -101,14 +100,13 @@ class WatchedLanes(Lanes):
             found,
         )
         if found[0]:
-            self._report_race(site, kind, name, *found[:4].tolist())
+            self._report_race(site, name, *found[:4].tolist())
         if found[4]:
-            self._report_race(site, kind, name, *found[4:].tolist(), same_value=True)
+            self._report_race(site, name, *found[4:].tolist(), same_value=True)
 
     def _report_race(
         self,
         site: Site,
-        kind: int,
         name: str,
         times: int,
         lane: int,
@@ -120,8 +118,7 @@ class WatchedLanes(Lanes):
         block, thread = self.block_of(lane), self.thread_of(lane)
         other_block = coordinates(other // self.block_lanes, self.grid)
         other_thread = coordinates(other % self.block_lanes, self.block)
-        does = ("reads", "writes", "updates")[kind]
-        did = {"load": "reads", "store": "writes", "atomic": "updates"}[other_site.kind]
+        does, did = (("reads", "writes", "updates")[KINDS.index(one.kind)] for one in (site, other_site))
         if block != other_block:
             whose, order = f"of block {other_block}", "nothing orders two blocks of a grid"
         elif lane % self.block_lanes // WARP == other % self.block_lanes // WARP:
@@ -153,16 +150,13 @@ class WatchedLanes(Lanes):
             other_line=other_site.line,
             other_block=other_block,
         )
-        if same_value:
-            self.tally.remark(hazard)
-        else:
-            self.tally.hazard(hazard)
+        self.tally.note(hazard, is_remark=same_value)
 
     # -- barriers ------------------------------------------------------------------------------------------
 
     def syncthreads(self, m: Mask) -> None:
         """Let every thread of a block wait for all others of it that are still running."""
-        self.tally.barriers(self.line, m)
+        self.tally.barrier_lines[self.line] += m.warps
         if self.recorded is not None and m.lanes[self.recorded].any():
             self.recorder.keep(WarpStep(self.line, "barrier"))
         if m.count != self.alive.count:
@@ -187,7 +181,7 @@ class WatchedLanes(Lanes):
             slot = int(divided[0])
             here = slot * self.block_lanes + int(np.argmax(arrived[slot]))
             absent = slot * self.block_lanes + int(np.argmax(missing[slot]))
-            self.tally.hazard(
+            self.tally.note(
                 Hazard(
                     "divergent-barrier",
                     self.line,
@@ -209,41 +203,20 @@ class WatchedLanes(Lanes):
         races.meet(m.lanes, numbers.vector(mask, self.lanes), self.now, self.met)
 
     def finish(self) -> None:
-        """Compare what is left in the logs."""
+        """Compare what is left in the logs; see how the requests were spread over the warps."""
         for storage in self.storages:
             if storage.has_stores:
                 self._settle(storage)
+        self.tally.busiest_warp = max(self.tally.busiest_warp, int(self.requests.max()))
 
-
-def _folded(values: np.ndarray) -> np.ndarray:
-    """Return 8 bytes for each value of 16 that tell values apart (all but surely)."""
-    halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
-    return halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1]
-
-
-# -- where the elements are, and what they cost --------------------------------------------------------------
-
-
-_NO_VECTORS = (None, None, None)
-
-
-class Addressed(WatchedLanes):
-    """Lanes whose accesses are counted. What is known of a place is used again while its indices are the same
-    vectors, or differ from them by what all lanes share."""
-
-    def __init__(self, *launch: Any, recorder: Recorder | None = None) -> None:
-        super().__init__(*launch, recorder=recorder)
-        self.scratch = counting.scratch()
-        self.requests = np.zeros(self.lanes // counting.WARP, np.int64)  # of each warp, with its shuffles
-        self._low, self._high = np.empty(3, np.int64), np.empty(3, np.int64)
+    # -- where the elements are, and what they cost --------------------------------------------------------
 
     def find(self, site: Site, m: Mask, array: DeviceArray, index: tuple) -> tuple[Mask, LanePlaces, int]:
         """Return where the lanes' elements are: a place for the vectors, a shift for what all lanes share.
 
         Lanes whose index is out of bounds are reported and left out of the mask.
         """
-        if len(index) > len(array.shape):
-            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+        self.check_count(array, index)
         vectors, shift, by = [], 0, []
         for i, size, stride in zip(index, array.shape, array.strides, strict=True):
             if type(i) is Shift:
@@ -265,7 +238,7 @@ class Addressed(WatchedLanes):
             place is None
             or place.array is not array
             or place.mask is not m
-            or not all(map(_same, place.vectors or _NO_VECTORS, vectors))
+            or not all(map(operator.is_, place.vectors or _NO_VECTORS, vectors))
         ):
             place = self._remember(site, m, array, vectors)
         for vector, more, low, high, size in zip(
@@ -274,6 +247,11 @@ class Addressed(WatchedLanes):
             if vector is not None and (low + more < 0 or high + more >= size):
                 return self._find_faulty(site, m, array, index)
         return m, place, shift
+
+    def check_count(self, array: Any, index: tuple) -> None:
+        """Refuse too many or too few indices."""
+        if len(index) != len(array.shape):
+            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
 
     def _remember(self, site: Site, m: Mask, array: DeviceArray, vectors: list) -> LanePlaces:
         place = LanePlaces(array, m, tuple(vectors) if any(v is not None for v in vectors) else ())
@@ -325,40 +303,24 @@ class Addressed(WatchedLanes):
         outside &= m.lanes
         below &= m.lanes & ~outside
         if below.any():
-            self._remark_on_wrap(site, array, index, below)
+            at, found = self._named(array, index, below)
+            what = f"{at} has a negative index, which counts from the end: it wraps"
+            self.report("negative-index", site.line, found, what, array.name, remark=True)
         if outside.any():
-            lane = int(np.argmax(outside))
-            at = self._named(index, lane)
-            shape = " x ".join(map(str, array.shape))
-            self.report(
-                "out-of-bounds",
-                site.line,
-                lane,
-                f"{array.name}[{at}] is outside of {array.name} ({shape})",
-                array=array.name,
-                times=int(outside.sum()),
-            )
+            at, found = self._named(array, index, outside)
+            what = f"{at} is outside of {array.name} ({' x '.join(map(str, array.shape))})"
+            self.report("out-of-bounds", site.line, found, what, array.name)
             m = Mask.of(m.lanes & ~outside)
         vectors = [np.where(outside, 0, i) for i in wrapped]
         return m, self._remember(site, m, array, vectors), 0
 
-    def _remark_on_wrap(self, site: Site, array: DeviceArray, index: tuple, below: np.ndarray) -> None:
-        lane = int(np.argmax(below))
-        self.remark(
-            "negative-index",
-            site.line,
-            lane,
-            f"{array.name}[{self._named(index, lane)}] has a negative index, which counts from the end: "
-            "it wraps",
-            array=array.name,
-            times=int(below.sum()),
-        )
+    def _named(self, array: DeviceArray, index: tuple, where: np.ndarray) -> tuple[str, tuple[int, int]]:
+        """Return the element that the first of some lanes names, as it is written, and `first_of` them."""
+        found = first_of(where)
+        at = ", ".join(str(int(numbers.vector(i, self.lanes)[found[0]])) for i in index)
+        return f"{array.name}[{at}]", found
 
-    def _named(self, index: tuple, lane: int) -> str:
-        """Return a lane's index as it would be written."""
-        return ", ".join(str(int(numbers.vector(i, self.lanes)[lane])) for i in index)
-
-    def count_access(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
+    def count_access(self, site: Site, place: LanePlaces, shift: int) -> None:
         """Count requests and sectors (global) or wavefronts (shared) of one access."""
         array, m = place.array, place.mask
         step = counting.SECTOR_BYTES if array.space == "global" else counting.BANK_BYTES
@@ -370,21 +332,16 @@ class Addressed(WatchedLanes):
             place.costs[phase] = cost
         row = site.rows.get(array.key)
         if row is None:
-            row = site.rows[array.key] = self.tally.row(array, site.line, kind)
+            row = site.rows[array.key] = self.tally.row(array, site.line, site.kind)
         self.requests += m.by_warp
         row.requests += cost[0]
         row.cost += cost[1]
         row.accesses += m.count
         row.bytes += m.count * array.item_bytes
         if self.recorded is not None:
-            self._record(site, kind, place, shift)
+            self._record(site, place, shift)
 
-    def finish(self) -> None:
-        """Compare what is left in the logs; see how the requests were spread over the warps."""
-        super().finish()
-        self.tally.busiest_warp = max(self.tally.busiest_warp, int(self.requests.max()))
-
-    def _record(self, site: Site, kind: str, place: LanePlaces, shift: int) -> None:
+    def _record(self, site: Site, place: LanePlaces, shift: int) -> None:
         """Keep what the recorded warp does here."""
         where, array = self.recorded, place.array
         lanes = place.mask.lanes[where]
@@ -398,7 +355,7 @@ class Addressed(WatchedLanes):
         self.recorder.keep(
             WarpStep(
                 site.line,
-                kind,
+                site.kind,
                 array.name,
                 array.space,
                 array.item_bytes,
@@ -411,5 +368,10 @@ class Addressed(WatchedLanes):
         )
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one is other
+_NO_VECTORS = (None, None, None)
+
+
+def _folded(values: np.ndarray) -> np.ndarray:
+    """Return 8 bytes for each value of 16 that tell values apart (all but surely)."""
+    halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+    return halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import numbers, races
+from course_lib.simulators.gpu import races
 from course_lib.simulators.gpu.masks import Mask
-from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.source import NotTraceable
 
 #: unsigned integers that carry the bits of an element without looking at them
@@ -96,16 +96,9 @@ class DeviceArray:
                     offset += part % size * stride
             shape += self.shape[len(parts) :]
             strides += self.strides[len(parts) :]
-            self._slices[key] = DeviceArray(
-                self.storage,
-                self.name,
-                self.dtype,
-                tuple(shape),
-                tuple(strides),
-                offset,
-                self.block_size,
-                self.is_writable,
-            )
+            what = self.storage, self.name, self.dtype
+            where = tuple(shape), tuple(strides), offset, self.block_size
+            self._slices[key] = DeviceArray(*what, *where, self.is_writable)
         return self._slices[key]
 
 
@@ -118,39 +111,17 @@ class ArrayPart:
 
 
 class LocalArray:
-    """A thread's own array: a vector over the lanes for each element (registers, if the compiler unrolls).
+    """A thread's own array (registers, if the compiler unrolls); `known` says which elements it has written.
 
-    As soon as lanes index it differently it is kept as a matrix (elements, lanes). `partly` holds the lanes
-    that have written a cell, if they are not all, and `known` the lanes that have written an element of the
-    matrix.
+    The system maps a page of the two when it is first touched.
     """
 
     space = "local"
 
     def __init__(self, name: str, dtype: np.dtype, shape: tuple[int, ...], lanes: int) -> None:
-        self.name, self.dtype, self.shape, self.lanes = name, dtype, shape, lanes
-        self.cells: dict[tuple[int, ...], Value] = {}
-        self.partly: dict[tuple[int, ...], np.ndarray] = {}
-        self.matrix: np.ndarray | None = None
-        self.known: np.ndarray | None = None
-
-    def row(self, index: tuple) -> Value:
-        """Return the number of an element within the array, for each lane where they differ."""
-        number: Value = 0
-        for i, size in zip(index, self.shape, strict=True):
-            number = numbers.plain(numbers.add(numbers.BINARY["Mult"](number, size), i))
-        return number
-
-    def as_matrix(self) -> np.ndarray:
-        """Return the elements as (elements, lanes), from now on the only form."""
-        if self.matrix is None:
-            self.matrix = np.zeros((int(np.prod(self.shape)), self.lanes), self.dtype)
-            self.known = np.zeros(self.matrix.shape, np.bool_)
-            for index, value in self.cells.items():
-                number = np.ravel_multi_index(index, self.shape)
-                self.matrix[number], self.known[number] = value, self.partly.get(index, True)
-            self.cells.clear()
-        return self.matrix
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self.elements = np.zeros((math.prod(shape), lanes), dtype)
+        self.known = np.zeros(self.elements.shape, np.bool_)
 
 
 class ConstantArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu import functions, intrinsics, numbers
+from course_lib.simulators.gpu.arrays import ConstantArray
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.source import (
     NOTHING,
@@ -20,22 +21,20 @@ from course_lib.simulators.gpu.source import (
     is_device_function,
     unfit_part,
 )
-from course_lib.simulators.gpu.variables import Region, Regions, Roots, Uses
+from course_lib.simulators.gpu.variables import ANY, Region, Regions, Roots
 
-_EXPRESSIONS = {
-    "ListComp": "a list comprehension",
-    "SetComp": "a comprehension",
-    "DictComp": "a comprehension",
-    "GeneratorExp": "a generator expression",
-    "Lambda": "lambda",
-    "List": "a list",
-    "Dict": "a dict",
-    "Set": "a set",
-    "JoinedStr": "an f-string",
-    "Starred": "*",
-    "NamedExpr": ":=",
-    "Yield": "yield",
-    "Await": "await",
+#: What is not supported, where its name in `ast` does not say it.
+_NAMES = {
+    **{
+        "Delete": "del",
+        "ImportFrom": "import",
+        "AsyncFor": "async",
+        "JoinedStr": "an f-string",
+        "Starred": "*",
+    },
+    **{"FunctionDef": "a function inside a kernel", "ClassDef": "a class inside a kernel", "NamedExpr": ":="},
+    **{"ListComp": "a list comprehension", "SetComp": "a comprehension", "DictComp": "a comprehension"},
+    **{"GeneratorExp": "a generator expression", "List": "a list", "Dict": "a dict", "Set": "a set"},
 }
 
 
@@ -99,7 +98,7 @@ class Expressions:
         self.loops: list[str] = []
         self.count = 0
         self.target_name = ""
-        self.uses = Uses(source.parameters)
+        self.uses: dict[str, set[str]] = {name: set() for name in source.parameters}  # and what is done to it
         self.roots = Roots(source.node, self.makes_no_array)
 
     def line_of(self, node: ast.AST) -> int:
@@ -112,9 +111,15 @@ class Expressions:
 
     def access(self, node: ast.AST, array: ast.expr, kind: str) -> str:
         """Note an access to an array; return the name of its place."""
-        self.uses.direct |= {(root, kind) for root in self.roots.of(array)}
+        self.use(array, {kind})
         loops = tuple(self.loops) if self.is_kernel else ()  # of a function's, who knows which call it was
         return self.program.site(self.line_of(node), kind, loops)
+
+    def use(self, array: ast.expr, kinds: set[str]) -> None:
+        """Note what is done to the parameters that an expression may stand for."""
+        roots = self.roots.of(array)
+        for name in self.uses if ANY in roots else roots:
+            self.uses[name] |= kinds
 
     # -- writing -------------------------------------------------------------------------------------------
 
@@ -156,11 +161,15 @@ class Expressions:
 
     def expression(self, node: ast.expr) -> str:
         """Return the text of an expression."""
-        method = getattr(self, f"of_{type(node).__name__}", None)
+        return self.method_for("of", node)(node)
+
+    def method_for(self, prefix: str, node: ast.AST) -> Callable:
+        """Return what writes a node of this kind."""
+        kind = type(node).__name__
+        method = getattr(self, f"{prefix}_{kind}", None)
         if method is None:
-            what = _EXPRESSIONS.get(type(node).__name__, type(node).__name__)
-            self.refuse(node, f"{what} is not supported in a traced kernel.")
-        return method(node)
+            self.refuse(node, f"{_NAMES.get(kind, kind.lower())} is not supported in a traced kernel.")
+        return method
 
     def constant(self, value: Any) -> str:
         return self.program.bind("k", lambda machine: value)
@@ -200,7 +209,7 @@ class Expressions:
         if isinstance(value, tuple):
             return self.constant(tuple(map(numbers.scalar, value)))
         if isinstance(value, np.ndarray):
-            return self.program.bind("const", lambda machine: intrinsics.constant_array(name, value))
+            return self.program.bind("const", lambda machine: ConstantArray(name, np.array(value)))
         dtype = dtype_of(value)
         if dtype is not None:
             return self.constant(dtype)
@@ -244,8 +253,7 @@ class Expressions:
         return f"L.{method}(m, {first}, {terms})"
 
     def of_IfExp(self, node: ast.IfExp) -> str:
-        parts = (self.expression(part) for part in (node.test, node.body, node.orelse))
-        condition, one, other = parts
+        condition, one, other = map(self.expression, (node.test, node.body, node.orelse))
         return f"L.choose({self.branch(node)}, m, {condition}, lambda m: {one}, lambda m: {other})"
 
     def of_Subscript(self, node: ast.Subscript) -> str:
@@ -277,22 +285,13 @@ class Expressions:
                 )
             if path not in intrinsics.SPECIAL:
                 self.refuse(node, f"cuda.{path} is not supported in a traced kernel.")
-            return self.program.bind("special", lambda machine: intrinsics.special(machine, path))
+            return self.program.bind("special", intrinsics.SPECIAL[path])
         value = self.static(node)
         if value is not NOTHING:
             return self.global_value(node, value, ast.unparse(node))
         return f"L.attribute({self.expression(node.value)}, {node.attr!r})"
 
-
-def has_slice(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Slice) for part in (node.elts if isinstance(node, ast.Tuple) else [node]))
-
-
-# -- calls ---------------------------------------------------------------------------------------------------
-
-
-class CallExpressions(Expressions):
-    """Writes the calls of one function."""
+    # -- calls --------------------------------------------------------------------------------------------
 
     def of_Call(self, node: ast.Call) -> str:
         path = self.path(node.func)
@@ -319,9 +318,8 @@ class CallExpressions(Expressions):
             return (
                 f"{name} is a plain Python function: give it @cuda.jit(device=True) to call it in a kernel."
             )
-        instead = (
-            functions.NUMPY_REFUSED.get(getattr(target, "__name__", "")) if _is_of_numpy(target) else None
-        )
+        refused = functions.NUMPY_REFUSED if _is_of_numpy(target) else {}
+        instead = refused.get(getattr(target, "__name__", ""))
         if instead:
             return f"Numba does not compile {name}() in a kernel: write {instead} instead."
         return f"{name}() is not supported in a traced kernel."
@@ -338,7 +336,7 @@ class CallExpressions(Expressions):
     def cast(self, node: ast.Call, dtype: np.dtype) -> str:
         if len(node.args) != 1 or node.keywords:
             self.refuse(node, f"{ast.unparse(node.func)}() converts one number.")
-        return f"L.cast({self.arguments(node)[0]}, {self.constant(dtype)})"
+        return f"{self.constant(numbers.cast)}({self.arguments(node)[0]}, {self.constant(dtype)})"
 
     def cuda_call(self, node: ast.Call, path: str) -> str:
         if path in ("shared.array", "local.array", "const.array_like"):
@@ -395,14 +393,17 @@ class CallExpressions(Expressions):
             for name, value in zip(source.parameters, values, strict=True)
         ]
         elsewhere = self.called_at is not None or source.file != self.program.source.file
-        name = self.program.add(source, node, line=self.line_of(node) if elsewhere else None)
+        name, uses = self.program.add(source, node, line=self.line_of(node) if elsewhere else None)
         given = dict(zip(source.parameters, node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        for place, parameter in enumerate(source.parameters):
-            if parameter in given and (roots := self.roots.of(given[parameter])):
-                self.uses.handed_on.append((name, place, roots))
+        for parameter, argument in given.items():
+            self.use(argument, uses[parameter])
         call = f"{name}({', '.join(['m', *texts])})"
         return call if elsewhere else f"L.back({self.source.file!r}, {node.lineno}, {call})"
+
+
+def has_slice(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Slice) for part in (node.elts if isinstance(node, ast.Tuple) else [node]))
 
 
 def _example(part: ast.expr) -> str:

@@ -34,11 +34,8 @@ def popc(machine: LaneMachine, m: Mask, value: Value) -> Value:
     value = numbers.plain(value)
     if type(value) is np.ndarray:
         return np.bitwise_count(value & np.int64(0xFFFFFFFF) if _is_small(value) else value).astype(np.int64)
-    return (
-        (int(value) & (2**64 - 1)).bit_count()
-        if abs(value) >= 2**31
-        else (int(value) & 0xFFFFFFFF).bit_count()
-    )
+    bits = 64 if abs(value) >= 2**31 else 32
+    return (int(value) & ((1 << bits) - 1)).bit_count()
 
 
 def _is_small(value: np.ndarray) -> bool:
@@ -138,35 +135,23 @@ def length(machine: LaneMachine, m: Mask, array: Any) -> Value:
     return len(array) if isinstance(array, tuple) else array.shape[0]
 
 
+_ALIKE = (
+    *("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
+    *("fmod", "hypot", "copysign", "fabs", "isnan", "isinf", "isfinite", "degrees", "radians"),
+)
+_ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
 MATH: dict[str, Callable] = {
-    **{
-        name: _numpy(getattr(np, name))
-        for name in ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh")
-    },
-    **{name: _numpy(getattr(np, name)) for name in ("cosh", "tanh", "fmod", "hypot", "copysign", "fabs")},
-    **{name: _numpy(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
-    **{name: _numpy(getattr(np, "arc" + name[1:])) for name in ("asin", "acos", "atan", "asinh", "acosh")},
-    "atanh": _numpy(np.arctanh),
-    "atan2": _numpy(np.arctan2),
+    **{name: _numpy(getattr(np, name)) for name in _ALIKE},
+    **{f"a{name}": _numpy(getattr(np, f"arc{name}")) for name in _ARCS},
+    **{name: _whole(getattr(np, name)) for name in ("floor", "ceil", "trunc")},
+    **{name: _by_python(getattr(math, name)) for name in ("erf", "erfc", "lgamma", "gamma")},
     "pow": lambda machine, m, a, b: BINARY["Pow"](_float(a), _float(b)),
-    "floor": _whole(np.floor),
-    "ceil": _whole(np.ceil),
-    "trunc": _whole(np.trunc),
-    "erf": _by_python(math.erf),
-    "erfc": _by_python(math.erfc),
-    "lgamma": _by_python(math.lgamma),
-    "gamma": _by_python(math.gamma),
-    "degrees": _numpy(np.degrees),
-    "radians": _numpy(np.radians),
 }
 
 #: functions of NumPy for which numba-cuda 0.30.4 makes no code, and what it does compile
 NUMPY_REFUSED = {
-    **{
-        name: f"math.{name}()"
-        for name in ("sqrt", "exp", "expm1", "log1p", "floor", "ceil", "trunc", "fabs", "fmod", "copysign")
-    },
-    **{name: f"math.{name}()" for name in ("isinf", "isfinite")},
+    **{name: f"math.{name}()" for name in ("sqrt", "exp", "expm1", "log1p", "floor", "ceil", "trunc")},
+    **{name: f"math.{name}()" for name in ("fabs", "fmod", "copysign", "isinf", "isfinite")},
     "absolute": "abs()",
     "power": "**",
     "sign": "a comparison with 0",

@@ -13,6 +13,7 @@ import numpy as np
 
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import ARRAYS, OBJECTS
+from course_lib.simulators.gpu.counting import WARP
 from course_lib.simulators.gpu.masks import Branch, Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.source import NotTraceable
@@ -109,9 +110,6 @@ def _one_more(machine: Lanes, count: int) -> int:
 # -- the lanes -----------------------------------------------------------------------------------------------
 
 
-WARP = 32
-
-
 class _Undefined:
     def __repr__(self) -> str:
         return "undefined"
@@ -163,7 +161,8 @@ class Lanes:
     def split(self, branch: Branch, m: Mask, condition: Value) -> tuple[Mask, Mask]:
         """Return the lanes for which the condition holds, and the others."""
         yes, no, together = branch.split(m, condition)
-        self.tally.branch(branch.line, m.warps, together)
+        self.tally.decisions[branch.line] += m.warps
+        self.tally.divided[branch.line] += together
         return yes, no
 
     def all_of(self, m: Mask, *terms: Any) -> Value:
@@ -272,25 +271,25 @@ class Lanes:
         if m is not value.mask:
             missing = m.lanes & ~value.mask.lanes
             if missing.any():
-                lane, what = int(np.argmax(missing)), f"{name} is used before anything is assigned to it"
-                self.report("uninitialised", self.line, lane, what, array=name, times=int(missing.sum()))
+                what = f"{name} is used before anything is assigned to it"
+                self.report("uninitialised", self.line, first_of(missing), what, name)
         return value.value
 
-    def report(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
-        """Note a hazard that a lane has met."""
-        block, thread = self.block_of(lane), self.thread_of(lane)
-        self.tally.hazard(Hazard(kind, line, block, (thread,), what, **more))
-
-    def remark(self, kind: str, line: int, lane: int, what: str, **more: Any) -> None:
-        """Note what a lane does that is worth a look and no hazard."""
-        self.tally.remark(Hazard(kind, line, self.block_of(lane), (self.thread_of(lane),), what, **more))
+    def report(
+        self, kind: str, line: int, found: tuple[int, int], what: str, array: str = "", remark: bool = False
+    ) -> None:
+        """Note a hazard, or what is worth a look, that lanes have met: `found` is `first_of` them."""
+        lane, times = found
+        threads = (self.thread_of(lane),)
+        hazard = Hazard(kind, line, self.block_of(lane), threads, what, array=array, times=times)
+        self.tally.note(hazard, remark)
 
     def left_out(self, m: Mask, statement: str) -> None:
         """Note that a line does nothing here."""
         if m:
             why = {"print": "a traced kernel prints nothing", "assert": _ASSERT}[statement]
             what = f"{statement} is left out here: {why}"
-            self.remark("left-out", self.line, int(np.argmax(m.lanes)), what, times=m.count)
+            self.report("left-out", self.line, first_of(m.lanes), what, remark=True)
 
     def loop(self, branch: Branch, m: Mask, *bounds: Value) -> Any:
         """Return the turns of `for … in range(*bounds)`."""
@@ -318,10 +317,6 @@ class Lanes:
         if len({(numbers.kind(value), numbers.is_vector(value)) for value in values}) > 1:
             self.refuse("a for loop goes over a tuple of different types, which Numba does not compile")
         return SharedLoop(self, m, values)
-
-    def while_loop(self, branch: Branch, m: Mask) -> WhileLoop:
-        """Return the turns of a while loop."""
-        return WhileLoop(self, branch, m)
 
     def unpacked(self, value: Any, count: int) -> tuple:
         """Return a tuple that is assigned to so many variables."""
@@ -379,11 +374,6 @@ class Lanes:
         self.file, self.line = file, line
         return value
 
-    @staticmethod
-    def cast(value: Value, dtype: np.dtype) -> Value:
-        """Return a number as another type."""
-        return numbers.cast(value, dtype)
-
     def refuse(self, sentence: str) -> None:
         """Stop with a sentence about the current line."""
         raise NotTraceable(f"{sentence}.", self.file, self.line)
@@ -395,6 +385,11 @@ class Lanes:
     def thread_of(self, lane: int) -> tuple[int, int, int]:
         """Return a lane's thread as (x, y, z)."""
         return coordinates(lane % self.block_lanes, self.block)
+
+
+def first_of(where: np.ndarray) -> tuple[int, int]:
+    """Return the first lane of some, and how many there are."""
+    return int(np.argmax(where)), int(where.sum())
 
 
 def coordinates(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from course_lib.arguments import is_whole
 from course_lib.measure.progress import Progress
 from course_lib.simulators.gpu import numbers
 from course_lib.simulators.gpu.arrays import DeviceArray, Storage, global_array, storages
+from course_lib.simulators.gpu.counting import WARP
+from course_lib.simulators.gpu.lanes import coordinates
 from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.result import Trace, TracedLaunch
 from course_lib.simulators.gpu.rewrite import LockstepProgram
@@ -46,60 +49,36 @@ def trace(
     `record` names a warp, (block, warp), whose steps are kept one by one in `Trace.steps`.
     Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
     """
-    grid, block = (
-        _dimensions("griddim", griddim, LARGEST_GRID),
-        _dimensions("blockdim", blockdim, LARGEST_BLOCK),
-    )
-    threads = block[0] * block[1] * block[2]
+    grid = _dimensions("griddim", griddim, LARGEST_GRID)
+    block = _dimensions("blockdim", blockdim, LARGEST_BLOCK)
+    threads = math.prod(block)
     if threads > MOST_THREADS:
         raise ValueError(f"blockdim is {block}, {threads} threads, but a block has at most {MOST_THREADS}.")
     if not is_whole(shared_bytes) or shared_bytes < 0:
         raise ValueError(f"shared_bytes is {shared_bytes!r}, but it must be a number of bytes, 0 or more.")
     chosen = _chosen_blocks(blocks, grid)
     try:
-        return _traced(kernel, grid, block, args, chosen, shared_bytes, races, record, progress)
+        program = LockstepProgram(kernel)
+        arguments, memory = _arguments(program, args)
+        if races:
+            _watch(program, arguments, memory)
+        recorder = _recorder(record, grid, threads, chosen)
+        tally = KernelTally()
+        slots = max(1, BATCH_LANES // (-(-threads // WARP) * WARP))
+        with Progress(progress) as bar, np.errstate(all="ignore"):
+            for first in range(0, len(chosen), slots):
+                bar.update(first / len(chosen), f"{program.source.name}: block {first:,} of {len(chosen):,}")
+                where = tally, program.source.file, grid, block, chosen[first : first + slots]
+                most, tally.shared_bytes = tally.shared_bytes, 0
+                program.start(LaneMachine(*where, recorder=recorder, dynamic_bytes=shared_bytes), arguments)
+                tally.shared_bytes = max(most, tally.shared_bytes)
     except NotTraceable as refusal:  # said from here, not from thirty calls further down
         raise NotTraceable(refusal.sentence, refusal.file, refusal.line) from None
-
-
-def _traced(
-    kernel: Any,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    args: tuple,
-    chosen: np.ndarray,
-    shared_bytes: int,
-    races: bool,
-    record: tuple[Any, int] | None,
-    progress: bool | None,
-) -> Trace:
-    threads = math.prod(block)
-    program = LockstepProgram(kernel)
-    arguments, memory = _arguments(program, args)
-    tally = KernelTally()
-    if races:
-        _watch(program, arguments, memory)
-    recorder = _recorder(record, grid, threads, chosen)
-    slots = max(1, BATCH_LANES // (-(-threads // 32) * 32))
-    with Progress(progress) as bar, np.errstate(all="ignore"):
-        for first in range(0, len(chosen), slots):
-            bar.update(first / len(chosen), f"{program.source.name}: block {first:,} of {len(chosen):,}")
-            machine = LaneMachine(
-                tally,
-                program.source.file,
-                grid,
-                block,
-                chosen[first : first + slots],
-                dynamic_bytes=shared_bytes,
-                recorder=recorder,
-            )
-            most, tally.shared_bytes = tally.shared_bytes, 0
-            program.start(machine, arguments)
-            tally.shared_bytes = max(most, tally.shared_bytes)
-    launch = TracedLaunch(
-        program.source.name, program.source.file, grid, block, len(chosen), grid[0] * grid[1] * grid[2]
-    )
-    return Trace(launch, tally, _source_lines(program), recorder)
+    source = program.source
+    launch = TracedLaunch(source.name, source.file, grid, block, len(chosen), math.prod(grid))
+    lines, first = inspect.getsourcelines(source.function)
+    text = {first + number: line.rstrip("\n") for number, line in enumerate(lines)}
+    return Trace(launch, tally, text, recorder)
 
 
 def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Recorder | None:
@@ -109,7 +88,7 @@ def _recorder(record: Any, grid: tuple, threads: int, chosen: np.ndarray) -> Rec
         block, warp = record
     except (TypeError, ValueError):
         raise ValueError(f"record is {record!r}, but it must be a pair (block, warp).") from None
-    number, warps = _block_number(block, grid), -(-threads // 32)
+    number, warps = _block_number(block, grid), -(-threads // WARP)
     if not is_whole(warp) or not 0 <= warp < warps:
         raise ValueError(f"record names warp {warp!r}, but a block has warps 0 to {warps - 1} here.")
     if number not in chosen:
@@ -134,30 +113,23 @@ def _dimensions(name: str, given: Any, largest: tuple[int, int, int]) -> tuple[i
 
 def _chosen_blocks(blocks: Any, grid: tuple[int, int, int]) -> np.ndarray:
     """Return the numbers of the blocks to run."""
-    total = grid[0] * grid[1] * grid[2]
+    total = math.prod(grid)
     if blocks is None:
         return np.arange(total)
     if is_whole(blocks):
         if blocks < 1:
             raise ValueError(f"blocks is {blocks}, but at least one block must be run.")
         return np.unique(np.linspace(0, total - 1, min(int(blocks), total)).astype(np.int64))
-    numbers_ = [_block_number(block, grid) for block in blocks]
-    if not numbers_:
+    if not len(blocks):
         raise ValueError("blocks is empty, but at least one block must be run.")
-    return np.unique(np.array(numbers_, np.int64))
+    return np.unique(np.array([_block_number(block, grid) for block in blocks], np.int64))
 
 
 def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
-    place = (*(block if isinstance(block, Sequence) else (block,)), 0, 0)[:3]
-    if isinstance(block, Sequence):
-        inside = all(0 <= at < size for at, size in zip(place, grid, strict=True))
-        number = place[0] + grid[0] * (place[1] + grid[1] * place[2])
-    else:
-        number = int(block)
-        inside = 0 <= number < grid[0] * grid[1] * grid[2]
-    if not inside:
+    place = (*block, 0, 0)[:3] if isinstance(block, Sequence) else coordinates(int(block), grid)
+    if not all(0 <= at < size for at, size in zip(place, grid, strict=True)):
         raise ValueError(f"blocks names {block!r}, which is outside of the grid {grid}.")
-    return number
+    return place[0] + grid[0] * (place[1] + grid[1] * place[2])
 
 
 def _arguments(program: LockstepProgram, args: tuple) -> tuple[list[Any], list[Storage]]:
@@ -211,10 +183,3 @@ def _watch(program: LockstepProgram, arguments: list[Any], memory: list[Storage]
                 used |= program.uses[name]
         if used & {"store", "atomic"}:
             storage.watch(is_loaded="load" in used, has_atomics="atomic" in used)
-
-
-def _source_lines(program: LockstepProgram) -> dict[int, str]:
-    import inspect
-
-    lines, first = inspect.getsourcelines(program.source.function)
-    return {first + number: line.rstrip("\n") for number, line in enumerate(lines)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.simulators.gpu import counting, numbers, races
+from course_lib.simulators.gpu import counting, numbers
 from course_lib.simulators.gpu.addresses import Addressed
 from course_lib.simulators.gpu.arrays import (
     OBJECTS,
@@ -19,6 +19,7 @@ from course_lib.simulators.gpu.arrays import (
     Site,
     Storage,
 )
+from course_lib.simulators.gpu.lanes import first_of
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
 from course_lib.simulators.gpu.tally import Recorder
@@ -29,91 +30,49 @@ from course_lib.simulators.gpu.tally import Recorder
 def _load_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple) -> Value:
     if len(index) < len(array.shape):
         return ArrayPart(array, index)
-    index, row, active = _local_place(machine, m, array, index)
-    if row is None:
-        if array.matrix is not None:
-            number = np.ravel_multi_index(index, array.shape)
-            _check_written(machine, active, array, array.known[number])
-            return array.matrix[number].copy()
-        if index not in array.cells:
-            array.cells[index] = np.zeros(machine.lanes, array.dtype)
-            array.partly[index] = np.zeros(machine.lanes, np.bool_)
-        if index in array.partly:
-            _check_written(machine, active, array, array.partly[index])
-        return array.cells[index]
-    matrix, lanes = array.as_matrix(), np.arange(machine.lanes)
-    _check_written(machine, active, array, array.known[row, lanes])
-    return matrix[row, lanes]
-
-
-def _check_written(machine: LaneMachine, active: np.ndarray, array: LocalArray, known: np.ndarray) -> None:
-    """Report lanes that read what they have not written."""
-    missing = active & ~known
+    at, active = _local_place(machine, m, array, index)
+    missing = active & ~array.known[at]
     if missing.any():
-        machine.report(
-            "uninitialised",
-            machine.line,
-            int(np.argmax(missing)),
-            f"an element of {array.name}, local memory, is read before it is written",
-            array=array.name,
-            times=int(missing.sum()),
-        )
+        what = f"an element of {array.name}, local memory, is read before it is written"
+        machine.report("uninitialised", machine.line, first_of(missing), what, array.name)
+    return array.elements[at].copy()
 
 
 def _store_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple, value: Value) -> None:
-    if len(index) < len(array.shape):
-        machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed")
-    index, row, active = _local_place(machine, m, array, index)
+    at, active = _local_place(machine, m, array, index)
     value = machine.as_elements(value, array.dtype)
-    value = value if len(value) > 1 else np.full(machine.lanes, value[0], array.dtype)
-    if row is not None:
-        matrix, lanes = array.as_matrix(), np.flatnonzero(active)
-        matrix[row[lanes], lanes] = value[lanes]
-        array.known[row[lanes], lanes] = True
-    elif array.matrix is not None:
-        number = np.ravel_multi_index(index, array.shape)
-        np.copyto(array.matrix[number], value, where=m.lanes)
-        array.known[number] |= m.lanes
-    elif m.count == machine.alive.count:
-        array.cells[index] = value
-        array.partly.pop(index, None)
-    elif index in array.cells:
-        array.cells[index] = np.where(m.lanes, value, array.cells[index])
-        if index in array.partly:
-            array.partly[index] = array.partly[index] | m.lanes
+    if type(at) is int:  # the same element for all lanes
+        np.copyto(array.elements[at], value, where=active)
+        array.known[at] |= active
     else:
-        array.cells[index], array.partly[index] = value, m.lanes
+        row, lanes = at[0][active], np.flatnonzero(active)
+        array.elements[row, lanes] = value[lanes] if len(value) > 1 else value
+        array.known[row, lanes] = True
 
 
 def _local_place(
     machine: LaneMachine, m: Mask, array: LocalArray, index: tuple
-) -> tuple[tuple, np.ndarray | None, np.ndarray]:
-    """Return the index (the same for all lanes) or each lane's element number, and who is inside."""
-    if len(index) != len(array.shape):
-        machine.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+) -> tuple[int | tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Return the element that all lanes name, or that of each lane (number, lane), and who is inside."""
+    machine.check_count(array, index)
     if not any(map(numbers.is_vector, index)):
         whole = tuple(machine.whole(i) for i in index)
         if all(-size <= i < size for i, size in zip(whole, array.shape, strict=True)):
-            inside = tuple(i % size for i, size in zip(whole, array.shape, strict=True))
-            return inside, None, m.lanes
-    vectors, outside = [], np.zeros(machine.lanes, np.bool_)
+            inside = [i % size for i, size in zip(whole, array.shape, strict=True)]
+            return int(np.ravel_multi_index(inside, array.shape)), m.lanes
+    number, outside = np.zeros(machine.lanes, np.int64), np.zeros(machine.lanes, np.bool_)
     for i, size in zip(index, array.shape, strict=True):
         i = machine.integers(numbers.vector(i, machine.lanes))
         i = np.where(i < 0, i + size, i)
-        outside |= ((i < 0) | (i >= size)) & m.lanes
-        vectors.append(i)
+        outside |= (i < 0) | (i >= size)
+        number = number * size + i
+    outside &= m.lanes
     if outside.any():
-        lane = int(np.argmax(outside))
-        machine.report(
-            "out-of-bounds",
-            machine.line,
-            lane,
-            f"an index of {array.name} ({' x '.join(map(str, array.shape))}, local memory) is outside of it",
-            array=array.name,
-            times=int(outside.sum()),
-        )
+        shape = " x ".join(map(str, array.shape))
+        what = f"an index of {array.name} ({shape}, local memory) is outside of it"
+        machine.report("out-of-bounds", machine.line, first_of(outside), what, array.name)
     active = m.lanes & ~outside
-    return (), array.row(tuple(np.where(active, i, 0) for i in vectors)), active
+    return (np.where(active, number, 0), np.arange(machine.lanes)), active
 
 
 # -- the machine ---------------------------------------------------------------------------------------------
@@ -127,7 +86,7 @@ MOST_LOCAL_BYTES = 512 * 1024  # local memory of a thread
 class LaneMachine(Addressed):
     """The lanes of some blocks with their memory; `dynamic_bytes` of shared memory come with the launch."""
 
-    def __init__(self, *launch: Any, dynamic_bytes: int, recorder: Recorder | None = None) -> None:
+    def __init__(self, *launch: Any, recorder: Recorder | None, dynamic_bytes: int) -> None:
         super().__init__(*launch, recorder=recorder)
         self.dynamic_bytes = dynamic_bytes
         self.shared: dict[Any, Any] = {}  # by place in the source, so that a loop gets the same array again
@@ -218,12 +177,12 @@ class LaneMachine(Addressed):
         m, place, shift = self.find(site, m, array, index)
         if not m:
             return _zero(array.dtype)
-        self.count_access(site, "load", place, shift)
+        self.count_access(site, place, shift)
         storage = array.storage
         if storage.unwritten:
             self.check_written(site, array, place, shift)
         if storage.shadow is not None:
-            self.watch_access(site, races.LOAD, array, place, shift, ONE)
+            self.watch_access(site, array, place, shift, ONE)
         if not place.vectors and not array.block_size:
             return numbers.scalar(array.typed[array.offset + shift])
         out = np.empty(self.lanes, array.dtype)
@@ -247,21 +206,17 @@ class LaneMachine(Addressed):
             )
         if not array.is_writable:
             return self.refuse(f"the kernel writes {array.name}, which is a read-only NumPy array")
-        if len(index) < len(array.shape):
-            return self.refuse(
-                f"{array.name} has {len(array.shape)} dimensions, but {len(index)} are indexed"
-            )
         m, place, shift = self.find(site, m, array, index)
         if not m:
             return None
-        self.count_access(site, "store", place, shift)
+        self.count_access(site, place, shift)
         value = self.as_elements(value, array.dtype)
         storage = array.storage
         bits = value if array.bits is None else value.view(array.bits.dtype)
         if storage.unwritten:
             self.mark_written(array, place, shift)
         if storage.shadow is not None:
-            self.watch_access(site, races.STORE, array, place, shift, bits)
+            self.watch_access(site, array, place, shift, bits)
         if array.bits is None:
             at = place.base[m.lanes] + (array.offset + shift)
             array.typed[at] = value[m.lanes] if len(value) > 1 else value
@@ -318,8 +273,7 @@ class LaneMachine(Addressed):
         return values[number]
 
     def _load_constant(self, m: Mask, array: ConstantArray, index: tuple) -> Value:
-        if len(index) != len(array.shape):
-            self.refuse(f"{array.name} has {len(array.shape)} dimensions, but {len(index)} indices are given")
+        self.check_count(array, index)
         at = tuple(numbers.plain(i) for i in index)
         at = tuple(np.where(m.lanes, i, 0) if type(i) is np.ndarray else i for i in at)
         try:

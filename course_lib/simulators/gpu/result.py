@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from course_lib.measure.table import Table
 from course_lib.simulators.gpu.counting import SECTOR_BYTES, WARP
-from course_lib.simulators.gpu.tally import AccessRow, BranchRow, Hazard, KernelTally, LineRow, Recorder
+from course_lib.simulators.gpu.tally import Access, Hazard, KernelTally, Recorder
 from course_lib.theme import PINK, VIOLET
 
 # -- beside the kernel's own text ----------------------------------------------------------------------------
@@ -40,6 +40,7 @@ class TraceListing:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._warps = {row.line: row for row in trace.divergence}
+        self._rows = (*trace.global_accesses, *trace.shared_accesses)
 
     def summary(self) -> list[str]:
         """Return what the whole launch did, in sentences."""
@@ -56,7 +57,7 @@ class TraceListing:
             said.append(f"Global memory: {moved}{flops}.")
         shared = trace.shared_accesses
         if shared:
-            wavefronts, requests = sum(r.wavefronts for r in shared), sum(r.requests for r in shared)
+            wavefronts, requests = sum(r.cost for r in shared), sum(r.requests for r in shared)
             said.append(
                 f"Shared memory: {_size(trace.shared_bytes)} a block, {_many(wavefronts, 'wavefront')} for "
                 f"{_many(requests, 'request')}."
@@ -78,19 +79,12 @@ class TraceListing:
         return [*self._accesses(line), *self._flow(line), *self._wrong(line)]
 
     def _accesses(self, line: int) -> Iterator[LineNote]:
-        for row in self._trace.global_accesses:
-            if row.line == line:
-                yield _global_note(row)
-        for row in self._trace.shared_accesses:
-            if row.line == line:
-                yield _shared_note(row)
+        rows = [row for row in self._rows if row.line == line]
+        for row in rows:
+            yield _access_note(row)
         for (at, array), rounds in self._trace.atomic_rounds.items():
             if at == line:
-                requests = sum(
-                    row.requests
-                    for row in (*self._trace.global_accesses, *self._trace.shared_accesses)
-                    if (row.line, row.array, row.kind) == (line, array, "atomic")
-                )
+                requests = sum(row.requests for row in rows if (row.array, row.kind) == (array, "atomic"))
                 each = rounds / requests if requests else 0.0
                 yield LineNote(f"{array}: lanes take {_mean(each, 'turn')} for each atomic", each > 1)
 
@@ -160,28 +154,17 @@ def _html_note(note: LineNote) -> str:
     return text
 
 
-def _global_note(row: GlobalAccess) -> LineNote:
-    least = _fewest_sectors(row)
-    text = f"{row.array} {row.kind}: {_mean(row.sectors_per_request, 'sector')} for {_requests(row)}"
-    is_bad = row.sectors_per_request > 1.5 * least
-    return LineNote(f"{text} (together they would be {least:.3g})" if is_bad else text, is_bad)
-
-
-def _fewest_sectors(row: GlobalAccess) -> float:
-    """Return the sectors that a request's threads would need if their elements lay side by side."""
-    each = row.bytes / row.requests / SECTOR_BYTES if row.requests else 0.0
-    return max(1.0, each)
-
-
-def _shared_note(row: SharedAccess) -> LineNote:
-    words = max(1, row.bytes // max(1, row.accesses) // 4)
-    text = f"{row.array} {row.kind}: {_mean(row.wavefronts_per_request, 'wavefront')} for {_requests(row)}"
-    is_bad = row.wavefronts_per_request > words
-    return LineNote(f"{text} (bank conflicts)" if is_bad else text, is_bad)
-
-
-def _requests(row: GlobalAccess | SharedAccess) -> str:
-    return "1 request" if row.requests == 1 else f"each of {row.requests:,} requests"
+def _access_note(row: Access) -> LineNote:
+    requests = "1 request" if row.requests == 1 else f"each of {row.requests:,} requests"
+    if row.space == "global":
+        # the sectors that a request's threads would need if their elements lay side by side
+        least = max(1.0, row.bytes / row.requests / SECTOR_BYTES if row.requests else 0.0)
+        unit, is_bad, why = "sector", row.per_request > 1.5 * least, f"together they would be {least:.3g}"
+    else:
+        words = max(1, row.bytes // max(1, row.accesses) // 4)
+        unit, is_bad, why = "wavefront", row.per_request > words, "bank conflicts"
+    text = f"{row.array} {row.kind}: {_mean(row.per_request, unit)} for {requests}"
+    return LineNote(f"{text} ({why})" if is_bad else text, is_bad)
 
 
 def _many(count: int, what: str) -> str:
@@ -227,69 +210,6 @@ class TracedLaunch:
     blocks: int
 
 
-@dataclass(frozen=True)
-class GlobalAccess:
-    """The accesses of one line to one array in global memory.
-
-    A request is one instruction of a warp; `sectors` are the 32-byte pieces that all requests touched.
-    `accesses` counts single threads, `bytes` what they asked for.
-    """
-
-    array: str
-    line: int
-    kind: str
-    requests: int
-    sectors: int
-    accesses: int
-    bytes: int
-
-    @property
-    def sectors_per_request(self) -> float:
-        """Return sectors for each request: 4 is best for 4-byte elements, 32 is worst."""
-        return self.sectors / self.requests if self.requests else 0.0
-
-    @property
-    def bytes_moved(self) -> int:
-        """Return the bytes of all sectors."""
-        return self.sectors * SECTOR_BYTES
-
-
-@dataclass(frozen=True)
-class SharedAccess:
-    """The accesses of one line to one array in shared memory; 1 wavefront for a request has no conflict."""
-
-    array: str
-    line: int
-    kind: str
-    requests: int
-    wavefronts: int
-    accesses: int
-    bytes: int
-
-    @property
-    def wavefronts_per_request(self) -> float:
-        """Return wavefronts for each request: 1 without bank conflicts (2 for 8-byte elements)."""
-        return self.wavefronts / self.requests if self.requests else 0.0
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """How a line was executed: by so many warps, with so many active threads, and, where threads part, how
-    many of the warps went both ways: `divided` of `decisions`, as a loop or two conditions in one line make
-    a warp decide more than once."""
-
-    line: int
-    warps: int
-    threads: int
-    divided: int
-    decisions: int
-
-    @property
-    def active(self) -> float:
-        """Return the mean number of active threads of a warp, 32 at best."""
-        return self.threads / self.warps if self.warps else 0.0
-
-
 class Trace:
     """What one launch did. Every list is in the order of the source."""
 
@@ -303,11 +223,11 @@ class Trace:
         self.launch = launch
         self.source = source
         rows = sorted(tally.rows.values(), key=lambda row: (row.line, row.array, row.kind))
-        self.global_accesses = [_global(row) for row in rows if row.space == "global"]
-        self.shared_accesses = [_shared(row) for row in rows if row.space == "shared"]
-        self.divergence = [
-            _divergence(tally.lines[line], tally.branches.get(line)) for line in sorted(tally.lines)
-        ]
+        self.global_accesses = [row for row in rows if row.space == "global"]
+        self.shared_accesses = [row for row in rows if row.space == "shared"]
+        self.divergence = [tally.lines[line] for line in sorted(tally.lines)]
+        for row in self.divergence:
+            row.divided, row.decisions = tally.divided[row.line], tally.decisions[row.line]
         self.hazards = _with_times(tally, tally.hazards)
         self.remarks = _with_times(tally, tally.remarks)
         self.barriers = dict(sorted(tally.barrier_lines.items()))
@@ -353,7 +273,7 @@ class Trace:
         """Return the arithmetic intensity, FLOP for each byte of global sectors moved; inf if none was."""
         return self.flops / self.global_bytes if self.global_bytes else float("inf")
 
-    def row(self, array: str, kind: str = "load", line: int | None = None) -> GlobalAccess | SharedAccess:
+    def row(self, array: str, kind: str = "load", line: int | None = None) -> Access:
         """Return the only row for an array and a kind of access; KeyError if there is none or several."""
         found = [
             row
@@ -366,11 +286,20 @@ class Trace:
 
     def table(self) -> Table:
         """Return accesses line by line."""
-        rows = [(row, "global", row.sectors, "sectors") for row in self.global_accesses]
-        rows += [(row, "shared", row.wavefronts, "wavefronts") for row in self.shared_accesses]
+        rows = [(row, "sectors") for row in self.global_accesses]
+        rows += [(row, "wavefronts") for row in self.shared_accesses]
         rows.sort(key=lambda entry: entry[0].line)
         headers = ("line", "array", "memory", "kind", "requests", "cost", "per request")
-        return Table(headers, tuple(_access_row(*entry) for entry in rows))
+        return Table(
+            headers,
+            tuple(
+                (
+                    *(f"{row.line}", row.array, row.space, row.kind, f"{row.requests:,}"),
+                    *(f"{row.cost:,} {unit}", f"{row.per_request:.3g}"),
+                )
+                for row, unit in rows
+            ),
+        )
 
     def report(self) -> TraceListing:
         """Return the kernel's text with what each line did beside it."""
@@ -381,32 +310,6 @@ class Trace:
         part = "" if run == self.launch.blocks else f" ({run:,} of {self.launch.blocks:,} blocks)"
         found = f"{len(self.hazards)} hazards" if self.hazards else "no hazards"
         return f"<Trace of {self.launch.kernel}{part}: {self.accesses:,} accesses, {found}>"
-
-
-def _access_row(row: GlobalAccess | SharedAccess, memory: str, cost: int, unit: str) -> tuple[str, ...]:
-    each = cost / row.requests if row.requests else 0.0
-    return (
-        str(row.line),
-        row.array,
-        memory,
-        row.kind,
-        f"{row.requests:,}",
-        f"{cost:,} {unit}",
-        f"{each:.3g}",
-    )
-
-
-def _global(row: AccessRow) -> GlobalAccess:
-    return GlobalAccess(row.array, row.line, row.kind, row.requests, row.cost, row.accesses, row.bytes)
-
-
-def _shared(row: AccessRow) -> SharedAccess:
-    return SharedAccess(row.array, row.line, row.kind, row.requests, row.cost, row.accesses, row.bytes)
-
-
-def _divergence(line: LineRow, branch: BranchRow | None) -> Divergence:
-    divided, decisions = (branch.divided, branch.warps) if branch else (0, 0)
-    return Divergence(line.line, line.warps, line.threads, divided, decisions)
 
 
 def _with_times(tally: KernelTally, kept: dict[tuple, Hazard]) -> list[Hazard]:

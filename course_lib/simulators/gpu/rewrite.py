@@ -12,32 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib.simulators.gpu.arrays import ArrayPart, Site
-from course_lib.simulators.gpu.expressions import CallExpressions, has_slice
-from course_lib.simulators.gpu.lanes import UNDEFINED
+from course_lib.simulators.gpu.expressions import Expressions, has_slice
+from course_lib.simulators.gpu.lanes import UNDEFINED, WhileLoop
 from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.source import NotTraceable, Source
-from course_lib.simulators.gpu.variables import Uses, may_leave, of_parameters
+from course_lib.simulators.gpu.variables import may_leave
 
 # -- statements: each under the mask `m` of who takes part ---------------------------------------------------
 
 
-_STATEMENTS = {
-    "Try": "try",
-    "With": "with",
-    "Raise": "raise",
-    "Delete": "del",
-    "Global": "global",
-    "Nonlocal": "nonlocal",
-    "FunctionDef": "a function inside a kernel",
-    "ClassDef": "a class inside a kernel",
-    "Import": "import",
-    "ImportFrom": "import",
-    "Match": "match",
-    "AsyncFor": "async",
-}
-
-
-class Writer(CallExpressions):
+class Writer(Expressions):
     """Writes one function."""
 
     def text(self) -> str:
@@ -73,10 +57,7 @@ class Writer(CallExpressions):
         self.region, self.indent = outer, indent
 
     def statement(self, node: ast.stmt) -> None:
-        method = getattr(self, f"do_{type(node).__name__}", None)
-        if method is None:
-            what = _STATEMENTS.get(type(node).__name__, type(node).__name__)
-            self.refuse(node, f"{what} is not supported in a traced kernel.")
+        method = self.method_for("do", node)
         if isinstance(node, ast.Pass) or _is_text(node):
             return
         if self.called_at is None:
@@ -95,24 +76,21 @@ class Writer(CallExpressions):
         """Assertions are left out, as in a kernel compiled without debug=True, which is said."""
         self.put("L.left_out(m, 'assert')")
 
-    def do_Assign(self, node: ast.Assign) -> None:
-        target = node.targets[0]
-        self.target_name = target.id if isinstance(target, ast.Name) else ""
+    def do_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+        if node.value is None:
+            return
+        self.target_name = targets[0].id if isinstance(targets[0], ast.Name) else ""
         value = self.expression(node.value)
         self.target_name = ""
-        if len(node.targets) > 1 or isinstance(target, ast.Tuple | ast.List):
+        if len(targets) > 1 or isinstance(targets[0], ast.Tuple | ast.List):
             held = self.fresh("t")
             self.put(f"{held} = {value}")
             value = held
-        for target in node.targets:
+        for target in targets:
             self.assign(target, value)
 
-    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            self.target_name = node.target.id if isinstance(node.target, ast.Name) else ""
-            value = self.expression(node.value)
-            self.target_name = ""
-            self.assign(node.target, value)
+    do_AnnAssign = do_Assign
 
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         op = self.operator(node.op)
@@ -197,7 +175,7 @@ class Writer(CallExpressions):
         self.put(f"while {loop}.step():")
         self.indent += 1
         self.put(f"m = {loop}.m")
-        self.loop_body(node, loop, lambda: self.assign_loop_variable(node, loop))
+        self.loop_body(node, loop, lambda: self.assign_name(node.target.id, f"{loop}.k"))
         self.indent -= 1
         self.put(f"m = {loop}.out()")
 
@@ -213,14 +191,11 @@ class Writer(CallExpressions):
             return f"L.loop_over(m, {self.expression(over)})"
         return self.refuse(node, "a for loop must go over range(…) or a tuple of numbers in a traced kernel.")
 
-    def assign_loop_variable(self, node: ast.For, loop: str) -> None:
-        self.assign_name(node.target.id, f"{loop}.k")
-
     def do_While(self, node: ast.While) -> None:
         if node.orelse:
             self.refuse(node, "while … else is not supported in a traced kernel.")
         loop = self.fresh("loop")
-        self.put(f"{loop} = L.while_loop({self.branch(node)}, m)")
+        self.put(f"{loop} = WhileLoop(L, {self.branch(node)}, m)")
         self.loops.append(loop)  # the condition is part of every turn
         self.put(f"while {loop}.test(lambda m: {self.expression(node.test)}):")
         self.loops.pop()
@@ -275,13 +250,11 @@ class LockstepProgram:
         self.source = Source(kernel)
         self.makers: dict[str, Callable[[LaneMachine], Any]] = {}
         self.functions: list[str] = []
-        self._made: dict[tuple[Callable, int | None], str] = {}
+        self._made: dict[tuple[Callable, int | None], tuple[str, dict[str, set[str]]]] = {}
         self._open: list[Callable] = []
         self.site_count = 0
-        self._uses: dict[str, Uses] = {}
-        self.entry = self.add(self.source, self.source.node, is_kernel=True)
+        self.entry, self.uses = self.add(self.source, self.source.node, is_kernel=True)
         self.text = "\n\n".join(self.functions)
-        self.uses = of_parameters(self._uses, self.entry)
         self.code = compile(self.text, f"<{self.source.name}, in lockstep>", "exec")
 
     def bind(self, prefix: str, maker: Callable[[LaneMachine], Any]) -> str:
@@ -305,8 +278,10 @@ class LockstepProgram:
 
         return self.bind("site", make)
 
-    def add(self, source: Source, node: ast.AST, is_kernel: bool = False, line: int | None = None) -> str:
-        """Rewrite a function, unless it has been already; return its name in the text.
+    def add(
+        self, source: Source, node: ast.AST, is_kernel: bool = False, line: int | None = None
+    ) -> tuple[str, dict[str, set[str]]]:
+        """Rewrite a function, unless it has been; return its name in the text, and its `uses`.
 
         line: where the kernel calls a function that stands elsewhere; None for one that stands with it.
         """
@@ -316,11 +291,10 @@ class LockstepProgram:
         key = function, line
         if key not in self._made:
             self._open.append(function)
-            name = f"_f{len(self._made)}_{source.name}"
-            self._made[key] = name
+            name = f"_f{len(self._made) + len(self._open)}_{source.name}"
             writer = Writer(self, source, name, is_kernel, line)
-            self._uses[name] = writer.uses
             self.functions.append(writer.text())
+            self._made[key] = name, writer.uses
             self._open.pop()
         return self._made[key]
 
@@ -330,6 +304,7 @@ class LockstepProgram:
         names: dict[str, Any] = {
             "L": machine,
             "UNDEFINED": UNDEFINED,
+            "WhileLoop": WhileLoop,
             "_nobody": machine.nobody,
             **{name: make(machine) for name, make in self.makers.items()},
         }

@@ -58,7 +58,7 @@ class Source:
         ast.increment_lineno(tree, first - 1)
         node = tree.body[0]
         if not isinstance(node, ast.FunctionDef):
-            node = _of_lambda(tree, python, self.file, first)
+            raise NotTraceable(f"{python.__name__} is not a function made with def.", self.file, first)
         self.node = node
         self.name = node.name
         closure = inspect.getclosurevars(python)
@@ -75,22 +75,6 @@ class Source:
     def refuse(self, node: ast.AST, sentence: str) -> None:
         """Stop with a sentence about a place in the text."""
         raise NotTraceable(sentence, self.file, getattr(node, "lineno", self.node.lineno))
-
-
-def _of_lambda(tree: ast.AST, python: types.FunctionType, file: str, line: int) -> ast.FunctionDef:
-    """Return the only lambda in a statement, with these parameters, as a function of one line."""
-    names = python.__code__.co_varnames[: python.__code__.co_argcount]
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Lambda) and tuple(argument.arg for argument in node.args.args) == names
-    ]
-    if len(found) != 1:
-        raise NotTraceable(f"{python.__name__} is not a function made with def.", file, line)
-    (node,) = found
-    result = ast.copy_location(ast.Return(node.body), node.body)
-    made = ast.FunctionDef("of_a_lambda", node.args, [result], [], None, None)
-    return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 def plain_function(function: Any) -> types.FunctionType:
@@ -188,49 +172,45 @@ def unfit_part(
     `static` gives the value of a name from outside of the function. What a device function gets as an
     argument may be known where it is called, so it is let pass.
     """
-    return _Shape(source, is_kernel, static).unfit(shape, frozenset())
 
-
-class _Shape:
-    def __init__(self, source: Source, is_kernel: bool, static: Callable[[ast.expr], Any]) -> None:
-        self._source, self._is_kernel, self._static = source, is_kernel, static
-
-    def unfit(self, node: ast.expr, seen: frozenset[str]) -> ast.expr | None:
+    def unfit(node: ast.expr, seen: frozenset[str] = frozenset()) -> ast.expr | None:
         if isinstance(node, ast.Tuple):
-            return next((bad for part in node.elts if (bad := self.unfit(part, seen)) is not None), None)
+            return next((bad for part in node.elts if (bad := unfit(part, seen)) is not None), None)
         if isinstance(node, ast.IfExp):
-            return self.unfit(node.body, seen) or self.unfit(node.orelse, seen)
-        return None if self._is_known(node, seen) else node
+            return unfit(node.body, seen) or unfit(node.orelse, seen)
+        return None if is_known(node, seen) else node
 
-    def _is_known(self, node: ast.expr, seen: frozenset[str]) -> bool:
-        if not any(isinstance(inner, ast.Name) for inner in ast.walk(node)):
-            return not any(isinstance(inner, ast.Call) for inner in ast.walk(node))  # Python computes 2 * 16
-        value = self._static(node)
+    def is_known(node: ast.expr, seen: frozenset[str]) -> bool:
+        kinds = set(map(type, ast.walk(node)))
+        if ast.Name not in kinds:
+            return ast.Call not in kinds  # Python computes 2 * 16
+        value = static(node)
         if value is not NOTHING:
             return _is_whole(value)
         if isinstance(node, ast.Name):
-            return self._is_known_local(node.id, seen)
+            return is_known_local(node.id, seen)
         if isinstance(node, ast.Subscript):
-            return self.unfit(node.value, seen) is None and self.unfit(node.slice, seen) is None
+            return unfit(node.value, seen) is None and unfit(node.slice, seen) is None
         return isinstance(node, ast.Attribute) and node.attr == "ndim"  # part of an array's type
 
-    def _is_known_local(self, name: str, seen: frozenset[str]) -> bool:
-        if name in self._source.parameters:
-            return not self._is_kernel
+    def is_known_local(name: str, seen: frozenset[str]) -> bool:
+        if name in source.parameters:
+            return not is_kernel
+        inside = list(ast.walk(source.node))
+        names = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
+        stores = [one for one in names if isinstance(one.ctx, ast.Store)]
         values = [
-            inner.value
-            for inner in ast.walk(self._source.node)
-            if isinstance(inner, ast.Assign)
-            and any(isinstance(target, ast.Name) and target.id == name for target in inner.targets)
-        ]
-        stores = [
-            inner
-            for inner in ast.walk(self._source.node)
-            if isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store)
+            one.value
+            for one in inside
+            if isinstance(one, ast.Assign)
+            for target in one.targets
+            if target in stores
         ]
         if name in seen or len(values) != 1 or len(stores) != 1:
             return False
-        return self.unfit(values[0], seen | {name}) is None
+        return unfit(values[0], seen | {name}) is None
+
+    return unfit(shape)
 
 
 def _is_whole(value: Any) -> bool:

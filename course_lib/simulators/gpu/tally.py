@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from course_lib.simulators.gpu.arrays import DeviceArray
-from course_lib.simulators.gpu.masks import Mask
+from course_lib.simulators.gpu.counting import SECTOR_BYTES, WARP
 
 # -- the steps of one warp: the picture that a time slider shows ---------------------------------------------
 
 
-WARP = 32
 MOST_STEPS = 5_000
 
 
@@ -93,11 +92,12 @@ class Hazard:
 
 
 @dataclass
-class AccessRow:
-    """All accesses of one line to one array: requests of whole warps, and what they cost.
+class Access:
+    """All accesses of one line to one array, in global or shared memory.
 
-    `cost` is sectors for global memory and wavefronts for shared memory; `accesses` are those of single
-    threads, `bytes` what they asked for.
+    A request is one instruction of a warp. Its cost is the 32-byte sectors that it touches in global memory,
+    and in shared memory the wavefronts that it takes. `accesses` counts single threads, `bytes` what they
+    asked for.
     """
 
     array: str
@@ -110,23 +110,40 @@ class AccessRow:
     accesses: int = 0
     bytes: int = 0
 
+    @property
+    def per_request(self) -> float:
+        """Return the cost of a request on average.
 
-@dataclass
-class BranchRow:
-    """A line where warps may part: how many came, and how many of them went both ways."""
+        4 sectors are best for 4-byte elements, 32 are worst; 1 wavefront has no bank conflict (2 for 8-byte
+        elements).
+        """
+        return self.cost / self.requests if self.requests else 0.0
 
-    line: int
-    warps: int = 0
-    divided: int = 0
+    sectors = wavefronts = property(lambda self: self.cost)
+    sectors_per_request = wavefronts_per_request = per_request
+
+    @property
+    def bytes_moved(self) -> int:
+        """Return the bytes of all sectors."""
+        return self.cost * SECTOR_BYTES
 
 
 @dataclass
 class LineRow:
-    """How often warps executed a line, and with how many threads in all."""
+    """How a line was executed: by so many warps, with so many active threads, and, where threads part, how
+    many of the warps went both ways: `divided` of `decisions`, as a loop or two conditions in one line make
+    a warp decide more than once."""
 
     line: int
     warps: int = 0
     threads: int = 0
+    divided: int = 0
+    decisions: int = 0
+
+    @property
+    def active(self) -> float:
+        """Return the mean number of active threads of a warp, 32 at best."""
+        return self.threads / self.warps if self.warps else 0.0
 
 
 @dataclass
@@ -134,8 +151,9 @@ class KernelTally:
     """The counters of one trace."""
 
     sites: list[Any] = field(default_factory=list)
-    rows: dict[tuple, AccessRow] = field(default_factory=dict)
-    branches: dict[int, BranchRow] = field(default_factory=dict)
+    rows: dict[tuple, Access] = field(default_factory=dict)
+    divided: Counter = field(default_factory=Counter)  # warps that went both ways, by line
+    decisions: Counter = field(default_factory=Counter)  # and those that came to a branch
     lines: dict[int, LineRow] = field(default_factory=dict)
     hazards: dict[tuple, Hazard] = field(default_factory=dict)
     remarks: dict[tuple, Hazard] = field(default_factory=dict)
@@ -147,44 +165,23 @@ class KernelTally:
     shared_bytes: int = 0
     busiest_warp: int = 0  # the most requests, to memory or to other lanes, that one warp made
 
-    def row(self, array: DeviceArray, line: int, kind: str) -> AccessRow:
+    def row(self, array: DeviceArray, line: int, kind: str) -> Access:
         """Return the row of one line's accesses of one kind to one array."""
         key = (array.space, array.name, line, kind)
         if key not in self.rows:
-            self.rows[key] = AccessRow(array.name, array.space, line, kind, array.item_bytes)
+            self.rows[key] = Access(array.name, array.space, line, kind, array.item_bytes)
         return self.rows[key]
 
     def line(self, number: int) -> LineRow:
         """Return the row of one line."""
         return self.lines.setdefault(number, LineRow(number))
 
-    def branch(self, line: int, warps: int, divided: int) -> None:
-        """Count warps at a branch."""
-        row = self.branches.get(line)
-        if row is None:
-            row = self.branches[line] = BranchRow(line)
-        row.warps += warps
-        row.divided += divided
+    def note(self, hazard: Hazard, is_remark: bool = False) -> None:
+        """Keep the first hazard of its kind at its place, and count the others.
 
-    def barriers(self, line: int, m: Mask) -> None:
-        """Count warps at a barrier."""
-        self.barrier_lines[line] += m.warps
-
-    def shuffles(self, line: int, m: Mask) -> None:
-        """Count warps at a shuffle."""
-        self.shuffle_lines[line] += m.warps
-
-    def hazard(self, hazard: Hazard) -> None:
-        """Keep the first hazard of its kind at its place, and count the others."""
-        self._keep(self.hazards, hazard)
-
-    def remark(self, hazard: Hazard) -> None:
-        """Keep what is worth a look but no hazard.
-
-        Threads that write the same value, a lane that asks one which has none to give, an index that wraps.
+        A remark is worth a look but no hazard: threads that write the same value, a lane that asks one which
+        has none to give, an index that wraps.
         """
-        self._keep(self.remarks, hazard)
-
-    def _keep(self, kept: dict[tuple, Hazard], hazard: Hazard) -> None:
+        kept = self.remarks if is_remark else self.hazards
         key = (hazard.kind, hazard.line, hazard.array, hazard.other_line)
         self.times[id(kept.setdefault(key, hazard))] += hazard.times

@@ -20,15 +20,6 @@ from dataclasses import dataclass, field
 ANY = "*"
 
 
-@dataclass
-class Uses:
-    """What one function does to its parameters, and which of them it hands on to which function."""
-
-    parameters: list[str]
-    direct: set[tuple[str, str]] = field(default_factory=set)  # (parameter, kind)
-    handed_on: list[tuple[str, int, set[str]]] = field(default_factory=list)  # (function, place, parameters)
-
-
 class Roots:
     """Which parameters a name or an element of it may stand for."""
 
@@ -67,26 +58,6 @@ class Roots:
         # `X or Y`, `selp(c, X, Y)` and whatever else may be an array: one of those that stand in it
         parts = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr | ast.keyword))
         return set().union(*(self.of(part, seen) for part in parts))
-
-
-def of_parameters(functions: dict[str, Uses], entry: str) -> dict[str, set[str]]:
-    """Return the kinds of access to each parameter of a function, through all that it calls."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for name, uses in functions.items():
-        for parameter in uses.parameters:
-            kinds = {kind for root, kind in uses.direct if root in (parameter, ANY)}
-            found[name, parameter] = kinds
-    changed = True
-    while changed:
-        changed = False
-        for name, uses in functions.items():
-            for callee, place, roots in uses.handed_on:
-                more = found[callee, functions[callee].parameters[place]]
-                for parameter in uses.parameters if ANY in roots else roots:
-                    if not more <= found[name, parameter]:
-                        found[name, parameter] |= more
-                        changed = True
-    return {parameter: found[entry, parameter] for parameter in functions[entry].parameters}
 
 
 # -- where a variable lives, so that most assignments need no mask -------------------------------------------

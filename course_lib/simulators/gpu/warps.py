@@ -17,7 +17,8 @@ from collections.abc import Callable
 import numpy as np
 
 from course_lib.simulators.gpu import numbers
-from course_lib.simulators.gpu.lanes import WARP
+from course_lib.simulators.gpu.counting import WARP
+from course_lib.simulators.gpu.lanes import first_of
 from course_lib.simulators.gpu.machine import LaneMachine
 from course_lib.simulators.gpu.masks import Mask
 from course_lib.simulators.gpu.numbers import Value
@@ -31,7 +32,7 @@ UNDEFINED = 0x5EADBEEF
 def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
     _meet(machine, m, mask)
-    machine.tally.shuffles(machine.line, m)
+    machine.tally.shuffle_lines[machine.line] += m.warps
     machine.requests += m.by_warp
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
@@ -41,7 +42,7 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     if not silent.any():
         return value[source] if type(value) is np.ndarray else value
     words = "asks {} for its value, which does not give one here: what it gets is undefined"
-    _note(machine, machine.tally.remark, "undefined-value", silent, source, words)
+    _note(machine, "undefined-value", silent, source, words)
     found = np.array(numbers.vector(value, machine.lanes)[source])
     found[silent] = _undefined(found.dtype)
     return found
@@ -87,88 +88,51 @@ def _named(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
 def _hazard(machine: LaneMachine, where: np.ndarray, other: np.ndarray, what: str) -> None:
     """Report the first of some lanes that keep others waiting, with the lane that it is about."""
     if where.any():
-        _note(machine, machine.tally.hazard, "divergent-barrier", where, other, what)
+        _note(machine, "divergent-barrier", where, other, what)
 
 
-def _note(
-    machine: LaneMachine, tell: Callable, kind: str, where: np.ndarray, other: np.ndarray, what: str
-) -> None:
-    lane = int(np.argmax(where))
+def _note(machine: LaneMachine, kind: str, where: np.ndarray, other: np.ndarray, what: str) -> None:
+    lane, times = first_of(where)
     here, there = machine.thread_of(lane), machine.thread_of(int(other[lane]))
     said = f"thread {here} of a warp {what.format(f'thread {there}')}"
-    tell(Hazard(kind, machine.line, machine.block_of(lane), (here, there), said, times=int(where.sum())))
+    hazard = Hazard(kind, machine.line, machine.block_of(lane), (here, there), said, times=times)
+    machine.tally.note(hazard, is_remark=kind == "undefined-value")
 
 
-def _lane(machine: LaneMachine, number: Value) -> np.ndarray:
-    return numbers.vector(numbers.widened(number), machine.lanes)
+def _shuffle(source_of: Callable) -> Callable:
+    """Return a shuffle from the lane that `source_of` makes of one's own lane and what is given."""
+
+    def shuffle(machine: LaneMachine, m: Mask, mask: Value, value: Value, given: Value) -> Value:
+        given = numbers.vector(numbers.widened(given), machine.lanes)
+        return _exchange(machine, m, mask, value, source_of(machine.lane_index, given))
+
+    return shuffle
 
 
-def shfl_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: Value) -> Value:
-    """Return the value of lane `source`."""
-    return _exchange(machine, m, mask, value, _lane(machine, source) % WARP)
+def _vote(decide: Callable) -> Callable:
+    """Return a vote: what `decide` makes of (predicates, who has come), a row for a warp."""
+
+    def vote(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
+        _meet(machine, m, mask)
+        true = numbers.vector(numbers.truth(predicate), machine.lanes).reshape(-1, WARP)
+        return np.repeat(decide(true, m.lanes.reshape(-1, WARP)), WARP)
+
+    return vote
 
 
-def shfl_up_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
-    """Return the value of the lane `delta` below."""
-    return _exchange(machine, m, mask, value, machine.lane_index - _lane(machine, delta))
-
-
-def shfl_down_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, delta: Value) -> Value:
-    """Return the value of the lane `delta` above."""
-    return _exchange(machine, m, mask, value, machine.lane_index + _lane(machine, delta))
-
-
-def shfl_xor_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value, lane_mask: Value) -> Value:
-    """Return the value of the lane whose number differs in the bits of `lane_mask`."""
-    return _exchange(machine, m, mask, value, machine.lane_index ^ _lane(machine, lane_mask))
-
-
-def _warps(machine: LaneMachine, m: Mask, predicate: Value) -> np.ndarray:
-    true = numbers.vector(numbers.truth(predicate), machine.lanes) & m.lanes
-    return true.reshape(-1, WARP)
+def _ballot(true: np.ndarray, came: np.ndarray) -> np.ndarray:
+    return _as_int32((true & came) @ (1 << np.arange(WARP, dtype=np.int64)))
 
 
 def _as_int32(bits: np.ndarray) -> np.ndarray:
-    """Return 32 bits for each warp as Numba's functions do: a signed integer, for each lane."""
-    return np.repeat(bits.astype(np.uint32).view(np.int32).astype(np.int64), WARP)
-
-
-def ballot_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
-    """Return a bit for each lane of the warp: whether the predicate holds there."""
-    _meet(machine, m, mask)
-    return _ballot(machine, m, predicate)
-
-
-def _ballot(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
-    return _as_int32(_warps(machine, m, predicate) @ (1 << np.arange(WARP, dtype=np.int64)))
+    """Return 32 bits as Numba's functions do: as a signed integer."""
+    return bits.astype(np.uint32).view(np.int32).astype(np.int64)
 
 
 def activemask(machine: LaneMachine, m: Mask) -> Value:
     """Return a bit for each lane of the warp that executes this."""
-    return _ballot(machine, m, True)
-
-
-def lanemask_lt(machine: LaneMachine, m: Mask) -> Value:
-    """Return a bit for each lane below one's own."""
-    return (1 << machine.lane_index) - 1
-
-
-def any_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
-    """Return whether the predicate holds for a lane of the warp."""
-    _meet(machine, m, mask)
-    return np.repeat(_warps(machine, m, predicate).any(axis=1), WARP)
-
-
-def all_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
-    """Return whether the predicate holds for all lanes of the warp that execute this."""
-    _meet(machine, m, mask)
-    return np.repeat(~_warps(machine, m, machine.negated(predicate)).any(axis=1), WARP)
-
-
-def eq_sync(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
-    """Return whether the predicate is the same for all lanes of the warp that execute this."""
-    some, none = any_sync(machine, m, mask, predicate), any_sync(machine, m, mask, machine.negated(predicate))
-    return ~(some & none)
+    came = m.lanes.reshape(-1, WARP)
+    return np.repeat(_ballot(came, came), WARP)
 
 
 def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> Value:
@@ -177,19 +141,19 @@ def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> 
     values = numbers.vector(value, machine.lanes).reshape(-1, WARP)
     same = (values[:, :, None] == values[:, None, :]) & m.lanes.reshape(-1, 1, WARP)
     bits = (same << np.arange(WARP, dtype=np.int64)).sum(axis=2)
-    return bits.reshape(-1).astype(np.uint32).view(np.int32).astype(np.int64)
+    return _as_int32(bits.reshape(-1))
 
 
 WARPS: dict[str, Callable] = {
-    "shfl_sync": shfl_sync,
-    "shfl_up_sync": shfl_up_sync,
-    "shfl_down_sync": shfl_down_sync,
-    "shfl_xor_sync": shfl_xor_sync,
-    "ballot_sync": ballot_sync,
-    "any_sync": any_sync,
-    "all_sync": all_sync,
-    "eq_sync": eq_sync,
+    "shfl_sync": _shuffle(lambda own, source: source % WARP),
+    "shfl_up_sync": _shuffle(lambda own, delta: own - delta),
+    "shfl_down_sync": _shuffle(lambda own, delta: own + delta),
+    "shfl_xor_sync": _shuffle(lambda own, bits: own ^ bits),
+    "ballot_sync": _vote(_ballot),
+    "any_sync": _vote(lambda true, came: (true & came).any(axis=1)),
+    "all_sync": _vote(lambda true, came: (true | ~came).all(axis=1)),
+    "eq_sync": _vote(lambda true, came: (true | ~came).all(axis=1) | ~(true & came).any(axis=1)),
     "match_any_sync": match_any_sync,
     "activemask": activemask,
-    "lanemask_lt": lanemask_lt,
+    "lanemask_lt": lambda machine, m: (1 << machine.lane_index) - 1,
 }

@@ -7,7 +7,6 @@ and not whenever pytest reads the tests.
 from __future__ import annotations
 
 import inspect
-import types
 from typing import Any
 
 from gpu_kernels.case import function, made
@@ -25,8 +24,3 @@ def line_of(function: Any, marker: str) -> int:
     lines, first = inspect.getsourcelines(function.py_func)
     (line,) = [first + at for at, text in enumerate(lines) if text.rstrip().endswith(f"# {marker}")]
     return line
-
-
-def checks_of(module: types.ModuleType) -> list:
-    """Return the functions of a module that check something."""
-    return [value for name, value in vars(module).items() if name.startswith("test_")]

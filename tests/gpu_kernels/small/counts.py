@@ -1,13 +1,11 @@
 """The tracer counts what a profiler would, runs kernels right, and finds what no kernel may do."""
 
-import math
-
 import numpy as np
 import pytest
-from numba import cuda, float32, int32
+from numba import cuda, float32
 from tools.looped import looped
 
-from course_lib.simulators.gpu import NotTraceable, trace
+from course_lib.simulators.gpu import trace
 from gpu_kernels.small import kernel, line_of
 from gpu_kernels.stepped import TILE, tiled, transpose
 
@@ -25,13 +23,6 @@ def copy_columns(A, B):
     i = cuda.threadIdx.x
     for j in range(A.shape[1]):
         B[i, j] = A[i, j]
-
-
-def test_a_view_is_counted_where_it_lies():
-    x = np.zeros(100, np.float32)
-    assert trace(read_with_stride, 1, 32, x[1:], np.zeros(32, np.float32), 1, 0).row("x").sectors == 5
-    assert trace(read_with_stride, 1, 32, x[8:], np.zeros(32, np.float32), 1, 0).row("x").sectors == 4
-    assert trace(read_with_stride, 1, 16, x[::-2], np.zeros(16, np.float32), 1, 0).row("x").sectors == 5
 
 
 @cuda.jit
@@ -132,81 +123,6 @@ def test_break_continue_and_return_in_nested_loops():
     assert ours.tolist() == out.tolist()
 
 
-@cuda.jit(device=True)
-def first_above(x, limit, start=1):
-    for k in range(start, x.size):
-        if x[k] > limit:
-            return k
-    return -1
-
-
-@cuda.jit
-def search(x, limits, out):
-    i = cuda.grid(1)
-    if i < limits.size:
-        out[i, 0] = first_above(x, limits[i])
-        out[i, 1] = first_above(limit=limits[i], x=x, start=i)
-
-
-def test_device_functions_return_early_and_take_arguments_by_name():
-    random = np.random.default_rng(5)
-    x, limits, out = random.random(50), random.random(40), np.zeros((40, 2), np.int32)
-    seen = trace(search, 2, 32, x, limits, out)
-    for i, limit in enumerate(limits):
-        for place, start in ((0, 1), (1, i)):
-            above = [k for k in range(start, 50) if x[k] > limit]
-            assert out[i, place] == (above[0] if above else -1)
-    assert seen.hazards == []
-
-
-GUARDED = """
-if i < x.size and x[i] > 0:  # the second half only where the first holds
-    out[i] = math.log(x[i])
-elif i < x.size or x[i] > 5:
-    out[i] = 0 if x[i] == 0 else -1
-"""
-
-
-def test_and_or_evaluate_only_what_is_needed():
-    x, out = np.array([1, 0, -1, 3], np.float32), np.zeros(4)
-    seen = trace(kernel("x, out", GUARDED, math=math), 1, 32, x, out)
-    (hazard,) = seen.hazards  # lanes from 4 on go to the elif, where `or` makes them read x[i]
-    assert (hazard.kind, hazard.array, hazard.times) == ("out-of-bounds", "x", 28)
-    assert hazard.threads == ((4, 0, 0),)
-    np.testing.assert_allclose(out, [0, 0, -1, np.log(3)], rtol=1e-6)
-
-
-@cuda.jit
-def dynamic(x, out):
-    s = cuda.shared.array(0, float32)
-    numbers = cuda.shared.array(0, int32)
-    i = cuda.threadIdx.x
-    s[i] = x[i]
-    cuda.syncthreads()
-    out[i] = numbers[cuda.blockDim.x - 1 - i]
-
-
-def test_dynamic_shared_memory_is_one_memory_under_all_its_names():
-    x, out = np.arange(40, dtype=np.float32), np.zeros(40, np.int32)
-    seen = trace(dynamic, 1, 40, x, out, shared_bytes=160)
-    assert (out.view(np.float32) == x[::-1]).all()
-    assert seen.hazards == []
-    with pytest.raises(NotTraceable, match="shared_bytes"):
-        trace(dynamic, 1, 40, x, out)
-
-
-@cuda.jit
-def like_its_argument(x, out):
-    s = cuda.shared.array(32, x.dtype)
-    i = cuda.threadIdx.x
-    s[i] = twice(x[i])
-    cuda.syncthreads()
-    out[i] = s[31 - i]
-
-
-twice = cuda.jit(device=True)(lambda a: 2 * a)
-
-
 def two_sums(x, i):
     return x[i] + 1, x[i] + 2
 
@@ -219,63 +135,6 @@ def test_a_plain_function_with_a_stand_in_on_the_gpu_runs_as_it_is_written():
     x, out = np.arange(32.0), np.zeros(32)
     trace(with_a_stand_in, 1, 32, x, out)
     assert (out == (x + 1) * (x + 2)).all()
-
-
-def test_lambdas_and_the_type_of_an_argument():
-    for dtype in (np.float32, np.int16):
-        x, out = np.arange(32).astype(dtype), np.zeros(32)
-        assert trace(like_its_argument, 1, 32, x, out).row("s").bytes == 32 * np.dtype(dtype).itemsize
-        assert (out == 2 * x[::-1]).all()
-
-
-# -- hazards -------------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def barrier_after_a_return(x, out):
-    s = cuda.shared.array(64, float32)
-    i = cuda.grid(1)
-    if i >= x.size:
-        return
-    s[cuda.threadIdx.x] = x[i]
-    cuda.syncthreads()  # all that still run come here
-    out[i] = s[cuda.threadIdx.x]
-
-
-def test_a_barrier_waits_for_nobody_who_has_returned():
-    x, out = np.ones(70, np.float32), np.zeros(70, np.float32)
-    assert trace(barrier_after_a_return, 2, 64, x, out).hazards == []
-
-
-def test_races_in_global_memory_and_within_a_warp():
-    all_blocks_write = kernel("x, out", "i = cuda.threadIdx.x\nout[i] = x[i] + cuda.blockIdx.x")
-    flag = kernel("x, found", "if x[i] > 0:\n    found[0] = 1")
-    accumulate_in_place = kernel("x", "if i > 0:\n    x[i] += x[i - 1]")
-    filled = "s = cuda.shared.array(32, float32)\ns[i] = x[i]\n"
-    within_a_warp = kernel("x, out", f"{filled}out[i] = s[31 - i]", float32=float32)
-    in_order = kernel("x, out", f"{filled}cuda.syncwarp()\nout[i] = s[31 - i]", float32=float32)
-    x, out = np.ones(128, np.float32), np.zeros(128, np.float32)
-    (hazard,) = trace(all_blocks_write, 2, 64, x, out).hazards
-    assert hazard.kind == "race" and hazard.block != hazard.other_block
-    assert trace(all_blocks_write, 1, 64, x, out).hazards == []
-    seen = trace(flag, 2, 64, x, out)  # all write the same: no hazard, but said
-    assert seen.hazards == [] and len(seen.remarks) == 1
-    assert {hazard.kind for hazard in trace(accumulate_in_place, 2, 64, x).hazards} == {"race"}
-    (hazard,) = trace(within_a_warp, 1, 32, x, out).hazards
-    assert hazard.kind == "race" and "syncwarp" in hazard.what
-    assert trace(in_order, 1, 32, x, out).hazards == []
-    assert trace(all_blocks_write, 2, 64, x, out, races=False).hazards == []
-
-
-def test_out_of_bounds_is_reported_and_harms_nothing():
-    reaches_out = kernel("x, out", "out[i] = x[i + 1]")
-    memory = np.arange(200, dtype=np.float32)
-    x, out = memory[:100], np.zeros(110, np.float32)
-    seen = trace(reaches_out, 1, 128, x, out[:100])
-    found = {hazard.array: (hazard.kind, hazard.times) for hazard in seen.hazards}
-    assert found == {"x": ("out-of-bounds", 29), "out": ("out-of-bounds", 28)}
-    assert (out[:99] == np.arange(1, 100)).all() and (out[99:] == 0).all()
-    assert "x[100] is outside of x (100)" in str(next(h for h in seen.hazards if h.array == "x"))
 
 
 # -- steps and report ----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ def test_what_cannot_be_traced_is_refused_with_its_place():
     for body, words in (
         ("a = cuda.shared.array((64, 96), float32)\nb = cuda.shared.array((64, 97), float32)  # here\n"
          "a[0, 0] = b[0, 0] = x[0]", "with b a block declares 49,408 bytes of shared memory"),
+        ("s = cuda.shared.array(0, float32)  # here\ns[0] = x[0]", "pass shared_bytes= to trace()"),
         ("a = cuda.local.array(2**17 + 1, float32)  # here\na[0] = x[0]", "a has 524,292 bytes"),
         ("x[i] = [1, 2, 3][i]  # here", "a list is not supported"),
         ("try:  # here\n    x[0] = 1\nexcept ValueError:\n    pass", "try is not supported"),
@@ -105,25 +106,6 @@ def test_functions_of_numpy_are_taken_where_numba_compiles_them():
     first = "x[0] = np.log(x[0]) + np.arctan2(x[0], x[0]) + np.float32(1)"
     trace(kernel("x", f"{first}\nx[1] = min(np.inf, np.maximum(x[1], np.pi))", **NAMES), 1, 1, x)
     assert x.tolist() == [math.log(2) + math.atan2(1, 1) + 1, math.pi]
-
-
-@cuda.jit
-def over_tuples(out):
-    i = cuda.threadIdx.x
-    for n in (16, 8, 4, 2, 1):
-        if n == 2 and i > 0:
-            break
-        out[i] += n
-    for size in SHAPE:
-        if i == 1:
-            continue
-        out[i] += 100 * size
-
-
-def test_a_loop_over_a_tuple_of_numbers_turns_once_for_each():
-    out = np.zeros(3, np.int64)
-    trace(over_tuples, 1, 3, out)
-    assert out.tolist() == [31 + 3300, 28, 28 + 3300]
 
 
 def test_what_lockstep_cannot_do_is_said_without_its_own_words():
