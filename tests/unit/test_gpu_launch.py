@@ -366,6 +366,3 @@ def test_tiles_that_do_not_fit_are_left_out(monkeypatch):
     ) as caught:
         cuda_tuning._times("cuda-x", TILES[:2], start, A, B, C)
     assert is_a_sentence(str(caught.value))
-
-
-# -- how long it takes -------------------------------------------------------------------------------------

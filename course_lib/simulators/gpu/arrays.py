@@ -122,6 +122,7 @@ class LocalArray:
         self.name, self.dtype, self.shape = name, dtype, shape
         self.elements = np.zeros((math.prod(shape), lanes), dtype)
         self.known = np.zeros(self.elements.shape, np.bool_)
+        self.complete: set[int] = set()  # elements that all lanes have written
 
 
 class ConstantArray:

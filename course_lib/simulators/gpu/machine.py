@@ -31,8 +31,7 @@ def _load_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple) 
     if len(index) < len(array.shape):
         return ArrayPart(array, index)
     at, active = _local_place(machine, m, array, index)
-    missing = active & ~array.known[at]
-    if missing.any():
+    if (type(at) is not int or at not in array.complete) and (missing := active & ~array.known[at]).any():
         what = f"an element of {array.name}, local memory, is read before it is written"
         machine.report("uninitialised", machine.line, first_of(missing), what, array.name)
     return array.elements[at].copy()
@@ -41,7 +40,12 @@ def _load_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple) 
 def _store_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple, value: Value) -> None:
     at, active = _local_place(machine, m, array, index)
     value = machine.as_elements(value, array.dtype)
-    if type(at) is int:  # the same element for all lanes
+    if type(at) is int and m.count == machine.alive.count:  # the same element for all lanes
+        array.elements[at] = value
+        if at not in array.complete:
+            array.known[at] = True
+            array.complete.add(at)
+    elif type(at) is int:
         np.copyto(array.elements[at], value, where=active)
         array.known[at] |= active
     else:

@@ -105,9 +105,9 @@ def common(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two operands such that NumPy's operators give what Numba's would."""
     a, b = plain(a), plain(b)
     if _is_single(a) and _is_short(b):
-        return a, _as_single(b)
+        return a, _as(b, np.float32)
     if _is_short(a) and _is_single(b):
-        return _as_single(a), b
+        return _as(a, np.float32), b
     a, b = widened(a), widened(b)
     one, two = kind(a), kind(b)
     if one == two:
@@ -115,9 +115,9 @@ def common(a: Value, b: Value) -> tuple[Value, Value]:
     if one in "iu" and two in "iu":
         return _signed(a), _signed(b)
     if one in "iu":
-        return _as_float(a), b
+        return _as(a, np.float64), b
     if two in "iu":
-        return a, _as_float(b)
+        return a, _as(b, np.float64)
     return a, b
 
 
@@ -132,12 +132,8 @@ def _is_short(value: Value) -> bool:
     return type(value) is bool
 
 
-def _as_single(value: Value) -> Value:
-    return value.astype(np.float32) if type(value) is np.ndarray else np.float32(value)
-
-
-def _as_float(value: Value) -> Value:
-    return value.astype(np.float64) if type(value) is np.ndarray else np.float64(value)
+def _as(value: Value, dtype: type) -> Value:
+    return value.astype(dtype) if type(value) is np.ndarray else dtype(value)
 
 
 def as_value(result: Value) -> Value:
@@ -183,7 +179,7 @@ def _shifted(vector: np.ndarray | Shift, by: int) -> Value:
 def _divide(a: Value, b: Value) -> Value:
     """True division: of integers it gives a float64, by zero infinity or nan."""
     if kind(a) in "iu":
-        a, b = _as_float(a), _as_float(b)
+        a, b = _as(a, np.float64), _as(b, np.float64)
     return np.true_divide(a, b)
 
 
@@ -203,7 +199,7 @@ def _power(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         return _wrapped(a**b) if b >= 0 else np.float64(a) ** b
     if kind(b) == "i" and kind(a) == "i" and np.any(np.asarray(b) < 0):
-        a = _as_float(a)
+        a = _as(a, np.float64)
     return np.power(a, b)
 
 
@@ -258,14 +254,9 @@ BINARY: dict[str, Callable] = {
     "BitOr": _binary(operator.or_),
     "BitXor": _binary(operator.xor),
 }
-COMPARE: dict[str, Callable] = {
-    "Eq": _binary(operator.eq),
-    "NotEq": _binary(operator.ne),
-    "Lt": _binary(operator.lt),
-    "LtE": _binary(operator.le),
-    "Gt": _binary(operator.gt),
-    "GtE": _binary(operator.ge),
-}
+_COMPARISONS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
+_COMPARED_BY = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+COMPARE: dict[str, Callable] = dict(zip(_COMPARISONS, map(_binary, _COMPARED_BY), strict=True))
 
 
 def negative(a: Value) -> Value:

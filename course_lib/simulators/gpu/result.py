@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from course_lib.measure.table import Table
 from course_lib.simulators.gpu.counting import SECTOR_BYTES, WARP
-from course_lib.simulators.gpu.tally import Access, Hazard, KernelTally, Recorder
+from course_lib.simulators.gpu.tally import AccessRow, Hazard, KernelTally, Recorder
 from course_lib.theme import PINK, VIOLET
 
 # -- beside the kernel's own text ----------------------------------------------------------------------------
@@ -154,7 +153,7 @@ def _html_note(note: LineNote) -> str:
     return text
 
 
-def _access_note(row: Access) -> LineNote:
+def _access_note(row: AccessRow) -> LineNote:
     requests = "1 request" if row.requests == 1 else f"each of {row.requests:,} requests"
     if row.space == "global":
         # the sectors that a request's threads would need if their elements lay side by side
@@ -273,7 +272,7 @@ class Trace:
         """Return the arithmetic intensity, FLOP for each byte of global sectors moved; inf if none was."""
         return self.flops / self.global_bytes if self.global_bytes else float("inf")
 
-    def row(self, array: str, kind: str = "load", line: int | None = None) -> Access:
+    def row(self, array: str, kind: str = "load", line: int | None = None) -> AccessRow:
         """Return the only row for an array and a kind of access; KeyError if there is none or several."""
         found = [
             row
@@ -283,23 +282,6 @@ class Trace:
         if len(found) != 1:
             raise KeyError(f"{len(found)} rows are {kind}s of {array}; name the line as well.")
         return found[0]
-
-    def table(self) -> Table:
-        """Return accesses line by line."""
-        rows = [(row, "sectors") for row in self.global_accesses]
-        rows += [(row, "wavefronts") for row in self.shared_accesses]
-        rows.sort(key=lambda entry: entry[0].line)
-        headers = ("line", "array", "memory", "kind", "requests", "cost", "per request")
-        return Table(
-            headers,
-            tuple(
-                (
-                    *(f"{row.line}", row.array, row.space, row.kind, f"{row.requests:,}"),
-                    *(f"{row.cost:,} {unit}", f"{row.per_request:.3g}"),
-                )
-                for row, unit in rows
-            ),
-        )
 
     def report(self) -> TraceListing:
         """Return the kernel's text with what each line did beside it."""

@@ -58,7 +58,7 @@ class Source:
         ast.increment_lineno(tree, first - 1)
         node = tree.body[0]
         if not isinstance(node, ast.FunctionDef):
-            raise NotTraceable(f"{python.__name__} is not a function made with def.", self.file, first)
+            node = _of_lambda(tree, python, self.file, first)
         self.node = node
         self.name = node.name
         closure = inspect.getclosurevars(python)
@@ -75,6 +75,22 @@ class Source:
     def refuse(self, node: ast.AST, sentence: str) -> None:
         """Stop with a sentence about a place in the text."""
         raise NotTraceable(sentence, self.file, getattr(node, "lineno", self.node.lineno))
+
+
+def _of_lambda(tree: ast.AST, python: types.FunctionType, file: str, line: int) -> ast.FunctionDef:
+    """Return the only lambda in a statement, with these parameters, as a function of one line."""
+    names = python.__code__.co_varnames[: python.__code__.co_argcount]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda) and tuple(argument.arg for argument in node.args.args) == names
+    ]
+    if len(found) != 1:
+        raise NotTraceable(f"{python.__name__} is not a function made with def.", file, line)
+    (node,) = found
+    result = ast.copy_location(ast.Return(node.body), node.body)
+    made = ast.FunctionDef("of_a_lambda", node.args, [result], [], None, None)
+    return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 def plain_function(function: Any) -> types.FunctionType:

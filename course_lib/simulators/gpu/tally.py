@@ -92,7 +92,7 @@ class Hazard:
 
 
 @dataclass
-class Access:
+class AccessRow:
     """All accesses of one line to one array, in global or shared memory.
 
     A request is one instruction of a warp. Its cost is the 32-byte sectors that it touches in global memory,
@@ -151,7 +151,7 @@ class KernelTally:
     """The counters of one trace."""
 
     sites: list[Any] = field(default_factory=list)
-    rows: dict[tuple, Access] = field(default_factory=dict)
+    rows: dict[tuple, AccessRow] = field(default_factory=dict)
     divided: Counter = field(default_factory=Counter)  # warps that went both ways, by line
     decisions: Counter = field(default_factory=Counter)  # and those that came to a branch
     lines: dict[int, LineRow] = field(default_factory=dict)
@@ -165,11 +165,11 @@ class KernelTally:
     shared_bytes: int = 0
     busiest_warp: int = 0  # the most requests, to memory or to other lanes, that one warp made
 
-    def row(self, array: DeviceArray, line: int, kind: str) -> Access:
+    def row(self, array: DeviceArray, line: int, kind: str) -> AccessRow:
         """Return the row of one line's accesses of one kind to one array."""
         key = (array.space, array.name, line, kind)
         if key not in self.rows:
-            self.rows[key] = Access(array.name, array.space, line, kind, array.item_bytes)
+            self.rows[key] = AccessRow(array.name, array.space, line, kind, array.item_bytes)
         return self.rows[key]
 
     def line(self, number: int) -> LineRow:

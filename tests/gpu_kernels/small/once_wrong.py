@@ -25,14 +25,15 @@ def adding(number):
 
 
 add_one, add_ten = adding(1), adding(10)
+twice = cuda.jit(device=True)(lambda a: 2 * a)
 
 
 def test_functions_made_by_one_factory_keep_their_own_numbers():
-    body = "out[i, 0] = add_one(i)\nout[i, 1] = add_ten(i)"
-    add_both = kernel("out", body, add_one=add_one, add_ten=add_ten)
-    out = np.zeros((40, 2))
+    body = "out[i, 0] = add_one(i)\nout[i, 1] = add_ten(i)\nout[i, 2] = twice(i) - i + 2"
+    add_both = kernel("out", body, add_one=add_one, add_ten=add_ten, twice=twice)
+    out = np.zeros((40, 3))
     trace(add_both, 2, 20, out)
-    assert (out == np.arange(40)[:, None] + [1, 10]).all()
+    assert (out == np.arange(40)[:, None] + [1, 10, 2]).all()
 
 
 # -- shared memory -------------------------------------------------------------------------------------------
