@@ -160,7 +160,10 @@ def frame(nest: str, step: int, is_small: bool = False) -> str:
         parts += _matrix(matrix, 12 + place * (wide + GAP), moment)
     width = 12 + 3 * (wide + GAP)
     bottom = TOP + wide + 26
-    parts += _counts(moment, bottom, wide)
+    for place, matrix in enumerate(AXES):  # under each matrix how often it missed and hit so far
+        x = 12 + place * (wide + GAP)
+        parts.append(write(x, bottom, _misses(moment.misses[matrix]), bold=True, fill=COLOURS[matrix][2]))
+        parts.append(write(x, bottom + 18, plural(moment.hits[matrix], "hit"), size=12, fill=QUIET))
     misses, accesses = sum(moment.misses.values()), 4 * (step + 1)
     said = f"step {step + 1:,} of {N**3:,}: {_misses(misses)} in {accesses:,} accesses"
     label = (
@@ -222,16 +225,6 @@ def _crossed_out(x: float, y: float, wide: float) -> list[str]:
         tag("line", x1=x + 3, y1=y + 3, x2=x + wide - 3, y2=y + SIDE - 3, **line),
         tag("line", x1=x + 3, y1=y + SIDE - 3, x2=x + wide - 3, y2=y + 3, **line),
     ]
-
-
-def _counts(moment: CacheMoment, y: float, wide: float) -> list[str]:
-    """Write under each matrix how often it missed and hit so far."""
-    parts = []
-    for place, name in enumerate(AXES):
-        x = 12 + place * (wide + GAP)
-        parts.append(write(x, y, _misses(moment.misses[name]), bold=True, fill=COLOURS[name][2]))
-        parts.append(write(x, y + 18, plural(moment.hits[name], "hit"), size=12, fill=QUIET))
-    return parts
 
 
 def _slots(moment: CacheMoment, y: float, width: float) -> tuple[list[str], float]:

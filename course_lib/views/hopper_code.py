@@ -7,8 +7,8 @@ from collections import Counter
 from course_lib.fp8 import control, jit
 from course_lib.measure import device_code, sass
 from course_lib.measure.table import Table
-from course_lib.views.listing import highlighted
-from course_lib.views.paper import Html, card, listing, note, table
+from course_lib.views.listing import numbered
+from course_lib.views.paper import Html, card, note, table
 
 #: What a rung is recognised by in machine code, and what that does (CUDA Binary Utilities, instruction set).
 MARKS = {
@@ -40,11 +40,7 @@ def cuda_source(file: str, start: str = "", end: str = "") -> Html:
     last = _line_with(lines, end, first, path.name) if end else len(lines) - 1
     text = "\n".join(lines[first : last + 1])
     where = f"course_lib/fp8/kernels/{path.name}, line {first + 1}"
-    shown = highlighted(text, "cuda")
-    return Html(
-        card(listing(shown, range(first + 1, last + 2)), f"CUDA C++ of {path.name}", title=where),
-        f"{where}\n{text}",
-    )
+    return numbered(text, first + 1, where, f"CUDA C++ of {path.name}", "cuda")
 
 
 def _line_with(lines: list[str], words: str, after: int, name: str) -> int:
@@ -70,11 +66,9 @@ def machine_codes(kernels: dict[str, dict[str, int]]) -> Table:
     heads = ("registers a thread", "bytes spilled", *(f"{mark} – {what}" for mark, what in MARKS.items()))
     names, *lines = zip(*columns, strict=True)
     rungs = [name.partition("_")[0] for name in names]
+    short = [name if rungs.count(one) > 1 else one for one, name in zip(rungs, names, strict=True)]
     return Table(
-        columns=(
-            "",
-            *(name if rungs.count(one) > 1 else one for one, name in zip(rungs, names, strict=True)),
-        ),
+        columns=("", *short),
         rows=tuple((head, *line) for head, line in zip(heads, lines, strict=True)),
         caption=f"Compiled here for {jit.ARCHITECTURE} by {jit.compiler()}, not run: instructions",
     )
@@ -98,10 +92,6 @@ def control_bits(cubin: bytes, rows: int = 16) -> Html:
     ]
     said = str(control.interleaving(code))
     body = table(("address", "instruction", "stall", "yield", "reuse"), cells, left=(0, 1))
-    picture = card(
-        body
-        + note("stall: cycles until the next; yields: another warp may come next; reuse: operands kept."),
-        f"Control bits of {rows} instructions. {said}",
-        title=said,
-    )
+    body += note("stall: cycles until the next; yields: another warp may come next; reuse: operands kept.")
+    picture = card(body, f"Control bits of {rows} instructions. {said}", title=said)
     return Html(picture, "\n".join([said, *("  ".join(row) for row in cells)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -231,10 +232,8 @@ def _baseline_name(baseline: Result) -> str:
 
 def _commonest_dtype(results: Sequence[Result]) -> str | None:
     """Return the dtype in which most rungs were measured; of equals the wider one."""
-    rungs: dict[str, set[str]] = {}
-    for result in results:
-        rungs.setdefault(result.dtype, set()).add(result.rung)
-    return max(rungs, key=lambda dtype: (len(rungs[dtype]), dtype), default=None)
+    rungs = Counter(dtype for dtype, _ in {(result.dtype, result.rung) for result in results})
+    return max(rungs, key=lambda dtype: (rungs[dtype], dtype), default=None)
 
 
 def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:

@@ -33,11 +33,14 @@ def source(code: Any) -> Html:
     first = max(first, 1)  # a module begins at line 0
     where = f"{_place(file)}, line {first}" if not isinstance(written, ModuleType) else _place(file)
     text = inspect.cleandoc("\n" + "".join(lines)) if lines[0][:1].isspace() else "".join(lines)
-    shown = highlighted(text)
-    numbers = range(first, first + len(shown))
-    return Html(
-        card(listing(shown, numbers), f"Source of {_name(written)}, {where}", title=where), f"{where}\n{text}"
-    )
+    return numbered(text, first, where, f"Source of {_name(written)}, {where}")
+
+
+def numbered(text: str, first: int, where: str, label: str, language: str = "python") -> Html:
+    """Return a program's text highlighted, its lines numbered from `first`, under where it stands."""
+    shown = highlighted(text, language)
+    body = listing(shown, range(first, first + len(shown)))
+    return Html(card(body, label, title=where), f"{where}\n{text}")
 
 
 def unwrapped(code: Any) -> Any:

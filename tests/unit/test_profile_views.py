@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from view_samples import cpu_profile, forward_tree, gpu_profile, operators, peaks
 
-from course_lib import theme, views
+from course_lib import views
 
 
 def table_rows(shown):
@@ -121,20 +121,6 @@ class TestOperatorsOnTheRoofline:
             assert "calls below 10 µs" in said and "bookkeeping" in said
             assert "Not drawn: lt, together 0.0040 % of the time." in said
         assert "fill_ 0.90 %: 10.0 GB/s without arithmetic, 3.0 µs a call" in alt
-
-    def test_without_arithmetic_an_operator_stands_against_the_bandwidth(self, drawn):
-        (above, strip), alt = drawn(cpu_profile())
-        assert "copy_ 4.0 %: 25.0 GB/s without arithmetic" in alt
-        assert "GB/s" in strip.get_xlabel() and strip.get_xscale() == "log"
-        assert [tick.get_text() for tick in strip.get_yticklabels()] == ["copy_ 4.0 %", "fill_ 0.90 %"]
-        assert not any("copy_" in text.get_text() for text in above.texts)
-        assert any(list(line.get_xdata()) == [20.0, 20.0] for line in strip.lines), "the bandwidth is drawn"
-        marks = {round(line.get_xdata()[0], 2): line for line in above.lines if len(line.get_xdata()) == 1}
-        addmm, bmm = marks[30.0], marks[20.0]  # areas follow the share, brief calls are hollow
-        assert (addmm.get_markersize() / bmm.get_markersize()) ** 2 == pytest.approx(60 / 5)
-        copy, fill = (line for line in strip.lines if len(line.get_xdata()) == 1)
-        assert copy.get_markerfacecolor() != theme.PAPER and fill.get_markerfacecolor() == theme.PAPER
-        assert len(drawn([row for row in cpu_profile() if row.flops])[0]) == 1
 
     def test_a_profile_that_moves_nothing_is_refused(self):
         kernel = ("k", 1, 5.0, 1, 1, 9.0, "kernel")

@@ -11,7 +11,7 @@ from course_lib import views
 from course_lib.fp8.choose import estimate, ranking
 from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import Tile
-from course_lib.views.tile_explorer import FIRST, finding, tile_name, tile_sawtooth, wave_map, waves
+from course_lib.views.tile_explorer import FIRST, finding, tile_name, tile_sawtooth, waves
 
 SHAPE = (4096, 7168, 16384)
 PAIRS = Tile(128, 128, 2)
@@ -32,14 +32,6 @@ def test_the_map_has_every_tile_in_the_turn_that_the_schedule_says(rows, columns
         for _, (row, column) in schedule.turn(turn):
             expected[row, column] = turn
     assert np.array_equal(waves(schedule), expected[:, :columns])
-
-
-def test_the_map_says_its_size_and_the_last_wave():
-    alt = wave_map(estimate(PAIRS, *SHAPE), SHAPE).alt
-    assert "32 x 56 tiles" in alt and "The last wave has 76 tiles for 132 blocks" in alt
-    assert 13 * 132 + 76 == 32 * 56
-    for shape in ((1, 16, 1), (65536, 16384, 128)):  # the smallest and the largest can be drawn
-        assert wave_map(estimate(Tile(64, 64), *shape), shape).png.startswith(b"\x89PNG")
 
 
 def test_the_saw_names_its_steepest_fall_and_the_shares_at_m():
