@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from course_lib.grading.classroom.submission import Cell
@@ -34,10 +34,10 @@ def graded(
     own = _by_place(release["cells"], cells)
     shown = [] if cells else [_text_cell("unreadable", f"**{UNREADABLE}**")]
     for place, cell in enumerate(notebook["cells"]):
-        mark = _grade_id(cell)
+        mark = _marks(cell).get("grade_id")
         if mark in tasks:
             write_points(cell, tasks[mark])
-        elif _is_answer(cell) and own[place]:
+        elif _marks(cell).get("solution") and own[place]:
             cell["source"] = _shown(own[place][0].text, cell["cell_type"])
             own[place] = own[place][1:]
         without_output(cell) if mark not in tasks else None
@@ -49,40 +49,36 @@ def graded(
 def answer_cells(release: dict[str, Any], entry: str) -> list[str]:
     """Return the grade ids of the released cells in which a function is to be written."""
     begun = re.compile(rf"^\s*def {re.escape(entry)}\b", re.MULTILINE)
-    return [_grade_id(cell) for cell in release["cells"] if _is_answer(cell) and begun.search(_text(cell))]
+    answers = [cell for cell in release["cells"] if _marks(cell).get("solution")]
+    return [_marks(cell).get("grade_id") for cell in answers if begun.search("".join(cell["source"]))]
 
 
 def _by_place(released: list[dict[str, Any]], cells: Sequence[Cell]) -> list[list[Cell]]:
     """For each released cell return the student's that belong to it: its answer first, then what follows."""
-    places = {name: place for place, cell in enumerate(released) for name in _names(cell)}
+    places = {
+        name: place
+        for place, cell in enumerate(released)
+        for name in (_marks(cell).get("grade_id"), cell.get("id"))
+    }
+    places.pop(None, None)
     own: list[list[Cell]] = [[] for _ in released]
-    texts = {_plain(_text(cell)) for cell in released}
+    texts = {_plain("".join(cell["source"])) for cell in released}
     here = 0
     for cell in cells:
-        found = next((places[name] for name in (cell.grade_id, cell.id) if name in places), None)
+        found = places.get(cell.grade_id, places.get(cell.id))
         here = here if found is None else found
         if cell.is_grade or _plain(cell.text) in texts:
             continue
-        if found is not None and not _is_answer(released[found]):
-            continue  # an edited cell of ours: ours counts
-        own[here].append(cell)
+        if found is None or _marks(released[found]).get(
+            "solution"
+        ):  # else an edited cell of ours: ours counts
+            own[here].append(cell)
     return own
 
 
-def _names(cell: dict[str, Any]) -> Iterable[str]:
-    return (name for name in (_grade_id(cell), cell.get("id")) if name)
-
-
-def _grade_id(cell: dict[str, Any]) -> str | None:
-    return cell["metadata"].get("nbgrader", {}).get("grade_id")
-
-
-def _is_answer(cell: dict[str, Any]) -> bool:
-    return bool(cell["metadata"].get("nbgrader", {}).get("solution"))
-
-
-def _text(cell: dict[str, Any]) -> str:
-    return "".join(cell["source"])
+def _marks(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return what nbgrader knows of a cell."""
+    return cell["metadata"].get("nbgrader", {})
 
 
 def _plain(text: str) -> str:

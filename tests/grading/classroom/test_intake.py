@@ -174,26 +174,20 @@ def test_two_of_one_name_are_kept_apart_and_told(tmp_path):
         assert "2 submissions go by the name" in found[one][1] and one in found[one][1]
 
 
-IDS = [
-    ("ada", "ada"),
-    ("Zoe\u0308 O’Brien", "Zo\xeb_OBrien"),
-    ("..", "student"),
-    ("", "student"),
-    (".hidden", "hidden"),
-    ("=cmd|' /C calc'!A0", "cmd_C_calc_A0"),
-    ("a+b", "a_b"),
-    ("a/b\\c", "a_b_c"),
-    ("con", "student_con"),
-    ("Lpt\N{SUPERSCRIPT ONE}.x", "student_Lpt\N{SUPERSCRIPT ONE}.x"),
-    ("ada@uni.edu", "ada@uni.edu"),
-    ("\u202eada\u200b", "ada"),
-    ("王小明", "王小明"),
-]
+IDS = {
+    "ada@uni.edu": "ada@uni.edu",
+    "Zoe\u0308 O’Brien": "Zo\xeb_OBrien",
+    "..": "student",
+    "=cmd|' /C calc'!A0": "cmd_C_calc_A0",
+    "a/b\\c": "a_b_c",
+    "con": "student_con",
+    "\u202eada\u200b": "ada",
+    "王小明": "王小明",
+}
 
 
 def test_ids_stay_recognisable():
-    for name, expected in IDS:
-        assert names.safe_id(name) == expected
+    assert {name: names.safe_id(name) for name in IDS} == IDS
 
 
 def same_file(student: str) -> str:

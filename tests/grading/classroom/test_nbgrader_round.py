@@ -4,14 +4,9 @@ import copy
 import csv
 import json
 import re
-import secrets
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -74,83 +69,38 @@ def test_feedback_goes_back_through_the_exchange(graded):
     assert "Count the operations" in page.read_text()
 
 
-class FormGrader:
-    """nbgrader's form grader on a real Jupyter server."""
+def form_grader(course: Path):
+    """Return what is behind the form grader's pages and buttons."""
+    from nbgrader.apps.api import NbGraderAPI
+    from nbgrader.auth import Authenticator
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config import PyFileConfigLoader
 
-    def __init__(self, course: Path, home: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
-        self._token = secrets.token_hex(16)
-        self._log = (home / "server.log").open("w+")
-        words = [
-            f"--port={self._port}",
-            f"--IdentityProvider.token={self._token}",
-            f"--ServerApp.root_dir={course}",
-        ]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "jupyter", "server", "--no-browser", "--allow-root", *words],
-            cwd=course,
-            env={**nbgraders_environment(), "HOME": str(home), "JUPYTER_CONFIG_DIR": str(home)},
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
-        self._wait()
-
-    def _wait(self) -> None:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and self._process.poll() is None:
-            try:
-                self.get("/api/status")
-                return
-            except (OSError, urllib.error.URLError):
-                time.sleep(0.2)
-        self._log.seek(0)
-        raise AssertionError(self._log.read()[-3000:])
-
-    def get(self, path: str, method: str = "GET") -> str:
-        address = f"http://127.0.0.1:{self._port}{path}"
-        request = urllib.request.Request(
-            address, method=method, headers={"Authorization": f"token {self._token}"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read().decode()
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
-        self._log.close()
-
-
-@pytest.fixture(scope="module")
-def form_grader(graded, tmp_path_factory):
-    server = FormGrader(graded, tmp_path_factory.mktemp("home"))
-    yield server
-    server.stop()
+    config = PyFileConfigLoader("nbgrader_config.py", str(course)).load_config()
+    return NbGraderAPI(CourseDirectory(config=config), Authenticator(config=config), config=config)
 
 
 @pytest.mark.slow
-def test_the_form_grader_shows_the_same_grades_and_its_button_gives_them(graded, form_grader):
+def test_the_form_grader_shows_the_same_grades_and_its_button_gives_them(graded):
     from nbgrader.utils import get_username
 
     me = get_username()  # whom the exchange takes the submission from
     hand_in(graded, graded.parent / "more", "bob", WRONG)
     hand_in(graded, graded.parent / "more", "cleo", b"no notebook at all")
     grade(GradingOrder(graded.parent / "more", graded / "grading", graded))
-    submissions = json.loads(form_grader.get(f"/formgrader/api/submissions/{NAME}"))
-    shown = {one["student"]: (one["score"], one["needs_manual_grade"]) for one in submissions}
-    assert shown == {me: (1.0, False), "bob": (0.0, False), "cleo": (0.0, True)}
-    notebooks = json.loads(form_grader.get(f"/formgrader/api/submitted_notebooks/{NAME}/{NAME}"))
-    page = form_grader.get(f"/formgrader/submissions/{next(one['id'] for one in notebooks if one['score'])}/")
-    words = re.sub("<[^>]*>", "", page)
-    assert "Count the operations" in words and "operations(M, K, N)" in words
-    path = f"/formgrader/api/submission/{NAME}/{me}"
-    said = json.loads(form_grader.get(f"{path}/autograde", method="POST"))
-    assert said["success"], said
-    assert json.loads(form_grader.get(path))["score"] == 1.0
-    shutil.rmtree(graded / "grading" / "verdicts")  # now it has to judge itself
-    nbgrader(graded, "autograde", NAME, "--student", me, "--force")
-    assert json.loads(form_grader.get(path))["score"] == 1.0
+    expected = {me: (1.0, False), "bob": (0.0, False), "cleo": (0.0, True)}
+    for verdicts in ("kept", "made anew"):
+        if verdicts == "made anew":
+            shutil.rmtree(graded / "grading" / "verdicts")
+        api, made = form_grader(graded), graded / "grading" / "autograded" / me
+        shown = {
+            one["student"]: (one["score"], one["needs_manual_grade"]) for one in api.get_submissions(NAME)
+        }
+        assert shown == expected
+        shutil.rmtree(made)
+        said = api.autograde(NAME, me)
+        assert said["success"] and api.get_submission(NAME, me)["score"] == 1.0, said
+        assert "Count the operations" in (made / NAME / f"{NAME}.ipynb").read_text()
 
 
 # --- both ways give the same grades and make the same notebook, whatever was handed in ----------------------

@@ -16,7 +16,7 @@ import pytest
 from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
 from course_lib.commands import grade as grade_command
-from course_lib.grading.classroom import gradebook, run, secret, team
+from course_lib.grading.classroom import gradebook, run, team
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, GradingOrder, grade
@@ -92,19 +92,6 @@ def test_a_second_run_by_the_command_judges_nothing_anew_and_changes_no_byte(cou
         assert str(folder / name) in done.stdout
     assert before == {path: path.read_bytes() for path in (folder / "feedback").rglob("*.html")}
     assert points_in_csv(folder) == points_in_book(folder) == expected(STUDENTS)
-
-
-@pytest.mark.slow
-def test_another_seed_or_other_bytes_are_judged_anew(course, copied, tmp_path):
-    submissions, copy = copied
-    here = shutil.copytree(submissions, tmp_path / "submissions")
-    shutil.rmtree(here / "student001")
-    hand_in(course, here, "student001", RIGHT)
-    done = grade(GradingOrder(here, copy, course))
-    assert (done.judged, done.kept) == (1, STUDENTS - 1)
-    assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 2.0
-    (copy / secret.FILE).write_text("another secret, long enough")
-    assert grade(GradingOrder(here, copy, course)).judged == STUDENTS
 
 
 def test_what_a_person_decides_is_on_every_page_and_stays(course, copied):

@@ -74,18 +74,14 @@ def publish(
 
 def read(path: Path, assignment: str) -> dict[str, Any]:
     """Return the verdict in a file; ValueError with a sentence if it cannot be published."""
+    again = "remove it and grade this student again"
     try:
         verdict = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
-        raise ValueError(
-            f"The verdict {path} cannot be read ({problem}): remove it and grade this student again."
-        ) from problem
-    written_as = verdict.get("format") if isinstance(verdict, dict) else None
-    if written_as != FORMAT:
-        raise ValueError(
-            f"The verdict {path} has format {written_as!r}, but format {FORMAT} is needed: "
-            "remove it and grade this student again."
-        )
+        raise ValueError(f"The verdict {path} cannot be read ({problem}): {again}.") from problem
+    form = verdict.get("format") if isinstance(verdict, dict) else None
+    if form != FORMAT:
+        raise ValueError(f"The verdict {path} has format {form!r}, but format {FORMAT} is needed: {again}.")
     if verdict["assignment"] != assignment:
         raise ValueError(
             f"The verdict {path} is about {verdict['assignment']!r}, but {assignment!r} is published: "
