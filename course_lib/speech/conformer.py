@@ -37,7 +37,6 @@ class ConformerEncoder(nn.Module):
         conv_kernel: int = 31,
         ff_expansion: int = 4,
         subsampling_channels: int | None = None,
-        pos_emb_max_len: int = 5000,
         masks_subsampling: bool = False,
     ) -> None:
         """Raise ValueError for a size below 1, heads that cannot share d_model, odd d_model or even kernel.
@@ -50,7 +49,6 @@ class ConformerEncoder(nn.Module):
         sizes |= {"conv_kernel": conv_kernel, "ff_expansion": ff_expansion}
         for name, size in (sizes | {"subsampling_channels": channels}).items():
             whole(name, size)
-        whole("pos_emb_max_len", pos_emb_max_len)
         if d_model % n_heads:
             raise ValueError(
                 f"d_model is {d_model}, which {n_heads} heads cannot share: take a multiple of n_heads."
@@ -64,7 +62,7 @@ class ConformerEncoder(nn.Module):
             raise ValueError(f"conv_kernel is {conv_kernel}, but it must be {wanted}.")
         self.feat_in, self.d_model = feat_in, d_model
         self.pre_encode = ConvSubsampling(feat_in, channels, d_model, masks_subsampling)
-        self.pos_enc = RelativePositions(d_model, pos_emb_max_len)
+        self.pos_enc = RelativePositions(d_model)
         self.layers = nn.ModuleList(
             ConformerLayer(d_model, n_heads, conv_kernel, ff_expansion) for _ in range(n_layers)
         )
@@ -242,48 +240,30 @@ def _check_batch(features: Tensor, lengths: Tensor, feat_in: int, like: Tensor) 
     The lengths' values are looked at only where that is free: not on a GPU, which one would have to await,
     and not while torch.compile traces.
     """
-    _check_features(features, feat_in, like)
-    if not isinstance(lengths, Tensor) or lengths.dtype not in (torch.int32, torch.int64):
-        got = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
-        raise TypeError(f"lengths are {got}, but frames are counted in whole numbers: give an int64 tensor.")
-    batch, _, frames = features.shape
-    if lengths.shape != (batch,):
-        raise ValueError(
-            f"lengths have shape {tuple(lengths.shape)}, features {batch} rows: give one length for each row."
-        )
-    if lengths.device != features.device:
-        raise ValueError(
-            f"lengths are on {lengths.device}, features on {features.device}: move them to one device."
-        )
-    if lengths.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_lengths(lengths.tolist(), frames)
-
-
-def _check_features(features: Tensor, feat_in: int, like: Tensor) -> None:
     if not isinstance(features, Tensor):
         raise TypeError(f"features are a {type(features).__name__}, but must be a tensor (B, {feat_in}, T).")
     if features.dtype != like.dtype:
         raise TypeError(
             f"features are {features.dtype}, the weights {like.dtype}: convert one with .to({like.dtype})."
         )
-    if features.dim() != 3 or features.size(1) != feat_in:
-        raise ValueError(
-            f"features have shape {tuple(features.shape)}, but must be (B, {feat_in}, T): "
-            f"{feat_in} mel bands for each of T frames."
-        )
-    if not features.size(0) or not features.size(2):
-        raise ValueError(
-            f"features have shape {tuple(features.shape)}, which holds no frame: give at least one."
-        )
-    if features.device != like.device:
-        raise ValueError(
-            f"features are on {features.device}, the weights on {like.device}: move them to one device."
-        )
-
-
-def _check_lengths(lengths: list[int], frames: int) -> None:
-    for row, length in enumerate(lengths):
-        if not 1 <= length <= frames:
-            raise ValueError(
-                f"lengths[{row}] is {length}, but must be 1 to {frames}, the frames that features have."
-            )
+    if not isinstance(lengths, Tensor) or lengths.dtype not in (torch.int32, torch.int64):
+        got = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
+        raise TypeError(f"lengths are {got}, but frames are counted in whole numbers: give an int64 tensor.")
+    shape = tuple(features.shape)
+    if len(shape) != 3 or shape[1] != feat_in:
+        bands = f"(B, {feat_in}, T): {feat_in} mel bands for each of T frames"
+        raise ValueError(f"features have shape {shape}, but must be {bands}.")
+    if not shape[0] or not shape[2]:
+        raise ValueError(f"features have shape {shape}, which holds no frame: give at least one.")
+    if lengths.shape != shape[:1]:
+        rows = f"{shape[0]} rows: give one length for each row"
+        raise ValueError(f"lengths have shape {tuple(lengths.shape)}, features {rows}.")
+    for names, one, other in (("features", features, like), ("lengths", lengths, features)):
+        if one.device != other.device:
+            where = f"{'the weights' if other is like else 'features'} on {other.device}"
+            raise ValueError(f"{names} are on {one.device}, {where}: move them to one device.")
+    if lengths.device.type == "cpu" and not torch.compiler.is_compiling():
+        for row, length in enumerate(lengths.tolist()):
+            if not 1 <= length <= shape[2]:
+                frames = f"1 to {shape[2]}, the frames that features have"
+                raise ValueError(f"lengths[{row}] is {length}, but must be {frames}.")

@@ -112,29 +112,23 @@ def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
     points = content.get("points")
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         return content  # which is refused for it
-    arranged = []
     for place, point in enumerate(points):
         if missing := [name for name in SETTING if name not in point]:
             raise ValueError(f"'points, no. {place + 1}: {missing[0]}' is missing")
-        setting = {name: point[name] for name in SETTING}
-        arranged.append(
-            {name: value for name, value in point.items() if name not in setting} | {"setting": setting}
-        )
-    return content | {"points": arranged}
+    settings = [{name: point[name] for name in SETTING} for point in points]
+    return content | {
+        "points": [{**point, "setting": of} for point, of in zip(points, settings, strict=True)]
+    }
 
 
 FILES = RecordingFiles("encoder", EncoderRecording, FOLDER, arrange=_with_settings)
 read, restore, write = FILES.read, FILES.restore, FILES.write
 
 
-def newest(device_kind: str = "cpu", folder: Path = FOLDER, large: bool = True) -> EncoderRecording | None:
-    """Return the newest recording of a "cpu" or "cuda" device; None if there is none.
+def newest(device_kind: str = "cpu", folder: Path = FOLDER) -> EncoderRecording | None:
+    """Return the newest recording of the talk's encoder on a "cpu" or "cuda" device; None if there is none.
 
-    `large` False takes recordings of other encoders than the talk's, too. Raises ValueError for another kind
-    of device, MalformedRecording if any file of the folder is no recording.
+    Raises ValueError for another kind of device, MalformedRecording if any file of the folder is no recording.
     """
     one_of("device_kind", device_kind, DEVICES)
-    return FILES.newest(
-        folder,
-        lambda recording: recording.device_kind == device_kind and (recording.is_large or not large),
-    )
+    return FILES.newest(folder, lambda one: one.device_kind == device_kind and one.is_large)

@@ -108,7 +108,6 @@ def measure(
     settings: Sequence[Setting],
     budget_s: float = 60.0,
     skip: Callable[[str], None] | None = None,
-    progress: bool | None = None,
 ) -> list[SpeedPoint]:
     """Return a point for each setting, in their order; settings take turns, with equal inputs.
 
@@ -123,7 +122,7 @@ def measure(
         if not ready:
             return []
         share = SHARE_BUSY if any(setting.device == "cuda" for setting in ready) else 0
-        seconds = _wall(ready, budget_s * (1 - share), progress)
+        seconds = _wall(ready, budget_s * (1 - share))
         busy = _busy(ready, budget_s * share)
     return [
         SpeedPoint(
@@ -224,13 +223,11 @@ def _error(result: Tensor, reference: Tensor) -> float:
     return float((result - reference).abs().max() / reference.abs().max())
 
 
-def _wall(ready: Ready, budget_s: float, progress: bool | None) -> dict[Setting, timing.TimedRow]:
+def _wall(ready: Ready, budget_s: float) -> dict[Setting, timing.TimedRow]:
     """Return the row of each setting: wall time, because `compare` takes it for two threads and more."""
     functions = {str(setting): _until_done(setting, forward) for setting, (forward, _) in ready.items()}
     threads = max(max(2 * (setting.device == "cuda"), setting.threads) for setting in ready)
-    rows = timing.compare(
-        functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False, progress=progress
-    )
+    rows = timing.compare(functions, threads=threads, budget_s=budget_s, min_rounds=ROUNDS, max_error=False)
     return {setting: rows.row(str(setting)) for setting in ready}
 
 

@@ -44,16 +44,6 @@ class Span:
         """Its whole time: its own and its children's."""
         return self.own_us + sum(child.us for child in self.children)
 
-    def find(self, *names: str) -> Span:
-        """Return the span reached by these names, one a level; raises KeyError with the names there are."""
-        if not names:
-            return self
-        for child in self.children:
-            if child.name == names[0]:
-                return child.find(*names[1:])
-        there = ", ".join(child.name for child in self.children) or "nothing"
-        raise KeyError(f"there is no {names[0]!r} in {self.name}, only {there}")
-
 
 @dataclass(frozen=True)
 class ForwardTree:

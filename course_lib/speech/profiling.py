@@ -148,9 +148,7 @@ def label_of(event: Any) -> str | None:
 def part_of(event: Any) -> str | None:
     """Return the innermost part that was running when the event began; for a label, the part around it."""
     around = event.cpu_parent
-    while around is not None and not around.name.startswith(PART):
-        around = around.cpu_parent
-    return around and label_of(around)
+    return around and (label_of(around) or part_of(around))
 
 
 # -- the talk -----------------------------------------------------------------------------------------------

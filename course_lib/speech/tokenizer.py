@@ -19,9 +19,6 @@ class Tokenizer:
     def __init__(self, pieces: Sequence[str]):
         self.pieces = tuple(pieces)
 
-    def __len__(self) -> int:
-        return len(self.pieces)
-
     def text(self, tokens: Iterable[int]) -> str:
         """Return the text of token numbers 0 … len - 1, as SentencePiece's decoder would.
 

@@ -190,7 +190,6 @@ class Why:
     talk: Times
     at_peak: float  # the ratio, did the GPU run at its peak and were calls free
     calls: int  # on the GPU
-    flops_of_largest: float  # the largest call's part of the family's FLOP on the GPU, from 0 to 1
 
     @property
     def miss(self) -> float:
@@ -235,14 +234,7 @@ def _why(
         Times(1e-6 * _us(cpu), 1e-6 * _us(gpu), 1e-6 * (gpu.device_us or 0.0)),
         at_peak=cpu_s / (scale * flops / known.peak_flops),
         calls=count,
-        flops_of_largest=_largest(there) / flops,
     )
-
-
-def _largest(calls: Sequence[Product]) -> float:
-    """Return the FLOP of the kind of call that is largest, in all forwards."""
-    largest = max(calls, key=lambda call: call.flops / call.calls)
-    return sum(call.flops for call in calls if call.what == largest.what)
 
 
 def share_of_peak(family: str, mel_frames: int, batch: int, known: Constants) -> float:

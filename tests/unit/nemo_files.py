@@ -7,54 +7,25 @@ import io
 import tarfile
 
 import pytest
+import yaml
 
 PIECES = ["<unk>", "▁", "e", "s", "▁yes", "▁no", "n"]
-CONFIG = {
-    "target": "nemo.collections.asr.models.ctc_bpe_models.EncDecCTCModelBPE",
-    "sample_rate": 16000,
-    "preprocessor": {
-        "_target_": "nemo.collections.asr.modules.AudioToMelSpectrogramPreprocessor",
-        "sample_rate": 16000,
-        "normalize": "per_feature",
-        "window_size": 0.025,
-        "window_stride": 0.01,
-        "window": "hann",
-        "features": 80,
-        "n_fft": 512,
-        "log": True,
-        "frame_splicing": 1,
-        "dither": 1e-5,
-        "pad_to": 0,
-        "pad_value": 0.0,
-    },
-    "encoder": {
-        "_target_": "nemo.collections.asr.modules.ConformerEncoder",
-        "feat_in": 80,
-        "feat_out": -1,
-        "n_layers": 2,
-        "d_model": 16,
-        "subsampling": "striding",
-        "subsampling_factor": 4,
-        "subsampling_conv_channels": 8,
-        "ff_expansion_factor": 2,
-        "self_attention_model": "rel_pos",
-        "n_heads": 4,
-        "att_context_size": [-1, -1],
-        "xscaling": True,
-        "untie_biases": True,
-        "pos_emb_max_len": 5000,
-        "conv_kernel_size": 7,
-        "conv_norm_type": "batch_norm",
-        "dropout": 0.1,
-    },
-    "decoder": {
-        "_target_": "nemo.collections.asr.modules.ConvASRDecoder",
-        "feat_in": 16,
-        "num_classes": len(PIECES),
-        "vocabulary": PIECES,
-    },
-    "tokenizer": {"dir": "/somewhere", "type": "bpe"},
-}
+CONFIG = yaml.safe_load(f"""
+target: nemo.collections.asr.models.ctc_bpe_models.EncDecCTCModelBPE
+sample_rate: 16000
+preprocessor: {{
+  _target_: nemo.collections.asr.modules.AudioToMelSpectrogramPreprocessor, sample_rate: 16000,
+  normalize: per_feature, window_size: 0.025, window_stride: 0.01, window: hann, features: 80, n_fft: 512,
+  log: true, frame_splicing: 1, dither: 1.0e-5, pad_to: 0, pad_value: 0.0}}
+encoder: {{
+  _target_: nemo.collections.asr.modules.ConformerEncoder, feat_in: 80, feat_out: -1, n_layers: 2,
+  d_model: 16, subsampling: striding, subsampling_factor: 4, subsampling_conv_channels: 8, n_heads: 4,
+  ff_expansion_factor: 2, self_attention_model: rel_pos, att_context_size: [-1, -1], xscaling: true,
+  untie_biases: true, pos_emb_max_len: 5000, conv_kernel_size: 7, conv_norm_type: batch_norm, dropout: 0.1}}
+decoder: {{
+  _target_: nemo.collections.asr.modules.ConvASRDecoder, feat_in: 16, num_classes: 7, vocabulary: {PIECES}}}
+tokenizer: {{dir: /somewhere, type: bpe}}
+""")
 
 
 def model(seed=0):
@@ -116,8 +87,6 @@ def archive(*members, zipped=False):
 
 def members(state, config=None, prefix="./"):
     """Return the members of a whole .nemo file, in the order in which NeMo's come."""
-    import yaml
-
     text = yaml.safe_dump(CONFIG if config is None else config, allow_unicode=True).encode()
     return [
         member(prefix, type=tarfile.DIRTYPE),

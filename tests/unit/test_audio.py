@@ -4,7 +4,6 @@ import contextlib
 import io
 import struct
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -67,6 +66,8 @@ def test_channels_are_averaged_also_piece_by_piece(monkeypatch):
 
 def test_from_a_pipe_the_samples_go_to_the_end():
     """Programs that cannot go back to the header write these sizes (see UNKNOWN_SIZE)."""
+    flac = of_unknown_length(encoded(VALUES, format="FLAC"))
+    assert from_bytes(flac, "a")[0].tolist() == list(VALUES)
     samples = (16384, -8192, 0, 0, 0, 8192)
     for first in ((16384, -8192), (0, 0)):
         body = struct.pack("<6h", *first, *samples[2:])
@@ -79,11 +80,6 @@ def test_from_a_pipe_the_samples_go_to_the_end():
 def of_unknown_length(flac):
     """Return a FLAC file as from a pipe: the 36 bits from byte 21.5 on, its count of samples, are 0."""
     return flac[:21] + bytes((flac[21] & 0xF0, 0, 0, 0, 0)) + flac[26:]
-
-
-def test_flac_of_unknown_length_is_counted_while_it_is_read():
-    content = of_unknown_length(encoded(VALUES, format="FLAC"))
-    assert from_bytes(content, "a")[0].tolist() == list(VALUES)
 
 
 REFUSED = {
@@ -129,22 +125,10 @@ def test_without_libsndfile_a_sentence_says_what_to_do(tmp_path, monkeypatch):
             from_bytes(audio.as_wav(np.zeros(9), 8000), "a")
 
 
-def test_no_copy_is_made_of_what_is_in_memory():
-    content = audio.as_wav(np.zeros(4_000_000), 768_000)
-    tracemalloc.start()
-    try:
-        file = audio._InMemory(audio._with_its_size(content))
-        assert file.seek(0, io.SEEK_END) == len(content)
-        assert tracemalloc.get_traced_memory()[1] < len(content) // 100
-    finally:
-        tracemalloc.stop()
-
-
 def test_cut_anywhere_it_is_a_sentence():
-    for subtype in SUBTYPES:
-        whole = wav(*(chunk(b"LIST", b"odd"),), encoded(VALUES, subtype=subtype)[12:])
-        end = whole.index(b"data") + 8 + len(VALUES) * {"PCM_U8": 1, "PCM_16": 2, "PCM_24": 3}.get(subtype, 4)
-        for length in range(end):
+    for subtype, size in (("PCM_16", 2), ("DOUBLE", 8)):
+        whole = wav(chunk(b"LIST", b"odd"), encoded(VALUES, subtype=subtype)[12:])
+        for length in range(whole.index(b"data") + 8 + size * len(VALUES)):
             with pytest.raises(UnreadableAudio):
                 from_bytes(whole[:length], f"{subtype} cut to {length}")
 

@@ -76,13 +76,6 @@ def test_float32_against_float64():
         assert_float32_is_accurate(small(masks_subsampling=masks_subsampling), *batch(61, 40, 5))
 
 
-@pytest.mark.slow
-def test_float32_against_float64_large():
-    torch.manual_seed(3)
-    model = ConformerCTC(ConformerEncoder.large(), ConvDecoder(512, 129)).eval()
-    assert_float32_is_accurate(model, *batch(300, bands=80))
-
-
 # -- attention ---------------------------------------------------------------------------------------------
 
 
@@ -114,10 +107,6 @@ def test_attention_is_its_formula():
 
 def test_the_table_of_positions_grows_where_it_must():
     """200 s, the longest that is taken: 20,001 mel frames, T' = 5001, one more than NeMo's table has."""
-    features, lengths = batch(61)
-    with torch.no_grad():
-        grown, ample = (small(pos_emb_max_len=rows)(features, lengths)[0] for rows in (4, 99))
-    assert torch.equal(grown, ample)
     for frames in (4999, 5001):
         shown = relative.RelativePositions(d_model=2)(frames, like=torch.zeros(1))
         torch.testing.assert_close(shown, relative.sinusoids(frames, 2), rtol=0, atol=1e-6)
@@ -132,13 +121,13 @@ def test_masks_hide_what_is_not_real():
     assert padding.tolist() == [[False] * 3, [False, True, True]]
     assert not hidden[0].any()
     assert hidden[1].tolist() == [[False, True, True], [True] * 3, [True] * 3]
-    scores = torch.tensor([[1.0, 2.0, 50.0], [0.0, 0.0, 0.0]])
-    weights = relative.masked_softmax(scores, torch.tensor([[False, False, True], [True, True, True]]))
+    scores = torch.tensor([[1.0, 2.0, 50.0], [0.0, 0.0, 0.0], [5.0, -10_000.0, 5.0]])
+    unseen = torch.tensor([[False, False, True], [True] * 3, [True, False, True]])
+    weights = relative.masked_softmax(scores, unseen)
     torch.testing.assert_close(weights[0, :2], torch.softmax(scores[0, :2], dim=0))
     assert weights[0, 2] == 0 and not weights[1].any()
     # as in NeMo, −10000 before the softmax: a visible score as low as that shares the weight, which is lost
-    weights = relative.masked_softmax(torch.tensor([[5.0, -10_000.0]]), torch.tensor([[True, False]]))
-    assert weights.tolist() == [[0.0, 0.5]]
+    assert weights[2].tolist() == pytest.approx([0, 1 / 3, 0])
 
 
 # -- lengths -----------------------------------------------------------------------------------------------

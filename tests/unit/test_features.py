@@ -126,20 +126,6 @@ def test_beyond_its_length_a_row_is_zero_and_not_looked_at():
         assert torch.equal(features, front_end(*batch_of(LENGTHS, beyond=float("nan")))[0])
 
 
-def test_a_row_alone_and_in_a_batch():
-    """The same in the new way. In the old one the last frames see zeros where the row alone sees a mirror."""
-    samples, lengths = batch_of(LENGTHS)
-    for zero_padded in WAYS:
-        front_end = LogMel(zero_padded=zero_padded).double()
-        features, frames = front_end(samples, lengths)
-        alone, _ = front_end(samples[1:2, : LENGTHS[1]])
-        differing = (alone[0] - features[1, :, : frames[1]]).abs().amax(0)
-        if zero_padded:
-            assert differing.max() <= 1e-5
-        else:
-            assert differing[-1] > 0.3 and differing[:-2].max() < 0.2 * differing[-1]
-
-
 def test_what_is_no_batch_is_refused():
     assert (LogMel()(torch.zeros(1, 1600))[0] == 0).all()  # silence is finite
     row = torch.zeros(1, 1600)
