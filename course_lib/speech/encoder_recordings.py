@@ -128,7 +128,7 @@ read, restore, write = FILES.read, FILES.restore, FILES.write
 def newest(device_kind: str = "cpu", folder: Path = FOLDER) -> EncoderRecording | None:
     """Return the newest recording of the talk's encoder on a "cpu" or "cuda" device; None if there is none.
 
-    Raises ValueError for another kind of device, MalformedRecording if any file of the folder is no recording.
+    Raises ValueError for another device, MalformedRecording if any file of the folder is no recording.
     """
     one_of("device_kind", device_kind, DEVICES)
     return FILES.newest(folder, lambda one: one.device_kind == device_kind and one.is_large)

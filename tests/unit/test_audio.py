@@ -159,30 +159,18 @@ def test_a_file_without_an_end_is_read_up_to_a_limit(tmp_path, monkeypatch):
 # -- resampling --------------------------------------------------------------------------------------------
 
 
-def sine(hz, rate, seconds=0.5):
-    return np.sin(2 * np.pi * hz * np.arange(round(rate * seconds)) / rate + 0.3)
-
-
-def inner(samples, rate=16_000):
-    """What is left 25 ms from either end, where the silence around the sound no longer matters."""
-    return samples[rate // 40 : -rate // 40]
-
-
 def test_a_sine_stays_that_sine_and_in_time():
+    def sine(hz, rate):
+        return np.sin(2 * np.pi * hz * np.arange(rate // 2) / rate + 0.3)
+
     for rate in (8_000, 11_025, 22_050, 44_100, 48_000, 15_999, 768_000):
         for hz in (50, 440, 3400):
             result, wanted = resampled(sine(hz, rate), rate, 16_000), sine(hz, 16_000)
             assert result.dtype == np.float32 and abs(len(result) - len(wanted)) <= 1
-            both = min(len(result), len(wanted))
-            assert np.abs(inner(result[:both] - wanted[:both])).max() < 1e-5, (rate, hz)
-
-
-def test_what_the_lower_rate_cannot_carry_is_removed():
-    """From 4 % above what the lower rate carries, where the filter has closed, to what the other does."""
-    for rate in (22_050, 32_000, 44_100, 48_000):
-        for hz in np.linspace(8_300, 0.499 * rate, 20):
-            alias = inner(resampled(sine(hz, rate, seconds=0.15), rate, 16_000))
-            assert np.abs(alias).max() < 10 ** (-100 / 20), (rate, hz)
+            off = (result[:8000] - wanted[: len(result)])[400:-400]  # the silence around it matters 25 ms far
+            assert np.abs(off).max() < 1e-5, (rate, hz)
+    alias = resampled(sine(9_000, 44_100), 44_100, 16_000)[400:-400]  # which the lower rate cannot carry
+    assert np.abs(alias).max() < 1e-5
 
 
 def test_any_length_has_ceil_of_its_share():
@@ -190,7 +178,9 @@ def test_any_length_has_ceil_of_its_share():
         for length in (0, 1, 2, 3, 7, 100, 441):
             share = -(-length * to // rate)
             assert resampled(np.zeros(length), rate, to).shape == (share,), (length, rate, to)
-    with pytest.raises(ValueError, match=r"shape \(2, 5\)"):
-        resampled(np.zeros((2, 5)), 8000, 16_000)
-    with pytest.raises(ValueError, match="at least 1 sample a second"):
-        resampled(np.zeros(5), 0, 16_000)
+    for samples, rate, says in (
+        (np.zeros((2, 5)), 8000, r"shape \(2, 5\)"),
+        (np.zeros(5), 0, "at least 1 sample"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            resampled(samples, rate, 16_000)
