@@ -177,33 +177,22 @@ def number_text(value: Any) -> str:
 
 
 def _type_problem(got: Any, want: Any) -> str | None:
-    wanted = "NumPy array" if isinstance(want, np.ndarray) else _wanted_type(want)
-    if got is None:
-        return _returned(got, _a(wanted))
-    if type(got).__name__ == "generator":
-        return f"Your function returned a generator, but {_a(wanted)} is needed: use return, not yield."
+    wanted = "a number"
     if isinstance(want, np.ndarray):
-        right = type(got) is np.ndarray
+        wanted = "a NumPy array"
     elif isinstance(want, list):
-        right = type(got) is list
-    else:
-        right = is_number(got)
-    return None if right else _returned(got, _a(wanted))
+        wanted = "a list of lists" if want and isinstance(want[0], list) else "a list"
+    if got is None:
+        return _returned(got, wanted)
+    if type(got).__name__ == "generator":
+        return f"Your function returned a generator, but {wanted} is needed: use return, not yield."
+    right = type(got) is type(want) if isinstance(want, list | np.ndarray) else is_number(got)
+    return None if right else _returned(got, wanted)
 
 
 def _returned(got: Any, wanted: str) -> str:
     missing = ": is a `return` missing?" if got is None else "."
     return f"Your function returned {describe(got)}, but {wanted} is needed{missing}"
-
-
-def _wanted_type(want: Any) -> str:
-    if isinstance(want, list):
-        return "list of lists" if want and isinstance(want[0], list) else "list"
-    return "number"
-
-
-def _a(noun: str) -> str:
-    return f"a {noun}"
 
 
 def _shape_problem(got: Any, want: Any) -> str | None:

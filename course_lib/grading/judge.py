@@ -7,6 +7,7 @@ judge reads nothing from there but values, faults and times.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -97,15 +98,15 @@ def generator(task: Task, seed: int, part: int = 0) -> np.random.Generator:
 
 def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) -> Report | None:
     """Return the report on the first thing that is wrong; a guarded run comes first, as it does no harm."""
-    other: Runner | None = None
+    guarded: Callable[[tuple], Outcome] | None = None
     if any(case.guard for case in cases):
         try:
-            other = runner.guarded(Code(guard(code.text), code.entry))
+            guarded = runner.guarded(Code(guard(code.text), code.entry))
         except Exception as error:  # the text does not stand on its own: say so rather than guess
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     printed = 0
     for case in cases:
-        report = _report_on_guarded_run(task, runner, other, case, code) if other and case.guard else None
+        report = _report_on_guarded_run(task, runner, guarded, case, code) if guarded and case.guard else None
         if report:
             return report
         outcome = runner.call(clone(case.args))
@@ -128,10 +129,10 @@ def _blamed_on_stubs(report: Report, code: Code, fault: Fault | None) -> Report:
 
 
 def _report_on_guarded_run(
-    task: Task, runner: Runner, other: Runner, case: Case, code: Code
+    task: Task, runner: Runner, guarded: Callable[[tuple], Outcome], case: Case, code: Code
 ) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
-    outcome = other.call(clone(case.args))
+    outcome = guarded(clone(case.args))
     brought_to_light = _guard_lines(case, outcome)
     if brought_to_light == [OUTSIDE] and "jit" not in code.text:
         return None  # Python checks its indices by itself: the plain run tells more
@@ -140,7 +141,8 @@ def _report_on_guarded_run(
     report = _report_on_outcome(task, case, outcome) if brought_to_light else None
     if report is None:
         return None
-    lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *_details(report))
+    own = report.lines if report.mismatch else ()  # those about an exception point into the rewritten text
+    lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *own)
     return replace(report, lines=lines, notes=(*report.notes, GUARD_NOTE))
 
 
@@ -160,11 +162,6 @@ def _has_nan(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(map(_has_nan, value))
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
-
-
-def _details(report: Report) -> tuple[str, ...]:
-    """Return a guarded report's own lines; those about an exception point into the rewritten text."""
-    return report.lines if report.mismatch else ()
 
 
 def _guard_lines(case: Case, outcome: Outcome) -> list[str]:

@@ -13,7 +13,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def remember_check(report: Report, answer: str) -> None:
 
 def remember_hint(id: str, number: int) -> None:
     """Add to the record that `number` hints of the task were read; never raises for trouble with the file."""
-    _change(id, lambda old: Record(old.best, old.latest, old.tries, max(old.hints, number), old.answer))
+    _change(id, lambda old: replace(old, hints=max(old.hints, number)))
 
 
 def records() -> tuple[dict[str, Record], int]:

@@ -109,8 +109,8 @@ class Runner(Protocol):
     def call(self, args: tuple) -> Outcome:
         """Call the answer with these arguments (the runner may use them up)."""
 
-    def guarded(self, code: Code) -> Runner:
-        """Return a runner for other source text: the guarded variant of this answer."""
+    def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
+        """Return what `call` is for other source text: the guarded variant of this answer."""
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -152,9 +152,9 @@ class InProcess:
                 return Outcome(fault=self._fault(error, args), args_after=args, printed=printed.lines)
         return Outcome(value, None, args, _owner(value, args), printed.lines)
 
-    def guarded(self, code: Code) -> InProcess:
-        """Return a runner for the text."""
-        return InProcess(code.load())
+    def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
+        """Return `call` for the text."""
+        return InProcess(code.load()).call
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""

@@ -235,4 +235,4 @@ KEEPS = {
 def test_no_check_sees_what_an_earlier_one_left_in_the_module():
     first = InProcess(lambda x: x)
     for what, text in KEEPS.items():
-        assert [first.guarded(Code(text, "f")).call((1,)).value for _ in range(3)] == [1, 1, 1], what
+        assert [first.guarded(Code(text, "f"))((1,)).value for _ in range(3)] == [1, 1, 1], what

@@ -5,8 +5,10 @@ Nothing from the sandbox is evaluated here. Each piece of a reply must be of its
 
 from __future__ import annotations
 
+import functools
 import random
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -54,10 +56,10 @@ class SandboxedRunner:
         """Call the answer."""
         return self._call(0, args)
 
-    def guarded(self, code: Code) -> _GuardedRunner:
-        """Return a runner for other source text of the same answer, in the same process."""
+    def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
+        """Return `call` for other source text of the same answer, in the same process."""
         self._codes.append(code)
-        return _GuardedRunner(self, len(self._codes) - 1)
+        return functools.partial(self._call, len(self._codes) - 1)
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands and return what they wrote down."""
@@ -76,16 +78,13 @@ class SandboxedRunner:
             reply = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
         except Stopped as problem:
             return Traced(fault=self._stopped(problem), args_after=args)
-        fault, after = self._fault(reply.get("fault")), reply.get("args_after")
+        fault, after = self._after(reply, args)
         if fault:
             return Traced(fault=fault, args_after=args)
         try:
-            counts = counts_of(reply.get("counts")).placed(self._places)
+            return Traced(counts_of(reply.get("counts")).placed(self._places), None, after)
         except NoCounts:
             return Traced(fault=self._garbled(), args_after=args)
-        if not isinstance(after, tuple) or len(after) != len(args):
-            return Traced(fault=self._garbled(), args_after=args)
-        return Traced(counts, None, tuple(map(_laid_out, after, args)))
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
@@ -141,15 +140,12 @@ class SandboxedRunner:
             reply = self._ask({"do": "call", "which": which, "args": args})
         except Stopped as problem:
             return Outcome(fault=self._stopped(problem), args_after=args)
-        after = reply.get("args_after")
-        fault = self._fault(reply.get("fault"), plain=which == 0)
-        if fault is None and (not isinstance(after, tuple) or len(after) != len(args)):
-            fault = self._garbled()
+        fault, after = self._after(reply, args, plain=which == 0)
         owner, printed = reply.get("owner"), reply.get("printed")
         return Outcome(
             reply.get("value"),
             fault,
-            tuple(map(_laid_out, after, args)) if fault is None else args,
+            after,
             owner if isinstance(owner, int) and 0 <= owner < len(args) else None,
             min(printed, 10**6) if isinstance(printed, int) and printed > 0 else 0,
         )
@@ -203,6 +199,13 @@ class SandboxedRunner:
             self.incidents.append(f"{problem.kind}: {problem}.")
         return Fault((problem.kind,), str(problem))
 
+    def _after(self, reply: dict, args: tuple, plain: bool = True) -> tuple[Fault | None, tuple]:
+        """Return the fault in a reply, and the arguments afterwards, which belong to no fault."""
+        fault, after = self._fault(reply.get("fault"), plain), reply.get("args_after")
+        if fault is None and (not isinstance(after, tuple) or len(after) != len(args)):
+            fault = self._garbled()
+        return fault, args if fault else tuple(map(_laid_out, after, args))
+
     def _garbled(self) -> Fault:
         self.incidents.append("Garbled: its process sent something that is no reply.")
         return Fault(("Garbled",), "what came back from it is no reply")
@@ -226,18 +229,6 @@ class _NotLoaded(Stopped):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.kind, fault.message)
         self.fault = fault
-
-
-class _GuardedRunner:
-    """Another text of the same answer, in the same process."""
-
-    def __init__(self, runner: SandboxedRunner, which: int) -> None:
-        self._runner = runner
-        self._which = which
-
-    def call(self, args: tuple) -> Outcome:
-        """Call the variant."""
-        return self._runner._call(self._which, args)
 
 
 def _laid_out(after: Any, before: Any) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
+import psutil
 
 from course_lib.grading.sandbox import wire
 from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
@@ -115,39 +116,33 @@ class AnswerProcess:
         except OSError:
             return None
 
-    def family(self) -> list[int]:
-        """Return the pids of the process and all it has started."""
-        import psutil
-
+    def family(self) -> list[psutil.Process]:
+        """Return the processes that live below the one that was started: Python, and all it has started."""
         try:
-            return [one.pid for one in psutil.Process(self._outer.pid).children(recursive=True)]
+            return psutil.Process(self._outer.pid).children(recursive=True)
         except psutil.Error:
             return []
 
     def has_helpers(self) -> bool:
         """Whether the process has started others: their time is not on its clock."""
-        return any(pid != self._inner for pid in self.family())
+        return any(one.pid != self._inner for one in self.family())
 
     def memory_mb(self) -> float:
         """Return the memory that the process and all it has started hold."""
-        import psutil
-
         total = 0
-        for pid in [self._outer.pid, *self.family()]:
-            with contextlib.suppress(psutil.Error):
-                total += psutil.Process(pid).memory_info().rss
+        with contextlib.suppress(psutil.Error):
+            for one in (psutil.Process(self._outer.pid), *self.family()):
+                with contextlib.suppress(psutil.Error):
+                    total += one.memory_info().rss
         return total / 2**20
 
     def kill(self) -> None:
         """End the process and all it has started, for good."""
-        import psutil
-
         if self._outer.poll() is None:
-            with contextlib.suppress(psutil.Error):
-                family = psutil.Process(self._outer.pid).children(recursive=True)
-                for one in (*family, psutil.Process(self._outer.pid)):
-                    with contextlib.suppress(psutil.Error):
-                        one.kill()
+            for one in self.family():
+                with contextlib.suppress(psutil.Error):
+                    one.kill()
+            self._outer.kill()
         self._outer.wait()
         for stream in (self._outer.stdin, self._outer.stdout):
             with contextlib.suppress(OSError):
@@ -222,8 +217,6 @@ def _innermost(outer: int, unsafe: bool) -> int | None:
     children = Path(f"/proc/{outer}/task/{outer}/children")
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(children.read_text().split()[0])
-    import psutil
-
     with contextlib.suppress(psutil.Error, IndexError):
         return psutil.Process(outer).children()[0].pid
     return None
