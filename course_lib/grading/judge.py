@@ -177,7 +177,8 @@ def _guard_lines(case: Case, outcome: Outcome) -> list[str]:
 def _report_on_outcome(task: Task, case: Case, outcome: Outcome) -> Report | None:
     """Return the report if this outcome is wrong, else None."""
     if outcome.fault:
-        return _report_on_exception(task, case, outcome.fault)
+        lines = [outcome.fault.sentence(), *_built_wrong(task, case, outcome.fault)]
+        return wrong(task, lines, input_note(task, case))
     if outcome.value is ...:
         return not_started(task)
     if case.must_not_change:
@@ -206,11 +207,6 @@ def _compare(task: Task, case: Case, got: Any, want: Any) -> Mismatch | None:
         return task.comparison.compare(got, want, case.args)
     except Exception as error:
         return Mismatch((f"Your result cannot be compared with the expected one ({type(error).__name__}).",))
-
-
-def _report_on_exception(task: Task, case: Case, fault: Fault) -> Report:
-    lines = [fault.sentence(), *_built_wrong(task, case, fault)]
-    return wrong(task, lines, input_note(task, case))
 
 
 def _built_wrong(task: Task, case: Case, fault: Fault | None) -> list[str]:

@@ -82,8 +82,7 @@ def _report_on_launch(
         said = _never_written(before[-1], after[-1], own[-1], traced.counts.global_rows)
         said += _hazard_lines(traced.counts.undefined)
         return replace(found, lines=(*said, *found.lines))
-    counts = traced.counts.called(own, [*inspect.signature(task.reference).parameters])
-    costly = (_limit_lines(limit, counts, case.args) for limit in task.launch.limits)
+    costly = (_limit_lines(limit, traced.counts, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
     return wrong(task, lines, notes) if lines else None
 
@@ -165,7 +164,7 @@ def _row(row: Row) -> str:
     if isinstance(row, CountedAccess):
         unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
         return (
-            f"{place}{row.kind} of {row.yours or row.array}, {_number(row.requests, 'request')}, "
+            f"{place}{row.kind} of {row.array}, {_number(row.requests, 'request')}, "
             f"{_number(row.cost, unit)} ({row.each:.3g} each)"
         )
     if isinstance(row, ShuffleRow):

@@ -15,7 +15,6 @@ from typing import Any
 KINDS = ("load", "store", "atomic")
 HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
 UNDEFINED = "undefined-value"  # what a lane gets from one that gives nothing: a fault if it is used
-NUMBERS = ("flops", "shared_bytes", "busiest_warp")
 MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
 MOST_HAZARDS = 50
 LONGEST_WORDS = 600
@@ -57,7 +56,7 @@ class CountedAccess:
     """The accesses of one line to one array.
 
     A request is one instruction of a warp, `cost` is what all requests took of the memory, `accesses` are
-    those of single threads. `array` is the task's name of the argument, `yours` the learner's.
+    those of single threads.
     """
 
     array: str
@@ -67,7 +66,6 @@ class CountedAccess:
     cost: int
     accesses: int
     bytes: int
-    yours: str = ""
     code: str = ""
 
     @property
@@ -101,7 +99,6 @@ class HazardRow:
     what: str
     times: int
     block: tuple[int, ...]
-    array: str = ""
     code: str = ""
 
 
@@ -136,8 +133,6 @@ class LaunchCounts:
     undefined: tuple[HazardRow, ...] = ()
     barriers: tuple[BarrierRow, ...] = ()
     shuffles: tuple[ShuffleRow, ...] = ()
-    flops: int = 0
-    shared_bytes: int = 0  # of a block
     busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
 
     def placed(self, place: Places) -> LaunchCounts:
@@ -145,18 +140,9 @@ class LaunchCounts:
         moved = {
             one.name: tuple(place.row(row) for row in getattr(self, one.name))
             for one in fields(self)
-            if one.name not in NUMBERS
+            if one.name != "busiest_warp"
         }
         return replace(self, **moved)
-
-    def called(self, own: Sequence[str], given: Sequence[str]) -> LaunchCounts:
-        """Return the counts with the task's names of the arguments for the learner's own."""
-        names = dict(zip(own, given, strict=False))
-        rows = tuple(
-            replace(row, array=names.get(row.array, row.array), yours=row.array) for row in self.global_rows
-        )
-        shared = tuple(replace(row, yours=row.array) for row in self.shared_rows)
-        return replace(self, global_rows=rows, shared_rows=shared)
 
 
 class Places:
@@ -209,13 +195,13 @@ def plain_counts(trace: Any) -> dict[str, Any]:
         "undefined": _plain_hazards([one for one in trace.remarks if one.kind == UNDEFINED]),
         "barriers": [[line, warps] for line, warps in trace.barriers.items()],
         "shuffles": [[line, warps] for line, warps in trace.shuffles.items()],
-        **{name: int(getattr(trace, name)) for name in NUMBERS},
+        "busiest_warp": int(trace.busiest_warp),
     }
 
 
 def _plain_hazards(hazards: Sequence[Any]) -> list[list]:
     return [
-        [one.kind, one.line, one.what[:LONGEST_WORDS], int(one.times), [int(n) for n in one.block], one.array]
+        [one.kind, one.line, one.what[:LONGEST_WORDS], int(one.times), [int(n) for n in one.block]]
         for one in hazards[:MOST_HAZARDS]
     ]
 
@@ -223,7 +209,7 @@ def _plain_hazards(hazards: Sequence[Any]) -> list[list]:
 def counts_of(plain: Any) -> LaunchCounts:
     """Return the counts in a reply; NoCounts if it has anything else than `plain_counts` has."""
     access = (_words, _count, _one_of(KINDS), _count, _count, _count, _count)
-    hazard = (_count, _words, _count, _block, _words)
+    hazard = (_count, _words, _count, _block)
     rows = {
         "global_rows": (GlobalRow, access, MOST_ROWS),
         "shared_rows": (SharedRow, access, MOST_ROWS),
@@ -234,7 +220,7 @@ def counts_of(plain: Any) -> LaunchCounts:
     }
     try:
         read = {name: _rows(plain[name], *how) for name, how in rows.items()}
-        return LaunchCounts(**read, **{name: _count(plain[name]) for name in NUMBERS})
+        return LaunchCounts(**read, busiest_warp=_count(plain["busiest_warp"]))
     except (KeyError, TypeError) as problem:
         raise NoCounts(f"these are no counts ({type(problem).__name__})") from None
 
@@ -459,4 +445,4 @@ def _cure(row: GlobalRow) -> str:
 def _place(row: GlobalRow | SharedRow) -> str:
     verb = {"load": "reading", "store": "writing", "atomic": "updating"}[row.kind]
     code = f", `{row.code}`," if row.code else ""
-    return f"{verb.capitalize()} {row.yours or row.array} in line {row.line}{code}"
+    return f"{verb.capitalize()} {row.array} in line {row.line}{code}"

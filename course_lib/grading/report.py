@@ -308,17 +308,12 @@ def _square(error: float, side: int, i: int, j: int) -> str:
 
 
 def _shrink(errors: np.ndarray) -> np.ndarray:
-    """Return a map of at most LARGEST_MAP cells a side; a cell holds the worst error of its block."""
+    """Return a map of at most LARGEST_MAP cells a side; a cell holds the worst error of its block, or NaN."""
     for axis in (0, 1):
         parts = min(errors.shape[axis], LARGEST_MAP)
         blocks = np.array_split(errors, parts, axis=axis)
-        errors = np.stack([_worst(block, axis) for block in blocks], axis=axis)
+        errors = np.stack([block.max(axis=axis) for block in blocks], axis=axis)
     return errors
-
-
-def _worst(block: np.ndarray, axis: int) -> np.ndarray:
-    largest = np.where(np.isnan(block), -1.0, block).max(axis=axis)
-    return np.where(np.isnan(block).any(axis=axis), math.nan, largest)
 
 
 def _text(text: str) -> str:

@@ -175,7 +175,6 @@ class InProcess:
                 result = compare(
                     functions,
                     baseline="the baseline",
-                    flops=speed.flops(*args) if speed.flops else None,
                     threads=1,
                     budget_s=speed.budget_s,
                     max_error=False,

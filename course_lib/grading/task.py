@@ -51,8 +51,8 @@ class SpeedRule:
     """The answer must be faster than `baseline` on the inputs `make_inputs(rng)`, measured side by side.
 
     `thresholds` are pairs (times as fast, share of the points), both rising, the last share 1. The share is
-    that of the highest threshold reached. `flops(*inputs)` counts the work for the report. `on_the_way` is
-    said to an answer that has reached a threshold, but not the last.
+    that of the highest threshold reached. `on_the_way` is said to an answer that has reached a threshold,
+    but not the last.
     """
 
     baseline: Code
@@ -60,7 +60,6 @@ class SpeedRule:
     thresholds: tuple[tuple[float, float], ...]
     points: float
     budget_s: float = 2.5
-    flops: Callable[..., float] | None = None
     on_the_way: str = ""
 
     def __post_init__(self) -> None:

@@ -17,15 +17,15 @@ from course_lib.grading.launch import (
 
 COUNTS = LaunchCounts(
     global_rows=(
-        GlobalRow("A", 3, "load", 10, 40, 320, 1280, "a", "x = a[i]"),
-        GlobalRow("A", 5, "load", 2, 40, 64, 256, "a", "y = a[32 * i]"),
-        GlobalRow("C", 6, "store", 10, 50, 320, 1280, "c", "c[i] = x"),
-        GlobalRow("C", 7, "atomic", 4, 4, 128, 512, "c", "add(c, 0, x)"),
+        GlobalRow("a", 3, "load", 10, 40, 320, 1280, "x = a[i]"),
+        GlobalRow("a", 5, "load", 2, 40, 64, 256, "y = a[32 * i]"),
+        GlobalRow("c", 6, "store", 10, 50, 320, 1280, "c[i] = x"),
+        GlobalRow("c", 7, "atomic", 4, 4, 128, 512, "add(c, 0, x)"),
     ),
     shared_rows=(
-        SharedRow("tile", 4, "store", 10, 10, 320, 1280, "tile", "tile[i] = x"),
-        SharedRow("tile", 8, "load", 10, 320, 320, 1280, "tile", "x = tile[32 * i]"),
-        SharedRow("bins", 9, "atomic", 3, 3, 96, 384, "bins", "add(bins, 0, 1)"),
+        SharedRow("tile", 4, "store", 10, 10, 320, 1280, "tile[i] = x"),
+        SharedRow("tile", 8, "load", 10, 320, 320, 1280, "x = tile[32 * i]"),
+        SharedRow("bins", 9, "atomic", 3, 3, 96, 384, "add(bins, 0, 1)"),
     ),
     barriers=(BarrierRow(4, 8), BarrierRow(9, 4)),
     shuffles=(ShuffleRow(10, 5, "x = shfl_sync(-1, x, 0)"),),
@@ -67,7 +67,7 @@ def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neigh
         (51, 320, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
         (80, 80, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
     ):
-        row = GlobalRow("A", 3, "load", 10, sectors, lanes, 4 * lanes, "a", "x = a[i + 1]")
+        row = GlobalRow("a", 3, "load", 10, sectors, lanes, 4 * lanes, "x = a[i + 1]")
         assert words in SectorsPerRequest(1).judge(LaunchCounts((row,)), ARGS), sectors
 
 

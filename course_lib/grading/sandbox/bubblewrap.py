@@ -290,41 +290,38 @@ NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_dat
 CLONE_THREAD = 0x00010000
 X32 = 0x40000000  # the numbers of x86's third interface, which repeats all calls
 
+
+def _numbers(table: str) -> dict[str, int]:
+    words = table.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
 #: machine -> (its mark, number of clone, numbers of the calls that are refused)
 MACHINES = {
     "x86_64": (
         0xC000003E,
         56,
-        {
-            **{"fork": 57, "vfork": 58, "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311},
-            **{"add_key": 248, "request_key": 249, "keyctl": 250, "kcmp": 312, "pidfd_getfd": 438},
-            **{
-                "shmget": 29,
-                "shmat": 30,
-                "semget": 64,
-                "msgget": 68,
-                "memfd_create": 319,
-                "memfd_secret": 447,
-            },
-            **{"unshare": 272, "setns": 308, "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161},
-            **{"open_tree": 428, "move_mount": 429, "fsopen": 430, "mount_setattr": 442},
-            **{"name_to_handle_at": 303, "open_by_handle_at": 304, "bpf": 321, "perf_event_open": 298},
-            **{"userfaultfd": 323, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427},
-        },
+        _numbers("""
+            fork 57  vfork 58  ptrace 101  process_vm_readv 310  process_vm_writev 311  add_key 248
+            request_key 249  keyctl 250  kcmp 312  pidfd_getfd 438  shmget 29  shmat 30  semget 64
+            msgget 68  memfd_create 319  memfd_secret 447  unshare 272  setns 308  mount 165
+            umount2 166  pivot_root 155  chroot 161  open_tree 428  move_mount 429  fsopen 430
+            mount_setattr 442  name_to_handle_at 303  open_by_handle_at 304  bpf 321
+            perf_event_open 298  userfaultfd 323  io_uring_setup 425  io_uring_enter 426
+            io_uring_register 427
+        """),
     ),
     "aarch64": (
         0xC00000B7,
         220,
-        {
-            **{"ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271},
-            **{"add_key": 217, "request_key": 218, "keyctl": 219, "kcmp": 272, "pidfd_getfd": 438},
-            **{"shmget": 194, "shmat": 196, "semget": 190, "msgget": 186, "memfd_create": 279},
-            **{"memfd_secret": 447, "unshare": 97, "setns": 268, "mount": 40, "umount2": 39},
-            **{"pivot_root": 41, "chroot": 51, "open_tree": 428, "move_mount": 429, "fsopen": 430},
-            **{"mount_setattr": 442, "name_to_handle_at": 264, "open_by_handle_at": 265, "bpf": 280},
-            **{"perf_event_open": 241, "userfaultfd": 282},
-            **{"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427},
-        },
+        _numbers("""
+            ptrace 117  process_vm_readv 270  process_vm_writev 271  add_key 217  request_key 218
+            keyctl 219  kcmp 272  pidfd_getfd 438  shmget 194  shmat 196  semget 190  msgget 186
+            memfd_create 279  memfd_secret 447  unshare 97  setns 268  mount 40  umount2 39
+            pivot_root 41  chroot 51  open_tree 428  move_mount 429  fsopen 430  mount_setattr 442
+            name_to_handle_at 264  open_by_handle_at 265  bpf 280  perf_event_open 241  userfaultfd 282
+            io_uring_setup 425  io_uring_enter 426  io_uring_register 427
+        """),
     ),
 }
 CLONE3 = 435  # on every machine

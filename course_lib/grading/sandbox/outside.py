@@ -34,7 +34,8 @@ class SandboxedRunner:
     """Runs one answer to one task in a process of its own; a `Runner`. Use it as a context, or call `close`.
 
     `lines` gives for each line of the code its line in the learner's cell. `incidents` are sentences for the
-    teacher: what an honest answer does not do. `process_seconds` is how long its processes lived.
+    teacher: what an honest answer does not do. `process_seconds` is how long its processes lived,
+    complete once it is closed.
     """
 
     def __init__(self, code: Code, sandbox: Sandbox, lines: tuple[int, ...] = (), seed: int | None = None):
@@ -47,7 +48,7 @@ class SandboxedRunner:
         self._traces = False
         self._starts = 0
         self._deadline = time.perf_counter() + sandbox.limits.task_s
-        self._closed_seconds = 0.0
+        self.process_seconds = 0.0
         self.incidents: list[str] = []
 
     # --- what a Runner does ---
@@ -119,13 +120,8 @@ class SandboxedRunner:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            self._closed_seconds += self._process.seconds
+            self.process_seconds += self._process.seconds
             self._process = None
-
-    @property
-    def process_seconds(self) -> float:
-        """How long the processes of this answer have lived; complete once it is closed."""
-        return self._closed_seconds
 
     def __enter__(self) -> SandboxedRunner:
         return self

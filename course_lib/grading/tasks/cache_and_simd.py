@@ -651,7 +651,6 @@ FAST = Task(
         # On an AMD Zen 5 the solution itself is 1.64 to 1.73 times as fast: a processor must not cost points.
         thresholds=((1.3, 1 / 3), (1.45, 2 / 3), (1.6, 1.0)),
         points=3,
-        flops=lambda A, B: 2.0 * A.shape[0] * A.shape[1] * B.shape[1],
         on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
     ),
     lookalikes=PRODUCT_SLIPS,

@@ -293,7 +293,6 @@ FASTER = Task(
         points=2,
         on_the_way="Reading rows and columns directly is worth about half; for the rest let one pass serve "
         "several columns: hint 2.",
-        flops=lambda A, B: 2 * len(A) * len(B) * len(B[0]),
     ),
     **PRODUCT,
     hints=(

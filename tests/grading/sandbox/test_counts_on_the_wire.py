@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from kernel_examples import SCALE, SCALED, TURN, TURNED
 
 from course_lib.grading.judge import judge
-from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NUMBERS, NoCounts, counts_of, plain_counts
+from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NoCounts, counts_of, plain_counts
 from course_lib.grading.program import CLOSED
 from course_lib.grading.sandbox import process, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
@@ -20,7 +20,7 @@ from course_lib.grading.sources import load
 from course_lib.grading.task import Code
 
 SAFE = Sandbox(limits=AnswerLimits(call_s=4, task_s=60, memory_mb=600, disk_mb=16, processes=16))
-HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0], "A"]
+HAZARD = ["race", 7, "thread reads", 3, [0, 0, 0]]
 
 
 def plain(text: str = TURNED.replace("    cuda.syncthreads()\n", "")) -> dict:
@@ -41,7 +41,7 @@ def test_counts_come_over_the_wire_as_they_were():
     assert counts == counts_of(plain())
     (load_of_a,) = (row for row in counts.global_rows if row.kind == "load")
     assert (load_of_a.requests, load_of_a.cost, load_of_a.each) == (8, 8, 1.0)
-    assert counts.hazards[0].kind == "race" and counts.shared_bytes == 32 * 33 * 4
+    assert counts.hazards[0].kind == "race"
     assert sum(row.warps for row in counts_of(plain(TURNED)).barriers) == 32
 
 
@@ -56,20 +56,20 @@ LIES = {
     "a float": {"global_rows": [["A", 1, "load", 1.0, 0, 0, 0]]},
     "a truth": {"global_rows": [["A", 1, "load", True, 0, 0, 0]]},
     "an array": {"global_rows": [["A", 1, "load", np.ones(3), 0, 0, 0]]},
-    "a NumPy number": {"flops": np.int64(3)},
+    "a NumPy number": {"busiest_warp": np.int64(3)},
     "a busy warp that is none": {"busiest_warp": None},
-    "a huge number": {"flops": 10**400},
+    "a huge number": {"busiest_warp": 10**400},
     "an unknown kind": {"global_rows": [["A", 1, "peek", 1, 0, 0, 0]]},
     "a name that is none": {"global_rows": [[None, 1, "load", 1, 0, 0, 0]]},
     "a long name": {"global_rows": [["A" * 700, 1, "load", 1, 0, 0, 0]]},
     "an unknown hazard": {"hazards": [["fine", *HAZARD[1:]]]},
     "a hazard among undefined values": {"undefined": [HAZARD]},
     "shuffles that are none": {"shuffles": [[3, -1]]},
-    "a hazard nowhere": {"hazards": [[*HAZARD[:4], "(0, 0, 0)", "A"]]},
-    "a hazard that says nothing": {"hazards": [["race", 7, None, 3, [0, 0, 0], "A"]]},
+    "a hazard nowhere": {"hazards": [[*HAZARD[:4], "(0, 0, 0)"]]},
+    "a hazard that says nothing": {"hazards": [["race", 7, None, 3, [0, 0, 0]]]},
     "too many hazards": {"hazards": [HAZARD] * (MOST_HAZARDS + 1)},
     "too many rows": {"barriers": [[1, 1]] * (MOST_ROWS + 1)},
-    "a foreign value": {"flops": object()},
+    "a foreign value": {"busiest_warp": object()},
 }
 
 
@@ -99,11 +99,11 @@ def verdict(reply: dict):
 
 
 ROWS = ("global_rows", "shared_rows", "hazards", "undefined", "barriers", "shuffles")
-NONE = {**{name: [] for name in ROWS}, **dict.fromkeys(NUMBERS, 0)}
+NONE = {**{name: [] for name in ROWS}, "busiest_warp": 0}
 REPLIES = {
     "empty": {},
     "no counts": {"counts": None, "args_after": (1, 2)},
-    "counts that are none": {"counts": {**NONE, "flops": -1}, "args_after": (1, 2)},
+    "counts that are none": {"counts": {**NONE, "busiest_warp": -1}, "args_after": (1, 2)},
     "no arguments": {"counts": NONE, "args_after": None},
     "too few arguments": {"counts": NONE, "args_after": (np.zeros(1, np.float32),)},
     "a fault that is none": {"counts": NONE, "fault": {"kinds": [3]}, "args_after": (1, 2)},
