@@ -10,15 +10,16 @@ from itertools import count
 from pathlib import Path
 
 
-def write(path: Path, content: str | bytes, lasting: bool = False) -> None:
+def write(path: Path, content: str | bytes, lasting: bool = False, private: bool = False) -> None:
     """Write a file, whose rights stay; `lasting` forces it onto the disk: it outlives a power cut, too.
 
-    The unfinished file has a fixed name, so one that a killed writer left is replaced by the next.
+    A new file that is `private` can be read by its owner only. The unfinished file has a fixed name, so one
+    that a killed writer left is replaced by the next.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with unfinished.open("wb") as file:
+        with open(unfinished, "wb", opener=_for_its_owner if private else None) as file:
             file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
             if lasting:
                 file.flush()
@@ -30,6 +31,10 @@ def write(path: Path, content: str | bytes, lasting: bool = False) -> None:
         with suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def _for_its_owner(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def _replace(unfinished: Path, path: Path) -> None:

@@ -65,7 +65,7 @@ def write(write_file: Callable[[Any, Path], Path], recording: Any, folder: Path)
         path = write_file(recording, folder)
     except OSError as problem:
         raise CannotWrite(
-            f"the file cannot be written to {folder} ({problem.strerror}): see --folder."
+            f"the file cannot be written to {folder} ({problem.strerror or problem}): see --folder."
         ) from None
     print(f"Written to {path}.")
 

@@ -99,7 +99,7 @@ class Store:
             change(values)  # outside the try: what goes wrong in it is the caller's
             try:
                 text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
-                whole_files.write(self.path, text, lasting=True)
+                whole_files.write(self.path, text, lasting=True, private=True)
             except OSError as problem:
                 self._fall_back_to_memory(problem, values)
             return copy.deepcopy(values)

@@ -280,15 +280,14 @@ def test_who_waits_says_so_and_file_systems_without_locks_stop_nobody(bootstrap,
 
 
 def test_windows_locks_too(bootstrap, monkeypatch, tmp_path):
-    """Its module is played; a lock that another holds is a PermissionError there."""
     taken = []
     played = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *order: taken.append(order))
-    monkeypatch.setitem(sys.modules, "msvcrt", played)
-    monkeypatch.setattr(bootstrap.os, "name", "nt")
-    with open(os.path.join(str(tmp_path), "lock"), "w") as file:
-        bootstrap.lock(file)
+    with (tmp_path / "lock").open("w") as file:
+        with monkeypatch.context() as windows:
+            windows.setitem(sys.modules, "msvcrt", played)
+            windows.setattr(bootstrap.os, "name", "nt")
+            bootstrap.lock(file)
         assert taken == [(file.fileno(), 2, 1)]
-    monkeypatch.undo()
 
 
 def test_stopped_by_a_signal_it_clears_up(tmp_path):

@@ -32,6 +32,7 @@ def test_what_is_saved_can_be_read_by_another_store(path):
     saved = Store("ladder").update(put("numpy", {"seconds": 0.5, "shape": [2, 3]}))
     assert saved == Store("ladder").read() == {"numpy": {"seconds": 0.5, "shape": [2, 3]}}
     assert json.loads(path.read_text())["format"] == FORMAT
+    assert os.name != "posix" or path.stat().st_mode & 0o077 == 0  # nobody else reads a learner's answers
 
 
 def test_a_damaged_file_is_set_aside_and_never_dropped(path):
