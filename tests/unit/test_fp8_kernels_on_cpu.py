@@ -131,21 +131,13 @@ FAULTS = [
 ]
 
 
-def faults_have_names(faults):
-    for kernel, line, instead, says in faults:
+@pytest.mark.slow
+def test_every_fault_has_a_name():
+    for kernel, line, instead, says in FAULTS:
         source = jit.source_of(kernel)
         assert line in source
         plan, _whole, _wanted = planned(kernel, 200, 264, 400, Tile(64, 128, 2))
         assert any(run(plan, seed, source.replace(line, instead)) == says for seed in range(6)), line
-
-
-def test_a_fault_has_a_name():
-    faults_have_names(FAULTS[:1])
-
-
-@pytest.mark.slow
-def test_every_fault_has_a_name():
-    faults_have_names(FAULTS)
 
 
 def test_a_stage_that_is_reported_too_early_is_right_by_luck_only():
