@@ -11,18 +11,10 @@ hours in which it has work, and the busy hours pay for the idle ones. All prices
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from course_lib.arguments import number
 
 HOURS_A_YEAR = 365.25 * 24
-SPEECH_HOURS = 1000.0
-
-
-def checked(name: str, value: Any, *, zero: bool = False, most: float | None = None) -> float:
-    """Return a finite number above 0 (`zero`: or 0) and up to `most`; raises ValueError with one sentence."""
-    limits = {"least": 0} if zero else {"above": 0}
-    return float(number(name, value, **limits, most=most))
 
 
 @dataclass(frozen=True)
@@ -39,9 +31,9 @@ class Choice:
     utilisation: float = 1.0
 
     def __post_init__(self) -> None:
-        checked("audio_per_s", self.audio_per_s)
-        checked("price_per_hour", self.price_per_hour, zero=True)
-        checked("utilisation", self.utilisation, most=1)
+        number("audio_per_s", self.audio_per_s, above=0)
+        number("price_per_hour", self.price_per_hour, least=0)
+        number("utilisation", self.utilisation, above=0, most=1)
 
     @property
     def per_speech_hour(self) -> float:
@@ -51,7 +43,7 @@ class Choice:
     @property
     def per_1000_hours(self) -> float:
         """What 1000 hours of speech cost."""
-        return SPEECH_HOURS * self.per_speech_hour
+        return 1000 * self.per_speech_hour
 
     @property
     def speech_hours_a_year(self) -> float:
@@ -84,6 +76,6 @@ def hours_that_pay(price: float, first: Choice, second: Choice) -> float | None:
 
     None if neither saves anything. Raises ValueError for what is no price.
     """
-    price = checked("the price", price, zero=True)
+    number("the price", price, least=0)
     saved = abs(first.per_speech_hour - second.per_speech_hour)  # in an hour of speech
     return price / saved if saved else None

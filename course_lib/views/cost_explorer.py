@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib import theme
+from course_lib.arguments import number
 from course_lib.measure.table import digits, times
 from course_lib.speech.costs import (
     HOURS_A_YEAR,
     Choice,
     break_even_hours,
     break_even_ratio,
-    checked,
     hours_that_pay,
 )
 from course_lib.theme import INK, PINK, VIOLET, Picture
@@ -50,7 +50,7 @@ def costs(
     gpu = ("GPU", gpu_audio_per_s, gpu_price, gpu_utilisation)
     for one in (cpu, gpu):
         machine(*one)
-    checked("bridge_price", bridge_price, zero=True)
+    number("bridge_price", bridge_price, least=0)
     return Costs(cpu, gpu, bridge_price, currency.strip(), (cpu_origin, gpu_origin))
 
 
@@ -83,7 +83,7 @@ class Costs(Explorer):
     def _show(self) -> None:
         try:
             cpu, gpu = self.choices()
-            bridge = checked("the price of the bridge", self.bridge.value, zero=True)
+            bridge = number("the price of the bridge", self.bridge.value, least=0)
         except ValueError as problem:
             self._say(f"{problem} The picture still shows the numbers before.")
         else:

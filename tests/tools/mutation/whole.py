@@ -124,7 +124,7 @@ def _wrong_entries(one: Any) -> Changed:
 
 
 def _of_inputs(tree: ast.Module, entry: str, args: tuple, value: Any) -> Changed:
-    function = function_of(tree, entry)
+    function = _function(tree, entry)
     for parameter, given in zip(function.args.args, args, strict=False):
         name = parameter.arg
         for how, line in _changes(name, given):
@@ -189,7 +189,7 @@ def _returning(tree: ast.Module, entry: str, lines: list[str]) -> str:
             return ast.parse(f"result = {found}\n{text}").body
 
     copy = ast.parse(ast.unparse(tree))
-    Returns().visit(function_of(copy, entry))
+    Returns().visit(_function(copy, entry))
     return ast.unparse(copy)
 
 
@@ -204,9 +204,6 @@ def _renamed(tree: ast.Module, entry: str) -> str:
     return ast.unparse(copy)
 
 
-def function_of(tree: ast.Module, entry: str) -> ast.FunctionDef:
-    """Return the last definition of a function; ValueError if there is none."""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry]
-    if not found:
-        raise ValueError(f"The text defines no function {entry} at its top level.")
-    return found[-1]
+def _function(tree: ast.Module, entry: str) -> ast.FunctionDef:
+    """Return the last definition of a function at the top level."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry][-1]
