@@ -40,10 +40,6 @@ def test_what_numba_compiles_is_taken_and_nothing_else():
     check("refused")
 
 
-def test_lanes_of_a_warp_that_ask_each_other():
-    check("warps")
-
-
 def test_races_are_those_that_happened_before_allows():
     check("races")
 

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from numba import cuda, float32, float64, int32, njit, uint8, uint32
+from numba import float32, float64, int32, njit, uint8, uint32
 
 from course_lib.simulators.gpu import trace
 from gpu_kernels.small import kernel
@@ -73,48 +73,3 @@ def compare(pairs):
 
 def test_the_same_text_compiled_by_numba_gives_the_same_numbers():
     compare(PAIRS[:3])  # the others belong to `make proof`
-
-
-@cuda.jit
-def sum_in_float64(x, out):
-    i = cuda.grid(1)
-    total = 0.0  # a float64, as in Numba
-    for k in range(x.size):
-        total += x[k]
-    out[i] = total
-
-
-@cuda.jit
-def sum_in_float32(x, out):
-    i = cuda.grid(1)
-    total = float32(0)
-    for k in range(x.size):
-        total += x[k]
-    out[i] = total
-
-
-def test_a_literal_makes_a_sum_float64_and_a_cast_does_not():
-    x = np.random.default_rng(0).random(1000).astype(np.float32)
-    wide, narrow = np.zeros(4), np.zeros(4)
-    trace(sum_in_float64, 1, 4, x, wide)
-    trace(sum_in_float32, 1, 4, x, narrow)
-    assert wide[0] == np.cumsum(x, dtype=np.float64)[-1]
-    assert narrow[0] == np.cumsum(x, dtype=np.float32)[-1]
-    assert wide[0] != narrow[0]
-
-
-@cuda.jit
-def two_to_the(out):
-    i = cuda.grid(1)
-    x = 1
-    for _ in range(i):
-        x = x * 2
-    out[i] = x
-
-
-def test_whole_numbers_are_64_bits_wide_and_wrap():
-    out = np.zeros(65, np.int64)
-    trace(two_to_the, 1, 65, out)
-    assert out[62] == 2**62
-    assert out[63] == -(2**63)
-    assert out[64] == 0
