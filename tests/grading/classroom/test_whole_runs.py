@@ -129,11 +129,12 @@ def test_people_keep_their_own_grades_over_several_downloads(course, tmp_path):
     folder, table = tmp_path / "class", tmp_path / "class" / f"{NAME}-grades.csv"
     shutil.copytree(tmp_path / "a", tmp_path / "both")
     shutil.copytree(tmp_path / "b", tmp_path / "both", dirs_exist_ok=True)
+    told = ""
     for source, judged in (("a", 1), ("b", 1), ("both", 0), ("class/submitted", 0), ("both", 0)):
         assert grade(GradingOrder(tmp_path / source, folder, course)).judged == judged, source
+        told += table.read_text(encoding="utf-8-sig")
     expected = {"Ada_Lovelace": 2.0, "Ada_Lovelace_999": 0.0}
     assert points_in_csv(folder) == points_in_book(folder) == expected
-    told = table.read_text(encoding="utf-8-sig")
     assert "Somebody else of this name" in told
     assert "Ada Lovelace_111_assignsubmission_file_/my notebook.ipynb" in told
     moodle(course, tmp_path / "old", "Ada Lovelace", 111, {})
