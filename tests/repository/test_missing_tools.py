@@ -50,6 +50,35 @@ def test_the_runs_end_says_what_did_not_run(tmp_path):
     assert "4 errors" in strict and "1 passed" in strict and "did not run" not in strict
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a PATH of links")
+@pytest.mark.needs(*missing.PROGRAMS)
+def test_without_each_tool_in_turn(tmp_path, monkeypatch):
+    """On a PATH of links to all that there is, but for one tool."""
+    lacking = {
+        "bubblewrap": (("bwrap",), "no bubblewrap (sandbox: 3)"),
+        "chromium": (programs.BROWSERS, "no chromium (browser: 3)"),
+        "valgrind": (("valgrind",), "no valgrind (cachegrind: 3)"),
+        "c compiler": (("cc", "gcc", "clang"), "no C compiler (C: 3)"),
+        "c++ compiler": (("c++", "g++", "clang++"), "no C++ compiler (C++: 3)"),
+    }
+    assert set(lacking) == set(missing.PROGRAMS)
+    for place in filter(os.path.isdir, os.environ["PATH"].split(os.pathsep)):
+        for name in set(os.listdir(place)) - set(os.listdir(tmp_path)):
+            (tmp_path / name).symlink_to(os.path.join(place, name))
+    for variable in ("PATH", "HOME", "PLAYWRIGHT_BROWSERS_PATH"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    for tool, (names, said) in lacking.items():
+        gone = {name: (tmp_path / name).readlink() for name in names if (tmp_path / name).is_symlink()}
+        for name in gone:
+            (tmp_path / name).unlink()
+        missing.why_missing.cache_clear()
+        assert missing.sentence(Counter({tool: 3})).startswith(f"3 tests did not run: {said}: ")
+        assert [name for name in missing.PROGRAMS if missing.why_missing(name)] == [tool]
+        for name, target in gone.items():
+            (tmp_path / name).symlink_to(target)
+    missing.why_missing.cache_clear()
+
+
 def test_what_to_type(monkeypatch):
     here = {"dnf"}
     monkeypatch.setattr(programs.shutil, "which", lambda name, **_: name if name in here else None)
