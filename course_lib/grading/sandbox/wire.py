@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,20 @@ class Foreign:
     """Stands for a value that is not plain; its class has the name of the value's type."""
 
 
+@dataclass
+class _Memory:
+    """The raw memory of a frame's arrays, one behind the other."""
+
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, part: bytes) -> list[int]:
+        place = [self.size, len(part)]
+        self.parts.append(part)
+        self.size += len(part)
+        return place
+
+
 # --- writing ------------------------------------------------------------------------------------------------
 
 
@@ -43,14 +57,14 @@ def frame(value: Any, keep_strides: bool = False) -> bytes:
 
     WireError if it is too large or too deep.
     """
-    memory = bytearray()  # of its arrays, one behind the other
+    memory = _Memory()
     tree = json.dumps(_tree(value, memory, keep_strides, 0)).encode()
-    if len(tree) > MOST_TREE or len(memory) > MOST_MEMORY:
-        raise WireError(f"a value of {(len(tree) + len(memory)) / 2**20:.0f} MB is too large to be shipped")
-    return b"".join([_LENGTHS.pack(len(tree), len(memory)), tree, memory])
+    if len(tree) > MOST_TREE or memory.size > MOST_MEMORY:
+        raise WireError(f"a value of {(len(tree) + memory.size) / 2**20:.0f} MB is too large to be shipped")
+    return b"".join([_LENGTHS.pack(len(tree), memory.size), tree, *memory.parts])
 
 
-def _tree(value: Any, memory: bytearray, strides: bool, depth: int) -> Any:
+def _tree(value: Any, memory: _Memory, strides: bool, depth: int) -> Any:
     """Return JSON for a value: plain as it is where JSON has it, else a list that begins with its kind."""
     if depth > DEEPEST:
         raise WireError(f"a value is nested more than {DEEPEST} deep")
@@ -77,32 +91,25 @@ def _tree(value: Any, memory: bytearray, strides: bool, depth: int) -> Any:
     return ["foreign", type(value).__name__]
 
 
-def _added(memory: bytearray, part: bytes) -> list[int]:
-    """Add a part to the memory and return its place."""
-    place = [len(memory), len(part)]
-    memory += part
-    return place
-
-
-def _scalar_tree(value: np.generic, memory: bytearray) -> list:
+def _scalar_tree(value: np.generic, memory: _Memory) -> list:
     if value.dtype.kind not in KINDS:
         return ["foreign", type(value).__name__]
-    return ["scalar", value.dtype.str, _added(memory, value.tobytes())]
+    return ["scalar", value.dtype.str, memory.add(value.tobytes())]
 
 
-def _sequence_tree(value: list | tuple, memory: bytearray, strides: bool, depth: int) -> list:
+def _sequence_tree(value: list | tuple, memory: _Memory, strides: bool, depth: int) -> list:
     kind = "tuple" if isinstance(value, tuple) else "list"
     if len(value) > 8 and all(type(one) is float for one in value):  # most of what chapter 1 ships
-        return [f"{kind} of floats", _added(memory, np.array(value).tobytes())]
+        return [f"{kind} of floats", memory.add(np.array(value).tobytes())]
     return [kind, [_tree(one, memory, strides, depth + 1) for one in value]]
 
 
-def _array_tree(value: np.ndarray, memory: bytearray) -> list:
+def _array_tree(value: np.ndarray, memory: _Memory) -> list:
     plain = np.ascontiguousarray(value)
-    return ["array", plain.dtype.str, list(value.shape), _added(memory, plain.tobytes())]
+    return ["array", plain.dtype.str, list(value.shape), memory.add(plain.tobytes())]
 
 
-def _strided_tree(value: np.ndarray, memory: bytearray) -> list:
+def _strided_tree(value: np.ndarray, memory: _Memory) -> list:
     """Ship the memory from the first byte to the last, with what lies between the elements."""
     low, high = np.lib.array_utils.byte_bounds(value)
     block = np.ndarray(high - low, np.uint8, buffer=_bytes(value, low, high - low)) if value.size else b""
@@ -113,7 +120,7 @@ def _strided_tree(value: np.ndarray, memory: bytearray) -> list:
         list(value.shape),
         list(value.strides),
         offset,
-        _added(memory, bytes(block)),
+        memory.add(bytes(block)),
     ]
 
 
