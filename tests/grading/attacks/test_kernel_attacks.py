@@ -40,11 +40,11 @@ def above(code: str, kernel: str = COSTLY) -> str:
 ATTACKS = {
     "counts of the tracer patched": above("""
         from course_lib.simulators.gpu import tally
-        tally.Tally.row = lambda self, *key: None
+        tally.KernelTally.row = lambda self, *key: None
     """, COSTLY.replace("3 *", "3 * tally *")),
     "hazards of the tracer patched": above("""
         import course_lib.simulators.gpu.tally as tally
-        tally.Tally.hazard = lambda self, hazard: None
+        tally.KernelTally.note = lambda self, *hazard, **kind: None
     """, UNSAFE.replace("3 *", "3 * tally *")),
     "numba patched": above("""
         import numba.cuda
@@ -152,7 +152,10 @@ def test_an_attack_gains_nothing_and_costs_no_other_answer(names):
 
 
 def test_the_costly_kernel_is_right_but_for_its_cost():
-    """What several attacks try to hide is there to be found."""
+    """What several attacks try to hide is there to be found, by the names that they patch."""
+    from course_lib.simulators.gpu.tally import KernelTally
+
+    assert KernelTally.row and KernelTally.note
     lines = graded(HEAD + COSTLY)[SCALE.id]["teacher"]["lines"]
     assert lines[0].startswith("The result is right")
     assert "sectors for each request" in lines[1]
