@@ -66,7 +66,7 @@ def _hears_a_closed_terminal() -> None:
 class TinyProject:
     """A folder with a Makefile, a bootstrap and next to nothing to install."""
 
-    def __init__(self, folder: Path, is_new: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.venv = folder / ".venv"
         self.python = self.venv / "bin" / "python"
@@ -75,8 +75,6 @@ class TinyProject:
         (package / "__init__.py").touch()
         shutil.copy(ROOT / "Makefile", folder)
         shutil.copy(ROOT / "course_lib" / "bootstrap.py", package)
-        if not is_new:
-            return
         (folder / "pyproject.toml").write_text(PYPROJECT)
         (folder / "backend.py").write_text(BACKEND)
         (folder / "constraints.txt").write_text("torch==2.13.0\n")

@@ -67,29 +67,12 @@ def test_bad_options_get_one_sentence(capsys):
         (["--rungs", "compiled-ikk"], "did you mean compiled-i"),
         (["--sizes", "0"], "--sizes has 0"),
         (["--threads", "100000"], "--threads is 100000"),
-        (["--threads", "0"], "--threads is 0"),
-        (["--budget", "0"], "--budget is 0, but it must be"),
-        (["--budget", "-1"], "--budget is -1"),
         (["--budget", "nan"], "--budget is nan"),
-        (["--longest", "0"], "--longest is 0, but it must be"),
         (["--json", "no/such/folder/results.json"], "cannot be written"),
-        (["--json", "."], "it is a folder"),
     ):
         assert run(*options) == 2
         printed = capsys.readouterr().out.strip()
         assert words in printed and "\n" not in printed
-
-
-def test_a_disk_that_fails_after_the_measuring_is_said(tmp_path, capsys, monkeypatch):
-    def no_space(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", no_space)
-    code = run(
-        "--rungs", "numpy", "--sizes", "8", "--budget", "0.05", "--no-save", "--json", str(tmp_path / "a")
-    )
-    assert code == 1
-    assert "cannot be written (No space left on device)" in capsys.readouterr().out
 
 
 def test_list_names_every_rung(capsys):
@@ -124,12 +107,6 @@ def test_a_goal_is_reached_only_if_median_and_lowest_are():
         line = summit.SummitLine(summit.ONE_CORE, (8, 8, 8), "float32", 1, {}, 0.0)
         (sentence,) = summit.verdicts([replace(line, ratio=ratio) for ratio in ratios])
         assert sentence.endswith(outcome)
-
-
-def test_asking_for_a_size_or_a_rung_leaves_the_summit_out(capsys):
-    run("--sizes", "16", "--rungs", "numpy", "--budget", "0.1", "--no-save")
-    assert "summit" not in capsys.readouterr().out
-    assert ladder.results() == []  # not saved
 
 
 def test_gpu_rungs_are_left_to_the_recording_even_where_there_is_a_gpu(monkeypatch, capsys):

@@ -2,23 +2,21 @@
 
 import importlib.util
 import json
-from argparse import ArgumentParser
 from dataclasses import replace
 
 import pytest
 
-from course_lib.measure import code_listing, machine
+from course_lib.measure import code_listing
 from course_lib.measure.code_listing import fingerprint
 from course_lib.measure.recording_files import MalformedRecording
-from course_lib.measure.sass import ptx_hot_loop, ptx_kind
 
 
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Imported when the first test runs: collecting tests stays quick."""
-    global cuda_1d, cuda_tiled, cuda_vectorised, record, record_code, SUBJECTS, CASES
-    from course_lib.circles import cuda_1d, cuda_tiled, cuda_vectorised
-    from course_lib.commands import record, record_code
+    global cuda_tiled, record_code, SUBJECTS, CASES
+    from course_lib.circles import cuda_tiled
+    from course_lib.commands import record_code
 
     SUBJECTS = list(record_code.subjects())
     CASES = [(subject, cc) for subject in SUBJECTS for cc in record_code.ARCHITECTURES]
@@ -116,83 +114,11 @@ def test_what_a_kernel_is_made_of_is_in_its_fingerprint(tmp_path):
 def test_what_is_written_can_be_read_and_what_is_malformed_is_refused(tmp_path):
     shipped = code_listing.FOLDER / "cuda-2d.json"
     listings = code_listing.FILES.read(shipped).listings
-    path = code_listing.write(list(listings), tmp_path / "new")
-    assert code_listing.shipped(tmp_path / "new") == listings and path.read_text() == shipped.read_text()
-    for change, words in (
-        ({"registers": 0.5}, "'listings, no. 1: registers' is 0.5"),
-        ({"commit": "main"}, "it must be a full git commit"),
-        ({"loop": []}, "it must be one instruction or more"),
-        ({"loop": ["x\tFFMA R1, R2, R3, R4"]}, "'x'"),
-        ({"ptx": 3}, "its loops are not as they should be"),
-    ):
-        content = json.loads(shipped.read_text())
-        content["listings"][0] |= change
-        path.write_text(json.dumps(content))
-        code_listing.shipped.cache_clear()
-        with pytest.raises(MalformedRecording, match=r"^cuda-2d.json is no recording: ") as caught:
-            code_listing.shipped(tmp_path / "new")
-        assert words in str(caught.value) and str(caught.value).endswith("record --code`.")
-
-
-# -- PTX ---------------------------------------------------------------------------------------------------
-
-PTX = """
-.visible .entry kernel(
-	.param .u64 kernel_param_0
-)
-{
-	.reg .pred 	%p<7>;
-	.loc	1 30 1
-	mov.u32 	%r1, %tid.x;
-$L__BB0_1:
-	.loc	1 33 1
-	bar.sync 	0;
-
-$L__BB0_2:
-	.loc	1 34 1
-	ld.shared.v4.f32 	{%f1, %f2, %f3, %f4}, [%rd1];
-	@%p2 bra 	$L__BB0_3;
-	fma.rn.f32 	%f5, %f1, %f2, %f5;
-$L__BB0_3:
-	.loc	1 35 9
-	add.s64 	%rd1, %rd1, 16;
-	@%p1 bra 	$L__BB0_2;
-	@!%p3 bra.uni 	$L__BB0_1;
-$L__BB0_4:
-	st.local.f32 	[%rd4], %f5;
-	@%p1 bra 	$L__BB0_4;
-	ret;
-}
-"""
-
-
-def test_the_loop_of_ptx_is_the_innermost_one_that_computes():
-    found = ptx_hot_loop(PTX)
-    assert found == [
-        (34, "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]"),
-        (34, "@%p2 bra $L__BB0_3"),
-        (34, "fma.rn.f32 %f5, %f1, %f2, %f5"),
-        (35, "add.s64 %rd1, %rd1, 16"),
-        (35, "@%p1 bra $L__BB0_2"),
-    ]
-    assert [ptx_kind(text) for _, text in found] == ["shared load", "control", "FMA", "index", "control"]
-    assert ptx_kind("@%p1 st.local.f32 [%rd4], %f5") == "local memory"
-    assert ptx_hot_loop(PTX.replace("fma.rn", "add.rn")) == []
-
-
-# -- the command -------------------------------------------------------------------------------------------
-
-
-def command(*options):
-    parser = ArgumentParser()
-    record.add_arguments(parser)
-    return record.run(parser.parse_args([*options, "--commit", "0" * 40]))
-
-
-def test_all_is_written_with_its_commit(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "missing", lambda need: None)
-    monkeypatch.setattr(record_code, "compiled", lambda subject, cc: code_listing.find(subject.kernel, cc))
-    assert command("--code", "--folder", str(tmp_path)) == 0
-    written = code_listing.shipped(tmp_path)
-    assert len(written) == len(CASES) and {one.commit for one in written} == {"0" * 40}
-    assert "cuda-naive" in capsys.readouterr().out
+    path = code_listing.write(list(listings), tmp_path)
+    assert code_listing.shipped(tmp_path) == listings and path.read_text() == shipped.read_text()
+    content = json.loads(shipped.read_text())
+    content["listings"][0]["loop"] = ["x\tFFMA R1, R2, R3, R4"]
+    path.write_text(json.dumps(content))
+    code_listing.shipped.cache_clear()
+    with pytest.raises(MalformedRecording, match=r"^cuda-2d.json is no recording: .*'x'.*record --code`.$"):
+        code_listing.shipped(tmp_path)

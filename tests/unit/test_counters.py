@@ -1,11 +1,6 @@
 """Threads that count in memory: the loop really stores, locked increments are not lost, one core is said."""
 
-import signal
-import threading
-import time
-
 import pytest
-from pace import slowness
 
 from course_lib.measure import assembly, counters, hardware
 from course_lib.measure.counters import false_sharing, lost_updates
@@ -48,28 +43,6 @@ def test_counting_ends_at_the_time_limit_with_a_sentence(monkeypatch):
             lost_updates(2, counters.MOST_TIMES, "locked")
 
 
-@pytest.mark.timing
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
-def test_an_interrupted_cell_does_not_wait_for_the_rest_of_the_count(monkeypatch):
-    lost_updates(1, 1000, "locked")  # compiles
-    beat = counters._Team._sliced
-
-    def interrupted(self, count, times, until):
-        self._stop.wait(0.05)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return beat(self, count, times, until)
-
-    monkeypatch.setattr(counters._Team, "_sliced", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    start = time.perf_counter()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            lost_updates(1, counters.MOST_TIMES, "locked")
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert time.perf_counter() - start < 3 * slowness()
-
-
 @pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")
 def test_measures_each_stride():
     counting = false_sharing(2, (8, 64), times=2000, budget_s=0.2)
@@ -97,19 +70,3 @@ def test_false_sharing_costs_time_when_the_threads_run_at_once():
             assert counting.ratio(8) > 2
             return
     pytest.skip("other programs had the cores")
-
-
-def test_what_makes_no_sense_is_refused_in_one_sentence():
-    for arguments, sentence in [
-        ({"threads": 0}, "threads is 0"),
-        ({"threads": True}, "threads is True"),
-        ({"kind": "magic"}, "kind is 'magic'"),
-        ({"strides": (4,)}, r"strides is \(4,\), but it must be multiples of 8 bytes up to 4096"),
-        ({"strides": (8, 8192)}, r"strides is \(8, 8192\)"),
-        ({"strides": ()}, r"strides is \(\)"),
-        ({"times": 0}, "times is 0"),
-        ({"times": 1 << 50}, "times is"),
-    ]:
-        with pytest.raises(ValueError, match=sentence) as caught:
-            false_sharing(**{"threads": 2, **arguments})
-        assert "\n" not in str(caught.value), (arguments, sentence)

@@ -16,10 +16,7 @@ from course_lib.measure import hardware, machine
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Imported when the first test runs: collecting tests stays quick."""
-    global numba, blocked, openblas, simd, strassen, strassen_fused, threads, unrolled, vectors
-    global RungUnavailable
-    import numba
-
+    global blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
     from course_lib.circles import (
         blocked,
         openblas,
@@ -28,9 +25,7 @@ def imports():
         strassen_fused,
         threads,
         unrolled,
-        vectors,
     )
-    from course_lib.circles.front_door import RungUnavailable
 
 
 DTYPES = ("float32", "float64")
@@ -193,40 +188,6 @@ def test_products_in_several_python_threads_do_not_mix_their_memory():
             assert all(np.array_equal(one, other) for one, other in zip(got, wanted, strict=True))
 
 
-def test_nothing_is_written_beyond_the_working_memory(monkeypatch):
-    """The shapes fill blocks and spare tiles to the end."""
-    rows = simd.BLOCK_BYTES // simd.ROW_BYTES  # a block of the least depth is this many panels wide
-    for shape in ((13, simd.KC, 1500), (5, simd.KC + 1, 70), (7, 3, min(rows, 64) * 64 + 1)):
-        for dtype in DTYPES:
-            A, B = operands(shape, dtype)
-            around = np.full(simd.WORKING_BYTES + 2**16, 7, np.uint8)
-            monkeypatch.setattr(
-                simd, "working_memory", lambda dtype, room=around: room[: simd.WORKING_BYTES].view(dtype)
-            )
-            assert np.allclose(simd.matmul(A, B), A @ B, rtol=1e-3, atol=1e-3)
-            assert np.all(around[simd.WORKING_BYTES :] == 7)
-
-
-def test_operands_that_do_not_go_together_are_refused_without_the_front_door():
-    for name in RUNGS:
-        A, B = operands((5, 6, 7), "float32")
-        with pytest.raises(TypeError, match="one dtype"):
-            RUNGS[name](A, B.astype("float64"))
-        with pytest.raises(ValueError, match="as many columns"):
-            RUNGS[name](A, np.vstack([B, B]))
-        with pytest.raises(ValueError, match="as many columns"):
-            RUNGS[name](A, B[:2])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_that_is_forked_during_a_product_does_not_find_it_locked():
-    with threads.pool:
-        pid = os.fork()
-        if not pid:
-            os._exit(0 if threads.pool.acquire(timeout=2) else 1)
-        assert os.waitpid(pid, 0)[1] == 0
-
-
 def test_products_on_all_cores_from_several_python_threads():
     """On the threading layer that aborts the process when two callers meet."""
     program = """
@@ -245,9 +206,6 @@ callers = [threading.Thread(target=many) for _ in range(3)]
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
-
-
-STRIDED, WHOLE, FEW = np.ones(64, np.float32)[::2], np.arange(64), np.ones((8, 8), np.float32)
 
 
 def test_the_second_openblas_takes_the_kernels_it_is_told(monkeypatch):

@@ -1,8 +1,5 @@
 """Kernels compiled for GPUs without a GPU: what the rungs become, and what is said when they cannot."""
 
-import itertools
-import re
-
 import pytest
 
 
@@ -101,36 +98,6 @@ def test_each_rung_spends_more_of_its_instructions_on_fmas():
     assert share(cuda_warptiled.kernel(cuda_warptiled.TILES[1])) > 0.9
 
 
-def share_of_a_step(code, tile):
-    """Return the FMAs among all instructions of BK steps along k, the loop around the hot one included."""
-    fmas = tile.BK * tile.TM * tile.TN
-    places = [place for place, one in enumerate(code.sass.instructions) if one is code.hot.instructions[0]]
-    (first,) = places
-    last = first + len(code.hot.instructions) - 1
-    jumps = [
-        (code.sass.labels[target[1]], place)
-        for place, one in enumerate(code.sass.instructions)
-        if one.name == "BRA" and (target := re.search(r"`\((\.L\w+)\)", one.text))
-    ]
-    begin, end = max(
-        (jump for jump in jumps if jump[0] <= first and last <= jump[1]), key=lambda jump: jump[1]
-    )
-    turns = fmas // code.hot.count("FFMA")
-    return fmas / (end - begin + 1 + (turns - 1) * len(code.hot.instructions))
-
-
-@needs_cubin
-def test_the_best_rung_computes_with_four_instructions_of_five():
-    """All instructions count: fetching the next tile, writing it to shared memory, counting."""
-    for cc, (place, least) in itertools.product(ARCHITECTURES, ((0, 0.8), (1, 0.85), (2, 0.85))):
-        tile = cuda_warptiled.TILES[place]
-        code = compile_kernel(cuda_warptiled.kernel(tile), MATRIX, MATRIX, MATRIX, cc=cc)
-        assert share_of_a_step(code, tile) > least
-        assert code.hot.count("LDS") == code.hot.count("LDS.128")
-        assert code.sass.count("LDG") == code.sass.count("LDG.128")
-        assert code.hot.count("FFMA") >= 16 * code.hot.count("LDS")
-
-
 @needs_cubin
 def test_a_while_loop_costs_a_fraction_of_a_range():
     """What cuda_naive's first lines say: 29 instructions for four turns, and 137."""
@@ -161,21 +128,9 @@ def test_what_cannot_be_compiled_is_one_sentence():
         cuda.syncthreads()
         X[cuda.threadIdx.x] = a[0, cuda.threadIdx.x]
 
-    @cuda.jit
-    def wrong(X):
-        X.no_such_thing()
-
-    vector = types.Array(float32, 1, "C")
-    cases = (
-        ((greedy, vector), {}, r"greedy cannot be compiled for .* 9.0: .*too much shared data"),
-        ((wrong, vector), {}, "Numba cannot compile wrong: "),
-        ((cuda_naive.naive, *[MATRIX] * 3), {"cc": (1, 7)}, r"compiled for compute capability 1\.7"),
-    )
-    for arguments, options, words in cases:
-        with pytest.raises(CannotCompile, match=words) as caught:
-            compile_kernel(*arguments, **options)
-        message = str(caught.value)
-        assert "\n" not in message and message.endswith(".") and len(message) < 300, words
+    words = r"^greedy cannot be compiled for .* 9.0: [^\n]*too much shared data[^\n]*\.$"
+    with pytest.raises(CannotCompile, match=words):
+        compile_kernel(greedy, types.Array(float32, 1, "C"))
 
 
 def test_without_the_compiler_one_sentence_says_how_to_get_it(monkeypatch):

@@ -68,30 +68,6 @@ def test_a_cache_of_which_one_has_only_a_part_is_said():
     assert "TLB" not in str(huge.table()) and "only a part of that cache" in str(huge.table())
 
 
-THREE_CACHES = (*CACHES, CacheLevel(3, 16 * MIB, 64, 16, 8))
-
-
-def sloping(through=0.9):
-    """Return a curve that climbs all the way through L2."""
-    flat = made_up(((32 * KIB, 1.0), (MIB, 0.0), (16 * MIB, 30.0), (2**40, 100.0)), THREE_CACHES)
-    ns = [
-        1.2 * (size / (32 * KIB)) ** through if one == 0 else one
-        for size, one in zip(flat.sizes, flat.nanoseconds, strict=True)
-    ]
-    return replace(flat, nanoseconds=tuple(ns))
-
-
-def test_a_cache_without_a_plateau_does_not_shift_the_names_of_the_others():
-    curve = sloping()
-    found = curve.plateaus()
-    assert [(one.name, one.size_bytes, one.nanoseconds) for one in found] == [
-        ("L1", 32 * KIB, 1.0), ("L3", 16 * MIB, 30.0), ("memory", None, 100.0),
-    ]  # fmt: skip
-    assert found[0].edge_bytes is None and 16 * MIB < found[1].edge_bytes < 32 * MIB
-    assert "L2 has no plateau of its own" in str(curve.table())
-    assert "no plateau of its own" not in str(made_up(THREE).table())
-
-
 def test_a_curve_that_ends_inside_the_last_cache_says_so():
     caches = (*CACHES, CacheLevel(3, 480 * MIB, 64, 16, 2))
     curve = made_up(((32 * KIB, 1.0), (MIB, 4.0), (2**40, 100.0)), caches)
@@ -121,16 +97,6 @@ def test_a_curve_is_measured_where_it_was_asked_for(monkeypatch):
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
     with pytest.raises(RuntimeError, match="does not let a program ask for huge pages"):
         latency.measure("huge", [8 * KIB])
-
-
-def test_the_figure_says_what_was_found():
-    picture = views.latency(made_up(THREE))
-    assert "memory takes 100x as long as one from L1" in picture.alt
-    assert "Plateaus: L1 1.0 ns, L2 4.0 ns, memory 100 ns." in picture.alt
-    both = views.latency({"small": made_up(THREE), "huge": made_up(THREE)}, title="Two kinds of pages")
-    assert "Two kinds of pages" in both.alt and "huge: 1.0 ns at 4 KiB, 100 ns at 64 MiB." in both.alt
-    with pytest.raises(ValueError, match="no curve to draw"):
-        views.latency({})
 
 
 @pytest.mark.timing

@@ -36,40 +36,15 @@ TEXT = """
 """
 
 
-@pytest.fixture
-def code():
-    return sass.parse(TEXT)
-
-
-def test_the_hot_loop_is_the_innermost_one_that_computes(code):
+def test_the_hot_loop_is_the_innermost_one_that_computes():
+    code = sass.parse(TEXT)
     assert [loop.label for loop in code.loops] == [".L_x_1"]  # the branch to itself at the end is none
     hot = code.hot
-    assert len(hot.instructions) == 6
     assert (hot.count("FFMA"), hot.count("LDS"), hot.count("LDS.128"), hot.count("LDG")) == (2, 2, 1, 0)
     assert hot.kinds == {"FMA": 2, "shared load": 2, "index": 1, "control": 1}
     assert hot.fma_share == pytest.approx(2 / 6)
-
-
-def test_the_whole_kernel_is_counted_too(code):
-    assert code.count("FFMA") == 3 and code.count("LDG.128") == 1 and code.count("LDG.E.128") == 1
-    assert code.count("LDG.64") == 0 and code.count("STG.E.64") == 1
-    kinds = [instruction.kind for instruction in code.instructions]
+    assert [one.line for one in hot.instructions] == [47, 47, 47, 49, 49, 49]
+    assert code.count("FFMA") == 3 and code.count("LDG.128") == 1 and code.instructions[1].predicate == "@!P1"
+    kinds = [one.kind for one in code.instructions]
     assert kinds[:4] == ["index", "global load", "shared store", "barrier"]
     assert kinds[-4:] == ["global store", "local memory", "control", "control"]
-
-
-def test_an_instruction_knows_its_predicate_and_its_line(code):
-    load = code.instructions[1]
-    assert (load.address, load.operation, load.name, load.predicate) == (0x10, "LDG.E.128", "LDG", "@!P1")
-    assert (load.file, load.line) == ("/course/kernel.py", 40)
-    assert [instruction.line for instruction in code.hot.instructions] == [47, 47, 47, 49, 49, 49]
-
-
-def test_a_constant_made_by_a_multiply_add_is_a_copy_and_remarks_are_no_operands():
-    copied, fma, spill = sass.parse("""
-        /*0000*/                   HFMA2.MMA R5, -RZ, RZ, 0, 0 ;
-        /*0010*/                   HFMA2 R5, R6, R7, R8 ;
-        /*0020*/                   LDL.LU R10, [R1+0xc]                 (*"SpillRefill"*)          ;
-""").instructions
-    assert (copied.kind, fma.kind, spill.kind) == ("index", "FMA", "local memory")
-    assert spill.text == "LDL.LU R10, [R1+0xc]"

@@ -40,22 +40,6 @@ def test_work_that_grows_quadratically_is_seen():
     assert grown.predict("pairs", 480) == pytest.approx(measured, rel=0.5)
 
 
-def test_sizes_that_are_none_are_refused():
-    for sizes in [(), (0, 8), (-4, 8)]:
-        with pytest.raises(ValueError, match="positive whole numbers"):
-            scaling({"f": lambda *_: None}, sizes)
-
-
-def test_the_table_has_a_row_for_each_size():
-    table = CUBIC.table()
-    assert table.columns == ("n", "cubic (us)", "square (us)")
-    assert [row[0] for row in table.rows] == ["16", "32", "64"]
-    assert table.rows[0][1] == "8.19"  # 2e-9 * 16^3 s
-    assert "cubic: time grows as n^3.00" in table.notes
-    assert str(table) == str(CUBIC)
-    assert "<table" in CUBIC._repr_html_()
-
-
 def test_the_figure_says_the_growth_and_the_guess():
     picture = ALONE.figure()
     assert picture.png.startswith(b"\x89PNG")

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from course_lib.measure.scheduling import (
     POLICIES,
-    Bar,
     Hand,
-    Timeline,
     best_makespan,
     plan,
     schedule,
@@ -49,12 +47,6 @@ class TestPolicies:
         assert plan([1] * 10, 2, "guided").assignment == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
         hand = Hand(range(20), 4, "guided", 3)
         assert [len(chunk) for chunk in iter(lambda: hand.take(0), [])] == [5, 4, 3, 3, 3, 2]
-
-    def test_longest_first_meets_grahams_worst_case_exactly(self):
-        for m in (2, 3):
-            costs = [*itertools.chain(*([n, n] for n in range(2 * m - 1, m, -1))), m, m, m]
-            assert best_makespan(costs, m) == (3 * m, True)
-            assert plan(costs, m, "longest").makespan == 4 * m - 1
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=7), st.integers(1, 3))
@@ -115,32 +107,3 @@ class TestMeasured:
             assert time.monotonic() - start < 5
         finally:
             release.set()
-
-
-def test_the_figures_of_a_timeline():
-    bars = (Bar(0, 0, 0.0, 3.0, 3.0), Bar(1, 1, 0.0, 1.0, 0.5), Bar(2, 1, 1.5, 2.0, 0.5))
-    timeline = Timeline("dynamic", 2, 2, bars, 3, "done", measured=True)
-    assert timeline.makespan == 3 and timeline.busy == (3, 1.5) and timeline.busy_fraction == (1, 0.5)
-    assert timeline.imbalance == pytest.approx(3 / 2.25) and timeline.bound == 3
-    assert timeline.without_cpu == pytest.approx(0.5 / 4.5) and timeline.name == "dynamic, chunk 2"
-    text = str(timeline.table())
-    assert "1.50 s" in text and "50 %" in text and "0 % above the bound" in text
-
-
-def test_nonsense_is_refused():
-    for arguments, sentence in [
-        (([1], 0), "threads is 0"),
-        (([1], 2, "fair"), "policy is 'fair'"),
-        (([1], 2, "dynamic", 0), "chunk is 0"),
-        (([float("nan")], 2), "at least 0"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            plan(*arguments)
-    for arguments, sentence in [
-        ({"policy": "longest"}, "pass costs="),
-        ({"costs": [1]}, "1 costs for 3 items"),
-        ({"time_limit_s": 0}, "time_limit_s is 0"),
-        ({"run": 3}, "run is 3"),
-    ]:
-        with pytest.raises((ValueError, TypeError), match=sentence):
-            schedule(**{"items": [1, 2, 3], "run": print, "threads": 2, **arguments})

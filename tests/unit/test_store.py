@@ -54,26 +54,6 @@ def test_a_damaged_file_is_set_aside_and_never_dropped(path):
         assert content in [aside.read_bytes() for aside in damaged_files(path)]  # several a second, too
 
 
-READER = """
-import sys, warnings
-warnings.simplefilter("always")  # Python itself says a thing once per line of code only
-from course_lib.measure.store import Store
-Store("ladder").read(), Store("ladder").read()
-Store("ladder").path.write_text("{ other damage")
-Store("ladder").read(), Store("ladder").read()
-warnings.warn("mine")
-"""
-
-
-def test_a_notice_is_one_plain_sentence_and_comes_once_per_state_of_the_file(path):
-    path.write_text("{")
-    done = subprocess.run([sys.executable, "-c", READER], capture_output=True, text=True)
-    first, second, other = done.stderr.splitlines()
-    for sentence in (first, second):
-        assert sentence.startswith(f"{path} is damaged") and sentence.endswith("set aside, not deleted.")
-    assert other.endswith("UserWarning: mine")  # other warnings keep their form
-
-
 def test_a_file_of_a_newer_version_is_left_as_it_is(path):
     for content in ['{"format": 99, "values": {"a": 1}}', '{"format": 99}']:
         path.write_text(content)
@@ -114,32 +94,6 @@ def test_a_full_disk_keeps_the_old_file_and_runs_the_change_once(path, monkeypat
     assert path.read_bytes() == before
     assert store.read() == {"old": 1, "new": 2}
     assert not list(path.parent.glob("*.unfinished"))
-
-
-def test_an_exception_in_the_change_is_the_callers_and_saves_nothing():
-    for problem in [ValueError("mine"), OSError("mine"), TimeoutError("mine")]:
-        store = Store("ladder")
-        store.update(put("a", 1))
-
-        def change(values, problem=problem):
-            values["b"] = 2
-            raise problem
-
-        with pytest.raises(type(problem), match="mine"):
-            store.update(change)
-        assert store.read() == Store("ladder").read() == {"a": 1}, problem
-        store.update(put("a", 1))  # the lock was given back
-
-
-def test_a_lock_that_nobody_gives_back_ends_the_wait(monkeypatch, path):
-    import filelock
-
-    from course_lib.measure import store as module
-
-    monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.05)
-    path.parent.mkdir(exist_ok=True)
-    with filelock.FileLock(str(path) + ".lock"), pytest.warns(StoreNotice, match="cannot be written"):
-        assert Store("ladder").update(put("a", 1)) == {"a": 1}
 
 
 def _count_up(name, times):
