@@ -14,7 +14,6 @@ from tools.looped import looped
 
 from course_lib.simulators.interleavings import (
     Lock,
-    NotJudged,
     NotUnderstood,
     RLock,
     Semaphore,
@@ -181,6 +180,13 @@ def consume():
     s[0] = box[0]
 """
 BOX = {"box": [0], "s": [0], "full": Semaphore(0)}
+LEAVES_EARLY = """
+def work():
+    for i in range(3):
+        with lock:
+            if i == 1:
+                return
+"""
 STOLEN = "def a():\n    lock.acquire()\n    lock.release()\ndef b():\n    lock.release()"
 ASSERTS = "def work(me):\n    s[0] = s[0] + 1\n    assert s[0] < 2, 'late'"
 FLAG = "def writer():\n    s[0] = 1\ndef reader():\n    x = s[0]"
@@ -195,12 +201,11 @@ VERDICTS = [
     (GUARDED, [("work", 0), ("work", 1)], TWO, None, "wrong result", "s ends as [1, 0], but one"),
     (GUARDED, [("work", 0), ("work", 0)], TWO, None, "", "all 2 schedules"),
     (LOST, [("work", 1)] * 2, ONE, {"s": [2]}, "wrong result", "s ends as [1] instead of [2]"),
-    (LOST, [("work", 1)] * 4, ONE, None, "wrong result", "one thread after the other gives [4]"),
     (LOST, [("work", 1)] * 6, ONE, None, "wrong result", "one thread after the other gives [6]"),
     (LOST, [("work", 1)] * 2, ONE, lambda end: bool(end["s"][0] == 2) or "one is missing", "wrong result",
      "In some schedule one is missing."),
-    (LOST, [("work", 1)] * 2, ONE, lambda end: np.bool_(end["s"][0] == 2), "wrong result", ""),
     (LOST, [("work", 1)] * 2, ONE, lambda end: np.bool_(end["s"][0] > 0), "", ""),
+    (LEAVES_EARLY, ["work", "work"], ONE, None, "", ""),
     (WAITS_ALONE, ["work"], ONE, None, "error", "reads only what no thread writes (s[0])"),
     (SPINS_ALONE, ["work"], {"s": [0], "other": [0]}, None, "error", "without touching anything shared"),
     (IN_LOCK_TWICE, ["work"], ONE, None, "deadlock", "waits for lock, which it holds itself"),
@@ -223,83 +228,36 @@ def test_the_verdict_on_a_program(text, threads, shared, expect, kind, words):
     assert words in verdict.sentence and (verdict.ok or verdict.witness is not None)
 
 
-def switches(replay):
-    return sum(a != b for a, b in pairwise(replay.schedule))
+def test_the_shortest_way_to_a_lost_update_and_to_a_deadlock_is_shown():
+    verdict = explore([add, add])
+    assert "total ends as [1], but one thread after the other gives [2]" in verdict.sentence
+    steps = [(step.thread, step.does) for step in verdict.witness.steps]
+    every = ("reads total[0]: 0", "writes total[0] = 1")
+    assert sorted(steps) == sorted((thread, what) for thread in (0, 1) for what in every)
+    assert verdict.finding("race").sentence.startswith("Data race on total[0]: thread 0 ")
+    assert explore([count, count]).kind == "wrong result" and counter == 0  # nothing was run
+    text = "def work():\n    for _ in range(6):\n        s[0] += 1"
+    schedule = explore(["work", "work"], {"s": [0]}, source=text).witness.schedule
+    assert sum(a != b for a, b in pairwise(schedule)) == 2  # switches between the threads
+    verdict = explore([forwards, backwards])
+    assert verdict.sentence == (
+        "Deadlock: thread 0 holds first and waits for second, which thread 1 holds; thread 1 holds second"
+        " and waits for first, which thread 0 holds."
+    )
+    done = [(step.does, step.waits) for step in verdict.witness.steps]
+    assert done == [
+        ("acquires first", False),
+        ("acquires second", False),
+        ("waits for second", True),
+        ("waits for first", True),
+    ]
 
 
-class TestRace:
-    def test_a_lost_update_is_found_with_its_schedule(self):
-        verdict = explore([add, add])
-        assert verdict.kind == "wrong result" and not verdict.ok
-        assert "total ends as [1], but one thread after the other gives [2]" in verdict.sentence
-        assert {tuple(outcome["total"]) for outcome in verdict.outcomes} == {(1,), (2,)}
-        steps = [(step.thread, step.does) for step in verdict.witness.steps]
-        every = ("reads total[0]: 0", "writes total[0] = 1")
-        assert sorted(steps) == sorted((thread, what) for thread in (0, 1) for what in every)
-        assert verdict.witness.shared == {"total": [1]} and verdict.witness.ended
-        assert verdict.schedules == comb(4, 2) and verdict.complete
-        race = verdict.finding("race")
-        assert race.sentence.startswith("Data race on total[0]: thread 0 ")
-        assert "in line 2 while thread 1" in race.sentence
-        assert explore([count, count]).kind == "wrong result" and counter == 0  # nothing was run
-
-    def test_the_witness_switches_between_threads_as_seldom_as_it_can(self):
-        text = "def work():\n    for _ in range(6):\n        s[0] += 1"
-        verdict = explore(["work", "work"], {"s": [0]}, source=text)
-        assert verdict.kind == "wrong result" and switches(verdict.witness) == 2
-
-
-class TestWhatIsRight:
-    @looped("said", [None, 0, 1, "", " ", np.array([False]), np.int64(1), [True]])
-    def test_what_is_neither_true_nor_false_nor_a_sentence_is_refused(self, said):
-        with pytest.raises(NotJudged, match=r"expect returned .* must return True \(right\)") as caught:
-            explore([("work", 1)] * 2, ONE, lambda final: said, source=LOST)
-        assert "\n" not in str(caught.value) and isinstance(caught.value, TypeError)
-
-    def test_orders_that_take_too_long_are_refused_with_what_to_do(self):
-        with pytest.raises(ValueError, match=r"orders of 5 whole threads .* expect="):
-            explore([("work", more) for more in range(1, 6)], ONE, source=LOST, time_limit_s=1e-4)
-
-
-class TestDeadlock:
-    def test_the_circle_is_named(self):
-        verdict = explore([forwards, backwards])
-        assert verdict.kind == "deadlock"
-        assert verdict.sentence == (
-            "Deadlock: thread 0 holds first and waits for second, which thread 1 holds; thread 1 holds second"
-            " and waits for first, which thread 0 holds."
-        )
-        done = [step.does for step in verdict.witness.steps]
-        assert done == ["acquires first", "acquires second", "waits for second", "waits for first"]
-        assert [step.waits for step in verdict.witness.steps] == [False, False, True, True]
-        assert not verdict.witness.ended
-
-
-@looped(
-    "body",
-    [
-        "with lock:\n        return",
-        "for i in range(3):\n        with lock:\n            if i == 1:\n                break",
-        "for i in range(3):\n        with lock:\n            continue",
-        "lock.acquire()\n    try:\n        return s[0]\n    finally:\n        lock.release()",
-    ],
-)
-def test_leaving_early_gives_the_lock_back(body):
-    assert explore(["work", "work"], {"lock": Lock(), "s": [0]}, source=f"def work():\n    {body}").ok
-
-
-class TestReplay:
-    def test_a_schedule_is_run_as_asked(self):
-        replay = run_schedule([add, add], schedule=[0, 1, 1, 0])
-        assert replay.schedule == (0, 1, 1, 0) and replay.ended and replay.shared == {"total": [1]}
-        assert replay.before == {"total": [0]}
-        assert [step.code for step in replay.steps] == ["total[0] += 1"] * 4
-
-    def test_a_thread_that_cannot_move_waits(self):
-        replay = run_schedule([forwards, backwards], schedule=[0, 1, 0, 1])
-        assert [step.waits for step in replay.steps] == [False, False, True, True]
-        assert replay.sentence.startswith("Deadlock: thread 0 holds first")
-        assert replay.steps[1].held == {"first": "thread 0", "second": "thread 1"}
+def test_a_schedule_is_run_as_asked():
+    replay = run_schedule([add, add], schedule=[0, 1, 1, 0])
+    assert replay.schedule == (0, 1, 1, 0) and replay.ended
+    assert (replay.before, replay.shared) == ({"total": [0]}, {"total": [1]})
+    assert [step.code for step in replay.steps] == ["total[0] += 1"] * 4
 
 
 # -- the language ------------------------------------------------------------------------------------------
@@ -344,43 +302,14 @@ def test_computes_as_python_does(body):
     assert replay.shared == {name: space[name] for name in replay.shared}
 
 
-def test_a_text_brings_its_own_locks_and_variables():
-    text = """
-import threading
-LIMIT = 2
-lock = threading.Lock()
-locks = [threading.Lock() for _ in range(2)]
-slots = threading.Semaphore(LIMIT + 0)
-total = [0]
-n = 0
-
-def work():
-    global n
-    with lock:
-        for _ in range(LIMIT):
-            n += 1
-            total[0] += 1
-"""
-    verdict = explore(["work", "work"], source=text)
-    assert verdict.ok and verdict.outcomes == ({"total": [4], "n": 4},)
-
-
 @looped(
     "body, words",
     [
         ("import os", "import os"),
         ("__import__('os').system('true')", r"\.system"),
         ("().__class__", r"\.__class__"),
-        ("x = lambda: 1", "a lambda"),
-        ("x = s[0:1]", "a slice"),
         ("try:\n        pass\n    except ValueError:\n        pass", "except"),
-        ("with lock as l:\n        pass", "with … as"),
         ("nonsense", "the name nonsense"),
-        ("lock.acquire(s[0])", "no constants"),
-        ("class A:\n        pass", "class"),
-        ("x = b'1'", "the constant b'1'"),
-        ("break", "outside a loop"),
-        ("work = 3\n    work()", "a call of the variable"),
     ],
 )
 def test_what_is_not_in_the_language_is_refused_with_its_line(body, words):
@@ -429,28 +358,15 @@ def test_hostile_texts_end_soon_and_in_a_sentence(name):
     "body, sentence",
     [
         ("s[0] = 2 ** 64 * 2", "a number beyond 2**64"),
-        ("s[0] = 2 ** 65", "power that is too large"),
-        ("s[0] = 1 << 65", "shifts by 65"),
-        ("x = 'ab'\nfor _ in range(9):\n    x = x + x", "more than 200 parts"),
         ("s[0] = 1 / 0", "stops with ZeroDivisionError: division by zero"),
         ("s[3] = 1", "asks for s[3], which is not there (a shared list keeps its length)"),
-        ("d['c'] = 1", "which is not there (a shared dict keeps its keys)"),
-        ("s[0] = (1, 2)", "stores (1, 2) in a shared variable"),
-        ("l[0] = 3", "overwrites l[0], which holds a list, dict or lock"),
-        ("t = (1, 2)\nt[0] = 3", "here only shared lists and dicts change"),
-        ("a, b = (1, 2, 3)", "wants to take (1, 2, 3) apart into 2 parts"),
         ("x = s == s", "compares a shared list or dict as a whole"),
-        ("with s:\n    pass", "uses a shared list or dict as a lock"),
         ("if s[0]:\n    x = 1\ns[0] = x", "uses x before it has a value"),
-        ("for x in 5:\n    pass", "loops over 5"),
-        ("s[0] = 'a' * 3", "computes with 'a', which is no number"),
-        ("s[0] = (0 - 8) ** 0.5", "a complex number"),
     ],
 )
 def test_what_a_thread_cannot_do_is_a_finding_with_its_line(body, sentence):
     indented = "\n".join(f"    {line}" for line in body.splitlines())
-    shared = {"s": [0, 0, 0], "d": {"a": 1}, "l": [Lock()]}
-    verdict = explore(["work"], shared, source=f"def work():\n{indented}")
+    verdict = explore(["work"], {"s": [0, 0, 0]}, source=f"def work():\n{indented}")
     assert verdict.kind == "error" and sentence in verdict.sentence
     assert verdict.sentence.startswith("Thread 0 ") and verdict.sentence.rstrip(".").endswith(")")
 
@@ -478,14 +394,11 @@ class TestLimits:
         "arguments, sentence",
         [
             ({"threads": []}, "1 to 6"),
-            ({"threads": "add"}, "list of functions"),
             ({"threads": [print]}, "must be a Python function"),
-            ({"threads": [add], "max_states": 0}, "max_states is 0"),
             ({"threads": [add], "expect": {"x": 1}}, "expect names 'x'"),
+            ({"threads": [add, add], "expect": lambda final: 0}, r"must return True \(right\)"),
             ({"threads": [add], "shared": {"total": [object()]}}, r"total\[0\] is a object"),
-            ({"threads": [add], "shared": {"total": [0] * 500}}, "more than 200"),
             ({"threads": [add_safely]}, "for which there is no argument"),
-            ({"threads": [(add_safely, [object()])]}, "numbers, texts and tuples"),
             ({"threads": ["other"], "source": "def work():\n    pass"}, "defines no function other"),
         ],
     )

@@ -125,11 +125,3 @@ def test_the_trace_is_what_the_rung_does(shape, NR, KC, panels):
     assert len(trace) == len(wanted) and trace.flops == 2 * shape[0] * shape[1] * shape[2]
     inside = simulate(trace, [Level(1024, 2)]).by_array.values()
     assert sum(part.accesses for part in inside) == len(trace)  # the buffers are as long as they need to be
-
-
-def test_empty_products_make_no_access_and_wrong_sizes_are_refused():
-    for shape in [(0, 3, 3), (3, 0, 3), (3, 3, 0)]:
-        assert len(traces.simd(*shape, **tiles_of(4, 4, 1))) == 0, shape
-    for name, value in [("MR", 0), ("NR", 2.5), ("block_bytes", -1)]:
-        with pytest.raises(ValueError, match=f"{name} is {value}"):
-            traces.simd(2, 2, 2, **{**tiles_of(4, 4, 1), name: value})

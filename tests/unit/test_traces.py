@@ -1,7 +1,6 @@
 """The traces, access by access, against loops written down in Python; and where the matrices lie."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -63,30 +62,23 @@ orders = st.sampled_from(traces.ORDERS)
 
 
 @settings(max_examples=150, deadline=None)
-@given(sizes, sizes, orders, st.booleans(), st.integers(0, 3), st.sampled_from([4, 8]))
-def test_blocked_makes_the_accesses_of_six_plain_loops(shape, blocks, inner, kept, pad, itemsize):
+@given(sizes, sizes, orders, st.booleans(), st.integers(0, 3), st.sampled_from([4, 8]), st.booleans())
+def test_blocked_makes_the_accesses_of_six_plain_loops(shape, blocks, inner, kept, pad, itemsize, in_pieces):
     where = place(*shape, itemsize, pad=pad)
     trace = traces.blocked(*shape, blocks, itemsize, order=inner, matrices=where, in_registers=kept)
     wanted = by_hand(shape, blocks, inner, where, kept)
-    assert pairs_of(trace) == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        if in_pieces:  # none is longer, none of it is lost or repeated
+            patch.setattr(traces, "CHUNK", 100)
+            assert max(len(addresses) for addresses, _ in trace.chunks()) <= 100
+        assert pairs_of(trace) == wanted
     assert len(trace) == len(wanted) and trace.flops == 2 * np.prod(shape)
 
 
-def test_pieces_do_not_lose_or_repeat_anything(monkeypatch):
-    monkeypatch.setattr(traces, "CHUNK", 100)
-    trace = traces.blocked(9, 10, 11, 4)
-    pieces = [len(addresses) for addresses, _ in trace.chunks()]
-    assert len(pieces) > 20 and max(pieces) <= 100 and sum(pieces) == len(trace)
-    wanted = by_hand((9, 10, 11), (4, 4, 4), "ikj", trace.matrices, True)
-    assert pairs_of(trace) == wanted
-
-
-@looped("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+@looped("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
 def test_an_empty_product_touches_nothing(shape):
-    for trace in (traces.loops("ikj", *shape), traces.blocked(*shape, 2)):
-        assert len(trace) == 0 and trace.addresses.size == 0 and trace.writes.dtype == bool
-    assert len(traces.packed(*shape, MC=2, KC=2, NC=2, MR=2, NR=2)) == 0
-    assert simulate(traces.loops("ikj", *shape), [Level(1024, 2)]).misses == (0,)
+    for trace in (traces.blocked(*shape, 2), traces.packed(*shape, MC=2, KC=2, NC=2, MR=2, NR=2)):
+        assert len(trace) == 0 and simulate(trace, [Level(1024, 2)]).misses == (0,)
 
 
 def packed_by_hand(shape, MC, KC, NC, MR, NR, where):
@@ -136,14 +128,6 @@ def test_packed_makes_the_accesses_of_the_five_loops(shape, tiles, pad):
 # -- where the matrices lie --------------------------------------------------------------------------------
 
 
-def test_place_puts_them_one_behind_the_other_on_pages():
-    where = place(10, 20, 30, pad=2)
-    assert where["A"].start == 1 << 30 and where["A"].row_stride == 22 * 8 and where["A"].column_stride == 8
-    assert [matrix.shape for matrix in where.values()] == [(10, 20), (20, 30), (10, 30)]
-    assert all(matrix.start % 4096 == 0 for matrix in where.values())
-    assert where["A"].bytes == (9 * 22 + 20) * 8
-
-
 def test_a_power_of_two_as_row_length_makes_conflicts():
     """A column of B with 512 rows of float64 falls into one set; with 513, or padded, into all of them."""
     levels = [Level(48 << 10, 12)]
@@ -176,16 +160,3 @@ def test_what_makes_no_trace_is_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.timing
-def test_a_hundred_million_accesses_a_second_are_made():
-    list(traces.loops("ikj", 2, 2, 2).chunks())
-    for trace in (traces.loops("ikj", 16, 512, 512), traces.blocked(64, 128, 128, 8)):
-        best = np.inf
-        for _ in range(5):
-            start = time.thread_time()
-            for _ in trace.chunks():
-                pass
-            best = min(best, time.thread_time() - start)
-        assert len(trace) / best > 100e6
