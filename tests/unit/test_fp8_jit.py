@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib.fp8 import jit
-from course_lib.fp8.control import FFMA, NotMachineCode, controls, interleaving, without_yields
+from course_lib.fp8.control import FFMA, controls, interleaving, without_yields
 from course_lib.fp8.tiles import TILES
 from course_lib.measure import device_code, sass
 
@@ -144,11 +144,6 @@ def test_an_error_is_a_sentence_with_its_line(kernel):
             kernel(text)
         message = str(raised.value)
         assert sentence in message and "\n" not in message and message.endswith("."), message
-    with pytest.raises(ValueError, match="name is 'v7', but the kernels are mine"):
-        jit.build("v7")
-    for wrong in ({"BM": "128"}, {"BM": True}, {"bm": 128}):
-        with pytest.raises(ValueError, match="is no constant: names are upper case, values whole numbers"):
-            jit.build("mine", **wrong)
 
 
 # -- what is kept -----------------------------------------------------------------------------------------
@@ -168,18 +163,13 @@ def test_a_build_is_made_once_and_a_damaged_one_anew(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr(jit, "_compiled", never)
         assert jit.build("v0_naive") == first
-        for other in ({"keep": False}, {"OTHER": 1}):
-            with pytest.raises(AssertionError, match="compiled again"):
-                jit.build("v0_naive", **other)
+        with pytest.raises(AssertionError, match="compiled again"):
+            jit.build("v0_naive", OTHER=1)
     again = jit.build("v0_naive", keep=False)
     monkeypatch.setattr(jit, "_compiled", lambda *_: again)
-    for damage, content in {
-        "cut": whole[:-100],
-        "a bit": whole[:-1] + bytes([whole[-1] ^ 1]),
-        "empty": b"",
-    }.items():
+    for content in (whole[:-100], whole[:-1] + bytes([whole[-1] ^ 1]), b""):
         file.write_bytes(content)
-        assert jit.build("v0_naive") is again, damage
+        assert jit.build("v0_naive") is again
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv(jit.FOLDER_VARIABLE, str(tmp_path / "file" / "kernels"))
     assert jit.build("v0_naive").registers > 0  # where nothing can be written
@@ -212,9 +202,3 @@ def test_the_compiler_interleaves_the_promotion_by_itself():
     differing = sum((one ^ other).bit_count() for one, other in zip(cubin, changed, strict=True))
     assert differing == before.yielding  # a bit each
     assert device_code.disassembled(changed) == device_code.disassembled(cubin)
-    for damage in (b"", b"MZ\x90\0\0", b"\x7fELF\x02", b"\x7fELF\x02" + b"\xff" * 200):
-        with pytest.raises(NotMachineCode, match=r"\.$"):
-            controls(damage)
-
-
-# -- as the chapter shows them -----------------------------------------------------------------------------

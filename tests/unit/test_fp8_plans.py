@@ -71,11 +71,6 @@ def test_arguments_and_constants_are_those_of_the_text():
                     assert argument.address == getattr(problem, argument.name), (kernel, name)
         for name in set(plan.constants) - {"WGMMA_N"}:
             assert re.search(rf"\b{name}\b", source), f"{kernel} has no use for {name}"
-        text = source + "".join(jit.headers_of(plan.constants).values())
-        for name in ("BM", "BN", "STAGES", "CLUSTER", "BAND", "MASKED", "ROWS"):
-            used = re.search(rf"\b{name}\b", re.sub(r"//[^\n]*", "", source))
-            made = re.search(rf"constexpr int [^;]*\b{name} =", text)
-            assert bool(used) == bool(made or name in plan.constants), (kernel, name)
     (scaled,) = re.findall(r"constexpr int SCALED = (\d+);", jit.headers_of({})["types.cuh"])
     (alignment,) = re.findall(r"constexpr int ALIGNMENT = (\d+);", jit.source_of("v9_grouped"))
     assert int(scaled) == BLOCK == 128 and int(alignment) == gemm.ALIGNMENT == 128
@@ -101,11 +96,6 @@ def test_every_tile_and_every_ring_fits():
         stage = sum(box_bytes(x) for x in plan.arguments if isinstance(x, TensorMap))
         assert plan.shared_bytes == plan.constants["STAGES"] * stage <= SHARED_BYTES - 1024, kernel
         assert plan.constants["STAGES"] >= 2, kernel
-    for rows, tokens in ((64, 16), (128, 48), (128, 128)):  # scales of tokens begin at multiples of 128 bytes
-        plan = plan_for("v8_swap_ab", ONE, Tile(rows, tokens))
-        stage = (rows + tokens) * 128 + -(-tokens // 32) * 128
-        used = plan.constants["STAGES"] * stage + rows // 64 * tokens * 128
-        assert plan.shared_bytes == used <= SHARED_BYTES - 1024, (rows, tokens)
 
 
 # -- what the doors start where there is a Hopper ------------------------------------------------------------
@@ -173,7 +163,3 @@ def test_groups_are_one_launch(started):
         assert handed["a_scales"].dims == (72, 3 * 2)
         best = candidates_of_groups(3, min(max(expected, 1), 70), 264, 208, True)[0]
         assert plan.constants["BN"] == best.tile.BN, expected
-    many = operands(128, groups=256, N=8, K=16)
-    gemm.fp8_gemm_grouped_contiguous(*many, torch.zeros(128, dtype=torch.int32))
-    best = candidates_of_groups(256, 128, 8, 16, False)[0]
-    assert started.pop().constants["BN"] == best.tile.BN

@@ -6,16 +6,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import ladder
-from course_lib.circles.front_door import RungUnavailable, through_the_door
+from course_lib.circles.front_door import through_the_door
 
 
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Imported when the first test runs: collecting tests stays quick."""
-    global FUSE_AND_REORDER, ORDERS, compiled_loops, compiled_matmul, jit
-    from course_lib.circles.compiled import FUSE_AND_REORDER, ORDERS, compiled_loops
-    from course_lib.circles.compiled import matmul as compiled_matmul
-    from course_lib.measure import jit
+    global FUSE_AND_REORDER, compiled_loops
+    from course_lib.circles.compiled import FUSE_AND_REORDER, compiled_loops
 
 
 RUNGS = [entry for entry in ladder.LADDER if not entry.missing()]
@@ -143,32 +141,15 @@ def test_arrays_on_the_gpu_pass_the_door_of_a_gpu_rung_only():
         return A.shape[0], B.shape[1]
 
     gpu_rung = through_the_door(lambda: multiply, "warp", ("float32",), lambda: None, gpu=True)
-    assert gpu_rung(OnGpu((3, 4)), OnGpu((4, 2))) == (3, 2)
     assert gpu_rung(OnGpu((0, 4)), OnGpu((4, 2))) == (0, 2)  # its zeros belong on the GPU as well
     assert gpu_rung(OnGpu((3, 4), wants_gradient=True), OnGpu((4, 2))) == (3, 2)
     with pytest.raises(TypeError, match=r"A has dtype torch.float64, .* A\.to\(torch\.float32\)"):
         gpu_rung(OnGpu((3, 4), "torch.float64"), OnGpu((4, 2)))
-    with pytest.raises(ValueError, match=r"B is 3-D with shape \(4, 2, 2\)"):
-        gpu_rung(OnGpu((3, 4)), OnGpu((4, 2, 2)))
-    with pytest.raises(ValueError, match="A is 3 x 4 and B is 5 x 2"):
-        gpu_rung(OnGpu((3, 4)), OnGpu((5, 2)))
     with pytest.raises(TypeError, match="NumPy array or an array on the GPU is needed"):
         gpu_rung([[1.0]], OnGpu((1, 1)))
     cpu_rung = through_the_door(lambda: multiply, "loops", ("float32",), lambda: None)
     with pytest.raises(TypeError, match=r"A is of type .*OnGpu, but a 2-D NumPy array is needed"):
         cpu_rung(OnGpu((3, 4)), OnGpu((4, 2)))
-
-
-def test_a_rung_that_cannot_run_says_why_and_is_asked_again():
-    lacking = ["there is no GPU."]
-    matmul = through_the_door(
-        lambda: np.matmul, "warp", ("float32",), lambda: lacking[0] if lacking else None
-    )
-    one = np.ones((1, 1), np.float32)
-    with pytest.raises(RungUnavailable, match="'warp' cannot run here: there is no GPU"):
-        matmul(one, one)
-    lacking.clear()
-    assert matmul(one, one) == 1
 
 
 def test_fastmath_settings_do_not_share_machine_code():

@@ -134,20 +134,16 @@ def test_blackwell_needs_no_promotion():
 # -- bad input, and time -------------------------------------------------------------------------------------
 
 
-ONES, NOTHING = np.ones((2, 32)), np.zeros((2, 2))
+ONES = np.ones((2, 32))
 
 
 @looped(
     "call, said",
     [
         (lambda: one_step([1.0, 2.0], [1.0]), "a and b have 2 and 1 numbers, but both must have the same"),
-        (lambda: one_step([1.0] * 33, [1.0] * 33), "1 to 32"),
         (lambda: one_step([0.3], [1.0]), "a has 0.3, which is no finite number of e4m3: round first"),
-        (lambda: one_step([1.0], [1.0], math.inf), "c is inf, but it must be a finite number"),
-        (lambda: accumulate_e4m3(ONES[:, 1:], ONES, NOTHING), "(2, 31), (2, 32), (2, 2), but they"),
         (lambda: gemm_e4m3(ONES, ONES * np.nan), "B has nan, which is no finite number of e4m3"),
         (lambda: gemm_e4m3(ONES, ONES[:, 1:]), "A and B have shapes (2, 32) and (2, 31)"),
-        (lambda: gemm_e4m3(ONES[0], ONES), "must be a matrix of numbers"),
         (lambda: gemm_e4m3(ONES, ONES, promote_every=48), "must be a multiple of 32, one step of Hopper"),
     ],
 )
