@@ -75,12 +75,6 @@ def test_bad_options_get_one_sentence(capsys):
         assert words in printed and "\n" not in printed
 
 
-def test_list_names_every_rung(capsys):
-    assert run("--list") == 0
-    printed = capsys.readouterr().out
-    assert all(entry.id in printed for entry in ladder.LADDER)
-
-
 @pytest.mark.slow
 def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, capsys):
     target = tmp_path / "summit.json"

@@ -206,6 +206,17 @@ def test_a_wrong_kernel_is_not_timed(pretend):
             record_hopper.compared("contiguous", replace(comparison, ways=ways), clock, CPU, Watch())
 
 
+def test_torch_sums_without_its_fast_accumulation(monkeypatch):
+    """Else it would be compared with kernels that sum more exactly."""
+    from course_lib.fp8 import torch_products
+    from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES
+
+    seen, x, y = {}, torch.randn(48, 512), torch.randn(32, 512)
+    monkeypatch.setattr(torch, "_scaled_mm", lambda a, b, **options: seen.update(options))
+    torch_products.scaled(x, y, ROW_BLOCKS, SQUARES).start()
+    assert seen["use_fast_accum"] is False and seen["scale_a"].shape == (48, 4)
+
+
 # -- the command ---------------------------------------------------------------------------------------------
 
 
