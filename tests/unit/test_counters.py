@@ -43,14 +43,6 @@ def test_counting_ends_at_the_time_limit_with_a_sentence(monkeypatch):
             lost_updates(2, counters.MOST_TIMES, "locked")
 
 
-@pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")
-def test_measures_each_stride():
-    counting = false_sharing(2, (8, 64), times=2000, budget_s=0.2)
-    assert counting.comparison.baseline == "64 B apart" and counting.times == 2000 and counting.note == ""
-    assert counting.seconds(8) > 0 and counting.ratio(64) == 1.0
-    assert 0 < counting.at_once <= 2.5
-
-
 def test_one_core_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setattr(hardware, "cores", lambda: 1)
     counting = false_sharing(2)
