@@ -21,6 +21,7 @@ def test_exact_times_give_back_the_fraction(serial, seconds, counts):
     assert found.serial_fraction == pytest.approx(serial, abs=1e-6)
     assert found.time(1) == pytest.approx(seconds, rel=1e-6)
     assert found.exact is (len(counts) == 2)
+    assert amdahl.karp_flatt(1 / (serial + (1 - serial) / 5), 5) == pytest.approx(serial, abs=1e-9)
     if serial > 1e-3:
         assert found.limit == pytest.approx(1 / serial, rel=1e-3)
 
