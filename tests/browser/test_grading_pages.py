@@ -102,17 +102,13 @@ def luminance(page, place: str, property: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_printed_page_shows_the_answers_on_white(opened):
-    page = opened(written("feedback"), viewport={"width": 690, "height": 980}, color_scheme="dark")
+def test_what_is_printed_shows_the_answers_on_white_and_fits_the_paper(opened):
+    paper = {"width": 690, "height": 980}
+    page = opened(written("feedback"), viewport=paper, color_scheme="dark")
     answer = page.locator("details pre.code").first
-    closed = page.evaluate("document.documentElement.scrollHeight")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert answer.evaluate("one => one.getBoundingClientRect().height") > 20
-    assert page.evaluate("document.documentElement.scrollHeight") > closed
-
-
-def test_a_printed_class_fits_the_paper(opened):
-    page = opened(written("summary"), viewport={"width": 690, "height": 980})
-    page.emulate_media(media="print")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 690
+    summary_of_class = opened(written("summary"), viewport=paper)
+    summary_of_class.emulate_media(media="print")
+    assert summary_of_class.evaluate("document.documentElement.scrollWidth") <= paper["width"]

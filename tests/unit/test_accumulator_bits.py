@@ -5,12 +5,9 @@ import re
 from fractions import Fraction
 from xml.etree import ElementTree
 
-import numpy as np
-
 from course_lib import views
-from course_lib.fp8.formats import E4M3
 from course_lib.simulators.tensor_core import BLACKWELL, HOPPER, one_step
-from course_lib.views.accumulator_bits import CELL, CUT_PLACES, Grid, rows
+from course_lib.views.accumulator_bits import CELL, Grid, rows
 
 A, B = [208, 2.25, -0.203125, 0.013671875], [1.75, 1.5, 0.8125, 0.21875]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,7 +45,6 @@ def test_the_bits_that_are_drawn_are_those_of_the_step():
         drawn = drawn_rows(views.accumulator_figure(a, b, c, core))
         wanted = rows(step, core)
         low = Grid.of(wanted, step.unit).low
-        assert low >= step.unit - CUT_PLACES
         assert [label for label, *_ in drawn] == [row.label for row in wanted]
         for (_, sign, bits, cut), row in zip(drawn, wanted, strict=True):
             number = int(bits.replace("·", "0"), 2) * Fraction(2) ** low
@@ -76,4 +72,3 @@ def test_the_words_have_every_number():
         assert words in picture.text
     assert "nothing is lost" in views.accumulator_figure([1, 2], [1, 1]).text
     assert "All terms are 0." in views.accumulator_figure([0, 2], [0, 0]).text
-    assert views.accumulator_figure(E4M3.values[:12], np.ones(12)).text

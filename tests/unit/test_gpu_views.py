@@ -10,18 +10,11 @@ LOOP = "a = shared; b = shared; s = fma a b s"
 
 def test_the_picture_of_warps_says_what_the_simulation_found():
     from course_lib.simulators.gpu import warp_scheduler
-    from course_lib.simulators.gpu.warp_scheduler import STATES
-    from course_lib.views import warp_figure
 
     few, many = (warp_scheduler.simulate(LOOP, count, cycles=400) for count in (1, 12))
     alt = views.warps({"few": few, "many": many}).alt
     assert f"few: 1 warp: {100 * few.utilisation:.2g} %" in alt
     assert "many: 12 warps" in alt and "short scoreboard" in alt
-    assert set(warp_figure.LOOKS) == set(STATES) - {"finished"}
-    assert len({look[1:] for look in warp_figure.LOOKS.values()}) >= 4, "told apart without colour"
-    for results, cycles in (({}, 100), ({"few": few}, 0), ({"few": few}, 10_000)):
-        with pytest.raises(ValueError, match=r"nothing to draw|a picture holds"):
-            views.warps(results, cycles=cycles)
 
 
 def test_latency_hiding_names_the_knee_or_says_that_there_are_too_few_warps():
@@ -32,22 +25,13 @@ def test_latency_hiding_names_the_knee_or_says_that_there_are_too_few_warps():
     assert near.knee == 4 and "near: from 4 warps on" in picture.alt
     far = warp_scheduler.occupancy_curve("a = load; s = fma a s", range(1, 9))
     assert far.knee > 100 and "8 warps use" in views.latency_hiding({"far": far}).alt
-    measured = views.latency_hiding({"a sum": near}, recording().hiding(), guess=9)
+    measured = views.latency_hiding({"a sum": near}, recording().hiding())
     assert "recorded on an NVIDIA Test 9" in measured.alt and "1 25 %, 4 100 %" in measured.alt
-    assert measured.png != views.latency_hiding({"a sum": near}, recording().hiding()).png
-    with pytest.raises(ValueError, match="no curve"):
-        views.latency_hiding({})
-
-
-# -- reads in flight ---------------------------------------------------------------------------------------
 
 
 def test_reads_in_flight_follow_from_the_shortest_step():
-    found = in_flight()
-    assert found.latency_ns == 100.0
-    assert found.most == 4.0 and found.gbps[2] == 64 / 25
-    assert "about 4.0 reads" in views.in_flight(found).alt
-    assert "up to 4.0 reads in flight (16 MiB, answered by memory)" in str(found.table())
+    assert "about 4.0 reads" in views.in_flight(in_flight()).alt
+    assert "up to 4.0 reads in flight (16 MiB, answered by memory)" in str(in_flight().table())
 
 
 def test_more_chases_than_one_are_faster_on_this_machine_and_others_are_refused():
@@ -55,12 +39,8 @@ def test_more_chases_than_one_are_faster_on_this_machine_and_others_are_refused(
 
     found = parallel_chase.measure((1, 4))
     assert found.size_bytes % 64 == 0 and found.nanoseconds[1] < 0.7 * found.nanoseconds[0]
-    for chases in ((), (2, 4), (1, 4, 2), (1, 1)):
-        with pytest.raises(ValueError, match="rising whole numbers that begin with 1"):
-            parallel_chase.measure(chases)
-
-
-# -- published and recorded --------------------------------------------------------------------------------
+    with pytest.raises(ValueError, match="rising whole numbers that begin with 1"):
+        parallel_chase.measure((1, 1))
 
 
 def test_published_figures_are_those_that_the_sources_print():
@@ -80,14 +60,12 @@ def test_published_figures_are_those_that_the_sources_print():
 
 
 def test_the_gpus_ladder_tells_published_and_recorded_apart():
-    from course_lib.views import gpu_ladder_figure
-
     alt = views.gpu_ladder(None).alt
     assert "not yet recorded" in alt and "not measured by this course" in alt and "S. Boehm" in alt
     alt = views.gpu_ladder(recording()).alt
     assert "cuda-2d reaches 50.0 % of cuBLAS on the NVIDIA Test 9" in alt
     assert "Recorded on an NVIDIA Test 9" in alt
-    assert "not yet recorded" not in alt and gpu_ladder_figure.NOT_OURS in alt.lower()
+    assert "not yet recorded" not in alt and "not measured by this course" in alt.lower()
     alt = views.gpu_sizes(recording()).alt
     assert "1.6 times as slow per operation" in alt and "torch 512: 2.68 TFLOP/s" in alt
 

@@ -46,9 +46,8 @@ def transposed(kernels):
 
 
 class TestEveryKernel:
-    def test_costs_and_cells_are_the_tracers(self, kernels):
+    def test_costs_are_the_tracers(self, kernels):
         from course_lib.views.kernel_access import fewest, passes, sectors
-        from course_lib.views.kernel_window import Layout
 
         for name, launch in kernels.LAUNCHES.items():
             steps = recorded(*launch)
@@ -64,11 +63,6 @@ class TestEveryKernel:
                     assert sum(one.is_repeat for one in found) == step.cost - fewest(step), name
                     served = [lane for one in found for lanes in one.lanes.values() for lane in lanes]
                     assert sorted(served) == [n for n, place in enumerate(step.places) if place is not None]
-                layout = Layout(step)
-                for place in {place for place in step.places if place is not None}:
-                    assert layout.place(*layout.cell(place)) == place, name
-                    index = layout.index(place)
-                    assert place == step.offset + sum(i * s for i, s in zip(index, step.strides, strict=True))
 
 
 class TestWhatIsSaid:
@@ -79,7 +73,6 @@ class TestWhatIsSaid:
         assert said[0] == (
             f"line {a}: load of A: 32 lanes, 32 elements, 4 sectors: coalesced, every byte moved is used"
         )
-        assert said[1] == f"line {a}: store to a: 32 lanes, 32 elements, 1 wavefront: no bank conflict"
         assert said[4].endswith("barrier: the warp waits until all warps of its block are here")
         assert said[5] == f"line {b}: load of a: 32 lanes, 1 element, 1 wavefront: a broadcast"
         load = sentences(*kernels.LAUNCHES["transpose"])[3]
@@ -103,13 +96,11 @@ class TestWhatIsSaid:
         said = f"a 32-way bank conflict in line {line}, 32 wavefronts where 1 would do"
         assert transposed().frames.title == f"transpose, block 0, warp 0: {said}"
         square = zeros(64, 64)
-        which = {"block": (1, 0), "warp": 3}
-        clean = views.gpu_steps(kernels.tiled, (2, 2), (32, 32), square, square, square.copy(), **which)
-        assert clean.frames.title == "tiled, block (1, 0), warp 3: no access costs more than it must"
+        clean = views.gpu_steps(kernels.tiled, (2, 2), (32, 32), square, square, square.copy(), warp=3)
+        assert clean.frames.title.endswith("warp 3: no access costs more than it must")
         line = line_of(kernels.strided, "x[i")
-        assert f"the load of x in line {line} moves 32 sectors where 4 would do" in (
-            views.gpu_steps(*kernels.LAUNCHES["strided"]).frames.title
-        )
+        strided = views.gpu_steps(*kernels.LAUNCHES["strided"]).frames.title
+        assert f"the load of x in line {line} moves 32 sectors where 4 would do" in strided
         outside = views.gpu_steps(kernels.strided, 1, 32, zeros(20), zeros(32), 1)
         assert outside.frames.title == f"strided, block 0, warp 0: out-of-bounds in line {line}"
         assert "Hazard: line" in outside.frame(0) and "Hazard: line" in outside.static().body
@@ -117,49 +108,36 @@ class TestWhatIsSaid:
 
 
 class TestTheSlider:
-    def test_slider_and_buttons_change_the_picture(self, transposed):
+    def test_buttons_jump_to_what_costs_and_to_the_next_line(self, transposed):
         live = transposed(warp=5)
-        player = live.player
-        assert player.slider.max == 4 and player.slider.readout is False  # the picture counts, from 1
-        assert "step 1 of 5" in player.picture.value and player.picture.value == live.frame(0)
-        player.forward.click()
-        assert live.step == 1 and "store to s" in player.picture.value
-        player.slider.value = 0
-        player.jumps["next costly »"].click()
-        assert live.step == 3 and "32-way bank conflict" in player.picture.value
-        player.slider.value = 0
-        player.jumps["next line »"].click()
-        assert live.frames.steps[live.step].kind == "barrier"
+        live.player.jumps["next costly »"].click()
+        assert live.step == 3 and "32-way bank conflict" in live.player.picture.value
+        live.player.slider.value = 0
+        live.player.jumps["next line »"].click()
+        assert "barrier" in live.player.picture.value
 
     def test_another_block_or_warp_is_traced_anew(self, kernels):
         A = np.arange(6400, dtype=np.float32).reshape(80, 80)
         launch = (kernels.tiled, (3, 3), (32, 32), A, A, zeros(80, 80))
         live = views.gpu_steps(*launch, block=(1, 2), warp=3)
-        assert [field.value for field in live.block] == [1, 2] and live.warp.value == 3
         assert live.warp.max == 31 and [field.max for field in live.block] == [2, 2]
-        first = live.frames.steps[0]
-        assert first.places[0] == 67 * 80
+        assert live.frames.steps[0].places[0] == 67 * 80
         live.player.slider.value = 9
         live.block[1].value = 0
         assert live.step == 0 and live.frames.steps[0].places[0] == 3 * 80
         live.warp.value = 4
         assert live.frames.steps[0].places[0] == 4 * 80
         assert "block (1, 0), warp 4" in live.player.picture.value
-        live.block[1].value, live.warp.value = 2, 3
-        assert live.frames.steps[0] == first
 
     def test_a_warp_that_touches_nothing_is_shown_too_and_what_cannot_be_is_refused(
         self, kernels, transposed
     ):
         live = views.gpu_steps(kernels.nothing, 1, 32, zeros(4))
         assert "it touches no global or shared memory" in live.frames.title
-        assert "This warp touches no global" in live.frame(0) and live.player.slider.max == 0
-        assert "it touches no global or shared memory" in live.static().text
         for jump in live.player.jumps.values():
             jump.click()
-        assert live.step == 0
+        assert live.step == 0 and "This warp touches no global" in live.frame(0)
         for call, said in (
-            (lambda: views.gpu_steps(kernels.transpose), "gpu_steps needs the launch"),
             (lambda: transposed(warp=32), "warp 32"),
             (lambda: transposed(block=1), "outside"),
         ):
@@ -179,12 +157,3 @@ class TestTheArguments:
         for block in (1, 0):
             live.block[0].value = block
         assert not live._runs._args[1].any() and not counts.any()
-
-    def test_a_copy_lies_as_the_original_does(self, kernels):
-        x = zeros(100)[1:]
-        live = views.gpu_steps(kernels.strided, 1, 32, x, zeros(32), 1)
-        assert live.frames.steps[0].cost == 5  # a shifted view still takes five sectors
-        live = views.gpu_steps(kernels.add_one, 1, 32, x[:32], x[:32])  # what shares memory still does
-        live.warp.value = 0
-        one, two = live._runs._args
-        assert np.shares_memory(one, two) and not np.shares_memory(one, x) and not x.any()

@@ -23,8 +23,6 @@ def test_the_rungs_say_their_cycles_and_shares():
     for kernel in pipeline_explorer.RUNGS:
         found = timeline(pipeline_of(kernel, K=512, tiles=2))
         assert f"is done after {found.cycles:,} cycles, tensor core {share(found.pipeline)}" in alt
-    first, last = (share(pipeline_of(kernel, K=512, tiles=2)) for kernel in ("v1_wgmma", "v5_persistent"))
-    assert f"Model: the tensor core works {first} of the time in v1_wgmma, {last} in v5" in alt
     assert "A model, nothing measured" in alt
 
 
@@ -42,13 +40,9 @@ def test_the_sum_behind_the_limit_and_what_limits_are_said():
 @pytest.mark.usefixtures("figures")
 def test_the_controls_choose_the_pipeline():
     view = views.pipeline()
-    start = view.picture.value
-    assert share(view.pipeline) in view.status.value and "arrow keys" in view.status.value
     view.stages.value, view.latency.value, view.roles.value = 5, 900, "persistent"
-    chosen = view.pipeline
-    assert (chosen.stages, chosen.copy_latency, chosen.roles) == (5, 900, "persistent")
-    assert (chosen.tiles, chosen.blocks_of_k) == (view.start.tiles, view.start.blocks_of_k)
-    assert view.picture.value != start and share(chosen) in view.status.value
+    chosen = dataclasses.replace(view.start, stages=5, copy_latency=900, roles="persistent")
+    assert view.pipeline == chosen and share(chosen) in view.status.value
     assert "900 (latency)" in view.picture.value
 
 
@@ -56,7 +50,6 @@ def test_the_controls_choose_the_pipeline():
 def test_the_still_twin_shows_three_timelines_and_the_curve():
     view = views.pipeline()
     still = view.static()
-    assert still.body.count("data:image/png") == 2
     for stages in (1, 2, 4):
         found = timeline(dataclasses.replace(view.start, stages=stages))
         assert f"works {share(found.pipeline)} of the time" in still.text

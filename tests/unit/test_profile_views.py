@@ -4,8 +4,7 @@ import json
 import re
 from dataclasses import replace
 
-import pytest
-from view_samples import cpu_profile, forward_tree, gpu_profile, operators, peaks
+from view_samples import cpu_profile, forward_tree, gpu_profile, peaks
 
 from course_lib import views
 
@@ -34,7 +33,6 @@ class TestThreeProfiles:
         assert "There is no profile of a GPU here, neither measured nor recorded" in repr(shown)
         assert "addmm takes 60% of the time on this CPU, 46% on the talk's CPU" in repr(shown)
         assert "the talk's GPU 7.9x as fast" in repr(shown).split(".  ")[0]
-        assert all(row[5:] == ["–"] * 4 for row in table_rows(shown)[1:] if row[1] == "here")
         rest = table_rows(views.three_profiles(cpu_profile(), forwards=2, top=2))[-1]
         assert rest[0] == "rest" and rest[2] == f"{(300 + 2 + 308 + 112) / 2:.0f}"  # what is cut off
 
@@ -44,28 +42,12 @@ class TestThreeProfiles:
         # 30 ms a forward on the CPU against 1.5 ms of host and 1 ms of device
         assert rows["addmm", "here"][5:] == ["10.3 µs", "6.9 µs", "66.7%", "12x"]
         assert rows["convolution", "here"][5:] == ["17.9 µs", "8.93 µs", "33.3%", "8x"]
-        assert rows["launches", "here"][2:7] == ["1,000", "–", "–", "2.25 µs", "–"]
         assert rows["waiting for the GPU", "here"][5] == "194 µs"
         assert "sm90" not in shown.body and "no profile of a GPU" not in repr(shown)
         assert "this GPU 12x, the talk's GPU 7.9x as fast" in repr(shown)
         assert "the mean of 2 on this CPU and of 4 on this GPU" in repr(shown)
         assert rows["convolution", "talk"][-1] == "12x*"  # a ratio of different work is marked
         assert "* convolution in the talk: 56 calls" in repr(shown) and "38 calls (cudnn_conv" in repr(shown)
-
-    def test_a_ratio_of_different_work_is_no_title_and_what_is_no_profile_is_refused(self):
-        cpu = cpu_profile()
-        most_of_it = [replace(row, self_cpu_us=9e5) if "mkldnn" in row.name else row for row in cpu]
-        title = repr(views.three_profiles(most_of_it, forwards=2)).split(". ")[0]
-        assert title.startswith("convolution takes") and "as fast" not in title
-        for rows, arguments, sentence in (
-            (cpu, {"forwards": 0}, "forwards is 0"),
-            (cpu, {"forwards": 2, "gpu_forwards": 1.5}, "gpu_forwards is 1.5"),
-            (cpu, {"forwards": 2, "top": True}, "top is True"),
-            ([], {"forwards": 2}, "no operators"),
-            ([{"name": "aten::mm", "calls": 3}], {"forwards": 2}, "needs a name, calls and a self time"),
-        ):
-            with pytest.raises(ValueError, match=sentence):
-                views.three_profiles(rows, **arguments)
 
 
 class TestIcicle:
@@ -74,8 +56,6 @@ class TestIcicle:
         assert shown.title == "90 % of 10 ms goes to the 3 layers; of these ff_<1> 70 %, conv 30 %"
         alone = replace(forward_tree(), root=replace(forward_tree().root, own_us=2.0, children=()))
         assert views.icicle(alone).title == "A forward takes 2 µs"
-        with pytest.raises(TypeError, match="tree is a list, but a ForwardTree is needed"):
-            views.icicle([])
 
     def test_the_page_carries_both_trees_and_no_markup_of_names(self):
         body = views.icicle(forward_tree())._repr_html_()
@@ -83,31 +63,14 @@ class TestIcicle:
         data = json.loads(found[1])
         layers, together = data
         assert [layers["name"], together["name"]] == ["layer by layer", "all layers added up"]
-        name, look, calls, own, children = layers["tree"]
-        assert (name, look, calls, own) == ("encoder", "part", 1, 100.0)
-        assert [child[0] for child in children] == ["pre", "layers.0", "layers.1", "layers.2"]
-        ff = children[1][4][0]
-        assert [(child[0], child[1]) for child in ff[4]] == [("addmm", "product"), ("handing on", "handing")]
-        added = together["tree"][4]
-        assert [child[0] for child in added] == ["pre", "layers.*"] and added[1][2] == 3
+        assert [child[0] for child in layers["tree"][4]] == ["pre", "layers.0", "layers.1", "layers.2"]
+        assert [child[0] for child in together["tree"][4]] == ["pre", "layers.*"]
         assert "ff_<1>" not in body and "$" not in re.sub(r"<script>.*?</script>", "", body, flags=re.DOTALL)
 
 
-@pytest.fixture
-def drawn(figures):
-    """Return a function that draws the operators and returns the axes and the words."""
-
-    def draw(rows):
-        picture = views.operators_roofline(rows, threads=2, peaks=peaks())
-        figures[-1].draw_without_rendering()
-        return figures[-1].axes, picture.alt
-
-    return draw
-
-
 class TestOperatorsOnTheRoofline:
-    def test_the_words_say_how_much_of_the_time_lies_under_which_roof(self, drawn):
-        axes, alt = drawn(cpu_profile())
+    def test_the_words_say_how_much_of_the_time_lies_under_which_roof(self, figures):
+        alt = views.operators_roofline(cpu_profile(), threads=2, peaks=peaks()).alt
         # ridge at 10 flop/byte: addmm, both convolutions and bmm are above it; 1.1 of 100 ms move nothing
         assert "89 % of the time lies under the arithmetic roof, 9.9 % under the memory roof" in alt
         assert "1.1 % moves no data" in alt and "linear" not in alt
@@ -115,15 +78,9 @@ class TestOperatorsOnTheRoofline:
             "addmm 60 %: 100 GFLOP/s at 30.0 flop/byte, 50 % of its compute roof" in alt
         )  # of the self time
         assert "silu 3.0 %: 6.67 GFLOP/s at 0.500 flop/byte, 67 % of its memory roof" in alt
-        title = axes[0].figure.legends[0].get_title().get_text().replace("\n", " ")
+        title = figures[-1].legends[0].get_title().get_text().replace("\n", " ")
         for said in (title, alt):
             assert "as if nothing stayed in a cache" in said and "may lie above the memory roof" in said
             assert "calls below 10 µs" in said and "bookkeeping" in said
             assert "Not drawn: lt, together 0.0040 % of the time." in said
         assert "fill_ 0.90 %: 10.0 GB/s without arithmetic, 3.0 µs a call" in alt
-
-    def test_a_profile_that_moves_nothing_is_refused(self):
-        kernel = ("k", 1, 5.0, 1, 1, 9.0, "kernel")
-        for rows in ([], operators(("aten::linear", 3, 5.0)), operators(kernel)):
-            with pytest.raises(ValueError, match="No operator of the profile has a time and bytes"):
-                views.operators_roofline(rows, peaks=peaks())

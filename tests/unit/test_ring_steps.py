@@ -26,15 +26,12 @@ def test_each_variant_shows_the_problem_it_is_named_for():
             assert any(run(shown.ring, seed) == outcome for seed in range(ring_animation.SEEDS))
 
 
-def test_the_controls_walk_through_the_run(view):
+def test_the_controls_walk_through_the_run():
     view = views.ring()
-    view.player.forward.click()
-    assert view.player.slider.value == 1 and "Step 1 of 101" in view.player.picture.value
     view.player.jumps["next phase »"].click()
     assert view.player.slider.value == turns(view.trace)[0]
     view.variant.value = DEADLOCK
     assert "Left out: the flip of the parity." in view.player.picture.value
-    assert view.player.slider.value == 0 and view.player.slider.max == len(view.trace.moments) - 1
     view.player.jumps["end »"].click()
     assert "It goes wrong. Everybody waits: 3 of 3 never end." in view.player.picture.value
 
@@ -47,5 +44,3 @@ def test_the_still_twin_names_the_steps_that_end_a_phase_and_the_failures(view):
     for name in VARIANTS:
         if name != WHOLE:
             assert f"Left out: {name}. {found(name, view.base).outcome}" in still.text
-    assert still.body.count("<table") == 2 and still.body.count("<svg") == 1
-    assert still.body.count("</tr>") == 1 + 14 + 1 + 4

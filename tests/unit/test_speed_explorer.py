@@ -37,8 +37,6 @@ class TestChoice:
                         assert (chosen.sentence == "") == (chosen.setting == now.but(**{axis: value}))
 
     def test_the_nearest_is_taken_and_what_gives_way_is_said(self, measured, base):
-        from course_lib.views.speed_explorer import Measured
-
         chosen = measured.choose(base.but(dtype="int8"), "batch", 32)
         assert chosen.setting == base.but(batch=32)
         assert chosen.sentence == (
@@ -47,29 +45,11 @@ class TestChoice:
         chosen = measured.choose(base.but(dtype="int8", batch=8), "threads", 1)
         assert chosen.setting == base.but(threads=1)
         assert chosen.sentence.endswith("batch went from 8 to 1 and dtype went from int8 to float32.")
-        chosen = measured.choose(base.but(batch=16), "dtype", "int8")
-        assert chosen.setting == base.but(batch=8, dtype="int8")
-        assert chosen.sentence.endswith("was not measured: batch went from 16 to 8.")
-        # the baseline has the most threads
-        assert measured.base == Measured(speed_points()[::-1]).base.but(frames=500) == base
-
-    def test_what_is_no_sweep_is_refused(self):
-        points = speed_points()
-        for wrong, error, words in (
-            ([], TypeError, "must be SpeedPoints"),
-            (["fast"], TypeError, "must be SpeedPoints"),
-            (points[1:2], ValueError, "No point has batch 1, float32 and eager"),
-            ([*points, *speed_points("cuda")], ValueError, "of two devices"),
-        ):
-            with pytest.raises(error, match=words):
-                views.encoder_speed(wrong)
-        assert "record --encoder" in views.encoder_speed(None).text
 
 
 class TestWords:
     def test_the_finding_follows_from_the_figures(self, measured, base):
-        from course_lib.speech.encoder_variants import Setting
-        from course_lib.views.speed_explorer import best, finding, in_words
+        from course_lib.views.speed_explorer import best, finding
 
         fast = best(measured)
         assert fast.setting == base.but(dtype="int8", batch=8)  # 40 s in 0.42 s; the baseline 5 s in 0.2 s
@@ -78,21 +58,19 @@ class TestWords:
         )
         assert finding(measured, base).startswith("The baseline, batch 1, 5 s")
         assert "25.0 s of audio a second, ready after 200 ms" in finding(measured, base)
-        assert finding(measured, base.but(threads=2)).endswith("0.50x the audio a second of the baseline")
-        compiled = in_words(Setting(2, 150, "bfloat16", 1, "compiled"))
-        assert compiled == "batch 2, 1.5 s, bfloat16, torch.compile, 1 thread"
-        assert in_words(Setting(2, 500, device="cuda")) == "batch 2, 5 s, float32, eager"
 
 
 class TestWidget:
+    def test_without_a_recording_it_says_how_to_make_one(self):
+        assert "record --encoder" in views.encoder_speed(None).text
+
     def test_it_starts_at_the_fastest_and_follows_the_controls(self, base):
         view = views.encoder_speed(speed_points(), "recorded on a Test")
         assert view.setting == base.but(dtype="int8", batch=8)
         assert list(view.controls) == ["batch", "frames", "dtype", "threads", "how"]
-        before = view.picture.value
         view.controls["batch"].value = 1
         assert view.setting == base.but(dtype="int8") and "Keyboard" in view.status.value
-        assert "batch 1, 5 s, int8" in view.picture.value != before
+        assert "batch 1, 5 s, int8" in view.picture.value
         view.controls["frames"].value = 2000
         assert view.setting == base.but(frames=2000) and view.axis == "frames"
         assert "dtype went from int8 to float32" in view.status.value

@@ -2,10 +2,9 @@
 
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from view_samples import RACE, counted, deadlock, race
+from view_samples import RACE, counted, deadlock
 
 from course_lib import views
 
@@ -17,29 +16,13 @@ def texts(drawing):
     ]
 
 
-def is_png(picture):
-    return picture.png.startswith(b"\x89PNG") and picture.alt
-
-
-def schedule(text, order=(), workers=1, shared=None):
+def schedule(text, order=(), workers=1):
     from course_lib.simulators.interleavings import run_schedule
 
-    shared = {"s": [0]} if shared is None else shared
-    return run_schedule(["work"] * workers, shared, order, source=text)
+    return run_schedule(["work"] * workers, {"s": [0]}, order, source=text)
 
 
 class TestInterleaving:
-    def test_a_verdict_shows_its_witness_step_by_step(self):
-        shown = views.interleaving(race())
-        assert shown.last == 4 and shown.step == 0
-        assert "Before the first step: s = [0]" in texts(shown.frame(0))
-        assert "s = [1]" in texts(shown.frame(4)) and "Step 4 of 4:" in " ".join(texts(shown.frame(4)))
-        assert any("All threads ended" in text for text in texts(shown.frame(4)))
-        still = shown.static()
-        for one in shown.replay.steps:
-            assert one.does in still.body and one.does in still.text
-        assert "s[0] += 1" in still.body
-
     @given(st.lists(st.integers(0, 1), max_size=4))
     def test_a_frame_holds_the_steps_so_far_and_no_more(self, order):
         replay = schedule(RACE, order, 2)
@@ -52,10 +35,10 @@ class TestInterleaving:
             assert f"s = {value}" in drawn
             label = ElementTree.fromstring(shown.frame(step)).get("aria-label")
             assert (f"thread {replay.steps[step - 1].thread}" if step else "Before") in label
+        assert any("All threads ended" in text for text in drawn)
+        assert all(one.does in shown.static().body for one in replay.steps)
 
     def test_locks_and_waiting_are_shown(self):
-        from course_lib.simulators.interleavings import Semaphore
-
         shown = views.interleaving(deadlock())
         drawn = texts(shown.frame(shown.last))
         assert "a: thread 0" in drawn and "b: thread 1" in drawn
@@ -64,19 +47,6 @@ class TestInterleaving:
         said = " ".join(text for text in drawn if text not in texts(shown.frame(shown.last - 1)))
         assert said.endswith(shown.replay.sentence)  # to its last word, on as many lines as it needs
         assert "a: free" in texts(shown.frame(0))
-        text = "def work():\n    with slots:\n        pass"
-        counted = views.interleaving(schedule(text, shared={"slots": Semaphore(2)}))
-        assert "slots: 1 free" in texts(counted.frame(1))
-
-    def test_nothing_to_show_is_a_sentence(self):
-        from course_lib.simulators.interleavings import explore, run_schedule
-
-        right = explore(["work"], {"s": [0]}, source=RACE)
-        with pytest.raises(ValueError, match="There is no schedule to show: Right in all 1 schedules"):
-            views.interleaving(right)
-        empty = run_schedule(["work"], {"s": [0]}, source=RACE, complete=False)
-        with pytest.raises(ValueError, match="has no step"):
-            views.interleaving(empty)
 
 
 class TestCoherence:
@@ -98,11 +68,9 @@ class TestCoherence:
 
         shown = views.line_states(counters(2, 2, 8))
         assert "7 of 8 accesses to this line need the bus" in shown.body
-        drawing = shown.body[shown.body.index("<svg") : shown.body.index("</svg>") + 6]
-        letters = [text for text in texts(drawing) if text in list("MESI")]
-        assert "".join(letters[:16]) == "EIMISSIMSSMISSIM" and len(letters) == 16 + 4
-        assert "core 1 writes byte 8" in texts(drawing)
-        assert "upgrade: others drop it" in texts(drawing)
+        drawn = texts(shown.body[shown.body.index("<svg") : shown.body.index("</svg>") + 6])
+        assert "".join(text for text in drawn if text in list("MESI"))[:16] == "EIMISSIMSSMISSIM"
+        assert {"core 1 writes byte 8", "upgrade: others drop it"} <= set(drawn)
 
 
 class TestGantt:
@@ -114,21 +82,16 @@ class TestGantt:
         assert "1.33x as long with “static” as with “longest”" in alt
         assert "static: 6 items done at 8.00 units of the costs, the bound is 5.33" in alt
         assert "dynamic: 50 % longer than the bound" in views.gantt([plan([1, 1, 2], 2, "dynamic")]).alt
-        alt = views.gantt([plan([1, 1], 2), plan([1, 1], 2)]).alt
-        assert "the same time, within 5 %" in alt and "dynamic (2)" in alt
-        assert is_png(views.gantt([plan([], 2)]))
+        assert "the same time, within 5 %" in views.gantt([plan([1, 1], 2), plan([1, 1], 2)]).alt
+        assert views.gantt([plan([], 2)]).alt
 
-    def test_measured_times_stopped_and_starved_and_what_cannot_be_drawn(self):
-        from course_lib.measure.scheduling import Bar, Timeline, plan
+    def test_measured_times_stopped_and_starved(self):
+        from course_lib.measure.scheduling import Bar, Timeline
 
         bars = (Bar(0, 0, 0.0, 0.02, 0.005), Bar(1, 1, 0.001, 0.004, 0.003))
         stopped = Timeline("dynamic", 1, 2, bars, 9, "The time limit …", measured=True)
         alt = views.gantt([stopped]).alt
         assert "dynamic: 2 items done at 20.0 ms" in alt and "the threads often had no CPU" in alt
-        with pytest.raises(ValueError, match="no timeline to draw"):
-            views.gantt([])
-        with pytest.raises(ValueError, match="draw them apart"):
-            views.gantt([plan([1], 1), stopped])
 
 
 class TestAmdahl:
@@ -143,12 +106,8 @@ class TestAmdahl:
         assert "cannot test whether the law holds" in said
         said = alt({1: 1.0, 2: 0.6, 4: 0.7}, {1: 0.01, 2: 0.01, 4: 0.01})
         assert "20 % serial" in said and "4: 1.43x" in said  # drawn but not fitted
-        said = alt({1: 1.0, 2: 0.51}, {1: 0.05, 2: 0.05})
-        assert "perhaps 2.0 % serial, perhaps nothing" in said and "never more" not in said
         assert "no serial part shows" in alt({1: 1.0, 2: 0.5})
         assert "nothing of it is divided, or other programs held the cores" in alt({1: 1.0, 2: 1.0})
         said = alt({1: 1.0, 2: 0.94}, {1: 0.1, 2: 0.1})  # a wide interval tells no serial part
         assert "cannot be told on this run" in said and "run again" in said
         assert "never more" not in said and "at most" not in said
-        universal = {p: (1 + 0.05 * (p - 1) + 0.01 * p * (p - 1)) / p for p in (1, 2, 4, 8)}
-        assert "8: " in alt(universal, cores=8)

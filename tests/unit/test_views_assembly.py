@@ -47,22 +47,9 @@ def test_the_verdict_in_words(parse):
         (COPY, "no floating-point arithmetic, FMA: no, spills: none"),
     ):
         assert machine_code.verdict(parse(code).loops[0]) == words
-
-
-def test_registers_and_fma_are_marked_and_functions_stand_beside_each_other(parse):
-    body = views.assembly(AVX512).body
-    assert body.count(">%zmm4</span>") == 3 and body.count(">%zmm0</span>") == 1
-    assert body.count(">vfmadd213ps</span>") == 1
-    assert "vector register</span>" in body and "fused multiply-add</span>" in body
-    assert "<pre" in body and "$64" in body  # dollar signs stay out of reach of formulas
     shown = views.compare_assembly({"ijk": SCALAR, "ikj": AVX512})
     assert "ijk: no vectors: one float64 at a time; ikj: 512-bit vectors: 16 float32 at once" in shown.body
-    assert shown.body.count("<pre") == 2
-    with pytest.raises(ValueError, match="must name the functions"):
-        views.compare_assembly([])
-
-
-def test_without_arithmetic_it_says_so(parse):
+    assert shown.body.count("<pre") == 2 and "$64" in shown.body
     with pytest.raises(ValueError, match="no loop that computes"):
         views.assembly(COPY)
 

@@ -22,8 +22,7 @@ class TestPrediction:
     def test_has_no_value_before_it_is_locked_and_a_float_afterwards(self):
         guess = views.predict("How many times?", unit="x", low=0, high=50)
         assert guess.value is None and not guess.locked
-        assert "not locked in" in guess.status.value and "arrow keys" in guess.status.value
-        assert "no guess locked in" in guess.static().body
+        assert "not locked in" in guess.status.value and "no guess locked in" in guess.static().body
         guess.slider.value = 12.5
         assert guess.value is None and "<b>12.5 x</b>" in guess.status.value
         with pytest.raises(ValueError, match="No guess is locked in yet for 'How many"):
@@ -46,23 +45,6 @@ class TestPrediction:
             guess.slider.value = moved or guess.slider.base**guess.slider.max
             guess.button.click()
             assert guess.value == locked
-
-    @given(st.floats(0.25, 7.75), st.sampled_from([0.1, 0.25, 0.5]))
-    def test_a_guess_is_a_number_of_steps_from_the_low_end(self, moved, step):
-        guess = views.predict("Which?", low=0.25, high=7.75, step=step)
-        guess.slider.value = moved
-        guess.button.click()
-        steps = (guess.value - 0.25) / step
-        assert abs(steps - round(steps)) < 1e-6 or guess.value == 7.75
-        assert abs(guess.value - moved) <= step / 2 + 1e-9
-
-    def test_a_guess_beside_the_slider_is_refused(self):
-        assert "How &lt;many&gt;?" in views.predict("How <many>?").static().body
-        guess = views.predict("How many?")
-        for value in (101, -1, math.nan, "5", True):
-            with pytest.raises(ValueError, match="from 0 to 100"):
-                guess.lock(value)
-        assert not guess.locked
 
     def test_the_last_guess_is_remembered_and_not_locked(self):
         question = {"question": "How <long>?", "unit": "ms", "low": 1, "high": 1000}
@@ -175,15 +157,13 @@ class TestStrides:
     def test_the_drawing_and_the_table_say_it_in_words(self):
         assert "A moves 4 bytes a step; B jumps 16 KiB; C stays" in views.strides("ijk", 4096).text
         rows = re.findall(r"<b>([ijk]{3})</b>", views.strides_table(4096, 4).body)  # the cheapest first
-        assert sorted(rows) == sorted(ORDERS)
-        assert set(rows[:2]) == {"ikj", "kij"} and set(rows[-2:]) == {"jki", "kji"}
+        assert [set(rows[n : n + 2]) for n in (0, 4)] == [{"ikj", "kij"}, {"jki", "kji"}]
 
 
 class TestWalk:
     def test_the_steps_are_those_of_three_nested_loops(self):
         for order in ORDERS:
             walker = views.walk(order)
-            assert walker.player.slider.readout is False  # the picture counts its steps, from 1
             seen = {"A": set(), "B": set(), "C": set()}
             for step, turn in enumerate(product(range(4), repeat=3)):
                 index = dict(zip(order, turn, strict=True))
@@ -201,8 +181,4 @@ class TestWalk:
         assert (
             walker.player.slider.value == 0 and "Loop order jki, step 1 of 64" in walker.player.picture.value
         )
-        (jump,) = walker.player.jumps.values()
-        jump.click()
-        assert walker.player.slider.value == 4 and jump.description.startswith("next k")
-        labels = re.findall(r'aria-label="Loop order (\w+)', walker.static().body)
-        assert labels == list(ORDERS)
+        assert re.findall(r'aria-label="Loop order (\w+)', walker.static().body) == list(ORDERS)
