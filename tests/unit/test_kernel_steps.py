@@ -25,16 +25,16 @@ def line_of(kernel, words):
     return next(first + n for n, line in enumerate(lines) if words in line)
 
 
-def recorded(kernel, griddim, blockdim, *args, at=(0, 0)):
+def recorded(*launch):
     from course_lib.simulators.gpu import trace
 
-    return trace(kernel, griddim, blockdim, *args, record=at).steps
+    return trace(*launch, record=(0, 0)).steps
 
 
-def sentences(*launch, **options):
+def sentences(*launch):
     from course_lib.views.kernel_access import sentence
 
-    return [sentence(step) for step in recorded(*launch, **options)]
+    return [sentence(step) for step in recorded(*launch)]
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +47,14 @@ def transposed(kernels):
 
 class TestEveryKernel:
     def test_costs_are_the_tracers(self, kernels):
-        from course_lib.views.kernel_access import fewest, passes, sectors
+        from course_lib.views.kernel_access import passes, sectors
 
         for name, launch in kernels.LAUNCHES.items():
-            steps = recorded(*launch)
-            assert any(step.kind != "barrier" for step in steps), name
+            steps = [step for step in recorded(*launch) if step.kind != "barrier"]
+            assert steps, name
             for step in steps:
-                if step.kind == "barrier":
-                    continue
-                if step.space == "global":
-                    assert len(sectors(step)) == step.cost, name
-                else:
-                    found = passes(step)
-                    assert len(found) == step.cost, name
-                    assert sum(one.is_repeat for one in found) == step.cost - fewest(step), name
-                    served = [lane for one in found for lanes in one.lanes.values() for lane in lanes]
-                    assert sorted(served) == [n for n, place in enumerate(step.places) if place is not None]
+                found = sectors(step) if step.space == "global" else passes(step)
+                assert len(found) == step.cost, name
 
 
 class TestWhatIsSaid:
@@ -137,13 +129,9 @@ class TestTheSlider:
         for jump in live.player.jumps.values():
             jump.click()
         assert live.step == 0 and "This warp touches no global" in live.frame(0)
-        for call, said in (
-            (lambda: transposed(warp=32), "warp 32"),
-            (lambda: transposed(block=1), "outside"),
-        ):
-            with pytest.raises(ValueError, match=said) as caught:
-                call()
-            assert "\n" not in str(caught.value)
+        for which, said in (({"warp": 32}, "warp 32"), ({"block": 1}, "outside")):
+            with pytest.raises(ValueError, match=said):
+                transposed(**which)
 
 
 class TestTheArguments:
@@ -152,8 +140,3 @@ class TestTheArguments:
         live = views.gpu_steps(kernels.add_one, 2, 32, x, y)
         live.block[0].value = 1
         assert (x == np.arange(64)).all() and not y.any()
-        counts = np.zeros(4, np.int32)
-        live = views.gpu_steps(kernels.histogram, 2, 4, np.zeros(8, np.int32), counts)
-        for block in (1, 0):
-            live.block[0].value = block
-        assert not live._runs._args[1].any() and not counts.any()

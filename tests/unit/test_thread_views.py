@@ -16,16 +16,12 @@ def texts(drawing):
     ]
 
 
-def schedule(text, order=(), workers=1):
-    from course_lib.simulators.interleavings import run_schedule
-
-    return run_schedule(["work"] * workers, {"s": [0]}, order, source=text)
-
-
 class TestInterleaving:
     @given(st.lists(st.integers(0, 1), max_size=4))
     def test_a_frame_holds_the_steps_so_far_and_no_more(self, order):
-        replay = schedule(RACE, order, 2)
+        from course_lib.simulators.interleavings import run_schedule
+
+        replay = run_schedule(["work"] * 2, {"s": [0]}, order, source=RACE)
         shown = views.interleaving(replay)
         for step in range(shown.last + 1):
             drawn = texts(shown.frame(step))
@@ -44,8 +40,6 @@ class TestInterleaving:
         assert "a: thread 0" in drawn and "b: thread 1" in drawn
         assert [text for text in drawn if text.startswith("waits")] == ["waits for b", "waits for a"]
         assert "Deadlock: thread 0 holds a and waits for b" in shown.static().body
-        said = " ".join(text for text in drawn if text not in texts(shown.frame(shown.last - 1)))
-        assert said.endswith(shown.replay.sentence)  # to its last word, on as many lines as it needs
         assert "a: free" in texts(shown.frame(0))
 
 
@@ -83,7 +77,6 @@ class TestGantt:
         assert "static: 6 items done at 8.00 units of the costs, the bound is 5.33" in alt
         assert "dynamic: 50 % longer than the bound" in views.gantt([plan([1, 1, 2], 2, "dynamic")]).alt
         assert "the same time, within 5 %" in views.gantt([plan([1, 1], 2), plan([1, 1], 2)]).alt
-        assert views.gantt([plan([], 2)]).alt
 
     def test_measured_times_stopped_and_starved(self):
         from course_lib.measure.scheduling import Bar, Timeline
