@@ -43,10 +43,10 @@ class TestCacheWalk:
         missing = [n for n, step in enumerate(steps) if not all(hit for _, hit in step.touched.values())]
         assert walk.step == next(n for n in missing if n > 0)
         walk.player.slider.value = 0
-        walk.nest.value = "blocked"
         walk.player.jumps["next run »"].click()
-        assert walk.step == 4  # a run is as long as a block
-        assert "blocked 4 × 4, step 5 of 512" in walk.player.picture.value
+        assert walk.step == 8 and "ikj, step 9 of 512" in walk.player.picture.value
+        walk.nest.value = "blocked"
+        assert "blocked 4 × 4, step 1 of 512" in walk.player.picture.value
 
 
 class TestMissCurves:
