@@ -34,6 +34,7 @@ def test_reads_in_flight_follow_from_the_shortest_step():
     assert "up to 4.0 reads in flight (16 MiB, answered by memory)" in str(in_flight().table())
 
 
+@pytest.mark.timing
 def test_more_chases_than_one_are_faster_on_this_machine_and_others_are_refused():
     from course_lib.measure import parallel_chase
 
