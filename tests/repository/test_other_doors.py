@@ -17,7 +17,7 @@ VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
 
 SHOWS = """
 import json, nbclient, nbformat
-cells = [nbformat.v4.new_code_cell("from course_lib import views\\nviews.ring(2, blocks_of_k=3)")]
+cells = [nbformat.v4.new_code_cell("from course_lib import views\\nviews.ring(2)")]
 notebook = nbformat.v4.new_notebook(cells=cells)
 nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
 print(json.dumps([output.get("data", output) for output in notebook.cells[0].outputs]))
