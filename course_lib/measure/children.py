@@ -41,6 +41,7 @@ WATCH_EVERY_S = 0.1
 LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
 MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept
 MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
+MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, its output too, held by the system (on Linux)
 
 
 class TimeIsOver(TimeoutError):
@@ -205,6 +206,10 @@ class Children:
                     env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
                     **_apart(),
                 )
+            with suppress(ImportError, AttributeError, OSError, ValueError):  # no Linux; gone; a lower limit
+                import resource
+
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
             child = Child(name or f"child {len(self.started)}", process, output, self)
             self.started.append(child)
             return child
@@ -268,9 +273,15 @@ class Children:
     def end_all(self, why: str = "killed by this notebook") -> None:
         """End every child and everything that they have started, now."""
         with self._lock:
-            own = {child.pid for child in self.started}
-            self._others += [(one.pid, _command(one)) for one in carrying(self.token) if one.pid not in own]
             unasked = [child for child in self.started if child._process.returncode is None]
+            others = {one.pid: one for one in carrying(self.token)}
+            for one in psutil.process_iter():  # who has shed the mark is still in its child's group
+                with suppress(AttributeError, OSError, psutil.Error):  # Windows has no groups
+                    in_group = os.getpgid(one.pid) in {child.pid for child in unasked}
+                    if in_group and one.status() != psutil.STATUS_ZOMBIE:
+                        others[one.pid] = one
+            own = {child.pid for child in self.started}
+            self._others += [(pid, _command(one)) for pid, one in sorted(others.items()) if pid not in own]
             for child in unasked:
                 if child.status != "zombie":  # poll() would free the number of a zombie's group
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
@@ -278,10 +289,8 @@ class Children:
             hunt(self.token)
             until = time.monotonic() + LONGEST_END_S
             for child in unasked:  # waited for here, so that nobody else takes their exit codes
-                with suppress(AttributeError, ProcessLookupError, PermissionError):  # Windows has no groups
-                    os.killpg(
-                        child.pid, signal.SIGKILL
-                    )  # who has shed the mark is still in its child's group
+                with suppress(AttributeError, ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, signal.SIGKILL)
                 with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
                     child._process.wait(max(0.0, until - time.monotonic()))
 

@@ -112,7 +112,8 @@ def leaked_memory() -> Table:
             worker.wait(LOOK_S)
             time.sleep(0.5)  # as long as a tracker would need many times over
             moments.append(("another, killed with its tracker", _memory(second)))
-            moments.append(("its first bytes", repr((shared_content(second) or b"not there")[:5])))
+            content = shared_content(second)
+            moments.append(("its first bytes", "not there" if content is None else repr(content[:5])))
     finally:
         shared_content(first, then_remove=True)
         shared_content(second, then_remove=True)
@@ -246,10 +247,10 @@ def shared_content(name: str, then_remove: bool = False) -> bytes | None:
             memory = shared_memory.SharedMemory(name)
             content, remove = bytes(memory.buf), memory.unlink
             memory.close()
+        if then_remove:
+            remove()
     except FileNotFoundError:
         return None
-    if then_remove:
-        remove()
     return content
 
 
