@@ -17,7 +17,7 @@ import json
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +27,6 @@ from course_lib.measure.device_code import Capability, DeviceCode
 from course_lib.measure.recording_files import (
     Checked,
     Commit,
-    Count,
     Moment,
     RecordingFiles,
     Text,
@@ -41,6 +40,8 @@ VERSIONS = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvdisa
 NOT_KNOWN = -1
 FIGURES = ("registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", "shared_bytes")
 Figure = Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
+#: A file must say it; what is compiled here may not know it.
+Known = Annotated[int | None, Checked(lambda value: value and value > 0, "a whole number above 0")]
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,18 @@ class Listing:
     fingerprint: Text
     cc: Capability
     arguments: tuple[str, ...]  # types, as Numba writes them
-    threads: Count | None  # of a block; None: not known
+    threads: Known  # of a block; None: not known
     registers: Figure
     stack_bytes: Figure
     spill_store_bytes: Figure
     spill_load_bytes: Figure
     shared_bytes: Figure
-    versions: Annotated[Versions, naming(VERSIONS)] = field(default_factory=dict)
-    rung: str = ""
-    tile: str = ""
-    when: Moment = ""  # ISO 8601, UTC; "" if it was compiled here
-    commit: Commit = ""
+    versions: Annotated[Versions, naming(VERSIONS)]
+    # "" if it was compiled here:
+    rung: str
+    tile: str
+    when: Moment  # ISO 8601, UTC
+    commit: Commit
     # SASS; empty if the kernel has no loop with an FMA
     loop: Annotated[tuple[ListedInstruction, ...], Checked(len, "one instruction or more")]
     ptx: tuple[ListedInstruction, ...]  # the same loop, as far as it is one there
@@ -128,7 +130,9 @@ def _arranged(content: dict[str, Any]) -> dict[str, Any]:
             {**one, "loop": lines(one["loop"], _sass_kind), "ptx": lines(one["ptx"], sass.ptx_kind)}
             for one in content["listings"]
         ]
-    except (KeyError, TypeError, AttributeError) as problem:
+    except KeyError as problem:
+        raise ValueError(f"{problem} is missing") from None
+    except (IndexError, TypeError, AttributeError) as problem:
         raise ValueError(f"its loops are not as they should be ({problem!r})") from None
     return {"listings": listings}
 
@@ -166,6 +170,7 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
             for line, text in sass.ptx_hot_loop(code.ptx)
         ),
         versions=_versions(),
+        **dict.fromkeys(("rung", "tile", "when", "commit"), ""),
     )
 
 

@@ -191,8 +191,8 @@ def in_words(problem: Any) -> str:
     """Return half a sentence on what pydantic found first: "'rows, no. 1: seconds' is 0, but …"."""
     error = problem.errors(include_url=False)[0]
     words = error["msg"].removeprefix("Value error, ").replace("Input should", "it must")
-    place = ": ".join(str(part) for part in error["loc"])
-    place = re.sub(r": (\d+)(?=:|$)", lambda at: f", no. {int(at[1]) + 1}", place)  # people count from 1
+    parts = (f", no. {part + 1}" if isinstance(part, int) else f": {part}" for part in error["loc"])
+    place = "".join(parts)[2:]  # people count from 1
     if error["type"] == "missing":
         return f"'{place}' is missing"
     if not place:  # the parts contradict each other

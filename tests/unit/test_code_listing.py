@@ -116,9 +116,12 @@ def test_what_is_written_can_be_read_and_what_is_malformed_is_refused(tmp_path):
     listings = code_listing.FILES.read(shipped).listings
     path = code_listing.write(list(listings), tmp_path)
     assert code_listing.shipped(tmp_path) == listings and path.read_text() == shipped.read_text()
-    content = json.loads(shipped.read_text())
-    content["listings"][0]["loop"] = ["x\tFFMA R1, R2, R3, R4"]
-    path.write_text(json.dumps(content))
-    code_listing.shipped.cache_clear()
-    with pytest.raises(MalformedRecording, match=r"^cuda-2d.json is no recording: .*'x'.*record --code`.$"):
-        code_listing.shipped(tmp_path)
+    text = path.read_text()
+    names = ("listings", *json.loads(text)["listings"][0])
+    bad = [('"loop": [', '"loop": ["x\\tFFMA R1",', "'x'"), ('"loop": [', '"loop": ["5",', "its loops")]
+    bad += [('"threads": ', '"threads": null, "x": ', "threads' is None")]
+    for old, new, words in bad + [(f'"{name}"', '"x"', f"{name}' is missing") for name in names]:
+        path.write_text(text.replace(old, new))
+        code_listing.shipped.cache_clear()
+        with pytest.raises(MalformedRecording, match=f"^cuda-2d.json is no recording: .*{words}.*--code`.$"):
+            code_listing.shipped(tmp_path)

@@ -101,6 +101,7 @@ def test_a_malformed_file_is_refused_in_a_sentence_that_says_what_is_wrong(
         (changed(commit="0123456"), "'commit' is '0123456', but it must be a full git commit"),
         (changed(state={**recording.state, "sm_mhz": [3, 1, 2]}), "it must be the lowest, the median and"),
         (changed({"seconds": math.nan}), "'rows, no. 1: seconds' is nan, but it must be a number above 0"),
+        (changed(versions={"4": ""}), "'versions: 4' is '', but it must be a text that is not empty"),
         (changed(rows=[row, row]), "'cuda-naive at 256 x 256 x 256' stands there twice"),
         ('{"kind": "gpu"', "it is not JSON"),
     ):
