@@ -39,10 +39,11 @@ def number(
     )
     if in_range:
         return value
+    kind = "a finite number" if isinstance(value, Real) and not math.isfinite(value) else "a number"
     if above is None:
-        raise refusal(name, value, "a number" + _range(least, most))
+        raise refusal(name, value, kind + _range(least, most))
     end = "" if most is None else f" and at most {most:,}"
-    raise refusal(name, value, f"a number above {above:,}{end}")
+    raise refusal(name, value, f"{kind} above {above:,}{end}")
 
 
 def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:

@@ -332,7 +332,7 @@ def _note(
 
 
 def _counts(threads: Sequence[int]) -> list[int]:
-    counts = {whole("a number of threads", p, most=256) for p in threads}
+    counts = {whole("A number of threads", p, most=256) for p in threads}
     if not counts:
         raise ValueError("threads is empty, but at least one number of threads is needed.")
     return sorted(counts)
@@ -347,5 +347,5 @@ def _checked(times: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
             f"times has {len(counts)} thread count{'s' if len(counts) != 1 else ''}, but a serial fraction "
             "needs two or more: measure on 1 and on 2 threads at least."
         )
-    seconds = [number(f"the time on {p} threads", float(times[p]), above=0) for p in counts]
+    seconds = [number(f"The time in seconds on {p} threads", float(times[p]), above=0) for p in counts]
     return np.array(counts, float), np.array(seconds)

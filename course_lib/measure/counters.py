@@ -240,5 +240,6 @@ def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None)
         whole("times", times, most=MOST_TIMES)
     strides = tuple(strides)
     if not strides or not all(is_whole(n) and n in range(0, PAGE_BYTES + 1, WORD_BYTES) for n in strides):
-        raise refusal("strides", strides, f"multiples of 8 bytes up to {PAGE_BYTES}, for example (8, 64)")
+        wanted = f"one distance or more, each a multiple of 8 bytes up to {PAGE_BYTES}, for example (8, 64)"
+        raise refusal("strides", strides, wanted)
     return strides

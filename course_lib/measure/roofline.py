@@ -95,7 +95,7 @@ def matmul_intensity(M: int, K: int, N: int, itemsize: int) -> float:
 def _check_roofs(intensity: float, peak_gflops: float, gbps: float) -> None:
     number("peak_gflops", peak_gflops, above=0)
     number("gbps", gbps, above=0)
-    number("intensity", intensity, least=0)
+    number("intensity in flop per byte", intensity, least=0)
 
 
 def figure(
