@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import time
 from contextlib import suppress
@@ -13,18 +14,18 @@ from pathlib import Path
 def write(path: Path, content: str | bytes, lasting: bool = False, private: bool = False) -> None:
     """Write a file, whose rights stay; `lasting` forces it onto the disk: it outlives a power cut, too.
 
-    A new file that is `private` can be read by its owner only. The unfinished file has a fixed name, so one
-    that a killed writer left is replaced by the next.
+    A file that is `private` can be read by its owner only. Each writer has an unfinished file of its own, new
+    and no link; one that is killed leaves it, for `clear`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
     try:
-        with open(unfinished, "wb", opener=_for_its_owner if private else None) as file:
+        with open(unfinished, "xb", opener=_for_its_owner if private else None) as file:
             file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
-        if path.exists():
+        if path.exists() and not private:
             shutil.copymode(path, unfinished)
         _replace(unfinished, path)
     except BaseException:
@@ -45,6 +46,13 @@ def _replace(unfinished: Path, path: Path) -> None:
         except PermissionError:
             time.sleep(wait_s)
     return os.replace(unfinished, path)
+
+
+def clear(folder: Path, *patterns: str) -> None:
+    """Remove what killed writers left; only who holds the lock of their files can know that they are dead."""
+    for left in (path for pattern in patterns for path in folder.glob(pattern)):
+        with suppress(OSError):
+            left.unlink()
 
 
 def free_name(path: Path, why: str) -> Path:

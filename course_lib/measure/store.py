@@ -99,6 +99,8 @@ class Store:
             change(values)  # outside the try: what goes wrong in it is the caller's
             try:
                 text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
+                earlier = f"{self.path.stem}.*.tmp"  # of earlier versions of this course
+                whole_files.clear(self.path.parent, f".{self.path.name}.*unfinished", earlier)
                 whole_files.write(self.path, text, lasting=True, private=True)
             except OSError as problem:
                 self._fall_back_to_memory(problem, values)

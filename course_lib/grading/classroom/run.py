@@ -34,7 +34,7 @@ from course_lib.grading.classroom.verdict import (
 )
 from course_lib.grading.sandbox.bubblewrap import COURSE, AnswerLimits, Sandbox
 from course_lib.measure import hardware
-from course_lib.whole_files import write
+from course_lib.whole_files import clear, write
 
 LOCK = ".grading.lock"
 LOOKED_AT = 5  # notebooks that tell which assignment it is
@@ -100,6 +100,7 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
     for name in PRIVATE:
         (order.folder / name).mkdir(mode=0o700, exist_ok=True)
     with _alone(order.folder):
+        clear(order.folder, "**/.*.unfinished")
         run = _Run(order, assignment, sandbox, secret.seed(order.folder))
         with ClassBook(order.root, order.folder, assignment) as book:
             for count, _ in enumerate(run.verdicts(run.apart(handed_in), book), start=1):

@@ -150,9 +150,11 @@ def test_a_damaged_verdict_is_set_aside_and_a_folder_may_be_relative(course, cop
     submissions, copy = copied
     (copy / "verdicts" / NAME / "gone.json").write_text("{")
     (copy / "verdicts" / NAME / "odd.json").write_text("[1]")
+    (left := copy / "feedback" / ".page.html.0a.unfinished").touch()  # by a run that was killed
     monkeypatch.chdir(tmp_path)
     done = grade(GradingOrder(submissions, Path("class"), course))
     assert "gone.json was damaged" in done.notes[0] and "odd.json" in done.notes[1] and done.kept == STUDENTS
+    assert not left.exists()
 
 
 def test_a_locked_grade_book_is_one_sentence_and_loses_nothing(course, copied, tmp_path, monkeypatch):
