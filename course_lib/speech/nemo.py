@@ -20,10 +20,12 @@ from course_lib.speech.conformer import ConformerCTC, ConformerEncoder, ConvDeco
 from course_lib.speech.features import LogMel
 from course_lib.speech.nemo_config import CONFIG, UNSAFE, ModelFault, NemoConfig, read_config
 from course_lib.speech.nemo_weights import WEIGHTS, check_fit, read_weights
-from course_lib.speech.tokenizer import Tokenizer
+from course_lib.speech.tokenizer import Tokenizer, pieces_of_vocab, pieces_of_word_list
 
 PADDING = ("old", "new")  # the ends of rows as before NeMo 2.5, and since
 
+#: The lists of words, by the end of their names: NeMo puts a hash before.
+VOCABULARIES = {"tokenizer.vocab": pieces_of_vocab, "vocab.txt": pieces_of_word_list}
 MOST_MEMBERS = 64
 MOST_BYTES = {CONFIG: 512 << 10, WEIGHTS: 4 << 30}
 MOST_BYTES_OF_ANOTHER = 64 << 20
@@ -58,6 +60,8 @@ def load_nemo(path: str | Path, padding: str = "old") -> ConformerCTC:
 
 def _loaded(members: dict[str, bytes], new: bool) -> ConformerCTC:
     config = read_config(members[CONFIG])
+    if not config.vocabulary:
+        config = config._replace(vocabulary=_pieces(members))
     state = read_weights(members[WEIGHTS])
     with torch.device("meta"):  # shapes without memory
         expected = _model(config, new).state_dict()
@@ -76,11 +80,25 @@ def _model(config: NemoConfig, new: bool) -> ConformerCTC:
     return model
 
 
+def _pieces(members: dict[str, bytes]) -> tuple[str, ...]:
+    """Return the vocabulary from the tokenizer's files, for a configuration that has none."""
+    for name, pieces_of in VOCABULARIES.items():
+        if name in members:
+            try:
+                return tuple(pieces_of(members[name].decode("utf-8")))
+            except UnicodeDecodeError:
+                raise ModelFault(f"has a {name} that is no UTF-8 text") from None
+    raise ModelFault("has no vocabulary (decoder.vocabulary, tokenizer.vocab or vocab.txt)")
+
+
 # -- the archive -------------------------------------------------------------------------------------------
 
 
 def _members(path: Path) -> dict[str, bytes]:
-    """Return the configuration and the weights; raises ModelFault, also when one of them is missing."""
+    """Return the configuration, the weights and the lists of words, by name without `./` and hash.
+
+    Raises ModelFault, also when configuration or weights are missing.
+    """
     try:
         with path.open("rb") as file:
             contents = _read_all(_Metered(file, path.stat().st_size))
@@ -124,10 +142,12 @@ def _read_all(stream: _Metered) -> dict[str, bytes]:
             if number > MOST_MEMBERS:
                 raise ModelFault(f"has more than {MOST_MEMBERS} members, as no model has", UNSAFE)
             name = _checked_name(member)
-            if member.isdir() or name not in MOST_BYTES:
+            if name not in MOST_BYTES:
+                name = next((end for end in VOCABULARIES if name.endswith(end)), None)
+            if member.isdir() or name is None:
                 continue
             if name in contents:  # which one counts is not for chance to say
-                raise ModelFault(f"has two members called {name!r}", UNSAFE)
+                raise ModelFault(f"has two members whose names end in {name!r}", UNSAFE)
             contents[name] = archive.extractfile(member).read()
             if len(contents[name]) != member.size:
                 there = f"{len(contents[name])} of {member.size} bytes"

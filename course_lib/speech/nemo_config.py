@@ -98,7 +98,10 @@ class ModelFault(Exception):
 
 
 class NemoConfig(NamedTuple):
-    """The sizes as ConformerEncoder and LogMel take them; the vocabulary in the order of tokens' numbers."""
+    """The sizes as ConformerEncoder and LogMel take them; the vocabulary in the order of tokens' numbers.
+
+    It is empty where the configuration has none.
+    """
 
     encoder: dict[str, int]
     front_end: dict[str, int]
@@ -166,13 +169,13 @@ def _vocabulary(decoder: Mapping[str, Any], d_model: int) -> tuple[str, ...]:
     width = decoder.get("feat_in") or d_model
     if isinstance(width, bool) or width != d_model:
         raise _wrong("decoder.feat_in", width, f"the encoder's d_model, {d_model}")
-    pieces = decoder.get("vocabulary")  # which NeMo writes here, whatever its tokenizer's files hold
-    if not pieces or not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+    pieces = decoder.get("vocabulary") or []
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise _wrong("decoder.vocabulary", pieces, "a list of texts")
     if len(pieces) > MOST_PIECES:
         raise _wrong("decoder.vocabulary", f"{len(pieces)} pieces", f"at most {MOST_PIECES}")
     classes = decoder.get("num_classes")
-    if classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
+    if pieces and classes not in (None, 0, -1) and (isinstance(classes, bool) or classes != len(pieces)):
         raise _wrong("decoder.num_classes", classes, f"the number of pieces in its vocabulary, {len(pieces)}")
     return tuple(pieces)
 

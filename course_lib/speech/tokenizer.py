@@ -34,3 +34,27 @@ class Tokenizer:
             return " ⁇ ".encode()
         byte = BYTE.fullmatch(piece)
         return bytes.fromhex(byte[1]) if byte else piece.encode("utf-8", "replace")
+
+
+def pieces_of_vocab(text: str) -> list[str]:
+    """Return the pieces of a SentencePiece `tokenizer.vocab`: a line each, the piece, a tab, its score."""
+    return [line.split("\t")[0] for line in _lines(text)]
+
+
+def pieces_of_word_list(text: str) -> list[str]:
+    """Return the pieces of NeMo's `vocab.txt`: the same less <unk>, with "##" before what continues a word.
+
+    Source: `create_spt_model` in nemo/collections/common/tokenizers/sentencepiece_tokenizer.py.
+    """
+    return [UNKNOWN, *(_piece(line) for line in _lines(text))]
+
+
+def _piece(word: str) -> str:
+    if word.startswith("##"):
+        return word[2:]
+    return word if word == WORD_START else WORD_START + word
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that are not empty; a piece may hold rare ends of lines, so only \\n counts."""
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
