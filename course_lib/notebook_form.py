@@ -16,6 +16,7 @@ from course_lib import whole_files
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT_METADATA = ("deletable", "editable", "nbgrader", "nine_circles", "slideshow", "tags")
+CELL_TYPES = ("code", "markdown", "raw")
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SKIPPED_FOLDERS = {".ipynb_checkpoints", ".venv", "node_modules"}
 
@@ -64,9 +65,8 @@ def canonical(text: str, name: str = "the notebook") -> str:
         )
     try:
         cells, metadata = [_cell(cell) for cell in notebook["cells"]], _kept(notebook.get("metadata", {}))
-    except (AttributeError, KeyError, TypeError) as problem:
-        why = f"it has a cell or metadata of a wrong form, {type(problem).__name__}: {problem}"
-        raise DamagedNotebook(_damaged(name, why)) from None
+    except TypeError as problem:
+        raise DamagedNotebook(_damaged(name, f"it has {problem}")) from None
     _settle_ids(cells)
     whole = {
         "cells": cells,
@@ -86,9 +86,15 @@ def canonical(text: str, name: str = "the notebook") -> str:
     return written
 
 
-def _cell(cell: dict[str, Any]) -> dict[str, Any]:
-    source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
-    lines = [line.rstrip() for line in source.replace("\r\n", "\n").split("\n")]
+def _cell(cell: Any) -> dict[str, Any]:
+    """Return the cell in form; raises TypeError, in words, unless it is one."""
+    if not isinstance(cell, dict) or cell.get("cell_type") not in CELL_TYPES:
+        raise TypeError(f"a cell that is none of {', '.join(CELL_TYPES)}")
+    source = cell.get("source")
+    parts = [source] if isinstance(source, str) else source
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise TypeError("a cell whose source is not text")
+    lines = [line.rstrip() for line in "".join(parts).replace("\r\n", "\n").split("\n")]
     kept: dict[str, Any] = {
         "cell_type": cell["cell_type"],
         "id": cell.get("id"),
@@ -102,7 +108,9 @@ def _cell(cell: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _kept(metadata: dict[str, Any]) -> dict[str, Any]:
+def _kept(metadata: Any) -> dict[str, Any]:
+    if not isinstance(metadata, dict):
+        raise TypeError("metadata that is not an object")
     return {key: metadata[key] for key in KEPT_METADATA if key in metadata}
 
 
