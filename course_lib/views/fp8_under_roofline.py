@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.fp8 import published
@@ -15,9 +14,6 @@ from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import INK, PAPER, SERIES, Picture
-
-if TYPE_CHECKING:
-    pass
 
 CLOCK = f"e4m3 at {published.PEAK_CLOCK_HZ / 1e9:g} GHz"
 LADDER = "the ladder"

@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 from course_lib import theme
-from course_lib.arguments import is_number, number
+from course_lib.arguments import is_number, refusal
 from course_lib.measure.store import Store, StoreNotice
 from course_lib.theme import GREY, INK, PINK
 from course_lib.views.live import Live, widgets
@@ -201,15 +201,17 @@ def _checked(question: str, low: float, high: float, step: float | None) -> tupl
     """Return low, high and step, decided; raises one sentence for what makes no slider."""
     if not isinstance(question, str) or not question.strip():
         raise ValueError(f"The question is {question!r}, but it must be a text: say what is to be guessed.")
-    number("low", low)
-    number("high", high)
+    for name, end in (("low", low), ("high", high)):
+        if not is_number(end):
+            raise refusal(name, end, "a finite number: give the range of the guess")
     if low >= high:
         raise ValueError(
             f"low is {low} and high is {high}, but low must be the smaller one: swap or move them."
         )
-    if step is not None:
-        number("step", step, above=0, most=high - low)
-    elif not _is_logarithmic(low, high):
+    if step is not None and not (is_number(step) and 0 < step <= high - low):
+        most = f"at most high - low = {high - low}: give a smaller one, or leave it out"
+        raise refusal("step", step, f"a number above 0 and {most}")
+    if step is None and not _is_logarithmic(low, high):
         step = 10.0 ** math.floor(math.log10((high - low) / 100) + 1e-9)
     return float(low), float(high), step
 

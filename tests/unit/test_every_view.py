@@ -230,9 +230,9 @@ REFUSED = [
     (lambda v: v.operators_roofline([], peaks=view_samples.peaks()), "No operator of the profile has a time"),
     (lambda v: v.predict(" "), "question is"),
     (lambda v: v.predict("How many?", low=5, high=5), "low must be the smaller"),
-    (lambda v: v.predict("How many?", low="0"), "low is '0'"),
+    (lambda v: v.predict("How many?", low="0"), "low is '0', but it must be a finite number: give"),
     (lambda v: v.predict("How many?", high=float("inf")), "high is inf"),
-    (lambda v: v.predict("How many?", step=1000), "step is 1000, but it must be a number above 0"),
+    (lambda v: v.predict("How many?", step=1000), "at most high - low = 100: give a smaller"),
     *((lambda v, guess=guess: v.predict("How many?").lock(guess), "from 0 to 100")
       for guess in (101, -1, float("nan"), "5", True)),
     (lambda v: v.profile([], []), "no rows"),
