@@ -15,6 +15,7 @@ from course_lib.simulators.gpu.source import NotTraceable
 #: unsigned integers that carry the bits of an element without looking at them
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 MOST_SLICES = 1024  # of one array, kept for when the kernel makes them again
+FIRST_ROWS = 1024  # of a local array, made at once
 
 
 class Storage:
@@ -113,16 +114,33 @@ class ArrayPart:
 class LocalArray:
     """A thread's own array (registers, if the compiler unrolls); `known` says which elements it has written.
 
-    The system maps a page of the two when it is first touched.
+    The first elements have their rows in the two at once, all others from their first touch on: 512 KiB for
+    each thread would be gigabytes.
     """
 
     space = "local"
 
     def __init__(self, name: str, dtype: np.dtype, shape: tuple[int, ...], lanes: int) -> None:
         self.name, self.dtype, self.shape = name, dtype, shape
-        self.elements = np.zeros((math.prod(shape), lanes), dtype)
+        self.rows = np.arange(math.prod(shape))  # of each element, -1: none yet
+        self.rows[FIRST_ROWS:] = -1
+        self.used = min(len(self.rows), FIRST_ROWS)
+        self.elements = np.zeros((self.used, lanes), dtype)
         self.known = np.zeros(self.elements.shape, np.bool_)
-        self.complete: set[int] = set()  # elements that all lanes have written
+        self.complete: set[int] = set()  # rows that all lanes have written
+
+    def rows_of(self, number: Any) -> Any:
+        """Return the row of an element, or of several."""
+        rows = self.rows[number]
+        if self.used < len(self.rows) and rows.min() < 0:
+            new = np.unique(np.extract(rows < 0, number))
+            self.rows[new] = np.arange(self.used, self.used + len(new))
+            self.used += len(new)
+            if self.used > len(self.elements):
+                for array in (self.elements, self.known):
+                    array.resize((min(len(self.rows), self.used * 9 // 8), array.shape[1]), refcheck=False)
+            rows = self.rows[number]
+        return rows
 
 
 class ConstantArray:

@@ -32,6 +32,7 @@ _NAMES = {
         "JoinedStr": "an f-string",
         "Starred": "*",
     },
+    **{"TryStar": "except*", "AsyncWith": "async", "YieldFrom": "yield from", "AsyncFunctionDef": "async"},
     **{"FunctionDef": "a function inside a kernel", "ClassDef": "a class inside a kernel", "NamedExpr": ":="},
     **{"ListComp": "a list comprehension", "SetComp": "a comprehension", "DictComp": "a comprehension"},
     **{"GeneratorExp": "a generator expression", "List": "a list", "Dict": "a dict", "Set": "a set"},

@@ -57,13 +57,13 @@ def _store_local(machine: LaneMachine, m: Mask, array: LocalArray, index: tuple,
 def _local_place(
     machine: LaneMachine, m: Mask, array: LocalArray, index: tuple
 ) -> tuple[int | tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Return the element that all lanes name, or that of each lane (number, lane), and who is inside."""
+    """Return the row of the element that all lanes name, or (row, lane) of each lane's, and who is inside."""
     machine.check_count(array, index)
     if not any(map(numbers.is_vector, index)):
         whole = tuple(machine.whole(i) for i in index)
         if all(-size <= i < size for i, size in zip(whole, array.shape, strict=True)):
             inside = [i % size for i, size in zip(whole, array.shape, strict=True)]
-            return int(np.ravel_multi_index(inside, array.shape)), m.lanes
+            return int(array.rows_of(np.ravel_multi_index(inside, array.shape))), m.lanes
     number, outside = np.zeros(machine.lanes, np.int64), np.zeros(machine.lanes, np.bool_)
     for i, size in zip(index, array.shape, strict=True):
         i = machine.integers(numbers.vector(i, machine.lanes))
@@ -76,7 +76,7 @@ def _local_place(
         what = f"an index of {array.name} ({shape}, local memory) is outside of it"
         machine.report("out-of-bounds", machine.line, first_of(outside), what, array.name)
     active = m.lanes & ~outside
-    return (np.where(active, number, 0), np.arange(machine.lanes)), active
+    return (array.rows_of(np.where(active, number, 0)), np.arange(machine.lanes)), active
 
 
 # -- the machine ---------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The tracer takes what Numba compiles and refuses what it does not, in one sentence with its place."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ def test_what_cannot_be_traced_is_refused_with_its_place():
         ("a = cuda.local.array(2**17 + 1, float32)  # here\na[0] = x[0]", "a has 524,292 bytes"),
         ("x[i] = [1, 2, 3][i]  # here", "a list is not supported"),
         ("try:  # here\n    x[0] = 1\nexcept ValueError:\n    pass", "try is not supported"),
+        ("try:  # here\n    x[0] = 1\nexcept* ValueError:\n    pass", "except* is not supported"),
         ("x[1:3] = 0  # here", "a slice is assigned to"),
         ("x[i / 2] = 0  # here", "must be an integer"),
         ("x[0] = np.sum(x)  # here", "sum() is not supported"),
@@ -91,6 +93,16 @@ out[0] = a[15] + b[15, 16] + c[15] + d[15, 15] + e[4] + f[0] + first_of_many(x, 
     made = kernel("x, out", body, **NAMES, first_of_many=first_of_many)
     assert not trace(made, 1, 1, x, out).hazards
     assert out[0] == 7
+
+
+def test_of_a_long_local_array_only_what_is_touched_takes_memory():
+    body = "a = cuda.local.array(65536, float32)\na[-1 - 9 * i] = a[0] = i\nout[i] = a[-1 - 9 * i] + a[0]"
+    out = np.zeros(2048)
+    tracemalloc.start()
+    assert not trace(kernel("out", body, **NAMES), 8, 256, out).hazards
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27 and (out == 2 * np.arange(2048)).all()
 
 
 def test_functions_of_numpy_are_taken_where_numba_compiles_them():
