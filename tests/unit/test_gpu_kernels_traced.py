@@ -101,7 +101,7 @@ def check_counts(case, seen):
         assert row.line in case.marks["COUNT"]
         rounds = seen.atomic_rounds[row.line, row.array] if kind == "atomic" else 0
         found = {"requests": row.requests, "lanes": row.accesses, "rounds": rounds}
-        cost = "sectors" if "sectors" in wanted else "wavefronts"
+        cost = "sectors" if row.space == "global" else "wavefronts"
         assert wanted.items() <= (found | {cost: getattr(row, cost)}).items(), (array, kind)
     if case.branch:
         (branch,) = [row for row in seen.divergence if row.line in case.marks["BRANCH"]]

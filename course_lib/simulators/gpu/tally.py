@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +92,19 @@ class Hazard:
         return f"line {self.line}, block {self.block}: {self.what}{times}."
 
 
+def _only_in(space: str, value: Callable[[AccessRow], Any]) -> property:
+    """Return a property that only the rows of one memory have."""
+
+    def read(row: AccessRow) -> Any:
+        if row.space != space:
+            raise AttributeError(
+                f"{row.array} lies in {row.space} memory, but this is counted in {space} memory."
+            )
+        return value(row)
+
+    return property(read)
+
+
 @dataclass
 class AccessRow:
     """All accesses of one line to one array, in global or shared memory.
@@ -119,13 +133,11 @@ class AccessRow:
         """
         return self.cost / self.requests if self.requests else 0.0
 
-    sectors = wavefronts = property(lambda self: self.cost)
-    sectors_per_request = wavefronts_per_request = per_request
-
-    @property
-    def bytes_moved(self) -> int:
-        """Return the bytes of all sectors."""
-        return self.cost * SECTOR_BYTES
+    sectors = _only_in("global", lambda row: row.cost)
+    sectors_per_request = _only_in("global", lambda row: row.per_request)
+    bytes_moved = _only_in("global", lambda row: row.cost * SECTOR_BYTES)
+    wavefronts = _only_in("shared", lambda row: row.cost)
+    wavefronts_per_request = _only_in("shared", lambda row: row.per_request)
 
 
 @dataclass
