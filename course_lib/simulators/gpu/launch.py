@@ -120,9 +120,10 @@ def _chosen_blocks(blocks: Any, grid: tuple[int, int, int]) -> np.ndarray:
         if blocks < 1:
             raise ValueError(f"blocks is {blocks}, but at least one block must be run.")
         return np.unique(np.linspace(0, total - 1, min(int(blocks), total)).astype(np.int64))
-    if not len(blocks):
+    chosen = [_block_number(block, grid) for block in blocks]
+    if not chosen:
         raise ValueError("blocks is empty, but at least one block must be run.")
-    return np.unique(np.array([_block_number(block, grid) for block in blocks], np.int64))
+    return np.unique(np.array(chosen, np.int64))
 
 
 def _block_number(block: Any, grid: tuple[int, int, int]) -> int:

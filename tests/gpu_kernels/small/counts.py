@@ -59,7 +59,7 @@ def test_what_matmul_moves():
 def test_some_blocks_stand_for_all():
     every, _, expected = product(tiled, 128, 64, 128)
     some, C, _ = product(tiled, 128, 64, 128, blocks=4)
-    _, D, _ = product(tiled, 128, 64, 128, blocks=[(1, 2)])
+    _, D, _ = product(tiled, 128, 64, 128, blocks=iter([(1, 2)]))
     assert some.row("A").sectors * 4 == every.row("A").sectors
     assert np.isfinite(C).sum() == 4 * 1024 and "4 of 16 blocks" in repr(some)
     np.testing.assert_allclose(D[64:96, 32:64], expected[64:96, 32:64], rtol=1e-5)
