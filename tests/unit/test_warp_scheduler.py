@@ -86,14 +86,14 @@ def test_the_tables():
     result = simulate("x = load; use x", 1, cycles=210, latencies=SHORT)
     assert result.table().rows == (("warp 0", "9.52", "90.5"), ("all warps", "9.52", "90.5"))
     assert "In 190 cycles no warp was eligible." in str(result)
-    curve = occupancy_curve("x = load; use x", [1, 2, 30], latencies=SHORT)
+    curve = occupancy_curve(["x = load", "use x"], [1, 2, 30], latencies=SHORT)
     assert curve.table().rows[::2] == (("1", "9.52", "9.52", "latency"), ("30", "100", "100", "issue"))
 
 
 @looped(
     "call, said",
     [
-        (lambda: stream(""), "has 0 instructions, but 1 to 256 are possible"),
+        (lambda: simulate([]), "has 0 instructions, but 1 to 256 are possible"),
         (lambda: stream("x = add y"), "has the operation 'add', but there are fma, use, shared, l2, load"),
         (lambda: stream("load"), "loads nothing: say where to, like 'x = load'"),
         (lambda: stream("x ="), "'x =' cannot be read"),

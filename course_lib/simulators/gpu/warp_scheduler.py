@@ -126,13 +126,13 @@ class StreamInstruction:
 Stream = tuple[StreamInstruction, ...]
 
 
-def stream(text: str | Stream) -> Stream:
+def stream(text: str | Iterable[str | StreamInstruction]) -> Stream:
     """Return the instructions that `text` spells, parted by `;` or in lines; what follows a # is a comment.
 
-    Raises ValueError with the line that cannot be read.
+    Lines and instructions in a list are taken as well. Raises ValueError with the line that cannot be read.
     """
     if not isinstance(text, str):
-        return tuple(text)
+        text = "\n".join(map(str, text))
     lines = [line.strip() for line in re.split(r"[;\n]", re.sub(r"#[^\n]*", "", text))]
     instructions = tuple(_instruction(line) for line in lines if line)
     if not 1 <= len(instructions) <= MOST_INSTRUCTIONS:
@@ -230,7 +230,7 @@ MOST_WARPS = 64
 
 
 def simulate(
-    instructions: str | Stream,
+    instructions: str | Iterable[str | StreamInstruction],
     warps: int = 8,
     *,
     cycles: int = 2000,
@@ -239,8 +239,8 @@ def simulate(
 ) -> SchedulerRun:
     """Run `warps` warps through a stream of instructions and return what each did in each cycle.
 
-    instructions: text as above (operations: fma, use, shared, l2, load), or a `stream`. warps: 1 to 64;
-    hardware has 8 (compute capability 7.5), 12 (8.6, 8.7, 8.9) or 16 (8.0, 9.0) per scheduler at most.
+    instructions: text as above (operations: fma, use, shared, l2, load), or its lines in a list. warps: 1 to
+    64; hardware has 8 (compute capability 7.5), 12 (8.6, 8.7, 8.9) or 16 (8.0, 9.0) per scheduler at most.
     cycles: how many are counted. warm_up: cycles run before the counting begins. latencies: a GPU's name in
     LATENCIES, or Latencies. Raises ValueError for numbers that make no sense.
     """
@@ -329,7 +329,7 @@ class OccupancyCurve(Shown):
 
 
 def occupancy_curve(
-    instructions: str | Stream,
+    instructions: str | Iterable[str | StreamInstruction],
     warps: Iterable[int] = range(1, 17),
     *,
     latencies: str | Latencies = "H100",
