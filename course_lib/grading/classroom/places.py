@@ -18,6 +18,7 @@ DEEPEST = 8  # folders in each other that are looked into
 MOST_PARTS = DEEPEST + 3  # of a path in a zip: a folder around everything and a student's are in front
 #: A link is not opened, and a pipe must not make us wait.
 _OPEN = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_RELATIVE = os.open in os.supports_dir_fd  # Windows opens nothing relative to an open folder
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Node:
         """Return the content, at most `limit` bytes; Unreadable with the reason if that cannot be."""
         try:
             if self.member is None:
-                return _read_file(os.path.join(self.root, *self.parts), limit)
+                return _read_file(self.root, self.parts, limit)
             with open(self.root, "rb") as file:
                 return read_member(file, self.member, limit)
         except OSError as problem:
@@ -109,16 +110,16 @@ def _split(path: str) -> tuple[list[str], str]:
 
 def _kind(entry: os.DirEntry) -> str:
     try:
-        is_junction = getattr(entry, "is_junction", bool)()  # Windows' other kind of link to a folder
-        return "link" if is_junction else kind_of(entry.stat(follow_symlinks=False).st_mode)
+        found = entry.stat(follow_symlinks=False)
     except OSError:  # reading it will tell why
         return "file"
+    tag = getattr(found, "st_reparse_tag", 0)  # of Windows' other kind of link to a folder
+    is_junction = tag == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
+    return "link" if is_junction else kind_of(found.st_mode)
 
 
-def _read_file(path: str, limit: int) -> bytes:
-    if os.path.realpath(path) != path:  # since it was looked at, a part of the path has become a link
-        raise Unreadable("is not a plain file in plain folders")
-    with os.fdopen(os.open(path, _OPEN), "rb") as file:
+def _read_file(root: str, parts: tuple[str, ...], limit: int) -> bytes:
+    with os.fdopen(_opened(root, parts), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Unreadable("is not a plain file")
         content = file.read(limit + 1)
@@ -127,3 +128,20 @@ def _read_file(path: str, limit: int) -> bytes:
     if not content:
         raise Unreadable(EMPTY)
     return content
+
+
+def _opened(root: str, parts: tuple[str, ...]) -> int:
+    """Return a descriptor of root/parts; no part may have become a link, nor become one meanwhile."""
+    if not _RELATIVE:
+        path = os.path.join(root, *parts)
+        if os.path.realpath(path) != path:
+            raise Unreadable("is not a plain file in plain folders")
+        return os.open(path, _OPEN)
+    inner = os.open(root, _OPEN)
+    for part in parts:
+        folder = inner
+        try:
+            inner = os.open(part, _OPEN, dir_fd=folder)
+        finally:
+            os.close(folder)
+    return inner

@@ -89,7 +89,7 @@ def test_a_slice_does_what_the_whole_notebook_does():
         assert not left_out or left_out not in found.text, name
         ran = tuple(text for text in texts if text != STUB) if name in STUB_BEHIND else texts
         full, part = whole(ran)["f"], alone(found.text)["f"]
-        if name != "a memo":
+        if name not in ("a memo", "a test function with globals"):
             assert part(argument) == full(argument), name
             assert part(argument) == full(argument), name
         else:  # trial calls left something behind
