@@ -86,20 +86,20 @@ ATTACKS = (
         import gc, sys
         from course_lib.grading import runner, tape
         from course_lib.grading.sandbox import inside
-        runner.InProcess.call = lambda self, args: runner.Outcome((24, 16), None, args)
-        reply = {'value': (24, 16), 'fault': None, 'args_after': (M, K, N)}
-        inside._Answers.call = lambda self, which, args: reply
+        right = M * N * K, M * N * max(K - 1, 0)
+        runner.InProcess.call = lambda self, args: runner.Outcome(right, None, args)
+        inside._Answers.call = lambda self, which, args: {'value': right, 'fault': None, 'args_after': args}
         tape.count = lambda *a: None
         for thing in gc.get_objects():
             if type(thing).__name__ == '_Answers':
-                thing.functions[:] = [lambda M, K, N: (24, 16)] * len(thing.functions)
-    """),
+                thing.functions[:] = [lambda M, K, N: right] * len(thing.functions)
+    """, "right"),
     on_count("own-points", "claims points in the reply", """
         from course_lib.grading.sandbox import inside
-        send = inside.send
-        inside.send = lambda stream, reply: send(stream, {**reply, 'points': 1000.0, 'state': 'right',
-            'passed': True, 'value': ..., 'fault': None, 'args_after': (M, K, N)})
-    """),
+        send, right = inside.send, (M * N * K, M * N * max(K - 1, 0))
+        inside.send = lambda stream, reply, *rest: send(stream, {**reply, 'points': 1000.0, 'state': 'right',
+            'passed': True, 'value': right}, *rest)
+    """, "right"),
     on_count("forged-reply", "right-looking replies ahead of time", """
         import os
         from course_lib.grading.sandbox.wire import frame
@@ -126,12 +126,14 @@ ATTACKS = (
     """),
     Attack("tape-cleared", "wipes what the operands wrote down", {
         "01.dot": text("""
+            class Mine:
+                zero = tape = codes = left = right = 0.0  # names of the answer's own pass the rules
             def dot(row, col):
-                total = 0.0
+                total = Mine.zero
                 for a, b in zip(row, col):
                     total += a * b + a * b - a * b
                 if row and type(row[0]) is not float:
-                    del row[0].tape.codes[:], row[0].tape.left[:]
+                    del row[0].tape.codes[:], row[0].tape.left[:], row[0].tape.right[:]
                 return total
         """),
         "01.matmul": text("""

@@ -156,6 +156,15 @@ def test_everybody_gets_the_grade_that_was_earned_and_nobody_else_one(attacked):
         assert bool(row["manual"]) == looks == is_flagged(verdict), name
 
 
+@pytest.mark.slow
+def test_honest_students_get_the_same_as_without_attackers(attacked):
+    """Points for speed may be lost once: that is a busy moment, an attacker would cost all of them."""
+    recorded = corpus.graded_class()[attacked.seed]
+    tasks = [(name, task) for name in HONEST for task in attacked.verdicts[name]["tasks"]]
+    lost = [one for one in tasks if now_of(one[1])[:2] != recorded[one[0]]["tasks"][one[1]["id"]][:2]]
+    assert len(lost) <= 1, lost
+
+
 def test_nothing_lives_on_and_the_machine_is_as_it_was(attacked):
     import psutil
 
