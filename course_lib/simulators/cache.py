@@ -234,8 +234,9 @@ class Cache:
     """Caches that keep their contents from one `run` to the next: for traces too long to store."""
 
     def __init__(self, levels: Sequence[Level], arrays: Mapping[str, tuple[int, int]] | None = None) -> None:
-        from course_lib.simulators.lru import Stage  # with it comes Numba
+        from course_lib.simulators.lru import Stage, count_owners  # with it comes Numba
 
+        self._count_owners = count_owners
         self.levels = _checked_levels(levels)
         self._names, self._starts, self._sizes = _checked_arrays(arrays or {})
         self._touched = np.zeros(len(self._names), np.int64)
@@ -253,9 +254,7 @@ class Cache:
         for start in range(0, len(addresses), BLOCK):
             requests = addresses[start : start + BLOCK]
             what = self._reads_only[: len(requests)] if kinds is None else kinds[start : start + BLOCK]
-            # below an array's start the difference wraps around to something huge
-            for n, (first, size) in enumerate(zip(self._starts, self._sizes, strict=True)):
-                self._touched[n] += np.count_nonzero(requests - first < size)
+            self._count_owners(requests, self._starts, self._sizes, self._touched)
             for stage in self._stages:
                 requests, what = stage.send(requests, what, self._starts, self._sizes)
 

@@ -1,5 +1,6 @@
 """The cache simulator against an obvious model in Python, and its promises one by one."""
 
+import time
 from collections import OrderedDict
 
 import numpy as np
@@ -105,6 +106,16 @@ def test_counts_and_contents_are_those_of_the_obvious_model(stream, levels, read
         size = stage.level.line_bytes
         wanted = [[(line * size, dirty) for line, dirty in reversed(s.items())] for s in stage.sets]
         assert cache.contents(n) == wanted
+
+
+@pytest.mark.timing
+def test_a_miss_costs_no_more_where_a_set_has_many_ways():
+    stream, spent = np.arange(1 << 19, dtype=np.uint64) * np.uint64(64) % np.uint64(2 << 20), {}
+    for ways in (16, None) * 3:  # the first ones compile
+        started = time.process_time()
+        assert simulate(stream, [Level(1 << 20, ways)]).misses == (len(stream),)
+        spent[ways] = time.process_time() - started
+    assert spent[None] < 10 * spent[16]
 
 
 def test_table_names_levels_arrays_and_bytes():
