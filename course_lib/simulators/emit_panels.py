@@ -12,8 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course_lib.simulators.emit import Accesses, Chunks, Sizes, addresses, copied, corner, joined
 from course_lib.simulators.placement import Matrix
+
+Sizes = tuple[int, int, int]  # M, K, N
+Chunks = Iterator[tuple[np.ndarray, np.ndarray]]  # addresses (uint64), writes (bool)
+#: Addresses in their order, and whether they are written: one bool, or one for each place of the last loops.
+Accesses = tuple[np.ndarray, bool | list]
 
 
 class Tiles(NamedTuple):
@@ -42,6 +46,30 @@ class PanelBlock(NamedTuple):
     depth: int
     j: int
     columns: int
+
+
+def addresses(start: int, *loops: tuple[int, int]) -> np.ndarray:
+    """Return the addresses of nested loops, (step in bytes, turns) from outside in: a dimension for each."""
+    found = np.array(start)
+    for step, turns in loops:
+        found = found[..., None] + step * np.arange(turns)
+    return found
+
+
+def joined(parts: list[Accesses]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (addresses, writes) of accesses one after the other."""
+    writes = [np.broadcast_to(write, at.shape).ravel() for at, write in parts]
+    return np.concatenate([at.ravel() for at, _ in parts]).view(np.uint64), np.concatenate(writes)
+
+
+def copied(source: np.ndarray, target: np.ndarray) -> Accesses:
+    """Return: load a number, store it, and so on."""
+    return np.stack([source, target], -1), [False, True]
+
+
+def corner(matrix: Matrix, row: int, column: int) -> int:
+    """Return the address of an element."""
+    return matrix.start + row * matrix.row_stride + column * matrix.column_stride
 
 
 # -- both operands packed ----------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ import numpy as np
 
 from course_lib.arguments import is_whole, refusal, whole
 from course_lib.simulators import emit_panels
-from course_lib.simulators.emit import nest, nest_accesses
 from course_lib.simulators.placement import PAGE, Matrix, place, spans
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -123,6 +122,8 @@ def blocked(
     sides = _checked_block(block, M, K, N)
     where = _checked_matrices(matrices or place(M, K, N, itemsize), M, K, N)
     register = {"j": "A", "i": "B", "k": "C"}[order[-1]] if in_registers else ""
+    from course_lib.simulators.emit import nest, nest_accesses  # with it comes Numba
+
     name = f"blocked {' x '.join(map(str, sides))}, {_shape(M, K, N)}"
     loops = (M, K, N), sides, order, where, register
     accesses = nest_accesses((M, K, N), sides, order[-1], register)
