@@ -140,7 +140,7 @@ def blocks(sizes: Sizes, itemsize: int, tiles: Panels) -> Iterator[PanelBlock]:
     for n in range(across if M and K else 0):
         j = panels * n // across * tiles.NR
         columns = min(panels * (n + 1) // across * tiles.NR, N) - j
-        for d in range(depths):
+        for d in range(depths if columns else 0):  # with more blocks than panels some are empty
             k = K * d // depths
             yield PanelBlock(k, K * (d + 1) // depths - k, j, columns)
 
