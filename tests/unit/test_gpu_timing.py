@@ -5,16 +5,11 @@ import pytest
 from course_lib.measure import gpu_timing
 
 
-@pytest.fixture(scope="module", autouse=True)
-def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
-    global torch
-    import torch
-
-
 @pytest.fixture
 def queue(monkeypatch):
     """A GPU whose clock moves by what is put into its queue: 5 for a flush, 2 for a launch."""
+    import torch
+
     log = []
 
     class Event:
@@ -36,6 +31,5 @@ def queue(monkeypatch):
 
 def test_a_flush_comes_before_each_launch_and_does_not_count(queue):
     seconds, _ = gpu_timing._sample(lambda: queue.append("launch"), 3, lambda: queue.append("flush"))
-    once = ["flush", "event", "launch", "event"]
-    assert queue == ["wait", "flush", "launch", "wait", "sleep", *once * 3, "wait"]
+    assert queue == [*"wait flush launch wait sleep".split(), *"flush event launch event".split() * 3, "wait"]
     assert seconds == 2

@@ -6,7 +6,6 @@ import pytest
 from course_lib import views
 from course_lib.fp8.promotion import (
     BOTH_SIGNS,
-    KINDS,
     ONE_SIGN,
     operands,
     promotion_errors,
@@ -50,25 +49,6 @@ def test_the_figures_are_those_of_the_simulated_product(table):
     wanted = np.linalg.norm(product - reference) / np.linalg.norm(reference)
     assert found.relative_error == pytest.approx(wanted, rel=1e-9)
     assert found.mean_error == pytest.approx(mean_signed_error(product, reference), rel=0.05)
-
-
-def test_the_data_are_numbers_of_e4m3_that_fill_its_range():
-    from course_lib.fp8.formats import E4M3
-
-    for kind in KINDS:
-        for x in operands(kind, 300, rows=5):
-            assert x.shape == (5, 300) and np.array_equal(E4M3.round(x), x) and np.abs(x).max() == 448
-            assert (x.min() < 0) == (kind == BOTH_SIGNS)
-    for wrong, sentence in (
-        ({"K_values": (512, 0)}, "K is 0, but it must be a whole number of at least 1"),
-        ({"rows": 1.5}, "rows is 1.5, but it must be a whole number of at least 1"),
-        (
-            {"K_values": (64,), "promote_values": (48,), "rows": 1},
-            "promote_every is 48, but it must be",
-        ),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            promotion_errors(**wrong)
 
 
 def test_the_figure_says_the_finding_at_the_longest_sum_and_every_point(table):
