@@ -94,7 +94,7 @@ class Returns:
         return Outcome(value if possible else right, None, args)
 
     def guarded(self, code):
-        return self
+        return self.call
 
 
 #: Slips that are not named by their result alone, and why.
