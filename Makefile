@@ -61,7 +61,8 @@ test: venv
 	NINE_CIRCLES_PASS=2 $(IN_VENV) python -m pytest -m "timing and not gpu and not slow" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
 
 proof: venv
-	$(IN_VENV) python -m pytest -m "slow and not gpu" $(TEST_ARGS)
+	$(IN_VENV) python -m pytest -m "slow and not gpu and not timing" $(TEST_ARGS) $(NONE_CHOSEN)
+	$(IN_VENV) python -m pytest -m "slow and timing and not gpu" $(MEASURED) $(TEST_ARGS) $(NONE_CHOSEN)
 
 bench: venv
 	@$(IN_VENV) python -m course_lib bench $(BENCH_ARGS)

@@ -636,7 +636,7 @@ def _zero_and_inf(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 FAST = Task(
     id="04.fast",
-    title="Two dozen numbers in flight",
+    title="A dozen numbers in flight",
     points=4,
     difficulty=4,
     minutes=30,
@@ -648,8 +648,9 @@ FAST = Task(
     speed=SpeedRule(
         baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),
-        # On an AMD Zen 5 the solution itself is 1.64 to 1.73 times as fast: a processor must not cost points.
-        thresholds=((1.3, 1 / 3), (1.45, 2 / 3), (1.6, 1.0)),
+        # Four rows by two k are 2.1 to 2.3 times as fast in the code for five processors (measured on a Zen 5); by
+        # four k it is 1.5 in one compiler's code and 2.5 in another's: that must not cost points.
+        thresholds=((1.3, 1 / 3), (1.4, 2 / 3), (1.5, 1.0)),
         points=3,
         on_the_way="More rows of A for each pass over B, and more k for each store of C, bring the rest.",
     ),
@@ -657,11 +658,11 @@ FAST = Task(
     hints=(
         "In the order i, k, j one FMA needs two loads and a store. Which of these could serve several FMAs?",
         "A number of B serves several rows of C; a number of C takes several k before it is stored. Four "
-        "rows by four k is 16 FMAs for 8 loads and 4 stores. Take the rows out as slices: c0 = C[i], "
+        "rows by two k is 8 FMAs for 6 loads and 4 stores. Take the rows out as slices: c0 = C[i], "
         "b0 = B[k].",
-        "for i in range(0, M - 3, 4): for k in range(0, K - 3, 4): 16 numbers of A into locals, then for j: "
-        "c0[j] += p0 * b0[j] + p1 * b1[j] + p2 * b2[j] + p3 * b3[j], and c1, c2, c3 the same; then plain "
-        "loops for the k and the rows that are left.",
+        "for i in range(0, M - 3, 4): for k in range(0, K - 1, 2): 8 numbers of A into locals, then for j: "
+        "c0[j] += p0 * b0[j] + p1 * b1[j], and c1, c2, c3 the same; then plain loops for the k and the "
+        "rows that are left.",
     ),
 )
 
