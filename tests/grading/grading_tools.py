@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,24 +98,3 @@ def nbgraders_environment() -> dict[str, str]:
 def shows_in_one_of(tries: int, holds: Callable[[], bool]) -> bool:
     """Whether one of so many measurements shows it: noise disturbs some of them, a fault disturbs all."""
     return any(holds() for _ in range(tries))
-
-
-def is_compiled(task) -> bool:
-    from course_lib.grading.rules import MustBeCompiled
-
-    return any(isinstance(rule, MustBeCompiled) for rule in task.rules)
-
-
-@contextmanager
-def uncompiled(task):
-    """Let `@njit` leave functions of the task as they are: its wrong answers are as wrong in Python."""
-    if not is_compiled(task):
-        yield
-        return
-    from numba import config
-
-    config.DISABLE_JIT = True
-    try:
-        yield
-    finally:
-        config.DISABLE_JIT = False

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from golden import corpus
-from grading_tools import is_compiled, shows_in_one_of, uncompiled
-from tools.mutation.judging import without_speed
+from grading_tools import shows_in_one_of
+from tools.mutation.judging import is_compiled, uncompiled, without_speed
 
 from course_lib.grading import registry
 from course_lib.grading.check import PUBLIC_SEED, examine

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 
 import pytest
 from golden import corpus
-from grading_tools import ASSIGNMENTS, uncompiled
+from grading_tools import ASSIGNMENTS
+from tools.mutation.judging import uncompiled
 
 #: Their fault, or its words, is the compiler's.
 COMPILED = {
