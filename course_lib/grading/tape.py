@@ -5,27 +5,31 @@ The answer is called once more with `Operand`s in place of floats. Each operatio
 the judge counts its lines and runs it again – on other numbers, which the answer has never seen. A tape that
 gives the right result there is a way to compute it with that many operations, whoever wrote it.
 
+The other numbers are whole, and the tape is run modulo a large prime: nothing is rounded, so that no result
+passes for being near, and no digits can be cut off a number that holds two. An operand has no value: there is
+nothing to compare, to print or to divide, and whatever would need one is refused in a sentence.
+
 (A trace of this kind is the "tape" of automatic differentiation; that a program is right on random inputs is
 shown by evaluating it there, after Schwartz 1980 and Zippel 1979.)
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE = range(6)
-OPERATIONS: dict[int, Callable] = {
-    ADD: operator.add,
-    SUBTRACT: operator.sub,
-    MULTIPLY: operator.mul,
-    DIVIDE: operator.truediv,
-}
+INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY = range(5)
+OPERATIONS: dict[int, Callable] = {ADD: operator.add, SUBTRACT: operator.sub, MULTIPLY: operator.mul}
 MOST_LINES = 2_000_000
+PRIME = 2**61 - 1
+#: Whole numbers of this size stay exact in sums of float64 products.
+LARGEST = 2**20
 
 
 class BadTape(ValueError):
@@ -36,15 +40,13 @@ class BadTape(ValueError):
 class Tape:
     """A straight-line program: line n has an operation `codes[n]` on the lines `left[n]` and `right[n]`.
 
-    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`. `compared` says how
-    often the answer asked which of two numbers is larger.
+    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`.
     """
 
     codes: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     right: list[int] = field(default_factory=list)
     constants: list[float] = field(default_factory=list)
-    compared: int = 0
 
     def write(self, code: int, left: int, right: int = 0) -> int:
         """Add a line and return its number."""
@@ -69,22 +71,23 @@ class TapeLine:
 
 
 class Operand:
-    """A number that writes down what is done with it; behaves like its value in comparisons."""
+    """A number without a value that writes down what is done with it: + - and *, and nothing else."""
 
-    __slots__ = ("line", "tape", "value")
+    __slots__ = ("_line", "_tape")
 
-    def __init__(self, value: float, tape: Tape, line: int) -> None:
-        self.value = value
-        self.tape = tape
-        self.line = line
+    def __init__(self, tape: Tape, line: int) -> None:
+        self._tape = tape
+        self._line = line
 
     def _with(self, code: int, other: Any, swapped: bool = False) -> Any:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy then asks for each element
-        if not isinstance(other, Operand):
-            other = Operand(float(other), self.tape, self.tape.constant(other))
-        a, b = (other, self) if swapped else (self, other)
-        return Operand(OPERATIONS[code](a.value, b.value), self.tape, self.tape.write(code, a.line, b.line))
+        if isinstance(other, Operand):
+            line = other._line
+        elif isinstance(other, int | float | np.number | np.bool_) and not isinstance(other, complex):
+            line = self._tape.constant(other)
+        else:
+            return NotImplemented  # an array of NumPy then asks for each element
+        lines = (line, self._line) if swapped else (self._line, line)
+        return Operand(self._tape, self._tape.write(code, *lines))
 
     def __add__(self, other: Any) -> Any:
         return self._with(ADD, other)
@@ -104,56 +107,47 @@ class Operand:
     def __rmul__(self, other: Any) -> Any:
         return self._with(MULTIPLY, other, swapped=True)
 
-    def __truediv__(self, other: Any) -> Any:
-        return self._with(DIVIDE, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with(DIVIDE, other, swapped=True)
-
-    def __pow__(self, power: int) -> Any:
-        if not isinstance(power, int) or power < 1:
-            raise TypeError("only ** 1, 2, 3 … can be counted: each is so many multiplications less one")
-        result = self
-        for _ in range(power - 1):
-            result = result * self
-        return result
-
     def __neg__(self) -> Any:
         return self._with(SUBTRACT, 0.0, swapped=True)
 
     def __pos__(self) -> Operand:
         return self
 
-    def _compare(self, other: Any, how: Callable) -> bool:
-        self.tape.compared += 1
-        return how(self.value, other.value if isinstance(other, Operand) else other)
-
-    def __eq__(self, other: object) -> bool:
-        return self._compare(other, operator.eq)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compare(other, operator.lt)
-
-    def __le__(self, other: Any) -> bool:
-        return self._compare(other, operator.le)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compare(other, operator.gt)
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compare(other, operator.ge)
-
-    def __bool__(self) -> bool:
-        return self._compare(0.0, operator.ne)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __float__(self) -> float:
-        raise TypeError("float() takes a number out of the count; use * and + on the elements themselves")
+    def __deepcopy__(self, memo: dict) -> Operand:
+        return self  # a matrix may be copied; its numbers stay where they are on the tape
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return "a number that counts"  # for a `print` that was left in: it tells nothing
+
+    def __format__(self, how: str) -> str:
+        return repr(self)
+
+
+HERE = "on the numbers that count your operations only +, - and * work"
+NEEDS_A_VALUE = f"{HERE}: what is done must not depend on their values"
+#: What operands refuse: a sentence, and the methods by which Python or NumPy would ask for it.
+REFUSED = {
+    f"{HERE}: a division is no operation of this task": "truediv rtruediv floordiv rfloordiv mod rmod divmod "
+    "rdivmod reciprocal true_divide",
+    f"{HERE}: write a power as a product": "pow rpow",
+    f"{HERE}: @ works on arrays of them": "matmul rmatmul",
+    NEEDS_A_VALUE: "eq ne lt le gt ge bool hash abs round trunc floor ceil index int complex lshift rlshift "
+    "rshift rrshift and rand or ror xor rxor invert reduce_ex",
+    f"{HERE}: they are no floats, nor is there room for them among floats (np.zeros(shape, dtype=A.dtype) "
+    "has room)": "float",
+}
+
+
+def _refusing(sentence: str) -> Callable:
+    def refuse(*_: Any) -> Any:
+        raise TypeError(sentence)
+
+    return refuse
+
+
+for _sentence, _names in REFUSED.items():
+    for _name in _names.split():
+        setattr(Operand, f"__{_name}__", _refusing(_sentence))
 
 
 # --- on the side of the answer ------------------------------------------------------------------------------
@@ -171,13 +165,13 @@ def taped(value: Any, tape: Tape) -> Any:
     if not isinstance(value, float):
         return value
     number = len(tape.codes)  # the inputs come first: while they are written there is nothing else
-    return Operand(value, tape, tape.write(INPUT, number))
+    return Operand(tape, tape.write(INPUT, number))
 
 
 def lines_of(value: Any) -> Any:
     """Return a result with a TapeLine for every Operand in it; object arrays become nested lists."""
     if isinstance(value, Operand):
-        return TapeLine(value.line)
+        return TapeLine(value._line)
     if isinstance(value, np.ndarray) and value.dtype == object:
         return lines_of(value.tolist())
     if isinstance(value, list | tuple):
@@ -190,52 +184,65 @@ def lines_of(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Count:
-    """What a tape does. Adding a plain zero is not counted, nor is a change of sign."""
+    """What a tape does; a subtraction is an addition.
+
+    Free is what no work is done for: to add a plain zero (`total = 0.0` is a habit), to multiply by 0, 1 or
+    -1, to change a sign, and whatever is done with constants alone.
+    """
 
     multiplications: int
     additions: int
 
 
 def count(tape: Tape) -> Count:
-    """Return the operations on the tape; a subtraction is an addition. `total = 0.0` is a habit, not work."""
+    """Return the operations on the tape."""
     _check(tape)
-    zeros = {n for n, code in enumerate(tape.codes) if code == CONSTANT and tape.constants[tape.left[n]] == 0}
-    additions = sum(
-        not (left in zeros or (code == ADD and right in zeros))
-        for code, left, right in zip(tape.codes, tape.left, tape.right, strict=True)
-        if code in (ADD, SUBTRACT)
-    )
-    return Count(sum(code == MULTIPLY for code in tape.codes), additions)
+    known: list[int | None] = []  # each line's number, if it is the same for all inputs
+    done = {ADD: 0, MULTIPLY: 0}
+    for code, left, right in zip(tape.codes, tape.left, tape.right, strict=True):
+        if code in (INPUT, CONSTANT):
+            known.append(None if code == INPUT else _residue(tape.constants[left]))
+            continue
+        a, b = known[left], known[right]
+        number = None
+        if a is not None and b is not None:
+            number = OPERATIONS[code](a, b) % PRIME
+        elif code == MULTIPLY:
+            number = 0 if 0 in (a, b) else None
+            done[MULTIPLY] += not {a, b} & {0, 1, PRIME - 1}
+        else:
+            done[ADD] += 0 not in (a, b)
+        known.append(number)
+    return Count(done[MULTIPLY], done[ADD])
 
 
-def replay(tape: Tape, result: Any, args: tuple) -> Any:
-    """Run the tape on the floats of `args` and return the result they give, in the form of `result`.
+def replay(tape: Tape, result: Any, args: tuple) -> list[int]:
+    """Run the tape modulo PRIME on the whole numbers of `args`; return the numbers of `result` in a row.
 
     BadTape if it is no straight-line program of that many inputs.
     """
     _check(tape)
-    inputs = list(floats(args))
-    values: list[float] = []
-    with np.errstate(all="ignore"):
-        for code, left, right in zip(tape.codes, tape.left, tape.right, strict=True):
-            if code == INPUT:
-                if not 0 <= left < len(inputs):
-                    raise BadTape(f"there is no input {left}")
-                values.append(inputs[left])
-            elif code == CONSTANT:
-                values.append(tape.constants[left])
-            else:
-                values.append(float(OPERATIONS[code](np.float64(values[left]), np.float64(values[right]))))
-    return _filled(result, values)
+    inputs = [_residue(number) for number in floats(args)]
+    values: list[int] = []
+    for code, left, right in zip(tape.codes, tape.left, tape.right, strict=True):
+        if code == INPUT:
+            if not 0 <= left < len(inputs):
+                raise BadTape(f"there is no input {left}")
+            values.append(inputs[left])
+        elif code == CONSTANT:
+            values.append(_residue(tape.constants[left]))
+        else:
+            values.append(OPERATIONS[code](values[left], values[right]) % PRIME)
+    return list(_in_a_row(result, values))
 
 
-def nudged(value: Any, rng: np.random.Generator) -> Any:
-    """Return a copy in which every float differs a little, so that comparisons come out as before."""
+def whole(value: Any, rng: np.random.Generator) -> Any:
+    """Return a copy with a random whole number in the place of every float; arrays are float64."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return (value * (1 + 1e-3 * rng.uniform(-1, 1, value.shape))).astype(value.dtype)
+        return rng.integers(-LARGEST, LARGEST, value.shape, endpoint=True).astype(np.float64)
     if isinstance(value, list | tuple):
-        return type(value)(nudged(item, rng) for item in value)
-    return value * (1 + 1e-3 * rng.uniform(-1, 1)) if isinstance(value, float) else value
+        return type(value)(whole(item, rng) for item in value)
+    return float(rng.integers(-LARGEST, LARGEST, endpoint=True)) if isinstance(value, float) else value
 
 
 def floats(value: Any) -> Iterator[float]:
@@ -247,6 +254,21 @@ def floats(value: Any) -> Iterator[float]:
             yield from floats(item)
     elif isinstance(value, float):
         yield value
+
+
+def residues(want: Any) -> list[int]:
+    """Return the numbers of an expected result in a row, modulo PRIME."""
+    return list(_in_a_row(want.tolist() if isinstance(want, np.ndarray) else want, []))
+
+
+@functools.lru_cache(maxsize=1000)
+def _residue(number: float) -> int:
+    """Return a number modulo PRIME; a float is a fraction of whole numbers, exactly."""
+    try:
+        exact = Fraction(number)
+    except (OverflowError, ValueError):
+        raise BadTape(f"{number!r} is no number that can be counted with") from None
+    return exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME
 
 
 def _check(tape: Tape) -> None:
@@ -264,11 +286,13 @@ def _check(tape: Tape) -> None:
             raise BadTape(f"line {n} has the operation {code} on {left} and {right}")
 
 
-def _filled(result: Any, values: list[float]) -> Any:
-    if isinstance(result, TapeLine):
-        if not 0 <= result.number < len(values):
-            raise BadTape(f"there is no line {result.number}")
-        return values[result.number]
+def _in_a_row(result: Any, values: list[int]) -> Iterator[int]:
     if isinstance(result, list | tuple):
-        return [_filled(item, values) for item in result]
-    return result
+        for item in result:
+            yield from _in_a_row(item, values)
+    elif isinstance(result, TapeLine) and 0 <= result.number < len(values):
+        yield values[result.number]
+    elif isinstance(result, int | float | np.floating):
+        yield _residue(result)
+    else:
+        raise BadTape(f"{result!r} is no number of the result")

@@ -67,7 +67,7 @@ class _Answers:
         counted = self._run(which).count(args)
         tape = counted.tape
         columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
-        tape_plain = {**columns, "constants": np.array(tape.constants), "compared": tape.compared}
+        tape_plain = {**columns, "constants": np.array(tape.constants)}
         return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
 
     def warm_up(self, files: dict) -> dict[str, Any]:

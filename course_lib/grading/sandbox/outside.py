@@ -252,7 +252,7 @@ def _tape(plain: Any) -> Tape:
     """Return the tape in a reply; an empty one if there is none. `replay` checks what is on it."""
     try:
         columns = [_numbers(plain[name], np.int64) for name in ("codes", "left", "right")]
-        return Tape(*columns, _numbers(plain["constants"], np.float64), int(plain["compared"]))
+        return Tape(*columns, _numbers(plain["constants"], np.float64))
     except (KeyError, TypeError, ValueError):
         return Tape()
 

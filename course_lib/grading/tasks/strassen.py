@@ -404,7 +404,10 @@ def padded_once(M: int, K: int, N: int, cutoff: int) -> int:
 
 @dataclass(frozen=True)
 class SevenAtEveryLevel:
-    """The answer multiplies no more than the most wasteful of the three known ways to treat odd sizes."""
+    """The answer multiplies no more than the most wasteful of the three known ways to treat odd sizes.
+
+    Where no size is odd the three are one, and fewer are too few; a padded zero is not multiplied.
+    """
 
     wanted: str = "seven products at every level, until a size is `cutoff` or less"
 
@@ -419,7 +422,7 @@ class SevenAtEveryLevel:
                 "enough with seven products at every level, even with padding: does it recurse down to the "
                 "cutoff?"
             )
-        if multiplications < min(ways):
+        if multiplications < min(ways) == max(ways):
             return (
                 f"Your answer did {multiplications} multiplications on this input, fewer than the "
                 f"{min(ways)} of the recursion: does it stop at the cutoff?"
