@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from course_lib.grading.classroom.assignment import AssignmentError
     from course_lib.grading.classroom.gradebook import BookLocked
     from course_lib.grading.classroom.intake import IntakeError
+    from course_lib.grading.classroom.names import some
     from course_lib.grading.classroom.run import Busy, GradingOrder, grade
     from course_lib.grading.classroom.secret import SeedError
     from course_lib.grading.classroom.team import SchedulerError
@@ -80,9 +81,11 @@ def run(args: argparse.Namespace) -> int:
         bar.close()
         print(f"grade: {problem}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         bar.close()
-        print("\nStopped. What is judged is kept: the same command goes on from here.", file=sys.stderr)
+        in_work = f" Not judged yet: {some(stopped.args, 8)}." if stopped.args else ""
+        told = "Stopped. What is judged is kept: the same command goes on from here."
+        print(f"\n{told}{in_work}", file=sys.stderr)
         return 130
     bar.close()
     print(f"{done.assignment.name}: {done.judged} judged, {done.kept} kept, {done.seconds:.0f} s.")

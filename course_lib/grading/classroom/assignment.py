@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from course_lib.grading import registry
+from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.task import Task
+
+DEFINED = re.compile(r"^def (\w{1,100})\(", re.MULTILINE)
 
 
 class AssignmentError(ValueError):
@@ -70,6 +76,22 @@ def load(root: Path, name: str) -> Assignment:
     if not items:
         raise AssignmentError(f"The assignment {name} has no cell that gives points: mark one in nbgrader.")
     return Assignment(name, items)
+
+
+def marks(root: Path) -> dict[str, frozenset[str]]:
+    """Return what tells each assignment's notebooks: the ids of its cells with points, and its functions."""
+    loaded = (load(root, name) for name in names(root))
+    return {
+        one.name: frozenset(mark for item in one.items for mark in (item.grade_id, f"{item.entry}()"))
+        for one in loaded
+    }
+
+
+def told_by(cells: Sequence[Cell], known: Mapping[str, frozenset[str]]) -> Counter[str]:
+    """Return how many marks of each assignment some cells have; what they have none of is not in it."""
+    found = {cell.grade_id for cell in cells}
+    found.update(f"{name}()" for cell in cells if cell.kind == "code" for name in DEFINED.findall(cell.text))
+    return +Counter({name: len(found & its) for name, its in known.items()})
 
 
 def task_in(source: str) -> tuple[str, str] | None:

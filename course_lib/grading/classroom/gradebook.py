@@ -8,9 +8,10 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -44,14 +45,16 @@ class ClassBook:
         self._root = root
         self._folder = folder
         self._assignment = assignment
-        self._thread = ThreadPoolExecutor(1)
-        self._entering = self._thread.submit(self._released)
+        self._entering: Future = Future()
+        # not waited for when a run ends early: what it leaves is whole or unfinished, as after a kill
+        threading.Thread(target=self._enter_assignment, daemon=True).start()
 
     def __enter__(self) -> ClassBook:
         return self
 
-    def __exit__(self, *problem: object) -> None:
-        self._thread.shutdown(wait=True)
+    def __exit__(self, kind: type | None, *problem: object) -> None:
+        if kind is None:
+            self._entering.exception()  # waits
         if "_book" in self.__dict__:
             self._book.close()
 
@@ -122,6 +125,12 @@ class ClassBook:
             if points or comments:
                 by_student[submission.student.id] = ByHand(points, comments)
         return by_student
+
+    def _enter_assignment(self) -> None:
+        try:
+            self._entering.set_result(self._released())
+        except BaseException as problem:
+            self._entering.set_exception(problem)
 
     def _released(self) -> dict[str, Any]:
         """Return the released notebook; nbgrader is asked for it when the source has changed."""

@@ -167,7 +167,9 @@ def _students(tree: Node, assignment: str, title: str) -> list[Node]:
 
 
 def _inside(folder: Node) -> list[Node]:
-    return [one for one in folder.inside() if not names.is_junk(one.name)]
+    found = [*folder.inside()]
+    beside = {one.name for one in found}
+    return [one for one in found if not names.is_junk(one.name, beside)]
 
 
 def _owner(node: Node) -> Owner:

@@ -17,7 +17,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 #: Bounds of an id before a suffix tells two of the same name apart.
@@ -25,6 +25,11 @@ MAX_BASE, MAX_BASE_BYTES = 48, 120
 DEVICES = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"} | {
     f"{port}{number}" for port in ("COM", "LPT") for number in range(10)
 }
+_JUNK = re.compile(
+    r"__macosx|__pycache__|thumbs\.db|desktop\.ini|\.(ds_store|directory|ipynb_checkpoints|jupyter|nbgrader|git|svn"
+    r"|idea|vscode|cache|trash(es)?|fseventsd|spotlight-v100|temporaryitems)",
+    re.IGNORECASE,
+)
 _NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add .txt or .json
 _REPEAT = re.compile(r"(?:-(\d{1,4})| ?\((\d{1,4})\))$")
 #: What a platform makes of a name: Moodle of a folder or file, Canvas of a file (the first that fits).
@@ -82,9 +87,16 @@ def is_zip_name(name: str) -> bool:
     return name.lower().endswith(".zip")
 
 
-def is_junk(name: str) -> bool:
-    """Whether the name is something computers leave behind: hidden files, checkpoints, folders of a Mac."""
-    return name.startswith(".") or name.lower() in ("__macosx", "thumbs.db", "desktop.ini", "__pycache__")
+def is_junk(name: str, beside: Collection[str] | None = None) -> bool:
+    """Whether the name is something computers leave behind: hidden files, checkpoints, folders of a Mac.
+
+    `beside` are the names where the students are. There only what is surely junk is: a person's name may
+    begin with a dot, and nobody may vanish.
+    """
+    if beside is None and name.startswith("."):
+        return True
+    of_a_mac = name.startswith("._") and name[2:] in (beside or ())
+    return of_a_mac or bool(_JUNK.fullmatch(name))
 
 
 def stem(name: str) -> str:

@@ -104,7 +104,7 @@ def _split(path: str) -> tuple[list[str], str]:
     outside = path.startswith("/") or drive or ".." in pieces
     if drive:
         pieces[0] = pieces[0][2:]
-    parts = [one for one in pieces if one.strip() not in ("", ".", "..")]
+    parts = [one for one in pieces if one not in ("", ".", "..")]
     return parts, (path.rpartition("/")[0] or path) + "/" if outside else ""
 
 

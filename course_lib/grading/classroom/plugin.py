@@ -24,9 +24,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Unicode
 
 from course_lib.grading.classroom import assignment as assignments
-from course_lib.grading.classroom import gradebook, intake, notebook, secret
+from course_lib.grading.classroom import gradebook, intake, notebook, secret, team
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
-from course_lib.grading.classroom.verdict import SubmissionJob, judged, still_valid
+from course_lib.grading.classroom.verdict import SubmissionJob, still_valid
 from course_lib.grading.sandbox.bubblewrap import COURSE, Sandbox
 
 ROOT = "The folder that holds solutions/ and exercises/."
@@ -113,7 +113,7 @@ class JudgeSubmission(NbGraderPreprocessor):
             raise _unfit(assignment.name, known)
         self._remove_copies(about["student"], assignment.name)
         job = self._job(assignment, about["student"])
-        verdict = still_valid(Path(self.class_folder), job) or judged(job)  # it may know more of the file
+        verdict = still_valid(Path(self.class_folder), job) or team.apart(job)  # it may know more of the file
         about["verdict"] = verdict
         about["tasks"] = {assignment.grade_ids[task["id"]]: task for task in verdict["tasks"]}
         made = notebook.graded(nb, job.cells(), verdict, assignment.grade_ids)
@@ -128,7 +128,10 @@ class JudgeSubmission(NbGraderPreprocessor):
         one = handed_in.get(student, missing)
         data, problems = one.read()
         seed = secret.seed(folder)
-        return SubmissionJob(name, student, assignment.items, data, one.name, problems, seed, sandbox)
+        marks = assignments.marks(Path(self.root))
+        return SubmissionJob(
+            name, student, assignment.items, data, one.name, problems, seed, sandbox, marks=marks
+        )
 
     def _remove_copies(self, student: str, name: str) -> None:
         """Take away what nbgrader copied from beside the submission: it follows links, and gives it back."""

@@ -13,6 +13,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from course_lib.grading.classroom import intake, secret, submission, team
 from course_lib.grading.classroom.assignment import Assignment, AssignmentError
 from course_lib.grading.classroom.gradebook import ClassBook
 from course_lib.grading.classroom.intake import IntakeError
+from course_lib.grading.classroom.names import fold, safe_id, shown, some
 from course_lib.grading.classroom.pages.publish import PublishedPages, publish
 from course_lib.grading.classroom.verdict import (
+    UNJUDGED,
     SubmissionJob,
     Verdict,
     course_mark,
@@ -37,7 +40,7 @@ from course_lib.measure import hardware
 from course_lib.whole_files import clear, write
 
 LOCK = ".grading.lock"
-LOOKED_AT = 5  # notebooks that tell which assignment it is
+LOOKED_AT = 20  # notebooks that tell which assignment it is
 PLATFORM = re.compile(r"(.*_[0-9]+)_assignsubmission_")  # a participant's name and number, as Moodle has them
 PRIVATE = ("verdicts", "teacher")  # they show secret inputs
 
@@ -82,7 +85,7 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
     """Grade a class and return what was done.
 
     Raises IntakeError, AssignmentError, SeedError, NoSandbox, SchedulerError, BookLocked or Busy with one
-    sentence each; what is judged by then is kept.
+    sentence each; what is judged by then is kept. A KeyboardInterrupt has the students not yet judged.
     """
     started = time.time()
     order = replace(order, **{name: getattr(order, name).resolve() for name in ("source", "folder", "root")})
@@ -103,13 +106,18 @@ def grade(order: GradingOrder, progress: Callable[[int, int], Any] = lambda done
         clear(order.folder, "**/.*.unfinished")
         run = _Run(order, assignment, sandbox, secret.seed(order.folder))
         with ClassBook(order.root, order.folder, assignment) as book:
-            for count, _ in enumerate(run.verdicts(run.apart(handed_in), book), start=1):
-                progress(count, len(handed_in))
+            try:
+                with closing(run.verdicts(run.apart(handed_in), book)) as verdicts:
+                    for count, _ in enumerate(verdicts, start=1):
+                        progress(count, len(handed_in))
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(*run.in_work()) from None
             by_hand = book.by_hand()
         done = run.done
         done.seconds = time.time() - started
         about = {**_about(order, done, started), "basis": run.basis()}
         done.published = publish(run.paths(), order.folder, about, by_hand)
+        done.notes += done.published.notes
     return done
 
 
@@ -121,6 +129,7 @@ class _Run:
         self._assignment = assignment
         self._sandbox = sandbox
         self._seed = seed
+        self._marks = assignments.marks(order.root)
         self._folder = order.folder / "verdicts" / assignment.name
         self._from_nbgrader = order.source.is_relative_to((order.folder / "submitted").resolve())
         self._open: dict[str, tuple[SubmissionJob, str | None]] = {}
@@ -147,7 +156,7 @@ class _Run:
         verdicts = filter(None, (self._earlier(path) for path in sorted(self._folder.glob("*.json"))))
         people = {one["student"]: _person(one["received"]["name"]) for one in verdicts}
         ids = {person: student for student, person in people.items() if person}
-        return [_with_own_id(one, people, ids) for one in handed_in]
+        return _unshared([_with_own_id(one, people, ids) for one in handed_in], ids)
 
     def verdicts(self, handed_in: list[intake.Received], book: ClassBook) -> Iterator[Verdict]:
         """Yield a verdict for each submission as it is ready and recorded: first those of earlier runs."""
@@ -162,18 +171,27 @@ class _Run:
             verdict = self._as_received(verdict, job)
             book.record(verdict, job.cells(), one.received_at)
             yield verdict
-        for verdict in self._team(self._jobs(missing)):
-            job, handed_in_at = self._open.pop(verdict["student"])
-            verdict = self._after_an_earlier_one(verdict, job)
-            write(
-                place(self._order.folder, job.assignment, job.student),
-                json.dumps(verdict, indent=1) + "\n",
-                lasting=True,
-            )
-            book.record(verdict, job.cells(), handed_in_at)
-            self.done.judged += 1
-            self.done.process_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
-            yield verdict
+        with closing(self._team(self._jobs(missing))) as made:
+            for verdict in made:
+                job, handed_in_at = self._open.pop(verdict["student"])
+                verdict = self._after_an_earlier_one(verdict, job)
+                write(
+                    place(self._order.folder, job.assignment, job.student),
+                    json.dumps(verdict, indent=1) + "\n",
+                    lasting=True,
+                )
+                book.record(verdict, job.cells(), handed_in_at)
+                self.done.judged += 1
+                self.done.process_s += sum(task["seconds"]["kernel"] for task in verdict["tasks"])
+                if verdict["key"] == UNJUDGED:
+                    self.done.notes.append(
+                        f"{shown(job.student)} ({shown(job.name)}): {verdict['reading'][0]}"
+                    )
+                yield verdict
+
+    def in_work(self) -> list[str]:
+        """Return the students whose submissions are with the team."""
+        return [*self._open]
 
     def basis(self) -> str:
         """Return what the verdicts of this run depend on."""
@@ -205,7 +223,9 @@ class _Run:
 
     def _job_of(self, one: intake.Received, data: bytes | None, problems: tuple[str, ...]) -> SubmissionJob:
         name, items = self._assignment.name, self._assignment.items
-        return SubmissionJob(name, one.student, items, data, one.name, problems, self._seed, self._sandbox)
+        return SubmissionJob(
+            name, one.student, items, data, one.name, problems, self._seed, self._sandbox, marks=self._marks
+        )
 
     def _as_received(self, verdict: Verdict, job: SubmissionJob) -> Verdict:
         """Return a kept verdict with the file's name and problems of today, which nbgrader does not know."""
@@ -238,14 +258,30 @@ def _person(name: str) -> str:
 def _with_own_id(one: intake.Received, people: dict[str, str], ids: dict[str, str]) -> intake.Received:
     """Return a record under the id its person has, or under a new one if another person has it."""
     person = _person(one.name)
-    if person in ids:
-        return replace(one, student=ids[person])
     other = people.get(one.student)
-    if not person or not other:
+    if person in ids and other != person:
+        return replace(one, student=ids[person])
+    if not person or other in (None, "", person):
         return one
     sentence = f"Somebody else of this name was graded before ({other}; this is {person})."
     number = person.rpartition("_")[2]
-    return replace(one, student=f"{one.student}_{number}", problems=(*one.problems, sentence))
+    return replace(one, student=safe_id(f"{one.student}_{number}"), problems=(*one.problems, sentence))
+
+
+def _unshared(records: list[intake.Received], ids: dict[str, str]) -> list[intake.Received]:
+    """Return the records with an id each; of those that share one, whoever was graded before keeps it."""
+    taken: dict[str, intake.Received] = {}
+    for one in sorted(records, key=lambda one: _person(one.name) not in ids):
+        own, count = one.student, 1
+        while fold(own) in taken:
+            count += 1
+            own = f"{one.student}-{count}"
+        if own != one.student:
+            other = shown(taken[fold(one.student)].name)
+            sentence = f"Another submission here has the id {one.student} ({other}): see which is whose."
+            one = replace(one, student=own, problems=(*one.problems, sentence))
+        taken[fold(own)] = one
+    return [*taken.values()]
 
 
 def cores() -> int:
@@ -260,21 +296,35 @@ def _assignment(order: GradingOrder) -> Assignment:
     known = assignments.names(order.root)
     if order.assignment or len(known) == 1:
         return assignments.load(order.root, order.assignment or known[0])
-    loaded = [assignments.load(order.root, name) for name in known]
-    fitting = [one for one in loaded if _fits(order.source, one)]
-    if len(fitting) != 1:
-        raise AssignmentError(
-            f"Which assignment is in {order.source}? Say --assignment NAME; there are {', '.join(known)}."
-        )
-    return fitting[0]
+    marks = assignments.marks(order.root)
+    by_name = {name: _kinds(order.source, name, marks) for name in known}
+    fitting = [name for name, kinds in by_name.items() if _is_most(name, kinds)]
+    if len(fitting) == 1:
+        return assignments.load(order.root, fitting[0])
+    seen = {kind: files for kinds in by_name.values() for kind, files in kinds.items()}
+    told = "; ".join(f"{kind}: {some(files)}" for kind, files in sorted(seen.items()))
+    raise AssignmentError(
+        f"Which assignment is in {order.source}? Say --assignment NAME; there are {', '.join(known)}"
+        + (f". Its first notebooks look like {told}." if told else ".")
+    )
 
 
-def _fits(source: Path, assignment: Assignment) -> bool:
-    """Whether one of the first notebooks that can be read has a cell of the assignment."""
-    marks = {item.grade_id for item in assignment.items}
-    contents = (one.read()[0] for one in intake.receive(source, assignment.name))
-    notebooks = itertools.islice((data for data in contents if data is not None), LOOKED_AT)
-    return any(cell.grade_id in marks for data in notebooks for cell in submission.read(data).cells)
+def _kinds(source: Path, assignment: str, marks: dict[str, frozenset[str]]) -> dict[str, list[str]]:
+    """Return of which assignments the first notebooks are that would be graded, each with its files."""
+    contents = ((one.name, one.read()[0]) for one in intake.receive(source, assignment))
+    first = itertools.islice(((name, data) for name, data in contents if data is not None), LOOKED_AT)
+    kinds: dict[str, list[str]] = {}
+    for name, data in first:
+        told = assignments.told_by(submission.read(data).cells, marks).most_common(1)
+        for kind, _ in told:
+            kinds.setdefault(kind, []).append(name)
+    return kinds
+
+
+def _is_most(name: str, kinds: dict[str, list[str]]) -> bool:
+    """Whether more notebooks are of this assignment than of any other: a wrong upload decides nothing."""
+    others = (len(files) for kind, files in kinds.items() if kind != name)
+    return len(kinds.get(name, ())) > max(others, default=0)
 
 
 def _alone(folder: Path):

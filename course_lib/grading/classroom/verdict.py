@@ -25,14 +25,14 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_lib.grading.check import PUBLIC_SEED
-from course_lib.grading.classroom import secret, slices, submission
+from course_lib.grading.classroom import assignment, secret, slices, submission
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.program import CLOSED
@@ -91,6 +91,7 @@ class SubmissionJob:
     seed: int
     sandbox: Sandbox
     course: str = field(default_factory=course_mark)  # found out once, not by every worker
+    marks: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of all assignments
 
     def basis(self) -> str:
         """Return what every verdict of this run depends on, as one word: tasks, seed, limits, course."""
@@ -137,7 +138,9 @@ def judged(job: SubmissionJob) -> Verdict:
     read = submission.read(job.data) if job.data is not None else submission.Submission((), ())
     tasks = [_task(item, read.cells, job) for item in job.items]
     reading = [*read.problems]
-    if read.cells and not any(task["answer"] for task in tasks):
+    if other := _another_assignments(read.cells, job):
+        reading.append(other)
+    elif read.cells and not any(task["answer"] for task in tasks):
         told = f"none of the functions of {job.assignment} ({', '.join(item.entry for item in job.items)})"
         reading.append(f"The notebook has {told}: is it another assignment's?")
     verdict = {
@@ -150,6 +153,18 @@ def judged(job: SubmissionJob) -> Verdict:
         "tasks": tasks,
     }
     return received(verdict, job)
+
+
+def _another_assignments(cells: Sequence[submission.Cell], job: SubmissionJob) -> str:
+    """Say so if a notebook has more of another assignment than of this one."""
+    told = assignment.told_by(cells, job.marks)
+    name, most = max(told.items(), key=lambda one: one[1], default=("", 0))
+    if most <= told[job.assignment]:
+        return ""
+    return (
+        f"The notebook is of {name}, to judge by its cells, and was handed in as {job.assignment}: ask for "
+        "the right file."
+    )
 
 
 def received(verdict: Verdict, job: SubmissionJob) -> Verdict:

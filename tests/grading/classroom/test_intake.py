@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intake_tools import GOOD, HERE, NOTEBOOK, packed, put, taken
 
@@ -223,10 +223,13 @@ def test_ids_are_always_safe_and_never_shared(people):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(ANY.filter(str.strip), unique=True, min_size=1, max_size=8))
+@given(st.lists(ANY, unique=True, min_size=1, max_size=8))
+@example(
+    [". Suharto", ".", ". ", "  ", " ", "...", "ada ", "Ada ", " ada ", "\u202eada", "\u0301", "\u0301\u0301"]
+)
 def test_no_two_students_of_a_zip_are_ever_merged(tmp_path_factory, students):
     students = [one.encode("utf-8", "replace").decode() + "x" for one in students]
-    students = sorted({one for one in students if not re.match(r"[.]|.:", one) and "\\" not in one})
+    students = sorted({one for one in students if not re.match(".:", one) and "\\" not in one})
     members = [(f"{student}/x.ipynb", b"%d" % n) for n, student in enumerate(students)]
     source = put(tmp_path_factory.mktemp("class") / "z.zip", packed(("zzz/x.ipynb", b"z"), *members))
     assert sorted(data for data, _ in taken(source).values()) == sorted(

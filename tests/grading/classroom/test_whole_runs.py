@@ -5,18 +5,20 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 from short_course import NAME, POINTS, RIGHT, ROOT, answered, hand_in, make_class, make_course, read_notebook
 
 from course_lib.commands import grade as grade_command
-from course_lib.grading.classroom import gradebook, run, team
+from course_lib.grading.classroom import gradebook, run, team, verdict
 from course_lib.grading.classroom.assignment import AssignmentError
 from course_lib.grading.classroom.intake import IntakeError
 from course_lib.grading.classroom.run import Busy, GradingOrder, grade
@@ -103,16 +105,21 @@ def test_what_a_person_decides_is_on_every_page_and_stays(course, copied):
         grade_of = {one.name: one for one in page.grades}
         grade_of["01-count-points"].manual_score = 0.5
         grade_of["01-count-points"].needs_manual_grade = False
+        grade_of["01-dot-points"].manual_score = 99  # a slip of the finger
         {one.name: one for one in page.comments}["01-count-answer"].manual_comment = "Nearly: <K - 1>"
         book.db.commit()
     for _ in range(2):
         done = grade(GradingOrder(submissions, copy, course))
         assert done.judged == 0
-        assert points_in_book(copy)["student001"] == points_in_csv(copy)["student001"] == 0.5
+        assert points_in_csv(copy)["student001"] == 1.5
+        (said,) = done.notes
+        assert "student001, 01.dot: 99 of 1 points were given by hand; 1 count here" in said
+        assert "99 of 1 points" in (copy / f"{NAME}-summary.html").read_text()
         page = (copy / "feedback" / "student001" / NAME / f"{NAME}.html").read_text()
         assert "A person gave these points" in page and "Nearly: &lt;K - 1&gt;" in page
         with Gradebook(f"sqlite:///{copy / 'gradebook.db'}") as book:
-            assert not book.find_submission("short", "student001").needs_manual_grade
+            (page,) = book.find_submission("short", "student001").notebooks
+            assert not next(one for one in page.grades if one.name == "01-count-points").needs_manual_grade
 
 
 def moodle(course: Path, folder: Path, person: str, number: int, answers) -> None:
@@ -193,10 +200,45 @@ def test_an_order_that_cannot_be_done_is_one_sentence_and_judges_nothing(
         grade(GradingOrder(submissions, new, course, scheduler="tcp://127.0.0.1:9"))
 
 
+def test_a_wrong_upload_stops_nobody_and_is_told(tmp_path):
+    def handed_in(student: str, name: str, *foreign: str) -> None:
+        notebook = read_notebook(ROOT / "exercises" / name / f"{name}.ipynb")
+        cells = [cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("points")]
+        for cell, mark in zip(cells, foreign, strict=False):
+            cell["metadata"]["nbgrader"]["grade_id"] = mark
+        path = tmp_path / "in" / f"{student}.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(notebook))
+
+    handed_in("ada", "02_compiled_loops", "01-matmul-points")  # the first to be looked at
+    handed_in("bob", "01_python_loops")
+    order = GradingOrder(tmp_path / "in", tmp_path / "class")
+    with pytest.raises(AssignmentError, match=r"like 01_p.*: bob\.ipynb; 02_c.*: ada\.ipynb\."):
+        run._assignment(order)
+    handed_in("cy", "02_compiled_loops")
+    assignment = run._assignment(order)
+    assert assignment.name == "02_compiled_loops"
+    jobs = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(order.source, "02"))
+    told = {job.student: verdict._another_assignments(job.cells(), job) for job in jobs}
+    assert told["ada"] == told["cy"] == "" and "is of 01_python_loops" in told["bob"]
+
+
+def test_two_who_share_a_participants_number_have_a_row_each(course, tmp_path):
+    person = "Ada Lovelace_111_assignsubmission_file_"
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        for name in (f"{person}/x.ipynb", f"../{person}/x.ipynb", f"Ada Lovelace-2_5{person[-23:]}/x.ipynb"):
+            archive.writestr(name, "{}")
+    for judged in (3, 0):
+        done = grade(GradingOrder(tmp_path / "in.zip", tmp_path / "class", course))
+        assert (done.judged, len(points_in_csv(tmp_path / "class"))) == (judged, 3)
+
+
 # --- accidents ---
 
 
 def deadly(job):
+    if job.student == "student001":
+        re.match("(a+)+$", "a" * 60 + "b")  # for ages, in C
     if job.student == "student002":
         os.kill(os.getpid(), signal.SIGKILL)
     if job.student == "student003":
@@ -204,14 +246,16 @@ def deadly(job):
     return team.judged(job)
 
 
-def test_a_worker_that_dies_costs_nobody_else_a_grade(course, graded):
+def test_what_kills_or_stops_the_grader_costs_nobody_else_a_grade(course, graded, monkeypatch):
     submissions, folder = graded
+    monkeypatch.setattr(team, "OWN_S", 5.0)
     order = GradingOrder(submissions, folder, course)
     assignment = run._assignment(order)
     jobs = run._Run(order, assignment, order.sandbox(), 7)._jobs(run.intake.receive(submissions, NAME))
     verdicts = {one["student"]: one for one in team.local(jobs, 2, deadly)}
     got = {student: sum(task["points"] for task in one["tasks"]) for student, one in verdicts.items()}
-    assert got == {**expected(STUDENTS), "student002": 0, "student003": 0}
+    assert got == {**expected(STUDENTS), "student001": 0, "student002": 0, "student003": 0}
+    assert "more than 5 s of the grader's own time" in verdicts["student001"]["manual"][0]
     assert verdicts["student003"]["key"] == UNJUDGED  # so the next run tries again
     assert "ended the grader's own process" in verdicts["student002"]["manual"][0]
     assert "something nobody thought of" in verdicts["student003"]["manual"][0]
@@ -243,20 +287,28 @@ def test_killed_at_twenty_moments_it_resumes_with_the_same_grades(course, tmp_pa
     assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
 
 
-def test_a_killed_run_leaves_no_process_behind(course, tmp_path):
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_ends_at_once_and_leaves_no_process_behind(course, tmp_path, end):
+    """One Ctrl-C is enough, whatever the answers do."""
     import psutil
 
-    submissions = make_class(course, tmp_path / "submissions", 6)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = psutil.Popen(command(course, submissions, tmp_path / "class"), cwd=ROOT, **quiet)
-    children, end = [], time.perf_counter() + 60
-    while not any("bwrap" in _name(one) for one in children) and time.perf_counter() < end:
+    endless = {"01-count-answer": "def operations(M, K, N):\n    while True:\n        pass\n"}
+    for number in range(4):
+        hand_in(course, tmp_path / "in", f"student{number}", endless)
+    words = command(course, tmp_path / "in", tmp_path / "class")
+    process = psutil.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    children, give_up = [], time.perf_counter() + 60
+    begun = tmp_path / "class" / "submitted"  # a sandbox before that is the one that is tried out
+    while not any(_name(one) == "bwrap" for one in children) or not begun.exists():
         children = process.children(recursive=True)
-    assert any("bwrap" in _name(one) for one in children)
-    process.kill()
-    process.wait()
+        assert time.perf_counter() < give_up
+    process.send_signal(end)
+    said = process.communicate(timeout=8)[1]  # a call has 10 s
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not [one for one in alive if _name(one)]
+    if end == signal.SIGINT:
+        assert process.returncode == 130 and "Traceback" not in said
+        assert "the same command goes on from here. Not judged yet: student0, student1" in said
 
 
 def _name(process) -> str:

@@ -21,15 +21,23 @@ from course_lib.grading.report import PARTLY, RIGHT, WRONG
 FORMAT = 1
 OLD = "Not judged as the others: another seed or version, or not at all. Grade this student again."
 
+TOO_MANY = (
+    "{given:g} of {most:g} points were given by hand; {points:g} count here: mend it in the form grader."
+)
+
 
 @dataclass(frozen=True)
 class PublishedPages:
-    """What was written: the teacher's page, the csv, how many students have a page, how many need a look."""
+    """What was written: the teacher's page, the csv, how many students have a page, how many need a look.
+
+    `notes` are sentences for the run's own output.
+    """
 
     summary: Path
     grades: Path
     students: int
     looks: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,20 +64,22 @@ def publish(
     verdict cannot be read, is of another assignment, is the second on a student, or names no folder.
     """
     assignment = files.safe(run["assignment"], "assignment's name")
-    tally, basis = ClassTally(), run.get("basis")
+    tally, basis, notes = ClassTally(), run.get("basis"), []
     for path in sorted(paths):
         verdict = read(path, assignment)
         student = verdict["student"]
         if basis is not None and verdict.get("basis") not in (basis, None):
             verdict["manual"].append(OLD)
         verdict = amended(verdict, (by_hand or {}).get(student))
+        amiss = [(task["id"], *task["manual"]) for task in verdict["tasks"] if "judged_points" in task]
+        notes += [f"{name(student)}, {id}: {said[0]}" for id, *said in amiss if said]
         tally.add(verdict)
         for what, page in (("feedback", feedback_page), ("teacher", teacher_page)):
             whole_files.write(folder / files.place(what, assignment, student), page(verdict))
     summary, grades = (folder / files.place(what, assignment) for what in ("summary", "grades"))
     whole_files.write(summary, summary_page(tally, run))
     write_csv(tally, grades)
-    return PublishedPages(summary, grades, len(tally.rows), tally.looks)
+    return PublishedPages(summary, grades, len(tally.rows), tally.looks, tuple(notes))
 
 
 def read(path: Path, assignment: str) -> dict[str, Any]:
@@ -98,10 +108,12 @@ def amended(verdict: dict[str, Any], by_hand: ByHand | None) -> dict[str, Any]:
     tasks = []
     for task in verdict["tasks"]:
         task = {**task, "comment": by_hand.comments.get(task["id"], "")}
-        points, most = by_hand.points.get(task["id"]), task["max_points"]
-        if points is not None:
+        given, most = by_hand.points.get(task["id"]), task["max_points"]
+        if given is not None:
+            points = min(max(given, 0), most)
             state = RIGHT if points >= most else PARTLY if points > 0 else WRONG
-            task |= {"points": points, "state": state, "manual": [], "judged_points": task["points"]}
+            odd = [TOO_MANY.format(given=given, most=most, points=points)] if points != given else []
+            task |= {"points": points, "state": state, "manual": odd, "judged_points": task["points"]}
         tasks.append(task)
     everywhere = all("judged_points" in task for task in tasks)
     manual = [] if everywhere else verdict["manual"]
