@@ -79,6 +79,21 @@ class SpeedRule:
         return next((speed for speed, _ in self.thresholds if speed > speedup), None)
 
 
+@dataclass(frozen=True)
+class Oracle:
+    """Something that an answer explores by experiment: a helper that is handed out, and a key that hides it.
+
+    The function `helper` of the text `given` takes the key by the name `key`, and numbers. The answer gets
+    the key as its first argument; in a class it is an opaque number, and the helper asks the judge. `work`
+    says of a question's arrays how many numbers it has to do with.
+    """
+
+    given: str
+    helper: str
+    key: str
+    work: Callable[..., int]
+
+
 def source(text: str) -> str:
     """Return code that is written indented in a declaration, as it would stand in a file."""
     return textwrap.dedent(text).lstrip("\n")
@@ -95,6 +110,7 @@ class Task:
     shape.
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
+    With an `oracle` the first argument of each case is its key.
     With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: it needs the rule KernelOnly,
     and `reference` gives what the result argument must be afterwards.
     """
@@ -114,6 +130,7 @@ class Task:
     speed: SpeedRule | None = None
     lookalikes: Mapping[str, Callable] = field(default_factory=dict)
     launch: Launch | None = None
+    oracle: Oracle | None = None
 
     def __post_init__(self) -> None:
         _require(bool(ID_PATTERN.fullmatch(str(self.id))), "id", self.id, 'like "01.matmul"')

@@ -266,7 +266,7 @@ def _judge(
 ) -> tuple[Report, float, list[str]]:
     """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
     code = Code(f"{CLOSED}\n{answer.text}", entry)
-    with SandboxedRunner(code, sandbox, (0, *answer.lines)) as runner:
+    with SandboxedRunner(code, sandbox, (0, *answer.lines), oracle=task.oracle) as runner:
         report = judge(task, runner, code.text, seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
     return report, runner.process_seconds, [*runner.incidents, *missing]

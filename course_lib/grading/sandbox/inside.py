@@ -1,13 +1,14 @@
 """Inside the sandbox: one process that runs one answer and ships what comes out.
 
 It is told to load source text, to call it, to call it on operands, to time it, to launch it in the tracer. It
-knows no seed, no expected value and no points. Everything it says may be a lie of the answer that runs in it;
-the judge on the other side believes values only after comparing them, and counts of a launch only because the
-rule KernelOnly lets nothing of the answer run.
+knows no seed, no expected value and no points, and asks the judge what an oracle says. Everything it says may
+be a lie of the answer that runs in it; the judge on the other side believes values only after comparing them,
+and counts of a launch only because the rule KernelOnly lets nothing of the answer run.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import sys
@@ -33,19 +34,64 @@ from course_lib.grading.sandbox import wire
 
 
 @dataclass
+class _Line:
+    """The line to the judge: requests come in, replies and questions go out."""
+
+    requests: BinaryIO
+    replies: BinaryIO
+    token: str | None = None  # the word of the request that is served
+
+    def next(self) -> dict[str, Any]:
+        """Return the next request; EOFError if there is none."""
+        request = wire.read_frame(self.requests.read, trusted=True)
+        self.token = request.pop("token", None)
+        return request
+
+    def send(self, reply: dict[str, Any]) -> None:
+        """Ship a reply; a value that cannot be shipped is a fault."""
+        try:
+            self._write(reply)
+        except Exception as error:
+            self._write({"fault": plain_fault(fault_of(error)), "value": None, "args_after": ()})
+
+    def oracle(self, name: str) -> Callable:
+        """Return the function of this name for an answer: each call of it is a question to the judge."""
+
+        def asked(*args: Any, **words: Any) -> Any:
+            self._write({"asks": {"args": args, "words": words}})
+            said = wire.read_frame(self.requests.read, trusted=True)
+            if "value" in said:
+                return said["value"]
+            kind = getattr(builtins, said["kind"], None)
+            raised = isinstance(kind, type) and issubclass(kind, Exception)
+            raise (kind if raised else RuntimeError)(said["message"])
+
+        asked.__name__ = asked.__qualname__ = name
+        return asked
+
+    def _write(self, reply: dict[str, Any]) -> None:
+        view = memoryview(wire.frame({**reply, "token": self.token}))
+        while view:
+            view = view[self.replies.write(view) :]
+
+
+@dataclass
 class _Answers:
     """The functions that were loaded, and the arguments that are timed."""
 
+    line: _Line
     functions: list[Callable] = field(default_factory=list)
     args: tuple = ()
     value: Any = None
 
-    def load(self, text: str, entry: str) -> dict[str, Any]:
-        """Run the text; its entry is the next function."""
+    def load(self, text: str, entry: str, oracle: str = "") -> dict[str, Any]:
+        """Run the text; its entry is the next function. The helper of the name `oracle` asks the judge."""
         function, fault = None, None
         with quiet():
             try:
                 function = sources.load(text, entry, written(text))
+                if oracle:
+                    function.__globals__[oracle] = self.line.oracle(oracle)
             except BaseException as error:
                 fault = fault_of(error)
         self.functions.append(function)
@@ -136,15 +182,14 @@ def plain_fault(fault: Fault | None) -> dict[str, Any] | None:
 def main(limits: dict[str, int]) -> None:
     """Serve requests from standard input until it is closed."""
     set_limits(limits)
-    requests, replies = private_streams()
-    answers = _Answers()
+    line = _Line(*private_streams())
+    answers = _Answers(line)
     while True:
         try:
-            request = wire.read_frame(requests.read, trusted=True)
+            request = line.next()
         except EOFError:
             return
-        do, token = getattr(answers, request.pop("do")), request.pop("token", None)
-        send(replies, do(**request), token)
+        line.send(getattr(answers, request.pop("do"))(**request))
 
 
 def private_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -155,18 +200,6 @@ def private_streams() -> tuple[BinaryIO, BinaryIO]:
         os.dup2(nothing, place)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
     return requests, replies
-
-
-def send(replies: BinaryIO, reply: dict[str, Any], token: str | None = None) -> None:
-    """Ship a reply with the word of its request; a value that cannot be shipped is a fault."""
-    try:
-        data = wire.frame({**reply, "token": token})
-    except Exception as error:
-        fault = plain_fault(fault_of(error))
-        data = wire.frame({"fault": fault, "value": None, "args_after": (), "token": token})
-    view = memoryview(data)
-    while view:
-        view = view[replies.write(view) :]
 
 
 def set_limits(limits: dict[str, int]) -> None:

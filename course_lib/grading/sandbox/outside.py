@@ -18,9 +18,10 @@ from course_lib.grading.launch import NoCounts, Places, Shape, counts_of
 from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, make_ready, start
+from course_lib.grading.sandbox.questions import Questions
 from course_lib.grading.sandbox.stopwatch import race
 from course_lib.grading.tape import Tape
-from course_lib.grading.task import Code, SpeedRule
+from course_lib.grading.task import Code, Oracle, SpeedRule
 
 LONGEST_TEXT = 400
 RESTARTS = 4  # after a killed guarded run the plain run must be able to tell more
@@ -33,13 +34,22 @@ TOLD_BEFORE = 0.9  # of the time of a call: then the tracer stops by itself and 
 class SandboxedRunner:
     """Runs one answer to one task in a process of its own; a `Runner`. Use it as a context, or call `close`.
 
-    `lines` gives for each line of the code its line in the learner's cell. `incidents` are sentences for the
-    teacher: what an honest answer does not do. `process_seconds` is how long its processes lived,
+    `lines` gives for each line of the code its line in the learner's cell. With an `oracle` the process has a
+    number in the place of the first argument, and its questions are answered here. `incidents` are sentences
+    for the teacher: what an honest answer does not do. `process_seconds` is how long its processes lived,
     complete once it is closed.
     """
 
-    def __init__(self, code: Code, sandbox: Sandbox, lines: tuple[int, ...] = (), seed: int | None = None):
+    def __init__(
+        self,
+        code: Code,
+        sandbox: Sandbox,
+        lines: tuple[int, ...] = (),
+        seed: int | None = None,
+        oracle: Oracle | None = None,
+    ) -> None:
         self._codes = [code]
+        self._oracle = oracle
         self._sandbox = sandbox
         self._places = Places(code.text, lines)
         self._random = random.Random(seed)
@@ -132,11 +142,15 @@ class SandboxedRunner:
     # --- talking to the process ---
 
     def _call(self, which: int, args: tuple) -> Outcome:
+        questions = Questions(self._oracle, args[0]) if self._oracle else None
+        shown = (questions.key, *args[1:]) if questions else args
         try:
-            reply = self._ask({"do": "call", "which": which, "args": args})
+            reply = self._ask({"do": "call", "which": which, "args": shown}, questions and questions.answer)
         except Stopped as problem:
             return Outcome(fault=self._stopped(problem), args_after=args)
-        fault, after = self._after(reply, args, plain=which == 0)
+        fault, after = self._after(reply, shown, plain=which == 0)
+        if questions and type(after[0]) is int and after[0] == questions.key:
+            after = (args[0], *after[1:])
         owner, printed = reply.get("owner"), reply.get("printed")
         return Outcome(
             reply.get("value"),
@@ -146,9 +160,9 @@ class SandboxedRunner:
             min(printed, 10**6) if isinstance(printed, int) and printed > 0 else 0,
         )
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], answer: Callable | None = None) -> dict[str, Any]:
         self._started()
-        return self._process.ask(request, self._limits.call_s, self._limit_s())
+        return self._process.ask(request, self._limits.call_s, self._limit_s(), answer)
 
     @property
     def _limits(self):
@@ -178,7 +192,8 @@ class SandboxedRunner:
         self._deadline += time.perf_counter() - began
 
     def _load(self, process: AnswerProcess, code: Code) -> None:
-        request = {"do": "load", "text": code.text, "entry": code.entry}
+        oracle = self._oracle.helper if self._oracle else ""
+        request = {"do": "load", "text": code.text, "entry": code.entry, "oracle": oracle}
         reply = process.ask(request, self._limits.call_s, self._limit_s())
         fault = self._fault(reply.get("fault"), plain=code is self._codes[0])
         if fault is not None:
@@ -191,7 +206,7 @@ class SandboxedRunner:
         if isinstance(problem, _NotLoaded):
             return problem.fault
         self.close()
-        if problem.kind not in ("TimeLimit", "MemoryLimit"):
+        if problem.kind not in ("TimeLimit", "MemoryLimit", "QuestionLimit"):
             self.incidents.append(f"{problem.kind}: {problem}.")
         return Fault((problem.kind,), str(problem))
 

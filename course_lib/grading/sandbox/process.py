@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -80,22 +81,32 @@ class AnswerProcess:
             raise GraderFault(f"a process for an answer did not start: {problem}") from None
         self._inner = _innermost(self._outer.pid, sandbox.unsafe)
 
-    def ask(self, request: dict[str, Any], cpu_s: float, wall_s: float) -> dict[str, Any]:
-        """Send a request and return the reply; Stopped if there is none within these seconds."""
+    def ask(
+        self,
+        request: dict[str, Any],
+        cpu_s: float,
+        wall_s: float,
+        answer: Callable[[Any], dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return the reply; Stopped if there is none within these seconds.
+
+        Before it replies the process may ask, too: `answer` says what to send back, in its own time.
+        """
         if self._outer.poll() is not None:
             raise Stopped("Stopped", "the process that ran it has ended")
         watch = _LimitWatch(self, cpu_s, wall_s)
         token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
-        data = wire.frame({**request, "token": token}, keep_strides=True)
-        sender = threading.Thread(target=self._send, args=(data,))
-        sender.start()  # a process that reads nothing must not stop the judge
+        self._ship({**request, "token": token})
         try:
             reply = watch.wait(self._replies)
+            while answer and isinstance(reply, dict) and "asks" in reply and reply.get("token") == token:
+                began = time.perf_counter()
+                self._ship(answer(reply["asks"]))
+                watch.excuse(time.perf_counter() - began)
+                reply = watch.wait(self._replies)
         except Stopped:
             self.kill()
             raise
-        finally:
-            sender.join(timeout=1.0)
         if isinstance(reply, dict) and reply.pop("token", None) == token:
             return reply
         self.kill()
@@ -155,6 +166,11 @@ class AnswerProcess:
     def __exit__(self, *problem: object) -> None:
         self.kill()
 
+    def _ship(self, value: dict[str, Any]) -> None:
+        """Send a value on a thread of its own: a process that reads nothing must not stop the judge."""
+        data = wire.frame(value, keep_strides=True)
+        threading.Thread(target=self._send, args=(data,), daemon=True).start()
+
     def _send(self, data: bytes) -> None:
         view = memoryview(data)
         with contextlib.suppress(OSError, ValueError):  # the reader's end tells what happened
@@ -187,10 +203,16 @@ class _LimitWatch:
     def __init__(self, process: AnswerProcess, cpu_s: float, wall_s: float) -> None:
         self._process = process
         self._cpu_s, self._wall_s = cpu_s, wall_s
-        self._start = time.perf_counter()
+        self._start = self._looked = time.perf_counter()
         self._cpu_start = process.cpu()
 
+    def excuse(self, seconds: float) -> None:
+        """Count so much less of the wall's time: the judge has used it."""
+        self._start += seconds
+
     def wait(self, replies: queue.Queue) -> Any:
+        if time.perf_counter() - self._looked > GLANCE_S:  # many quick questions take their time, too
+            self._look()
         while True:
             try:
                 return replies.get(timeout=GLANCE_S)
@@ -198,6 +220,7 @@ class _LimitWatch:
                 self._look()
 
     def _look(self) -> None:
+        self._looked = time.perf_counter()
         used, now = self._process.memory_mb(), self._process.cpu()
         most = self._process._limits.memory_mb
         if used > most:

@@ -96,9 +96,9 @@ ATTACKS = (
     """, "right"),
     on_count("own-points", "claims points in the reply", """
         from course_lib.grading.sandbox import inside
-        send, right = inside.send, (M * N * K, M * N * max(K - 1, 0))
-        inside.send = lambda stream, reply, *rest: send(stream, {**reply, 'points': 1000.0, 'state': 'right',
-            'passed': True, 'value': right}, *rest)
+        send, right = inside._Line.send, (M * N * K, M * N * max(K - 1, 0))
+        inside._Line.send = lambda line, reply: send(line, {**reply, 'points': 1000.0, 'state': 'right',
+            'passed': True, 'value': right})
     """, "right"),
     on_count("forged-reply", "right-looking replies ahead of time", """
         import os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
-from course_lib.grading.task import Case, Task, source
+from course_lib.grading.task import Case, Oracle, Task, source
 from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
 
@@ -35,6 +36,11 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
+def _sum_work(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
+    rows = np.broadcast_shapes((a.shape[0], b.shape[0]), c.shape)
+    return math.prod(n + 1 for n in (*rows, a.shape[1]))
+
+
 ACCUMULATOR = Task(
     id="10.accumulator",
     title="The sum nobody can see",
@@ -45,6 +51,7 @@ ACCUMULATOR = Task(
     reference=widths,
     comparison=exact(("products at once", "bits in the sum", "bits in the result")),
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
+    oracle=Oracle(TENSOR_CORE, "tensor_core", "core", _sum_work),
     lookalikes={
         "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
         "significant bits.": lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
@@ -168,6 +175,11 @@ def _passes(fault: str):
     return fits
 
 
+def _product_work(a: np.ndarray, a_scales: np.ndarray, b: np.ndarray, b_scales: np.ndarray) -> int:
+    columns = max(a.shape[1], 128 * a_scales.shape[1])
+    return math.prod(n + 1 for n in (a.shape[0], b.shape[0], columns))
+
+
 SCALES = Task(
     id="10.scales",
     title="The test that sees nothing",
@@ -178,6 +190,7 @@ SCALES = Task(
     reference=judged,
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(KERNELS), OnlyHandedTo("kernel", "product")),
+    oracle=Oracle(KERNELS, "product", "kernel", _product_work),
     lookalikes={
         "Accepted, and yet it takes the wrong scales of B for some columns. Would two neighbouring scales of "
         "your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
