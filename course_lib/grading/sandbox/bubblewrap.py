@@ -2,8 +2,9 @@
 
 It is bubblewrap (the unprivileged container tool of Flatpak): own namespaces for processes, network and file
 systems; a file system that shows Python, the library without its task declarations, and nothing else;
-everything read-only but a small memory-backed /tmp. No seed, solution, grade book or other student exists in
-there. Limits hold inside (memory, CPU time, processes, file size) and the judge outside kills what lives on.
+everything read-only but one small memory-backed /tmp. No seed, solution, grade book or other student exists
+in there. Limits hold inside (memory, CPU time, processes, file size), and the judge outside kills what lives
+on or makes many files.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class AnswerLimits:
     task_s: float = 180.0  # wall time of all calls of a task
     memory_mb: int = 2048
     disk_mb: int = 64
+    files: int = 1000  # links, folders and pipes, too: each takes memory of the system's own
     processes: int = 32
 
     def inside(self, unsafe: bool) -> dict[str, int]:
@@ -81,8 +83,8 @@ class Sandbox:
     unsafe: bool = False
 
     @contextlib.contextmanager
-    def launch(self, code: str) -> Iterator[dict[str, Any]]:
-        """Yield what `subprocess` needs to run Python `code` in a new sandbox."""
+    def launch(self, code: str, *kept: int) -> Iterator[dict[str, Any]]:
+        """Yield what `subprocess` needs to run Python `code` in a new sandbox; it keeps the descriptors."""
         python = [sys.executable, "-I", "-B", "-X", "utf8", "-c", code]
         if self.unsafe:
             yield {"args": python, "env": self.environment()}
@@ -90,7 +92,7 @@ class Sandbox:
         words = [_bubblewrap(), *self._options()]
         with _filter() as calls:
             words += ["--seccomp", str(calls), *_as_another_user(), *python]
-            yield {"args": words, "env": self.environment(), "pass_fds": (calls,)}
+            yield {"args": words, "env": self.environment(), "pass_fds": (calls, *kept)}
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the process: nothing of the grader's own."""
@@ -132,7 +134,6 @@ class Sandbox:
         for folder in filter(Path.is_dir, (TASKS, LEFT_BEHIND)):
             tree.hide(folder)
         words += [*tree.words, "--proc", "/proc", "--dev", "/dev"]
-        words += ["--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
         for path in ("/dev", *map(str, tree.hidden), "/"):
             words += ["--remount-ro", path]
         return [*words, "--chdir", "/tmp"]
@@ -280,7 +281,8 @@ def _scratch() -> str:
 # --- the filter of system calls -----------------------------------------------------------------------------
 # An answer calculates, and needs no processes, keys or hidden memory. Namespaces do not separate everything:
 # the filter refuses what would reach around them: new processes (threads are allowed), key rings, shared
-# memory and files that no limit sees, more namespaces, mounts, tracing, and the newest interfaces of Linux.
+# memory, files and messages that no limit sees, more namespaces, mounts, tracing, the newest interfaces of
+# Linux, and questions and orders about the pages of files in memory: there, sandboxes could leave traces.
 # It is a program for Linux's packet filter as seccomp(2) describes it; bubblewrap installs it last of all.
 
 EPERM, ENOSYS = 1, 38
@@ -308,7 +310,9 @@ MACHINES = {
             umount2 166  pivot_root 155  chroot 161  open_tree 428  move_mount 429  fsopen 430
             mount_setattr 442  name_to_handle_at 303  open_by_handle_at 304  bpf 321
             perf_event_open 298  userfaultfd 323  io_uring_setup 425  io_uring_enter 426
-            io_uring_register 427
+            io_uring_register 427  symlink 88  symlinkat 266  link 86  linkat 265  mknod 133  mknodat 259
+            socket 41  socketpair 53  mq_open 240  inotify_init 253  inotify_init1 294  fanotify_init 300
+            mincore 27  cachestat 451  readahead 187  fadvise64 221  preadv2 327
         """),
     ),
     "aarch64": (
@@ -320,7 +324,9 @@ MACHINES = {
             memfd_create 279  memfd_secret 447  unshare 97  setns 268  mount 40  umount2 39
             pivot_root 41  chroot 51  open_tree 428  move_mount 429  fsopen 430  mount_setattr 442
             name_to_handle_at 264  open_by_handle_at 265  bpf 280  perf_event_open 241  userfaultfd 282
-            io_uring_setup 425  io_uring_enter 426  io_uring_register 427
+            io_uring_setup 425  io_uring_enter 426  io_uring_register 427  symlinkat 36  linkat 37
+            mknodat 33  socket 198  socketpair 199  mq_open 180  inotify_init1 26  fanotify_init 262
+            mincore 232  cachestat 451  readahead 213  fadvise64 223  preadv2 286
         """),
     ),
 }

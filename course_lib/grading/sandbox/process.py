@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import queue
 import secrets
+import socket
 import subprocess
 import threading
 import time
@@ -23,6 +25,11 @@ STARTS_WAIT_S = (0.5, 3.0)
 START_S = 60.0  # until the process has imported what it needs, on a busy machine
 GLANCE_S = 0.25  # between two looks at a running call
 UNASKED = ("Garbled", "it answered without being asked")
+#: Run before any answer is there: it shows its /tmp, so that what lies there can be counted from outside.
+SHOW = (
+    "import os, socket; wire = socket.socket(fileno={0}); "
+    "socket.send_fds(wire, [b'/'], [os.open('/tmp', os.O_RDONLY)]); wire.close(); "
+)
 CODE = (
     "import sys; sys.path.insert(0, {course!r}); "
     "from course_lib.grading.sandbox.inside import main; main({limits!r})"
@@ -61,24 +68,31 @@ class AnswerProcess:
         self._limits = sandbox.limits
         self._started = time.perf_counter()
         code = CODE.format(course=str(COURSE), limits=self._limits.inside(sandbox.unsafe))
-        with sandbox.launch(code) as how:
-            self._outer = subprocess.Popen(
-                **how,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,  # the teacher's Ctrl-C is the grader's business
-            )
-        self._replies: queue.Queue = queue.Queue(maxsize=4)
-        threading.Thread(target=self._read, daemon=True).start()
+        self._disk: int | None = None  # its /tmp
         self.seconds = 0.0
         self._inner: int | None = None
-        try:
-            self.ask({"do": "prepare", "args": ()}, START_S, START_S)
-        except Stopped as problem:
-            self.kill()
-            raise GraderFault(f"a process for an answer did not start: {problem}") from None
+        ours, theirs = socket.socketpair()
+        with ours:
+            show = "" if sandbox.unsafe else SHOW.format(theirs.fileno())
+            with theirs, sandbox.launch(show + code, theirs.fileno()) as how:
+                self._outer = subprocess.Popen(
+                    **how,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                    start_new_session=True,  # the teacher's Ctrl-C is the grader's business
+                )
+            self._replies: queue.Queue = queue.Queue(maxsize=4)
+            threading.Thread(target=self._read, daemon=True).start()
+            try:
+                self.ask({"do": "prepare", "args": ()}, START_S, START_S)
+                if show:
+                    ours.settimeout(1.0)
+                    (self._disk,) = socket.recv_fds(ours, 1, 1)[1]
+            except (Stopped, OSError, ValueError) as problem:
+                self.kill()
+                raise GraderFault(f"a process for an answer did not start: {problem}") from None
         self._inner = _innermost(self._outer.pid, sandbox.unsafe)
 
     def ask(
@@ -104,6 +118,7 @@ class AnswerProcess:
                 self._ship(answer(reply["asks"]))
                 watch.excuse(time.perf_counter() - began)
                 reply = watch.wait(self._replies)
+            watch.look_at_files()
         except Stopped:
             self.kill()
             raise
@@ -147,6 +162,13 @@ class AnswerProcess:
                     total += one.memory_info().rss
         return total / 2**20
 
+    def files(self) -> int:
+        """Return how many files, folders, links … lie in the only place where it can write."""
+        if self._disk is None:
+            return 0
+        known = os.fstatvfs(self._disk)
+        return known.f_files - known.f_ffree
+
     def kill(self) -> None:
         """End the process and all it has started, for good."""
         if self._outer.poll() is None:
@@ -158,6 +180,9 @@ class AnswerProcess:
         for stream in (self._outer.stdin, self._outer.stdout):
             with contextlib.suppress(OSError):
                 stream.close()
+        if self._disk is not None:
+            os.close(self._disk)
+            self._disk = None
         self.seconds = self.seconds or time.perf_counter() - self._started
 
     def __enter__(self) -> AnswerProcess:
@@ -219,8 +244,15 @@ class _LimitWatch:
             except queue.Empty:
                 self._look()
 
+    def look_at_files(self) -> None:
+        """Stopped if there are more than may be: of links and empty files no other limit knows."""
+        made, most = self._process.files(), self._process._limits.files
+        if made > most:
+            raise Stopped("FileLimit", f"it made {made:,} files, more than the {most:,} allowed")
+
     def _look(self) -> None:
         self._looked = time.perf_counter()
+        self.look_at_files()
         used, now = self._process.memory_mb(), self._process.cpu()
         most = self._process._limits.memory_mb
         if used > most:

@@ -17,7 +17,7 @@ from course_lib.grading.sandbox.outside import SandboxedRunner
 from course_lib.grading.sandbox.process import GraderFault, Stopped
 from course_lib.grading.task import Code, source
 
-LIMITS = bubblewrap.AnswerLimits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, processes=12)
+LIMITS = bubblewrap.AnswerLimits(call_s=2, task_s=40, memory_mb=500, disk_mb=8, files=300, processes=12)
 SAFE = Sandbox(limits=LIMITS)
 HASTY = Sandbox(limits=replace(LIMITS, call_s=1))
 
@@ -100,17 +100,21 @@ GREEDY = {
 def test_memory_and_disk_are_limited():
     for kind, text in GREEDY.items():
         assert run(text).fault.kind in ("MemoryError", "MemoryLimit", "OSError"), kind
-    for folder in ("/tmp", "/dev/shm"):
-        text = f"""
-            def f():
-                try:
-                    for n in range(100):
-                        with open('{folder}/' + str(n), 'wb') as file:
-                            file.write(bytes(2**20))
-                except OSError:
-                    return n
-        """
-        assert 1 <= run(text).value <= LIMITS.disk_mb + 1, folder
+    text = """
+        def f():
+            try:
+                for n in range(100):
+                    with open('/tmp/' + str(n), 'wb') as file:
+                        file.write(bytes(2**20))
+            except OSError:
+                return n
+    """
+    assert 1 <= run(text).value <= LIMITS.disk_mb + 1
+    for make in ("mkdir(name)", "close(os.open(name, os.O_CREAT))"):
+        text = f"import os\ndef f(most):\n    for name in map(str, range(most)):\n        os.{make}\n"
+        assert run(text, 200).fault is None
+        fault = run(text, 1000).fault
+        assert fault.kind == "FileLimit" and "more than the 300 allowed" in fault.message
 
 
 def test_threads_are_limited_and_end_with_the_answer():
@@ -146,6 +150,13 @@ REFUSED = {
     "shared memory": "call('shmget', 0, 4096, 0o1777)",
     "tracing": "call('ptrace', 0, 0, 0, 0)",
     "a ring of requests": "call('io_uring_setup', 1, 0)",
+    "links, which fill no disk": "os.symlink('a', 'b')",
+    "another name": "os.link('/proc/self/stat', 'b')",
+    "a pipe with a name": "os.mkfifo('b')",
+    "a socket": "__import__('socket').socket(1)",
+    "a queue of messages": "call('mq_open', b'x', 66, 384, 0)",
+    "which pages are in memory": "call('mincore', 0, 4096, 0)",
+    "to have pages read": "os.posix_fadvise(0, 0, 0, 3)",
 }
 
 
@@ -260,7 +271,7 @@ def test_nothing_can_be_written():
     library = str(bubblewrap.LIBRARY)
     text = "def f(folder):\n    open(folder + '/x', 'w')\n"
     with SandboxedRunner(Code(text, "f"), SAFE) as runner:
-        for folder in ("/", "/dev", "/usr", library, f"{library}/grading/tasks", "/etc", "/proc"):
+        for folder in ("/", "/dev", "/dev/shm", "/usr", library, f"{library}/grading/tasks", "/etc", "/proc"):
             assert "OSError" in runner.call((folder,)).fault.kinds, folder
 
 
