@@ -51,6 +51,8 @@ LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
 UNREADABLE = "What was handed in could not be read as a notebook: hand in the .ipynb file itself."
 #: Ways to make a function that no cell shows.
 RUN_TIME = re.compile(r"\b(exec|eval|globals|locals|setattr|__import__|importlib|vars)\b|^\s*%", re.MULTILINE)
+FITTED = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
+BY_LUCK = "Passes with the secret inputs alone: check() says that it is wrong, and so it has no points."
 MISSING = re.compile("ModuleNotFoundError|FileNotFoundError")
 SECRET = "Right on the secret inputs."
 GRADED = "Right on the inputs of the grading, which differ from the visible ones."
@@ -240,11 +242,13 @@ def _judged_task(
         return report, report, 0.0, [] if is_slip else [answer.problem]
     if not answer.text:
         return nothing, nothing, 0.0, _made_at_run_time(cells, entry)
-    report, process_s, manual = _judge(task, entry, answer, job.seed, job.sandbox)
+    public, report, process_s, manual = _judge(task, entry, answer, job)
+    if public.state == WRONG and report.points:  # check() said so
+        public = replace(public, max_points=report.max_points)
+        return public, public, process_s, [*manual, BY_LUCK]
     report = nothing if report.state == NOT_STARTED else report
-    feedback, more_s, doubts = _for_the_student(task, entry, answer, report, job.sandbox)
-    report = _with_line(report, OTHER_INPUTS, SECRET)
-    return report, feedback, process_s + more_s, [*manual, *doubts]
+    feedback, doubts = _for_the_student(task, public, report)
+    return _with_line(report, OTHER_INPUTS, SECRET), feedback, process_s, [*manual, *doubts]
 
 
 def _with_line(report: Report, old: str, new: str) -> Report:
@@ -262,27 +266,31 @@ def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]
 
 
 def _judge(
-    task: Task, entry: str, answer: slices.Slice, seed: int, sandbox: Sandbox
-) -> tuple[Report, float, list[str]]:
-    """Return the report, the seconds that the answer's processes lived, and what a teacher should look at."""
+    task: Task, entry: str, answer: slices.Slice, job: SubmissionJob
+) -> tuple[Report, Report, float, list[str]]:
+    """Return the reports on public and on secret inputs, how long its processes lived, what to look at.
+
+    The public inputs come first. What an answer says of them its student reads; so there must be nothing yet
+    that it could have learned from the secret ones, wherever it might have kept it.
+    """
     code = Code(f"{CLOSED}\n{answer.text}", entry)
-    with SandboxedRunner(code, sandbox, (0, *answer.lines), oracle=task.oracle) as runner:
-        report = judge(task, runner, code.text, seed, entry)
+    with SandboxedRunner(code, job.sandbox, (0, *answer.lines), oracle=task.oracle) as runner:
+        public = judge(replace(task, speed=None), runner, code.text, PUBLIC_SEED, entry)
+        if public.state == WRONG:
+            runner.close()  # what failed may have left something behind
+        runner.begin_anew()
+        report = judge(task, runner, code.text, job.seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
-    return report, runner.process_seconds, [*runner.incidents, *missing]
+    return public, report, runner.process_seconds, [*runner.incidents, *missing]
 
 
-def _for_the_student(
-    task: Task, entry: str, answer: slices.Slice, report: Report, sandbox: Sandbox
-) -> tuple[Report, float, list[str]]:
+def _for_the_student(task: Task, public: Report, report: Report) -> tuple[Report, list[str]]:
     """Return a report that gives no secret input away: the fault on the public inputs, if it shows there."""
     if report.state != WRONG or report.points:
-        return _with_line(report, OTHER_INPUTS, GRADED), 0.0, []
-    public, process_s, _ = _judge(replace(task, speed=None), entry, answer, PUBLIC_SEED, sandbox)
+        return _with_line(report, OTHER_INPUTS, GRADED), []
     if public.state != RIGHT:
-        return replace(public, points=report.points, max_points=report.max_points), process_s, []
-    doubt = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
-    return _redacted(task, report), process_s, [doubt]
+        return replace(public, points=report.points, max_points=report.max_points), []
+    return _redacted(task, report), [FITTED]
 
 
 def _redacted(task: Task, report: Report) -> Report:

@@ -69,8 +69,9 @@ class SandboxedRunner:
 
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return `call` for other source text of the same answer, in the same process."""
-        self._codes.append(code)
-        return functools.partial(self._call, len(self._codes) - 1)
+        if code not in self._codes[1:]:
+            self._codes.append(code)
+        return functools.partial(self._call, self._codes.index(code, 1))
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands and return what they wrote down."""
@@ -125,6 +126,10 @@ class SandboxedRunner:
                 if baseline.ended:
                     raise GraderFault(f"the baseline stopped: {problem}") from None
                 return Timing(0.0, 0.0, 0.0, 0.0, 0.0, self._stopped(problem))
+
+    def begin_anew(self) -> None:
+        """Give the answer all its time and starts again, for other inputs; its process may live on."""
+        self._starts, self._deadline = 0, time.perf_counter() + self._limits.task_s
 
     def close(self) -> None:
         """End the process."""

@@ -9,7 +9,7 @@ from short_course import NAME, RIGHT, WRONG, answered, make_course
 
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment as assignments
-from course_lib.grading.classroom import secret
+from course_lib.grading.classroom import secret, verdict
 from course_lib.grading.classroom.verdict import GRADED, OTHER, SubmissionJob, judged, place, still_valid
 from course_lib.grading.judge import generator
 from course_lib.grading.registry import task
@@ -73,6 +73,24 @@ def test_a_wrong_answer_shows_the_public_inputs_to_the_student_and_the_secret_on
     assert dot["feedback"]["lines"][0] == dot["teacher"]["lines"][0]
     assert dot["feedback"]["notes"] != dot["teacher"]["notes"]
     assert not any(number in json.dumps(dot["feedback"]) for number in secret_numbers("01.dot"))
+
+
+@SANDBOXED
+def test_the_public_inputs_come_first_in_the_same_process(verdict_on, monkeypatch):
+    seeds, started, real = [], [], verdict.judge
+
+    def judge(task, runner, source, seed, entry):
+        seeds.append(seed)
+        report = real(task, runner, source, seed, entry)
+        started.append(runner._process._inner)
+        return report
+
+    monkeypatch.setattr(verdict, "judge", judge)
+    wrong = "def operations(M, K, N):\n    return M * N, M * N\n"
+    found = by_task(verdict_on({**RIGHT, "01-count-answer": wrong}))
+    assert [one["points"] for one in found.values()] == [0, 1]
+    assert seeds == [PUBLIC_SEED, SEED] * 2
+    assert started[0] != started[1] and started[2] == started[3]  # a process that failed is used no more
 
 
 FITTED = {
