@@ -51,8 +51,7 @@ class SpeedRule:
     """The answer must be faster than `baseline` on the inputs `make_inputs(rng)`, measured side by side.
 
     `thresholds` are pairs (times as fast, share of the points), both rising, the last share 1. The share is
-    that of the highest threshold reached. `on_the_way` is said to an answer that has reached a threshold,
-    but not the last.
+    that of the highest threshold that the median reaches. `on_the_way` is said where it is not the last.
     """
 
     baseline: Code
@@ -74,6 +73,10 @@ class SpeedRule:
         """Return the share of the speed points for being `speedup` times as fast as the baseline."""
         return max((share for speed, share in self.thresholds if speedup >= speed), default=0.0)
 
+    def is_between(self, low: float, high: float) -> bool:
+        """Whether one of the thresholds lies between two speeds."""
+        return any(low <= speed <= high for speed, _ in self.thresholds)
+
     def next_threshold(self, speedup: float) -> float | None:
         """Return the lowest threshold above `speedup`, or None at the top."""
         return next((speed for speed, _ in self.thresholds if speed > speedup), None)
@@ -83,14 +86,15 @@ class SpeedRule:
 class Oracle:
     """Something that an answer explores by experiment: a helper that is handed out, and a key that hides it.
 
-    The function `helper` of the text `given` takes the key by the name `key`, and numbers. The answer gets
-    the key as its first argument; in a class it is an opaque number, and the helper asks the judge. `work`
-    says of a question's arrays how many numbers it has to do with.
+    The answer gets the key as its first argument, and hands it to `helper` by the name `key`. In a class the
+    key is an opaque number, and the helper asks the judge: `answer` is what the helper is, but must raise
+    nothing that the key tells. `work` says how many numbers a question has to do with; ValueError if its
+    arrays do not fit.
     """
 
-    given: str
     helper: str
     key: str
+    answer: Callable
     work: Callable[..., int]
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +73,67 @@ def test_a_grade_is_never_measured_in_haste(monkeypatch):
     task = registry.task("01.faster")
     InProcess(load(PYTHON, task.entry)).time(task.speed, ([[1.0]], [[1.0]]))
     assert not asked
+
+
+# --- points for speed ---
+
+
+def taken(speedup: float, half_width: float = 0.02):
+    from course_lib.grading.runner import Timing
+
+    return Timing(speedup, speedup * (1 - half_width), speedup * (1 + half_width), 1.0, speedup)
+
+
+def test_the_median_of_all_takes_counts_and_nothing_else():
+    from course_lib.grading import registry
+    from course_lib.grading.runner import Fault, Timing, settled
+
+    speed = registry.task("01.faster").speed  # 1.3x and 1.8x
+    busy, idle = (replace(taken(0.0), fault=Fault((kind,), "")) for kind in ("TimeLimit", "Stashed"))
+    for takes, speedup in (
+        ((2.5,), 2.5),  # far from any: once is enough
+        ((1.5,), 1.5),
+        ((1.75, 1.9, 1.7, 1.9, 1.76), 1.76),  # near, then on both sides
+        ((1.84, 1.87), 1.855),  # near, but above it in both
+        ((1.78, busy), 1.78),
+        ((1.8, idle), 0.0),
+    ):
+        given = iter([one if isinstance(one, Timing) else taken(one) for one in takes])
+        assert settled(speed, lambda given=given: next(given)).speedup == pytest.approx(speedup), takes
+        assert next(given, None) is None, takes
+
+
+def test_the_same_answer_gets_the_same_points_again():
+    """By a clock that errs by 1 % within a process and by 2.5 % between processes."""
+    from course_lib.grading import registry
+    from course_lib.grading.runner import settled
+
+    speed, rng = registry.task("01.faster").speed, np.random.default_rng(4)
+    for apart in (0.9, 0.96, 1.04, 1.1):  # of the threshold
+        shares = []
+        for _ in range(400):
+            takes = (taken(1.8 * apart * each) for each in np.exp(0.027 * rng.standard_normal(5)))
+            shares.append(speed.share(settled(speed, takes.__next__).speedup))
+        assert np.mean(np.array(shares) == (0.5 if apart < 1 else 1.0)) >= 0.97, apart
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+@pytest.mark.needs("bubblewrap")
+def test_a_class_of_twenty_equal_answers_gets_equal_points(solutions):
+    from course_lib.grading import registry
+    from course_lib.grading.judge import judge
+    from course_lib.grading.sandbox.bubblewrap import Sandbox
+    from course_lib.grading.sandbox.outside import SandboxedRunner
+    from course_lib.grading.task import Code
+
+    task = dataclasses.replace(registry.task("01.faster"), rules=(), cases=lambda rng: [])
+    for text in (solutions["01"], PYTHON):
+        points = []
+        for seed in range(20):
+            with SandboxedRunner(Code(text, task.entry), Sandbox()) as runner:
+                points.append(judge(task, runner, text, seed).points)
+        assert max(points.count(one) for one in points) >= 19, points
 
 
 # --- wrong on the inputs that are timed, or beyond them ---

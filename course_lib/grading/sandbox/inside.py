@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import os
 import sys
 import tempfile
@@ -23,14 +24,20 @@ import numpy as np
 from course_lib.grading import sources
 from course_lib.grading.launch import Shape
 from course_lib.grading.runner import (
+    Change,
     Fault,
     InProcess,
+    change,
     fault_of,
     launch_in_tracer,
     quiet,
     warm_up_tracer,
 )
 from course_lib.grading.sandbox import wire
+from course_lib.grading.sandbox.alone import alone
+
+#: What a timed call may return, or lists of: nothing that could put off its work.
+NUMBERS = {int, float, complex, bool, *np.sctypeDict.values()} - {np.object_, np.void}
 
 
 @dataclass
@@ -46,6 +53,14 @@ class _Line:
         request = wire.read_frame(self.requests.read, trusted=True)
         self.token = request.pop("token", None)
         return request
+
+    def change(self, matrices: int) -> Change | None:
+        """Return the next change of the arguments of a timed call, None behind the last one.
+
+        One by one they wait on the wire: how many follow stands nowhere in this process.
+        """
+        part = wire.exactly(self.requests.read, wire.PLACE.size * matrices)
+        return None if part == wire.END * matrices else [*wire.PLACE.iter_unpack(part)]
 
     def send(self, reply: dict[str, Any]) -> None:
         """Ship a reply; a value that cannot be shipped is a fault."""
@@ -77,19 +92,19 @@ class _Line:
 
 @dataclass
 class _Answers:
-    """The functions that were loaded, and the arguments that are timed."""
+    """The functions that were loaded, and the arguments and results of the timed calls."""
 
     line: _Line
     functions: list[Callable] = field(default_factory=list)
     args: tuple = ()
-    value: Any = None
+    results: list = field(default_factory=list)
 
     def load(self, text: str, entry: str, oracle: str = "") -> dict[str, Any]:
         """Run the text; its entry is the next function. The helper of the name `oracle` asks the judge."""
         function, fault = None, None
         with quiet():
             try:
-                function = sources.load(text, entry, written(text))
+                (function,) = alone(sources.load, iter([(text, entry, written(text))]))
                 if oracle:
                     function.__globals__[oracle] = self.line.oracle(oracle)
             except BaseException as error:
@@ -129,7 +144,7 @@ class _Answers:
         return {"counts": counts, "fault": plain_fault(fault), "args_after": args}
 
     def _run(self, which: int) -> InProcess:
-        return InProcess(self.functions[which], longest_s=None)  # the judge outside looks at the CPU's time
+        return _Alone(self.functions[which], longest_s=None)  # the judge outside looks at the CPU's time
 
     def prepare(self, args: tuple) -> dict[str, Any]:
         """Take the arguments of the timed calls."""
@@ -140,12 +155,44 @@ class _Answers:
         """Ship the arguments of the timed calls as they are now."""
         return {"args": self.args}
 
-    def time(self, which: int, changes: list) -> dict[str, Any]:
-        """Change one number of each argument and call, for each change; ship the last result."""
-        outcome = self._run(which).repeat(self.args, changes)
-        if outcome.fault is None and changes:
-            self.value = outcome.value
-        return {"value": self.value, "fault": plain_fault(outcome.fault)}
+    def time(self, which: int) -> dict[str, Any]:
+        """Change the arguments and call, for each change on the wire; keep the results."""
+        self.results, fault = [], None  # the memory of earlier ones can be used again
+        changes = iter(functools.partial(self.line.change, len(self.args)), None)
+        with quiet():
+            try:
+                self.results = alone(self.functions[which], map(self._changed, changes))
+            except BaseException as error:
+                fault = fault_of(error)
+                for _ in changes:  # the next request stands behind them
+                    pass
+        is_plain = all(map(plain, self.results))
+        return {"calls": len(self.results), "plain": is_plain, "fault": plain_fault(fault)}
+
+    def _changed(self, places: Change) -> tuple:
+        change(self.args, places)
+        return self.args
+
+    def result(self, number: int) -> dict[str, Any]:
+        """Ship a result of the timed calls."""
+        return {"value": self.results[number]}
+
+
+class _Alone(InProcess):
+    """Calls the answer with nothing of ours below it on the stack."""
+
+    def _value(self, args: tuple) -> Any:
+        return alone(self._function, iter([args]))[0]
+
+
+def plain(value: Any) -> bool:
+    """Whether a result is an array of NumPy's own type, a number, or a list of such: it is all there."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype.kind in wire.KINDS
+    if kind in (list, tuple):
+        return NUMBERS.issuperset(map(type, value)) or all(map(plain, value))
+    return kind in NUMBERS
 
 
 def written(text: str) -> str:

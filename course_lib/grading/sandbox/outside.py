@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.launch import NoCounts, Places, Shape, counts_of
-from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone
+from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone, settled
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, make_ready, start
 from course_lib.grading.sandbox.questions import Questions
@@ -25,9 +25,7 @@ from course_lib.grading.task import Code, Oracle, SpeedRule
 
 LONGEST_TEXT = 400
 RESTARTS = 4  # after a killed guarded run the plain run must be able to tell more
-#: The same code differs by some per cent between processes: an answer this close to more points is timed
-#: again in new processes, and its best time counts.
-RETAKES, NEARLY, RETAKE_S = 2, 0.85, 20.0
+RETAKE_S = 20.0  # are left when an answer is timed again
 TOLD_BEFORE = 0.9  # of the time of a call: then the tracer stops by itself and says in which line it was
 
 
@@ -100,20 +98,17 @@ class SandboxedRunner:
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
-        best = self._race(speed, args)
-        for _ in range(RETAKES):
-            goal = speed.next_threshold(best.high)
-            hopeless = best.fault or goal is None or best.high < NEARLY * goal
-            if hopeless or self._deadline - time.perf_counter() < RETAKE_S:
-                break
-            self.close()
-            again = self._race(speed, args)
-            if again.fault is None and again.high > best.high:  # a retake can only gain
-                best = again
-        return best
+        return settled(
+            speed,
+            lambda: self._race(speed, args),
+            lasts=lambda: self._deadline - time.perf_counter() > RETAKE_S,
+        )
 
     def _race(self, speed: SpeedRule, args: tuple) -> Timing:
-        """Time once; the baseline is our code: what goes wrong in its process is no fault of the answer."""
+        """Time once, the next time in another process.
+
+        The baseline is our code: what goes wrong in its process is no fault of the answer.
+        """
         with start(self._sandbox) as baseline:
             try:
                 self._load(baseline, speed.baseline)
@@ -121,7 +116,10 @@ class SandboxedRunner:
                 raise GraderFault(f"the baseline does not run: {problem}") from None
             try:
                 self._started()
-                return race(self._process, baseline, args, speed.budget_s, self._random, self._limit_s)
+                timing = race(self._process, baseline, args, speed, self._random, self._limit_s)
+                self.close()
+                self._starts -= 1
+                return timing
             except Stopped as problem:
                 if baseline.ended:
                     raise GraderFault(f"the baseline stopped: {problem}") from None

@@ -101,16 +101,18 @@ class AnswerProcess:
         cpu_s: float,
         wall_s: float,
         answer: Callable[[Any], dict[str, Any]] | None = None,
+        behind: bytes = b"",
     ) -> dict[str, Any]:
         """Send a request and return the reply; Stopped if there is none within these seconds.
 
-        Before it replies the process may ask, too: `answer` says what to send back, in its own time.
+        Before it replies the process may ask, too: `answer` says what to send back, in its own time. What
+        it reads during the call stands `behind` the request.
         """
         if self._outer.poll() is not None:
             raise Stopped("Stopped", "the process that ran it has ended")
         watch = _LimitWatch(self, cpu_s, wall_s)
         token = secrets.token_hex(8)  # a reply that was made before the request cannot have it
-        self._ship({**request, "token": token})
+        self._ship({**request, "token": token}, behind)
         try:
             reply = watch.wait(self._replies)
             while answer and isinstance(reply, dict) and "asks" in reply and reply.get("token") == token:
@@ -191,9 +193,9 @@ class AnswerProcess:
     def __exit__(self, *problem: object) -> None:
         self.kill()
 
-    def _ship(self, value: dict[str, Any]) -> None:
+    def _ship(self, value: dict[str, Any], behind: bytes = b"") -> None:
         """Send a value on a thread of its own: a process that reads nothing must not stop the judge."""
-        data = wire.frame(value, keep_strides=True)
+        data = wire.frame(value, keep_strides=True) + behind
         threading.Thread(target=self._send, args=(data,), daemon=True).start()
 
     def _send(self, data: bytes) -> None:

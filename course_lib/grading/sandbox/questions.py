@@ -1,22 +1,19 @@
 """What an answer asks of an oracle during a call, answered on the safe side.
 
 The answer's process has a number in the place of the key. A question is numbers for the helper's arguments;
-what the helper says goes back, or what it raises. Whoever asks without end is stopped.
+what the helper says goes back, or what is wrong with the question. Whoever asks without end is stopped.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from course_lib.grading.runner import fault_of, quiet
 from course_lib.grading.sandbox.process import Stopped
-from course_lib.grading.sources import load
 from course_lib.grading.task import Oracle
 
 MOST_QUESTIONS = 10_000  # of a call
@@ -32,7 +29,7 @@ class Questions:
         self._number = self._work = 0
 
     def answer(self, asked: Any) -> dict[str, Any]:
-        """Return what the helper says, or the fault it has; Stopped if that was one question too many."""
+        """Return what the helper says, or what is wrong; Stopped if that was one question too many."""
         name = self._oracle.helper
         self._number += 1
         if self._number > MOST_QUESTIONS or self._work > MOST_WORK_OF_A_CALL:
@@ -49,8 +46,8 @@ class Questions:
             return {"kind": fault.kind, "message": fault.message}
 
     def _value(self, args: tuple, words: dict[str, Any]) -> Any:
-        oracle, helper = self._oracle, _helper(self._oracle)
-        given = inspect.signature(helper).bind(*args, **words).arguments
+        oracle = self._oracle
+        given = inspect.signature(oracle.answer).bind(*args, **words).arguments
         if given.pop(oracle.key) != self.key:
             raise ValueError(f"{oracle.helper} was not handed the {oracle.key} of this call")
         numbers = {name: np.asarray(one, np.float64) for name, one in given.items()}
@@ -62,9 +59,7 @@ class Questions:
                 f"{oracle.helper} was asked for {work:,} numbers at once, and {MOST_WORK:,} are the most"
             )
         self._work += work
-        return helper(**numbers, **{oracle.key: self._hidden})
-
-
-@functools.cache
-def _helper(oracle: Oracle) -> Callable:
-    return load(oracle.given, oracle.helper)
+        try:
+            return oracle.answer(**numbers, **{oracle.key: self._hidden})
+        except Exception:  # whose words could tell the key
+            raise ValueError(f"{oracle.helper} cannot answer that") from None

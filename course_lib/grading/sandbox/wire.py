@@ -24,6 +24,8 @@ MOST_LISTED = 8 * 2**20  # bytes of a list of floats: each takes four times as m
 DEEPEST = 60  # values in each other: JSON would take more than Python's stack
 MACHINE_CODE = (".nbi", ".nbc")  # what Numba's files of it end with: the index, the code
 KINDS = "biufc"  # bool, int, unsigned, float, complex
+#: Row and column at which an argument is changed for a timed call; an end stands behind the last call's.
+PLACE, END = struct.Struct("<II"), b"\xff" * 8
 _LENGTHS = struct.Struct("<II")  # of the JSON tree, of the memory behind it
 
 
@@ -139,10 +141,10 @@ def read_frame(read: Callable[[int], bytes], trusted: bool = False) -> Any:
 
     Only a trusted frame may choose the layout of its arrays: with strides of 0 eight bytes are a terabyte.
     """
-    tree_size, memory_size = _LENGTHS.unpack(_exactly(read, _LENGTHS.size))
+    tree_size, memory_size = _LENGTHS.unpack(exactly(read, _LENGTHS.size))
     if tree_size > MOST_TREE or memory_size > MOST_MEMORY:
         raise WireError(f"a frame of {(tree_size + memory_size) / 2**20:.0f} MB is too large")
-    text, memory = _exactly(read, tree_size), _UntakenMemory(_exactly(read, memory_size))
+    text, memory = exactly(read, tree_size), _UntakenMemory(exactly(read, memory_size))
     try:
         return _value(json.loads(text), memory, 0, trusted)
     except WireError:
@@ -166,7 +168,8 @@ class _UntakenMemory:
         return self.memory[start : start + size]
 
 
-def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+def exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """Return so many bytes; EOFError if there are fewer."""
     parts = []
     while size:
         part = read(min(size, 2**20))

@@ -81,7 +81,7 @@ ATTACKS = (
             return spy
         sys.settrace(spy)
         sys.setprofile(spy)
-    """, flagged=True),
+    """),
     on_count("replaced-harness", "replaces the harness's own functions", """
         import gc, sys
         from course_lib.grading import runner, tape

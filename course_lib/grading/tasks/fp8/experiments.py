@@ -10,6 +10,7 @@ import numpy as np
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.rules_given import GivenAsItIs, OnlyHandedTo
+from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Oracle, Task, source
 from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, HOPPER_FP16
@@ -37,7 +38,9 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _sum_work(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> int:
-    rows = np.broadcast_shapes((a.shape[0], b.shape[0]), c.shape)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(f"tensor_core takes a (M, K) and b (N, K), not {a.shape} and {b.shape}")
+    rows = np.broadcast_shapes((len(a), len(b)), c.shape)
     return math.prod(n + 1 for n in (*rows, a.shape[1]))
 
 
@@ -51,7 +54,7 @@ ACCUMULATOR = Task(
     reference=widths,
     comparison=exact(("products at once", "bits in the sum", "bits in the result")),
     rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
-    oracle=Oracle(TENSOR_CORE, "tensor_core", "core", _sum_work),
+    oracle=Oracle("tensor_core", "core", load(TENSOR_CORE, "tensor_core"), _sum_work),
     lookalikes={
         "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
         "significant bits.": lambda got, core: tuple(got) == (core[0], core[1] + 1, core[2] + 1),
@@ -129,6 +132,9 @@ KERNELS = source("""
 """)
 
 
+_GIVEN_PRODUCT = load(KERNELS, "product")
+
+
 def judged(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> str:
     """Return "right" or "wrong", as the key says: late columns, blocks and rows, or a spoilt element."""
     *late, _first, spoilt, _backwards = kernel
@@ -176,8 +182,22 @@ def _passes(fault: str):
 
 
 def _product_work(a: np.ndarray, a_scales: np.ndarray, b: np.ndarray, b_scales: np.ndarray) -> int:
-    columns = max(a.shape[1], 128 * a_scales.shape[1])
-    return math.prod(n + 1 for n in (a.shape[0], b.shape[0], columns))
+    shapes = [one.shape for one in (a, a_scales, b, b_scales)]
+    if {*map(len, shapes)} != {2} or a.shape[1] != b.shape[1]:
+        raise ValueError(f"product takes a (M, K), b (N, K) and their scales, not {shapes}")
+    M, N, blocks = len(a), len(b), a_scales.shape[1]
+    if len(a_scales) < M or len(b_scales) < -(-N // 128) or b_scales.shape[1] < blocks:
+        raise ValueError(f"product was handed scales that are too few: {shapes}")
+    return math.prod(n + 1 for n in (M, N, max(a.shape[1], 128 * blocks)))
+
+
+def _product(
+    kernel: Kernel, a: np.ndarray, a_scales: np.ndarray, b: np.ndarray, b_scales: np.ndarray
+) -> np.ndarray:
+    """Return what the kernel gives; where the spoilt row is none of a's, nothing is spoilt."""
+    *late, spoilt, backwards = kernel
+    there = spoilt if spoilt < len(a) and len(b) else -1
+    return _GIVEN_PRODUCT((*late, there, backwards), a, a_scales, b, b_scales)
 
 
 SCALES = Task(
@@ -190,7 +210,7 @@ SCALES = Task(
     reference=judged,
     comparison=exact(),
     rules=(USUAL_IMPORTS, GivenAsItIs(KERNELS), OnlyHandedTo("kernel", "product")),
-    oracle=Oracle(KERNELS, "product", "kernel", _product_work),
+    oracle=Oracle("product", "kernel", _product, _product_work),
     lookalikes={
         "Accepted, and yet it takes the wrong scales of B for some columns. Would two neighbouring scales of "
         "your inputs show it if they were exchanged? Let them differ by powers of two.": _passes("late"),
