@@ -38,6 +38,9 @@ KEPT = (
     "A timed call gave a wrong result, though the same function was right before. The numbers change with "
     "every call: does it keep results of earlier calls?"
 )
+STAYS = "The result of an earlier call must still be right after later ones, too: make a new one in each."
+#: What an answer that does its work in the timed calls meets never.
+DODGES = ("NotPlain", "Stashed", "Late")
 GUARD_NOTE = (
     "Found in a second run of your function, in which memory that was never written reads as NaN and every "
     "index is checked. The plain run may look right by luck."
@@ -56,6 +59,7 @@ MEDIAN = "Points follow the first number, a median; close to a limit it is measu
 FIXED_WORDS = (
     OTHER_INPUTS,
     KEPT,
+    STAYS,
     GUARD_NOTE,
     OUTSIDE,
     NEVER_WRITTEN,
@@ -289,6 +293,8 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
     rule = task.speed
     timing = runner.time(rule, clone(args))
     base = task.points_for_being_right
+    if timing.fault and timing.fault.kind in DODGES:
+        return wrong(task, [timing.fault.sentence()])
     if timing.fault:
         said = ["The values are right, but timing it failed.", timing.fault.sentence()]
         return make_report(task, base, PARTLY if base else WRONG, said)
@@ -296,7 +302,7 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
         case = Case(own, "a timed call", must_not_change=False)
         report = _report_on_outcome(task, case, Outcome(value))
         if report:
-            return replace(report, lines=(KEPT, *report.lines))
+            return replace(report, lines=(KEPT, STAYS, *report.lines))
     reached = round(timing.speedup, 2)  # as it is shown
     points = base + rule.points * rule.share(reached)
     goal = rule.next_threshold(reached)
