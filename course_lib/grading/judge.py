@@ -39,8 +39,8 @@ KEPT = (
     "every call: does it keep results of earlier calls?"
 )
 STAYS = "The result of an earlier call must still be right after later ones, too: make a new one in each."
-#: What an answer that does its work in the timed calls meets never.
-DODGES = ("NotPlain", "Stashed", "Late")
+#: Faults of timed calls that put their work off: their results are none.
+DODGES = ("NotPlain", "Late")
 GUARD_NOTE = (
     "Found in a second run of your function, in which memory that was never written reads as NaN and every "
     "index is checked. The plain run may look right by luck."

@@ -52,5 +52,5 @@ def alone(function: Callable, calls: Iterator[tuple]) -> list:
     if raised:
         raise raised[0]
     if not results or results[-1] is not _RETURNED:
-        raise SystemExit  # of which a thread says nothing
+        raise SystemExit("it asked Python to end")  # of which a thread tells no more
     return results[:-1]
