@@ -34,9 +34,10 @@ BELOW = source("""
             frame, frames = frame.f_back, frames + 1
         return frames
 """)
-#: Each got all points on the baseline's own work, or gave back what it writes over later.
+RIGHT, NOT_PLAIN, KEPT = "The values are right.", "NotPlain: a timed call", "does it keep results"
+#: Each got all points on the baseline's own work, or gave back what it writes over later; what is said now.
 SKIPS = {
-    "all calls but the last, which frames show": """
+    "all calls but the last, which frames show": (RIGHT, """
         def matmul_fast(A, B, kept=[0]):
             frame = sys._getframe()
             while frame:
@@ -46,8 +47,8 @@ SKIPS = {
                 frame = frame.f_back
             kept[0] = product(A, B)
             return kept[0]
-    """,
-    "all calls but the one that is shipped": """
+    """),
+    "all calls but the one that is shipped": (NOT_PLAIN, """
         class Later(list):
             def __len__(self):
                 return len(self.args[0])
@@ -57,21 +58,21 @@ SKIPS = {
             found = Later()
             found.args = A, B
             return found
-    """,
-    "every fourth call": """
+    """),
+    "every fourth call": (KEPT, """
         def matmul_fast(A, B, kept=[0, None]):
             kept[0] += 1
             if kept[0] % 4 or kept[1] is None:
                 kept[1] = product(A, B)
             return kept[1]
-    """,
-    "room for a new result": """
+    """),
+    "room for a new result": (KEPT, """
         def matmul_fast(A, B, kept={}):
             rows = kept.setdefault(len(A), [])
             rows[:] = product(A, B)
             return rows
-    """,
-}
+    """),
+}  # fmt: skip
 
 
 def test_work_left_out_in_timed_calls_never_pays():
@@ -80,9 +81,9 @@ def test_work_left_out_in_timed_calls_never_pays():
         right.speed, budget_s=0.3, make_inputs=lambda rng: tuple(rng.standard_normal((2, 20, 20)).tolist())
     )
     baseline = f"import sys\n{speed.baseline.text.replace(speed.baseline.entry, 'product')}\n"
-    for name, text in SKIPS.items():
+    for name, (said, text) in SKIPS.items():
         report = judged("01.faster", baseline + source(text), cases=lambda rng: [], speed=speed)
-        assert report.points <= (name == "all calls but the last, which frames show"), (name, report)
+        assert report.points <= (said == RIGHT) and said in str(report), (name, report)
 
 
 def test_below_an_answer_there_is_no_frame():
