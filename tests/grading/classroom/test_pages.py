@@ -252,6 +252,18 @@ def test_equal_mistakes_are_counted_once_each_by_name(people):
     assert "Not started" not in part[: part.index("All students")]
 
 
+def test_students_all_of_whose_answers_are_the_same_are_named_together_and_need_no_look(people):
+    assert not ClassTally(people).alike
+    changed = copy.deepcopy(people)
+    for who, word in ((0, "same"), (3, "same"), (4, "other")):
+        for task in changed[who]["tasks"]:
+            task.update(answer=word * 200, state="right")
+    tally, page = ClassTally(changed), summary(changed)
+    assert tally.alike == [["student000", "student003"]] and tally.looks == ClassTally(people).looks
+    part = page[page.index("letter for letter") : page.index("All students</h2>")]
+    assert "student000" in part and "student003" in part and "student004" not in part
+
+
 def test_every_total_is_in_its_bin_and_the_finding_holds():
     chance = random.Random(1)
     for _ in range(300):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import statistics
 from collections import Counter
@@ -13,6 +14,8 @@ from course_lib.grading.classroom.pages.text import LONG
 
 STATES = ("right", "partly", "wrong", "not started")
 EXAMPLE, WHY, REASON = 1_500, 300, 300  # characters kept
+#: Fewer or shorter answers may well be the same by themselves.
+ALIKE_TASKS, ALIKE_LENGTH = 2, 600
 
 
 class StudentRow(NamedTuple):
@@ -60,6 +63,7 @@ class ClassTally:
         self._rows: dict[str, StudentRow] = {}
         self.tasks: dict[str, TaskTally] = {}
         self._mistakes: dict[tuple[str, str], Mistake] = {}
+        self._by_text: dict[bytes, list[str]] = {}
         for verdict in verdicts:
             self.add(verdict)
 
@@ -81,6 +85,10 @@ class ClassTally:
             manual,
             str(verdict["received"]["name"])[:LONG],
         )
+        started = [task["answer"] for task in tasks if task["state"] != "not started"]
+        if len(started) >= ALIKE_TASKS and sum(map(len, started)) >= ALIKE_LENGTH:
+            text = hashlib.sha256("\0".join(started).encode("utf-8", "replace")).digest()
+            self._by_text.setdefault(text, []).append(student)
         for task in tasks:
             id, state = task["id"], task["state"]
             tally = self.tasks.setdefault(id, TaskTally(id, task["title"], task["max_points"]))
@@ -95,6 +103,11 @@ class ClassTally:
     def rows(self) -> list[StudentRow]:
         """The students by name, numbers in it by their size."""
         return sorted(self._rows.values(), key=lambda row: (_natural(row.student), row.student))
+
+    @property
+    def alike(self) -> list[list[str]]:
+        """Students all of whose answers are the same, letter for letter; for the teacher's eyes, no grade."""
+        return [students for students in self._by_text.values() if len(students) > 1]
 
     @property
     def looks(self) -> int:
