@@ -83,7 +83,8 @@ class Counted:
 class Timing:
     """Times as fast as the baseline: the measured value and the ends of its 95 % interval.
 
-    `checked` are some of the timed calls, each with its arguments and its value, for the judge to compare.
+    `checked` are some of the timed calls, each with its arguments and its value, for the judge to compare;
+    `samples` the seconds of a call, exchange by exchange: the answer's, the baseline's.
     """
 
     speedup: float
@@ -93,6 +94,7 @@ class Timing:
     baseline_seconds: float
     fault: Fault | None = None
     checked: tuple[tuple[tuple, Any], ...] = ()
+    samples: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -333,7 +335,10 @@ def settled(
     fine += [] if last.fault else [last]
     numbers = ("speedup", "low", "high", "seconds", "baseline_seconds")
     medians = {name: statistics.median(getattr(one, name) for one in fine) for name in numbers}
-    return Timing(**medians, checked=tuple(each for one in fine for each in one.checked))
+    kept = {
+        name: tuple(each for one in fine for each in getattr(one, name)) for name in ("checked", "samples")
+    }
+    return Timing(**medians, **kept)
 
 
 def _is_unclear(speed: SpeedRule, taken: list[Timing]) -> bool:

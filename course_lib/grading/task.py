@@ -52,6 +52,7 @@ class SpeedRule:
 
     `thresholds` are pairs (times as fast, share of the points), both rising, the last share 1. The share is
     that of the highest threshold that the median reaches. `on_the_way` is said where it is not the last.
+    `fastest` is how many times as fast the fastest known answer is: a teacher should see what is much faster.
     """
 
     baseline: Code
@@ -60,6 +61,7 @@ class SpeedRule:
     points: float
     budget_s: float = 2.5
     on_the_way: str = ""
+    fastest: float = 0.0
 
     def __post_init__(self) -> None:
         speeds = [speed for speed, _ in self.thresholds]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.grading import registry
+from course_lib.grading.classroom.oddities import parts
 from course_lib.grading.classroom.submission import Cell
 from course_lib.grading.task import Task
 
@@ -27,12 +28,13 @@ class AssignmentError(ValueError):
 
 @dataclass(frozen=True)
 class Item:
-    """One task of an assignment: the grade cell that has its points, the function, and where to write it."""
+    """One task of an assignment: the cell that has its points, the function, and the size of its solution."""
 
     task_id: str
     entry: str
     grade_id: str
     points: float
+    size: int = 0
 
     @property
     def task(self) -> Task:
@@ -72,7 +74,8 @@ def load(root: Path, name: str) -> Assignment:
             f"There is no assignment {name!r} in {root / 'solutions'}; found: {', '.join(known) or 'none'}."
         )
     cells = json.loads(source_path(root, name).read_text(encoding="utf-8"))["cells"]
-    items = tuple(_item(name, cell) for cell in cells if _nbgrader(cell).get("grade"))
+    texts = ["".join(cell["source"]) for cell in cells if _nbgrader(cell).get("solution")]
+    items = tuple(_item(name, cell, texts) for cell in cells if _nbgrader(cell).get("grade"))
     if not items:
         raise AssignmentError(f"The assignment {name} has no cell that gives points: mark one in nbgrader.")
     return Assignment(name, items)
@@ -108,7 +111,7 @@ def task_in(source: str) -> tuple[str, str] | None:
     return None
 
 
-def _item(name: str, cell: dict[str, Any]) -> Item:
+def _item(name: str, cell: dict[str, Any], solutions: Sequence[str]) -> Item:
     marks = _nbgrader(cell)
     found = task_in("".join(cell["source"]))
     if found is None:
@@ -122,7 +125,8 @@ def _item(name: str, cell: dict[str, Any]) -> Item:
             f"The cell {marks['grade_id']!r} of {name} gives {marks['points']} points, its task {task.id} is "
             f"worth {task.points:g}: make them equal."
         )
-    return Item(task.id, found[1], marks["grade_id"], float(task.points))
+    size = max((parts(text) for text in solutions if f"def {found[1]}(" in text), default=0)
+    return Item(task.id, found[1], marks["grade_id"], float(task.points), size)
 
 
 def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from typing import Any
 from course_lib.grading.check import PUBLIC_SEED
 from course_lib.grading.classroom import assignment, secret, slices, submission
 from course_lib.grading.classroom.assignment import Item
+from course_lib.grading.classroom.oddities import oddities
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
@@ -242,7 +243,7 @@ def _judged_task(
         return report, report, 0.0, [] if is_slip else [answer.problem]
     if not answer.text:
         return nothing, nothing, 0.0, _made_at_run_time(cells, entry)
-    public, report, process_s, manual = _judge(task, entry, answer, job)
+    public, report, process_s, manual = _judge(item, answer, job)
     if public.state == WRONG and report.points:  # check() said so
         public = replace(public, max_points=report.max_points)
         return public, public, process_s, [*manual, BY_LUCK]
@@ -265,14 +266,13 @@ def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]
     return []
 
 
-def _judge(
-    task: Task, entry: str, answer: slices.Slice, job: SubmissionJob
-) -> tuple[Report, Report, float, list[str]]:
+def _judge(item: Item, answer: slices.Slice, job: SubmissionJob) -> tuple[Report, Report, float, list[str]]:
     """Return the reports on public and on secret inputs, how long its processes lived, what to look at.
 
     The public inputs come first. What an answer says of them its student reads; so there must be nothing yet
     that it could have learned from the secret ones, wherever it might have kept it.
     """
+    task, entry = item.task, item.entry
     code = Code(f"{CLOSED}\n{answer.text}", entry)
     with SandboxedRunner(code, job.sandbox, (0, *answer.lines), oracle=task.oracle) as runner:
         public = judge(replace(task, speed=None), runner, code.text, PUBLIC_SEED, entry)
@@ -281,7 +281,8 @@ def _judge(
         runner.begin_anew()
         report = judge(task, runner, code.text, job.seed, entry)
     missing = [f"It needs something that is not here: {line}" for line in report.lines if MISSING.match(line)]
-    return public, report, runner.process_seconds, [*runner.incidents, *missing]
+    odd = oddities(task, item.size, answer.text, report, runner.timing)
+    return public, report, runner.process_seconds, [*runner.incidents, *missing, *odd]
 
 
 def _for_the_student(task: Task, public: Report, report: Report) -> tuple[Report, list[str]]:

@@ -58,6 +58,7 @@ class SandboxedRunner:
         self._deadline = time.perf_counter() + sandbox.limits.task_s
         self.process_seconds = 0.0
         self.incidents: list[str] = []
+        self.timing: Timing | None = None
 
     # --- what a Runner does ---
 
@@ -98,11 +99,12 @@ class SandboxedRunner:
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
-        return settled(
+        self.timing = settled(
             speed,
             lambda: self._race(speed, args),
             lasts=lambda: self._deadline - time.perf_counter() > RETAKE_S,
         )
+        return self.timing
 
     def _race(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time once, the next time in another process.

@@ -139,7 +139,8 @@ def race(
     times, reference = np.array(yours.samples), np.array(baseline.samples)
     low, high = _ratio_interval(reference, times)
     medians = float(np.median(times)), float(np.median(reference))
-    return Timing(medians[1] / medians[0], low, high, *medians, checked=tuple(checked))
+    samples = tuple(zip(yours.samples, baseline.samples, strict=True))
+    return Timing(medians[1] / medians[0], low, high, *medians, checked=tuple(checked), samples=samples)
 
 
 def _bytes(result: Any) -> int:

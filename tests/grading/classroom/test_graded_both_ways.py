@@ -66,7 +66,7 @@ class Quiet:
 @pytest.fixture(scope="module")
 def items() -> dict[str, Untimed]:
     found = [item for name in NAMES.values() for item in assignments.load(ROOT, name).items]
-    return {one.task_id: Untimed(one.task_id, one.entry, one.grade_id, one.points) for one in found}
+    return {one.task_id: Untimed(**vars(one)) for one in found}
 
 
 def run(texts: list[str], folder: Path) -> dict:
