@@ -1,6 +1,5 @@
 """Points for speed, and answers that are fast, or right, by cheating: on untested sizes, by peeking."""
 
-import dataclasses
 import signal
 import time
 from dataclasses import replace
@@ -119,21 +118,22 @@ def test_the_same_answer_gets_the_same_points_again():
 @pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.needs("bubblewrap")
-def test_a_class_of_twenty_equal_answers_gets_equal_points(solutions):
+def test_of_twenty_equal_answers_nineteen_get_equal_points():
+    """Between two thresholds that are 6 % away."""
     from course_lib.grading import registry
-    from course_lib.grading.judge import judge
     from course_lib.grading.sandbox.bubblewrap import Sandbox
     from course_lib.grading.sandbox.outside import SandboxedRunner
     from course_lib.grading.task import Code
 
-    task = dataclasses.replace(registry.task("01.faster"), rules=(), cases=lambda rng: [])
-    solution = "\n".join(line for line in solutions["01"].splitlines() if "course_lib" not in line)
-    for text in (solution, PYTHON):
-        points = []
-        for seed in range(20):
-            with SandboxedRunner(Code(text, task.entry), Sandbox()) as runner:
-                points.append(judge(task, runner, text, seed).points)
-        assert max(points.count(one) for one in points) >= 19, points
+    def timed(speed) -> float:
+        with SandboxedRunner(Code(PYTHON, "matmul_fast"), Sandbox()) as runner:
+            return runner.time(speed, speed.make_inputs(np.random.default_rng(5))).speedup
+
+    speed = registry.task("01.faster").speed
+    about = np.median([timed(replace(speed, thresholds=((99.0, 1.0),))) for _ in range(3)])
+    near = replace(speed, thresholds=((0.94 * about, 0.5), (1.06 * about, 1.0)))
+    shares = [near.share(timed(near)) for _ in range(20)]
+    assert shares.count(0.5) >= 19, shares
 
 
 # --- wrong on the inputs that are timed, or beyond them ---
