@@ -232,7 +232,8 @@ SCALES = Task(
         "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "
         "large as another, what do the elements of the small one add to a sum over the whole matrix?",
         "Choose the scales: powers of two that differ from row to row, from block of K to block of K, and "
-        "from 128 columns to the next. They need not be random: seven of them, over and over, will do. "
+        "from 128 columns to the next. They need not be random: seven of them, over and over, will do "
+        "as long as no row has eight blocks. "
         "Then look at every element by itself: allowed is the rounding to bf16, 2^-8 |wanted|, and what a "
         "tensor core may cut off, 2^-10 of |A| |B|^T.",
         "powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1]); a_scales = np.resize(powers, (M, blocks)), and "
