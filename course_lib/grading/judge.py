@@ -16,7 +16,7 @@ import numpy as np
 
 from course_lib.grading import judge_launch, tape
 from course_lib.grading.compare import Mismatch, recognise
-from course_lib.grading.program import functions, is_stub
+from course_lib.grading.program import is_stub, read_program
 from course_lib.grading.report import (
     OTHER_INPUTS,
     PARTLY,
@@ -77,9 +77,9 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     if is_stub(code.text, code.entry):
         return not_started(task)
     sentences = (rule.judge(code.text, code.entry) for rule in task.rules)
-    broken = list(dict.fromkeys(filter(None, sentences)))
+    broken = next(filter(None, sentences), None)  # the first is of the language: what follows relies on it
     if broken:
-        return wrong(task, broken)
+        return wrong(task, [broken])
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
         report = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
@@ -145,7 +145,11 @@ def _blamed_on_stubs(report: Report, code: Code, fault: Fault | None) -> Report:
     """Say which of the answer's helpers is not started, if that is what stopped it."""
     if fault is None or fault.kind != "NotImplementedError":
         return report
-    helpers = [name for name in functions(code.text) if name != code.entry and is_stub(code.text, name)]
+    helpers = [
+        name
+        for name in read_program(code.text, code.entry).functions
+        if name != code.entry and is_stub(code.text, name)
+    ]
     if not helpers:
         return report
     return replace(report, lines=(f"Your answer uses `{helpers[0]}`, which is not started.", *report.lines))

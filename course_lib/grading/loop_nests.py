@@ -16,26 +16,26 @@ UNKNOWN = "?"
 Loop = ast.For | ast.While
 
 
-def returns_something(function: ast.FunctionDef) -> bool:
-    """Whether the function has a `return` with a value."""
-    return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
-
-
 def depth(program: Program) -> int:
     """Return how many loops of the answer run inside each other at most, those of its helpers included."""
-    helpers = {node.name: node for node in program.nodes() if isinstance(node, ast.FunctionDef)}
+    functions = {node.name: node for node in program.nodes() if isinstance(node, ast.FunctionDef)}
+    known: dict[str, int] = {}  # 0 while a function is being read, so that a circle ends
 
-    def below(node: ast.AST, inside: tuple[str, ...]) -> int:
-        deepest = max((below(one, inside) for one in ast.iter_child_nodes(node)), default=0)
-        if isinstance(node, Loop):
-            return deepest + _passes_over(node)
-        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-        if name in helpers and name not in inside:
-            deepest = max(deepest, below(helpers[name], (*inside, name)))
+    def read(name: str) -> int:
+        deepest = known[name] = 0
+        todo: list[tuple[ast.AST, int]] = [(functions[name], 0)]
+        while todo:
+            node, around = todo.pop()
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if called in functions:
+                deepest = max(deepest, around + (known[called] if called in known else read(called)))
+            around += _passes_over(node) if isinstance(node, Loop) else 0
+            deepest = max(deepest, around)
+            todo += ((one, around) for one in ast.iter_child_nodes(node))
+        known[name] = deepest
         return deepest
 
-    function = program.function()
-    return below(function, (program.entry,)) if function else 0
+    return read(program.entry) if program.entry in functions else 0
 
 
 def _passes_over(loop: Loop) -> int:
@@ -136,7 +136,24 @@ def _deepest(body: list[ast.stmt], statement: ast.stmt) -> list[Loop]:
 
 
 def _variable(loop: Loop) -> str:
-    return loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else UNKNOWN
+    """Return the name that a loop counts with: of `for j, b in enumerate(…)`, of `while j < N`, too."""
+    if isinstance(loop, ast.While):
+        counter = loop.test.left if isinstance(loop.test, ast.Compare) else None
+        stored = [node for one in loop.body for node in ast.walk(one) if _counts(node, counter)]
+        one_step = len(stored) == 1 and any(
+            isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and one.target is stored[0]
+            for one in loop.body
+        )
+        return counter.id if one_step else UNKNOWN
+    target = loop.target
+    if isinstance(target, ast.Tuple) and getattr(getattr(loop.iter, "func", None), "id", "") == "enumerate":
+        target = target.elts[0]
+    return target.id if isinstance(target, ast.Name) else UNKNOWN
+
+
+def _counts(node: ast.AST, counter: ast.expr | None) -> bool:
+    named = isinstance(node, ast.Name) and isinstance(counter, ast.Name) and node.id == counter.id
+    return named and isinstance(node.ctx, ast.Store)
 
 
 def _roles(function: ast.FunctionDef, nest: Loop, results: set[str]) -> dict[str, str]:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from course_lib.grading.loop_nests import returns_something
-from course_lib.grading.program import read_program
-from course_lib.grading.rules_given import changed_helper, helpers_of
+from course_lib.grading.program import Program, read_program, returns_something
+from course_lib.grading.rules import unread
 from course_lib.simulators.interleavings import (
     JointState,
     Lock,
@@ -72,49 +71,38 @@ class Asks:
     purpose: str
 
     def judge(self, source: str, entry: str) -> str | None:
-        """Return a sentence if no reachable statement outside the helper mentions it."""
+        """Return a sentence if nothing that the entry needs, but the helper itself, calls it."""
         program = read_program(source, entry)
         function = program.function()
-        if function is None or not returns_something(function):
+        if function is None:
+            return unread(entry)
+        if not returns_something(function):
             return None  # running it says more
-        reached = [one for one in program.reached if getattr(one, "name", "") != self.helper]
-        nodes = (node for statement in reached for node in ast.walk(statement))
-        if any(isinstance(node, ast.Name) and node.id == self.helper for node in nodes):
-            return None
+        for name in _called_from(program, frozenset({self.helper})):
+            for node in ast.walk(program.functions[name]):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == self.helper:
+                    return None
         return f"Your answer never calls {self.helper}: {self.purpose}."
 
 
 @dataclass(frozen=True)
 class UnderAllSchedules:
-    """The entry is right in every scenario, under every schedule: no data race, no deadlock, no wrong value.
-
-    `given` is the text of the helpers that the answer may use and must not change; a scenario says what they
-    mean to the checker.
-    """
+    """The entry is right in every scenario, under every schedule: no race, no deadlock, no wrong value."""
 
     scenarios: tuple[Scenario, ...]
-    given: str = ""
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
-        function = read_program(source, entry).function()
-        if function is None or not returns_something(function):
+        program = read_program(source, entry)
+        function = program.function()
+        if function is None:
+            return unread(entry)
+        if not returns_something(function):
             return None  # running it says more
-        tree = ast.parse(source)
-        helpers = helpers_of(self.given)
-        changed = changed_helper(tree, helpers)
-        if changed:
-            return f"Your answer changes {changed}, which is given: leave it as it is."
-        for scenario in self.scenarios:
-            said = self._fault(tree, entry, helpers, scenario)
-            if said:
-                return said
-        return None
+        return next(filter(None, (self._fault(program, scenario) for scenario in self.scenarios)), None)
 
-    def _fault(
-        self, tree: ast.Module, entry: str, helpers: Mapping[str, ast.FunctionDef], scenario: Scenario
-    ) -> str | None:
-        text = f"{_needed(tree, entry, helpers)}\n\n{scenario.given}\n\n{_threads(scenario, entry)}"
+    def _fault(self, program: Program, scenario: Scenario) -> str | None:
+        text = f"{_needed(program, scenario)}\n\n{scenario.given}\n\n{_threads(scenario, program.entry)}"
         names = [_name(number) for number in range(len(scenario.calls))]
         shared = {**scenario.shared, RESULTS: [None] * len(names)}
         in_between = _InBetween(scenario)
@@ -149,18 +137,24 @@ def _threads(scenario: Scenario, entry: str) -> str:
     )
 
 
-def _needed(tree: ast.Module, entry: str, helpers: Mapping[str, ast.FunctionDef]) -> str:
+def _needed(program: Program, scenario: Scenario) -> str:
     """Return the text of the functions that the entry calls, and of values at the top of the text."""
-    functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-    names, found = [entry], {}
+    given = frozenset(one.name for one in ast.parse(scenario.given).body if isinstance(one, ast.FunctionDef))
+    values = [one for one in program.reached if isinstance(one, ast.Assign)]
+    own = [program.functions[name] for name in _called_from(program, given)]
+    return "\n\n".join(map(ast.unparse, [*values, *own]))
+
+
+def _called_from(program: Program, but: frozenset[str]) -> list[str]:
+    """Return the entry and the functions of the text that are called from it, some left out."""
+    names, found = [program.entry], []
     while names:
         name = names.pop()
-        if name in functions and name not in found and name not in helpers:
-            found[name] = functions[name]
-            calls = (node.func for node in ast.walk(functions[name]) if isinstance(node, ast.Call))
+        if name in program.functions and name not in {*but, *found}:
+            found.append(name)
+            calls = (node.func for node in ast.walk(program.functions[name]) if isinstance(node, ast.Call))
             names += [called.id for called in calls if isinstance(called, ast.Name)]
-    values = [one for one in tree.body if isinstance(one, ast.Assign)]
-    return "\n\n".join(map(ast.unparse, [*values, *found.values()]))
+    return found
 
 
 def _report(verdict: Verdict, scenario: Scenario) -> str:

@@ -117,7 +117,7 @@ class Task:
 
     `points` are all points of the task; a SpeedRule's points are part of them, the rest is for being right.
     With an `oracle` the first argument of each case is its key.
-    With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: it needs the rule KernelOnly,
+    With a `launch` the answer is a CUDA kernel, which runs in the tracer alone: its language is KERNEL,
     and `reference` gives what the result argument must be afterwards.
     """
 
@@ -150,8 +150,6 @@ class Task:
         good_hints = len(self.hints) == len(HINTS) and all(self.hints)
         _require(good_hints, "hints", self.hints, f"exactly three: {', '.join(HINTS)}")
         if self.launch:
-            kinds = [type(rule).__name__ for rule in self.rules]
-            _require("KernelOnly" in kinds, "rules", kinds, "rules with KernelOnly: the answer is a kernel")
             _require(self.speed is self.counts is None, "speed or counts", self.speed, "None for a kernel")
         _require(self.points_for_being_right >= 0, "speed.points", self.speed, "at most the task's points")
 

@@ -1,7 +1,7 @@
 """The golden corpus: what the grader of commit c0903a8 gave to known answers, before the house got lighter.
 
     answers.jsonl.xz  a line for each answer: task, kind, name, text; under two seeds points, state and first
-                      line of the report, or in `says` what the task's rules say of a text that is not run
+                      line of the report, or in `says` what the task's rules said of a text that is not run
     handed_in.tar.xz  the attacked class of assignment 01 as it was handed in: attackers and three honest
     class.json.xz     its grades under two seeds: each task's points, state, first line, manual look
 

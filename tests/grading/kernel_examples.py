@@ -9,8 +9,8 @@ import numpy as np
 
 from course_lib.grading import registry
 from course_lib.grading.compare import Values
+from course_lib.grading.language import KERNEL
 from course_lib.grading.launch import Launch, SectorsPerRequest, WavefrontsPerRequest
-from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Task, source
 
 Array = np.ndarray
@@ -92,7 +92,7 @@ TURN = Task(
         "Turn a tile in shared memory.",
         "tile[threadIdx.x, threadIdx.y]",
     ),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     lookalikes={
         "It is 0 everywhere.": lambda A, out: np.zeros_like(out),
     },
@@ -113,7 +113,7 @@ SCALE = Task(
     reference=_scaled,
     comparison=Values(_exactly),
     hints=("Which thread?", "The grid's.", "i = cuda.grid(1)"),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda x, y: (-(-x.size // BLOCK),),
         block=(BLOCK,),

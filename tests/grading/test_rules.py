@@ -1,6 +1,9 @@
 """Structural rules, judged from source text: ways around them are found, honest answers are left alone."""
 
+import re
 import textwrap
+import time
+from collections import Counter
 
 from rule_texts import ROWS, text
 
@@ -31,49 +34,72 @@ def f(A, B):
 """
 
 
-def said(rules: str, text: str) -> list[str]:
-    """Return what the rules of this name say of a text; of memory and a library as in a graded class."""
+#: What stands above a text, by the kind of its language.
+HEADS = {
+    "loops": "import numpy as np\nimport math\nfrom numba import njit, prange\n",
+    "library": "import numpy as np\nimport heapq, itertools, math\n"
+    "from collections import Counter, defaultdict, deque\n",
+    "kernel": "import math\nimport numpy as np\nfrom numba import cuda, float32\n",
+}
+#: A compiler for each function that has no decorator yet.
+BARE = re.compile(r"^(?<!\)\n)(?<!jit\n)(?=def )", re.MULTILINE)
+
+
+def said(rules: str, code: str) -> str | None:
+    """Return what the rules of this name say of a text; all of it belongs to the answer unless it is open."""
+    from course_lib.grading.language import KERNEL, LOOPS, Language
     from course_lib.grading.program import CLOSED
-    from course_lib.grading.rules import (
-        PRODUCTS,
-        WHOLE_ARRAY,
-        LoopOrder,
-        NestedLoops,
-        NoCalls,
-        NoMemory,
-        NoOperator,
-        OnlyImports,
-    )
+    from course_lib.grading.rules import LoopOrder, NestedLoops
+    from course_lib.grading.tasks.threads import LOCKS, THREADS
 
-    rule, before, around = {
-        "no memory": (NoMemory(), f"{CLOSED}\n", ""),
-        "no products": (NoCalls(PRODUCTS | WHOLE_ARRAY), "", ""),
-        "no operator": (NoOperator("@"), "", ""),
-        "a library": (
-            OnlyImports(("numpy", "math", "collections", "itertools", "heapq", "threading")),
-            f"{CLOSED}\n",
-            "",
-        ),
-        "loop order": (LoopOrder("kij"), "", ORDER),
-        "nested loops": (NestedLoops(3, "write four"), "", NEST),
+    rule = {
+        "python": Language(own="this task is to write it yourself"),
+        "loops": LOOPS,
+        "open": LOOPS,
+        "as it is": LOOPS,
+        "library": Language(("numpy", "math", "collections", "itertools", "heapq", "numba")),
+        "threads": THREADS,
+        "kernel": KERNEL,
+        "loop order": LoopOrder("kij"),
+        "nested loops": NestedLoops(3, "write four"),
     }[rules]
-    whole = around.format(body=textwrap.indent(text, "    ")) if around else text
-    return [words for words in [rule.judge(before + whole, "f")] if words]
+    around = {"loop order": ORDER, "nested loops": NEST}.get(rules)
+    if around:
+        return rule.judge(around.format(body=textwrap.indent(code, "    ")), "f")
+    compiler = {"loops": "@njit\n", "open": "@njit\n"}.get(rules, "")
+    if rules == "kernel" and code.startswith("def f(A, B):"):
+        compiler = "@cuda.jit\n"
+    head = LOCKS if rules == "threads" else HEADS.get("loops" if rules == "open" else rules, "")
+    return rule.judge(f"{'' if rules == 'open' else CLOSED}\n{head}{BARE.sub(compiler, code)}", "f")
 
 
-def test_every_way_around_a_rule_is_refused_and_what_honest_learners_write_is_left_alone():
-    ends = {
-        "no memory": "every call must do all of its work.",
-        "loop order": "wants k, i, j, outermost first.",
-        "nested loops": "write four.",
-    }
+def test_every_way_around_is_refused_and_what_honest_learners_write_is_left_alone():
+    ends = {"nested loops": "write four."}
     for verdict, rules, name, words, body in ROWS:
-        sentences = said(rules, body)
-        assert bool(sentences) == (verdict == "refused"), (rules, name, sentences)
-        for sentence in sentences:
+        sentence = said(rules, body)
+        assert bool(sentence) == (verdict == "refused"), (rules, name, sentence)
+        if sentence:
             assert words in sentence and sentence.endswith(ends.get(rules, ".")), (rules, name, sentence)
-    assert all(said("no operator", row[4]) == [] for row in ROWS if row[:2] == ("fine", "no products"))
-    assert [sum(row[0] == verdict for row in ROWS) for verdict in ("refused", "fine")] == [125, 35]
+    counted = Counter((row[0], row[1]) for row in ROWS)
+    for kind in ("python", "loops", "library", "threads", "kernel"):
+        assert counted["fine", kind] >= 10 and counted["refused", kind] >= 15, kind
+
+
+def test_reading_ends_soon_whatever_is_read():
+    from course_lib.grading import registry
+    from course_lib.grading.language import Language
+
+    ranges = range(90)
+    doubling = "\n".join(f"def a{n + 1}(panel):\n    return a{n}(a{n}(panel))" for n in ranges)
+    tables = "X0 = 1\n" + "\n".join(f"X{n + 1} = X{n} + X{n}" for n in ranges)
+    rules = [rule for id in ("04.tile", "02.order", "07.bmm") for rule in registry.task(id).rules]
+    for made in (doubling, tables, "x = " + "-" * 5000 + "1", "x = " + "(" * 99 + ")" * 99, "x = 1\0"):
+        for end in ("def f(A, panel):\n    return a90(X90)", "f = a90", ""):
+            whole = f"def a0(panel): return panel[0]\n{made}\n{end}\n"
+            started = time.monotonic()
+            sentences = [rule.judge(whole, "f") for rule in (Language(), *rules)]
+            assert time.monotonic() - started < 5, made[:30]
+            assert end.startswith("def") or all(sentences), (made[:30], end)
 
 
 def test_loops_are_counted_whatever_they_are_called():
@@ -96,81 +122,35 @@ def test_the_task_takes_the_renamed_right_answer_and_refuses_the_renamed_wrong_o
 def test_a_refusal_says_what_where_and_why():
     for rules, code, words in (
         (
-            "no products",
-            "import numpy as np\ndef f(A):\n    return np.fft.fft(A)",
-            "numpy.fft.fft in `return np.fft.fft(A)`: this task takes plain Python, and of NumPy and Numba",
+            "loops",
+            "def f(A):\n    return np.fft.fft(A)",
+            ".fft in `return np.fft.fft(A)`: this task takes plain Python, and of NumPy and Numba "
+            "what makes arrays, numbers and compiled loops.",
         ),
-        ("no products", "import numpy as np\nd = np.dot\ndef f(A, B):\n    return d(A, B)", "numpy.dot in `"),
         (
-            "a library",
-            "import numpy as np\ndef f(): return np.ma.core.x('torch')",
-            "numpy.ma.core.x in `def f(): return np.ma.core.x('torch')`: this task takes plain Python, and "
+            "library",
+            "def f(): return np.ma.core.x('torch')",
+            ".x in `def f(): return np.ma.core.x('torch')`: this task takes plain Python, and "
             "of a library what computes with numbers and arrays.",
         ),
-        ("no operator", "def f(A, B):\n    return A @ B", "the operator @ in `return A @ B`"),
-    ):
-        assert said(rules, code)[0].startswith(f"Your answer uses {words}"), code
-
-
-def test_ways_into_the_interpreter_are_refused():
-    frames = ("f_locals", "f_globals", "f_builtins", "f_back", "tb_frame", "gi_frame", "cr_frame")
-    for name in (*frames, "__subclasses__", "__traceback__"):
-        for form in (f"A.{name}", f"getattr(A, '{name}')"):
-            assert f"uses {name} in" in said("no products", f"def f(A):\n    return {form}\n")[0], form
-
-
-def test_imports_are_found_and_allowed_ones_are_fine():
-    from course_lib.grading.rules import OnlyImports
-
-    for code, module in (
-        ("import numpy as np\ndef f(A): return np.abs(A)", "numpy"),
-        ("def f(A):\n    import math\n    return math.pi", "math"),
-        ("from os.path import join as j\ndef f(A): return j(A)", "os.path"),
-        ("from math import *\ndef f(A): return sqrt(A)", "math"),
         (
-            "try:\n    import numpy as np\nexcept ImportError:\n    np = None\ndef f(A): return np.abs(A)",
-            "numpy",
+            "python",
+            "def f(A, B):\n    return A @ B",
+            "the operator @ in `return A @ B`: this task is to write",
         ),
-        ("import numpy as np\ndef g(A): return np.abs(A)\ndef f(A): return g(A)", "numpy"),
-        # an import is named before what is done with it
-        ("def f(x):\n    return torch.softmax(x)\nif f:\n    import torch", "torch"),
+        (
+            "python",
+            "def f(A):\n    import math",
+            "math in `import math`: allowed is nothing but plain Python.",
+        ),
     ):
-        assert OnlyImports().judge(code, "f").startswith(f"Your answer imports {module} in "), code
-    for allowed, code in (
-        (("numpy",), "import numpy.linalg as la\ndef f(A): return la.norm(A)"),
-        ((), "import numpy as np\ndef f(A): return A\ndef g(A): return np.abs(A)"),
-        ((), "from __future__ import annotations\ndef f(A): return A"),
-    ):
-        assert OnlyImports(allowed).judge(code, "f") is None, code
+        assert said(rules, code).split(" ", 3)[3].startswith(words), code
 
 
 def test_an_answer_must_be_compiled_itself():
-    from course_lib.grading.rules import MustBeCompiled
-
-    for code, fine in (
-        ("from numba import njit\n@njit\ndef f(A): return A", True),
-        ("import numba as nb\n@nb.njit(cache=True)\ndef f(A): return A", True),
-        ("from numba import njit as fast\n@fast(fastmath={'contract'})\ndef f(A): return A", True),
-        ("from numba import njit\ncompiled = njit(nogil=True)\n@compiled\ndef f(A): return A", True),
-        ("from numba import njit\ndef g(A): return A\nf = njit(g)", True),
-        ("def f(A): return A", False),
-        ("from numba import njit\n@njit\ndef g(A): return A\ndef f(A): return g(A)", False),
-        ("from numba import jit\n@jit(forceobj=True)\ndef f(A): return A", False),
-        ("from functools import cache\n@cache\ndef f(A): return A", False),
-    ):
-        assert (MustBeCompiled().judge(code, "f") is None) == fine, code
-
-
-def test_fastmath_may_not_assume_nan_away():
-    from course_lib.grading.rules import FastmathOnly
-
-    above = "from numba import njit\nFLAGS = {'contract'}\nLIE = True\nOPTIONS = dict(fastmath=True)\n"
-    fine = ("", "(cache=True)", "(fastmath={'contract', 'reassoc'})", "(fastmath=False)")
-    fine += ("(fastmath=frozenset({'reassoc'}))", "(fastmath=FLAGS)")
-    bad = ("(fastmath=True)", "(fastmath=not False)", "(fastmath={'nnan'})", "(fastmath=LIE)", "(**OPTIONS)")
-    for option in (*fine, *bad, "(fastmath={'contract', 'fast'})"):
-        code = f"{above}@njit{option}\ndef f(A):\n    return A\n"
-        assert (FastmathOnly().judge(code, "f") is None) == (option in fine), option
+    for before, compiler in (("", ""), ("@njit\n", ""), ("", "@njit\n")):
+        whole = f"from numba import njit\n{before}def g(A): return A\n{compiler}def f(A): return g(A)\n"
+        assert " is not compiled: put @njit in front of its `def`" in said("as it is", whole), whole
 
 
 def test_counts_are_compared_with_the_formula():

@@ -50,6 +50,13 @@ def test_ids_are_unique_and_belong_to_their_chapter():
         assert {task.chapter for task in tasks} == {chapter}
 
 
+def test_the_first_rule_of_every_task_is_the_language_of_its_answers():
+    from course_lib.grading.language import KERNEL, Language
+
+    assert all(isinstance(task.rules[0], Language) for task in TASKS)
+    assert all((task.rules[0] == KERNEL) == bool(task.launch) for task in TASKS)
+
+
 def test_cases_depend_on_the_seed_alone_and_the_reference_is_right_and_leaves_them_alone():
     for task in TASKS:
         cases, again, others = (list(task.cases(generator(task, seed))) for seed in (1, 1, 2))

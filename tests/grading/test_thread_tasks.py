@@ -44,7 +44,7 @@ def counting(answer: str, expected: int = 2) -> str | None:
         lambda final: final["total"] == [expected],
         declared.CHECKED_LOCKS,
     )
-    return UnderAllSchedules((scenario,), declared.LOCKS).judge(answer, "count")
+    return declared.THREADS.judge(answer, "count") or UnderAllSchedules((scenario,)).judge(answer, "count")
 
 
 LOCKED = on_locks("""
@@ -74,7 +74,7 @@ def test_the_given_helpers_must_stay_as_they_are():
         LOCKED + "\n\nfrom threading import Lock as lock_of\n",
     ):
         assert "changes lock_of, which is given" in counting(answer), answer
-    assert "decorator" in counting(LOCKED.replace("def count", "@staticmethod\ndef count"))
+    assert "uses staticmethod" in counting(LOCKED.replace("def count", "@staticmethod\ndef count"))
 
 
 def test_an_unfinished_search_is_said_and_gives_no_points(monkeypatch):
@@ -101,7 +101,7 @@ def together(answer: str, threads: int = 2) -> str | None:
         declared.CHECKED_LOCKS,
         AtOnce("total", "adds 1"),
     )
-    return UnderAllSchedules((scenario,), declared.LOCKS).judge(answer, "count")
+    return UnderAllSchedules((scenario,)).judge(answer, "count")
 
 
 def test_threads_that_work_under_one_lock_are_told_which_one():

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from inspect import CO_OPTIMIZED
 from types import CodeType
 
-from course_lib.grading.program import root_name, words
+from course_lib.grading.program import root_name
+from course_lib.grading.vocabulary import words
 
 #: Methods that change the thing they belong to.
 CHANGING = words("""

@@ -3,7 +3,7 @@
 It is told to load source text, to call it, to call it on operands, to time it, to launch it in the tracer. It
 knows no seed, no expected value and no points, and asks the judge what an oracle says. Everything it says may
 be a lie of the answer that runs in it; the judge on the other side believes values only after comparing them,
-and counts of a launch only because the rule KernelOnly lets nothing of the answer run.
+and counts of a launch only because the language KERNEL lets nothing of the answer run.
 """
 
 from __future__ import annotations

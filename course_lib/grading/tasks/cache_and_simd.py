@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
-from course_lib.grading.program import Program
-from course_lib.grading.rules import NoMemory, OnlyImports
+from course_lib.grading.language import Language
+from course_lib.grading.program import read_program, returns_something
+from course_lib.grading.rules import unread
 from course_lib.grading.task import Case, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops import (
     LOOPS_ONLY,
@@ -55,14 +56,16 @@ class ReadOnce:
 
     def judge(self, source: str, entry: str) -> str | None:
         """Return a sentence if it is read in several places, in another loop, or under another name."""
-        program = Program(source, entry)
+        program = read_program(source, entry)
         function = program.function()
-        if function is None or function.args.vararg:
-            return None
+        if function is None:
+            return unread(entry)
+        if not returns_something(function):
+            return None  # running it says more
         if self.name not in [one.arg for one in function.args.args]:
             return f"Your function has no parameter {self.name}: keep the parameters as they were given."
-        own = {one.name: one for one in ast.walk(program.tree) if isinstance(one, ast.FunctionDef)}
-        reads = list(_reads(own, function, self.name))
+        own = {one.name: one for one in program.nodes() if isinstance(one, ast.FunctionDef)}
+        reads = list(_reads(own, {}, function, self.name))
         name = f"{self.name}[...]"
         if any(read.element is None for read in reads):
             return (
@@ -94,9 +97,29 @@ class _Read:
 
 
 def _reads(
-    own: dict[str, ast.FunctionDef], function: ast.FunctionDef, name: str, outside: int = 0
+    own: dict[str, ast.FunctionDef],
+    known: dict[tuple[str, str], list[_Read]],
+    function: ast.FunctionDef,
+    name: str,
+    outside: int = 0,
 ) -> Iterator[_Read]:
-    others = {one: other for one, other in own.items() if other is not function}  # a circle would never end
+    """Yield the reads in a function; of one that is called once more only the first, a second time."""
+    if (function.name, name) in known:
+        yield from known[function.name, name][:1]
+        return
+    found = known[function.name, name] = []
+    for read in _own_reads(own, known, function, name, outside):
+        found.append(read)
+        yield read
+
+
+def _own_reads(
+    own: dict[str, ast.FunctionDef],
+    known: dict[tuple[str, str], list[_Read]],
+    function: ast.FunctionDef,
+    name: str,
+    outside: int,
+) -> Iterator[_Read]:
     for path in _paths(function):
         node, parent = path[-1], path[-2] if len(path) > 1 else None
         if not isinstance(node, ast.Name) or node.id != name:
@@ -107,8 +130,8 @@ def _reads(
             yield _Read(None if whole else f"{function.name}: {ast.unparse(parent.slice)}", loops)
         elif isinstance(parent, ast.Call) and node in parent.args:
             called, place = ast.unparse(parent.func), parent.args.index(node)
-            if called in others and place < len(others[called].args.args):
-                yield from _reads(others, others[called], others[called].args.args[place].arg, loops)
+            if called in own and place < len(own[called].args.args):
+                yield from _reads(own, known, own[called], own[called].args.args[place].arg, loops)
             elif called != "len":
                 yield _Read(None, loops)
         elif not (isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "size", "ndim")):
@@ -124,12 +147,15 @@ def _loops(node: ast.AST) -> int:
     return int(isinstance(node, ast.While))
 
 
-def _paths(node: ast.AST, above: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast.AST, ...]]:
+def _paths(node: ast.AST) -> Iterator[tuple[ast.AST, ...]]:
     """Yield the way down to every node; what a `for` iterates over is evaluated outside that loop."""
-    yield (*above, node)
-    for child in ast.iter_child_nodes(node):
-        outside = isinstance(node, ast.For) and child is node.iter
-        yield from _paths(child, above if outside else (*above, node))
+    todo = [(node, ())]
+    while todo:
+        node, above = todo.pop()
+        yield (*above, node)
+        for child in reversed([*ast.iter_child_nodes(node)]):
+            outside = isinstance(node, ast.For) and child is node.iter
+            todo.append((child, above if outside else (*above, node)))
 
 
 # --- 04.sets: into how many sets of a cache a column falls --------------------------------------------------
@@ -189,7 +215,7 @@ SETS = Task(
     cases=_columns,
     reference=column_sets,
     comparison=exact(("sets used", "most lines in one set", "fits or conflict")),
-    rules=(OnlyImports(("math", "collections", "numpy")),),
+    rules=(Language(("math", "collections", "numpy")),),
     lookalikes={
         "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.": (
             lambda *args: column_sets(*args, sets=args[2] // args[4])
@@ -253,7 +279,7 @@ BLOCK = Task(
     cases=_caches,
     reference=block_size,
     comparison=exact(),
-    rules=(OnlyImports(("math",)),),
+    rules=(Language(("math",)),),
     lookalikes={
         "That counts bytes as numbers: each number takes itemsize bytes.": (
             lambda cache, itemsize, multiple: _largest(cache // 3, multiple)
@@ -406,7 +432,7 @@ VISITS = Task(
     cases=_products,
     reference=visits,
     comparison=FewMisses(),
-    rules=(OnlyImports(("math", "numpy", "itertools")),),
+    rules=(Language(("math", "numpy", "itertools")),),
     lookalikes={
         "Those rows are (i, j, k): the task wants i, k, j.": _swapped,
         "With the plain order i, k, j all of B passes through the cache for every row of A.": (
@@ -644,7 +670,7 @@ FAST = Task(
     cases=_inputs_of_fast,
     reference=reference,
     comparison=close_product(),
-    rules=(*LOOPS_ONLY, NoMemory()),
+    rules=LOOPS_ONLY,
     speed=SpeedRule(
         baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),

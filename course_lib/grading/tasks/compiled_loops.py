@@ -7,29 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
-from course_lib.grading.rules import (
-    PRODUCTS,
-    WHOLE_ARRAY,
-    FastmathOnly,
-    LoopOrder,
-    MustBeCompiled,
-    NoCalls,
-    NoOperator,
-    OnlyImports,
-)
+from course_lib.grading.language import LOOPS, Language
+from course_lib.grading.rules import LoopOrder
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.measure import roofline
 
 Array = np.ndarray
 
-#: Loops only: no BLAS behind the scenes, no whole-array sums.
-LOOPS_ONLY = (
-    OnlyImports(("numba", "numpy", "math")),
-    NoOperator("@"),
-    NoCalls(PRODUCTS | WHOLE_ARRAY, "this task is to write the loops yourself"),
-    MustBeCompiled(),
-    FastmathOnly(),
-)
+LOOPS_ONLY = (LOOPS,)
 
 
 def product(A: Array, B: Array) -> Array:
@@ -195,6 +180,7 @@ STRIDES = Task(
     cases=_orders,
     reference=inner_bytes,
     comparison=exact(("A", "B", "C")),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "Those are numbers, not bytes: each of them takes itemsize bytes.": (
             lambda order, M, K, N, itemsize: inner_bytes(order, M, K, N, 1)
@@ -341,7 +327,7 @@ ROOFLINE = Task(
     cases=_kernels,
     reference=attainable,
     comparison=close(rtol=1e-9, parts=("GFLOP/s", "limit")),
-    rules=(OnlyImports(("math", "numpy")),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "Your result exceeds the peak: no kernel computes faster than the machine.": (
             lambda intensity, peak, gbps: (

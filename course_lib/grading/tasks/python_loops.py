@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
-from course_lib.grading.rules import PRODUCTS, CountsOperations, NoCalls, NoMemory, NoOperator, OnlyImports
+from course_lib.grading.language import Language
+from course_lib.grading.rules import CountsOperations
 from course_lib.grading.task import Case, Code, SpeedRule, Task
 
 Rows = list[list[float]]
@@ -108,7 +109,7 @@ PRODUCT = {
     "comparison": close_product(),
     "lookalikes": PRODUCT_SLIPS,
 }
-OWN_LOOPS = (OnlyImports(), NoOperator("@"), NoCalls(PRODUCTS))
+OWN_LOOPS = (Language(own="this task is to write it yourself"),)
 
 
 # --- 01.count: how many operations a product takes, before running it ---------------------------------------
@@ -139,6 +140,7 @@ COUNT = Task(
     cases=_sizes,
     reference=operations,
     comparison=exact(("multiplications", "additions")),
+    rules=(Language(("math",)),),
     lookalikes={
         "One addition too many per element: the first product has nothing to be added to, so K products "
         "need K - 1 additions.": lambda M, K, N: (M * N * K, M * N * K),
@@ -193,7 +195,7 @@ DOT = Task(
     cases=_vectors,
     reference=dot,
     comparison=close(rtol=1e-12, atol=1e-12),
-    rules=(OnlyImports(), NoOperator("@")),
+    rules=OWN_LOOPS,
     counts=CountsOperations(multiplications=lambda row, col: len(row)),
     lookalikes={
         "Only the last pair is in the result: add to the total (+=) instead of replacing it.": (
@@ -285,7 +287,7 @@ FASTER = Task(
     difficulty=3,
     minutes=25,
     entry="matmul_fast",
-    rules=(*OWN_LOOPS, NoMemory()),
+    rules=OWN_LOOPS,
     speed=SpeedRule(
         baseline=INDEXED,
         make_inputs=lambda rng: pair(rng, 61, 67, 59),
@@ -355,7 +357,7 @@ PREDICT_TIME = Task(
     cases=_timings,
     reference=extrapolate,
     comparison=close(rtol=1e-8, parts=("exponent", "seconds at N")),
-    rules=(OnlyImports(("math", "numpy")),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "The pair is swapped: exponent first, then the seconds.": (
             lambda sizes, seconds, N: extrapolate(sizes, seconds, N)[::-1]

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, Values, close, exact
-from course_lib.grading.rules import CountsOperations, OnlyImports
+from course_lib.grading.language import Language
+from course_lib.grading.rules import CountsOperations
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Task, source
 from course_lib.grading.tasks.compiled_loops import case, matrix, pair, product, sizes
 
 Array = np.ndarray
 
-ONLY_NUMPY = (OnlyImports(("numpy", "math")),)
+ONLY_NUMPY = (Language(("numpy", "math")),)
 SLACK = 4.0
 
 
@@ -173,7 +174,7 @@ COUNT = Task(
     cases=_sizes,
     reference=operations,
     comparison=WholeNumbers(),
-    rules=(OnlyImports(("math",)),),
+    rules=(Language(("math",)),),
     lookalikes={
         "The two numbers are swapped: multiplications come first.": (
             lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None
@@ -285,7 +286,7 @@ LOST = Task(
     cases=_tables,
     reference=lost_product,
     comparison=exact(("row for A", "row for B", "row for C")),
-    rules=(OnlyImports(("numpy", "math")),),
+    rules=(Language(("numpy", "math")),),
     lookalikes={
         "The product is right, but not its signs: make the first number that is not 0 in the row for A "
         "and in the row for B positive, and let the row for C carry the sign.": _other_sign,
@@ -624,7 +625,7 @@ CROSSOVER = Task(
     cases=_machines,
     reference=crossover,
     comparison=close(rtol=1e-9),
-    rules=(OnlyImports(("math", "numpy")),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "A block has (N / 2)^2 numbers, a quarter of the matrix: you count whole matrices.": _times(4),
         "A sum moves three blocks: it reads two and writes one. You count two.": _times(2 / 3),

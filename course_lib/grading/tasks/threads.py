@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, exact, same
-from course_lib.grading.rules import OnlyImports
+from course_lib.grading.language import Language
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
@@ -50,7 +50,7 @@ CHECKED_LOCKS = source("""
         uses[buffer] += 1
 """)
 
-THREADING_ONLY = OnlyImports(("threading",))
+THREADS = Language(("threading",), given=LOCKS)
 
 
 # --- 05.bands: the rows of C dealt out evenly, so that no two threads write the same one --------------------
@@ -126,7 +126,7 @@ BANDS = Task(
     cases=_teams,
     reference=bands,
     comparison=EvenBands(),
-    rules=(OnlyImports(("math",)),),
+    rules=(Language(("math",)),),
     lookalikes={
         "A band begins and stops at whole rows: divide with //.": (
             lambda got, rows, threads: any(
@@ -224,7 +224,7 @@ RACE = Task(
     cases=_alone_of_race,
     reference=repaired,
     comparison=exact(),
-    rules=(THREADING_ONLY, UnderAllSchedules(RACE_SCENARIOS, LOCKS)),
+    rules=(THREADS, UnderAllSchedules(RACE_SCENARIOS)),
     lookalikes={
         "One tile too few: is the last one left out?": (
             lambda tiles, following, done: tiles - following[0] - 1 if tiles > following[0] else None
@@ -346,7 +346,7 @@ TRANSFER = Task(
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
-    rules=(THREADING_ONLY, UnderAllSchedules(TRANSFER_SCENARIOS, LOCKS)),
+    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS)),
     lookalikes={
         "It moves nothing although the giver has just enough: exactly the amount is enough.": (
             lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
@@ -433,8 +433,8 @@ POOL = Task(
     reference=borrow,
     comparison=exact(),
     rules=(
-        THREADING_ONLY,
-        UnderAllSchedules(POOL_SCENARIOS, LOCKS),
+        THREADS,
+        UnderAllSchedules(POOL_SCENARIOS),
         Asks("slots_of", "whoever finds no free buffer asks again and again instead of sleeping"),
     ),
     lookalikes={
@@ -518,7 +518,7 @@ INVALIDATIONS = Task(
     cases=_traces,
     reference=invalidations,
     comparison=exact(),
-    rules=(OnlyImports(),),
+    rules=(Language(),),
     lookalikes={
         "Lines do not all have 64 bytes: use line_bytes.": (
             lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
@@ -637,7 +637,7 @@ BALANCE = Task(
     cases=_works,
     reference=deal,
     comparison=WithinTenPercent(),
-    rules=(OnlyImports(("math", "heapq", "numpy", "itertools")),),
+    rules=(Language(("math", "heapq", "numpy", "itertools")),),
     lookalikes={
         "Those are contiguous parts of equal number (static): tiles are equal in number, not in length.": (
             _dealt("static")
@@ -694,7 +694,7 @@ AMDAHL = Task(
     cases=_times,
     reference=forecast,
     comparison=close(rtol=1e-9, atol=1e-12, parts=("serial fraction", "speed-up")),
-    rules=(OnlyImports(("math",)),),
+    rules=(Language(("math",)),),
     lookalikes={
         "The pair is swapped: the serial fraction first, then the speed-up.": (
             lambda *args: forecast(*args)[::-1]

@@ -110,7 +110,7 @@ ATTACKS = (
                     os.write(fd, frame(reply) * 30)
             except OSError:
                 pass
-    """, flagged=True),
+    """),
     spy("tasks", "imports the declarations of the tasks", """
         from course_lib.grading import registry
         found = callable(registry.task('01.count').reference)

@@ -1,8 +1,8 @@
 """Hostile and broken submissions, graded in one class with honest students between them.
 
 None of them may gain a point that it did not earn, lose one that it did, change another student's grade, see
-what is secret, or stop the run. Most are the frozen class of tests/golden, which keeps its grades to the
-sentence; `attacks.py` adds those that know the grader from inside.
+what is secret, or stop the run. Most are the frozen class of tests/golden, which keeps its grades;
+`attacks.py` adds those that know the grader from inside.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ OF_EACH_KIND = (
     *HONEST,
 )
 OURS = {one.name: one for one in ATTACKS}
-#: Which limit stops an answer first depends on how busy the machine is.
-STOPPED = re.compile(r"(Time|Memory)Limit: .*")
 
 
 @dataclass(frozen=True)
@@ -125,12 +123,12 @@ def as_recorded(verdict: dict, then: dict) -> bool:
 
 
 def now_of(task: dict) -> list:
-    return [task["points"], task["state"], (task["teacher"]["lines"] or [""])[0], bool(task["manual"])]
+    return [task["points"], task["state"], bool(task["manual"])]
 
 
 def _alike(now: list, then: list, id: str) -> bool:
-    now, then = ([*grade[:2], STOPPED.sub("stopped", grade[2]), grade[3]] for grade in (now, then))
-    measured = {now[1], then[1]} <= {"right", "partly"} and now[3] == then[3]
+    then = [*then[:2], then[3]]  # what is said of a wrong one may be something else by now
+    measured = {now[1], then[1]} <= {"right", "partly"} and now[2] == then[2]
     return now == then or (measured and registry.task(id).points_for_being_right <= now[0] <= then[0])
 
 

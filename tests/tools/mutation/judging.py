@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from course_lib.grading import registry
 from course_lib.grading.judge import judge
-from course_lib.grading.rules import MustBeCompiled
+from course_lib.grading.language import LOOPS
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import NoSource, load
 from course_lib.grading.task import Task
@@ -42,7 +42,7 @@ def _is_wrong_in_python(task: Task, source: str, seed: int) -> bool:
 
 
 def is_compiled(task: Task) -> bool:
-    return any(isinstance(rule, MustBeCompiled) for rule in task.rules)
+    return task.rules[0] == LOOPS
 
 
 @contextmanager

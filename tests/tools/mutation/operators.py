@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from course_lib.grading.program import words
+from course_lib.grading.vocabulary import words
 
 Texts = Iterator[str]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_lib.grading.judge import generator
-from course_lib.grading.rules_given import GivenAsItIs, helpers_of
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
@@ -71,8 +71,8 @@ def faults_of(task: Task, code: Code) -> list[Fault]:
     first = next(iter(task.cases(generator(task, 0))))
     if task.launch:
         return faults(code, first.args, None, KERNEL_OPERATORS)
-    rules = (rule for rule in task.rules if isinstance(rule, GivenAsItIs))
-    given = frozenset(name for rule in rules for name in helpers_of(rule.given))
+    helpers = ast.parse(task.rules[0].given).body
+    given = frozenset(one.name for one in helpers if isinstance(one, ast.FunctionDef))
     return faults(code, first.args, task.reference(*clone(first.args)), given=given)
 
 

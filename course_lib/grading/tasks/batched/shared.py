@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.grading.rules import OnlyImports
+from course_lib.grading.language import Language
 
 #: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, nor this course.
-USUAL_IMPORTS = OnlyImports(("numpy", "numba", "math", "collections", "itertools"))
+USUAL_IMPORTS = Language(("numpy", "numba", "math", "collections", "itertools"))

@@ -11,10 +11,10 @@ import numpy as np
 
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import Mismatch, close, exact, same
-from course_lib.grading.rules_given import GivenAsItIs
+from course_lib.grading.language import Language
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Task
-from course_lib.grading.tasks.fp8.shared import TENSOR_CORE, USUAL_IMPORTS
+from course_lib.grading.tasks.fp8.shared import MODULES, TENSOR_CORE, USUAL_IMPORTS
 from course_lib.simulators.tensor_core import ADA, BLACKWELL, HOPPER, TensorCore, gemm_e4m3
 
 # --- Comparing numbers of which zero has a sign, too --------------------------------------------------------
@@ -432,7 +432,7 @@ PROMOTION = Task(
     cases=_products,
     reference=two_level,
     comparison=exact(),
-    rules=(USUAL_IMPORTS, GivenAsItIs(TENSOR_CORE)),
+    rules=(Language(MODULES, given=TENSOR_CORE),),
     lookalikes={
         "That is one sum from beginning to end: the tensor core's sum must begin anew, from zero, every "
         "`every` products.": _gives(_one_sum),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from course_lib.grading.rules import OnlyImports
+from course_lib.grading.language import Language
 from course_lib.grading.task import source
 
 #: What the assignment's setup cell imports, and what Python has for counting. No PyTorch, no library with a
 #: type of eight bits, nor this course.
-USUAL_IMPORTS = OnlyImports(("numpy", "math", "itertools", "collections"))
+MODULES = ("numpy", "math", "itertools", "collections")
+USUAL_IMPORTS = Language(MODULES)
 
 #: Handed out: the model of `simulators.tensor_core` in few lines (a test compares the two bit by bit).
 TENSOR_CORE = source("""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
+from course_lib.grading.language import KERNEL
 from course_lib.grading.launch import (
     Atomics,
     BusiestWarp,
@@ -16,7 +17,6 @@ from course_lib.grading.launch import (
     TotalSectors,
     WavefrontsPerRequest,
 )
-from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.gpu.shared import (
     ALIGNED,
@@ -88,7 +88,7 @@ REDUCTION = Task(
     cases=_vectors,
     reference=block_sums,
     comparison=close(rtol=1e-5, atol=1e-3),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(grid=lambda x, sums: (len(sums),), block=(THREADS,), limits=REDUCTION_LIMITS),
     lookalikes={
         "Do you add to `sums`? NaN stands there before the launch, and NaN plus anything is NaN: store the "
@@ -180,7 +180,7 @@ TRANSPOSE = Task(
     cases=_matrices,
     reference=transpose,
     comparison=exact(),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B: (pieces(A.shape[1], TURNED_SIDE), pieces(A.shape[0], TURNED_SIDE)),
         block=(TURNED_SIDE, TRANSPOSE_ROWS),
@@ -310,7 +310,7 @@ MATMUL = Task(
     cases=shapes,
     reference=product,
     comparison=close_product(),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
         block=(SIDE, SIDE),
@@ -371,7 +371,7 @@ REGISTER = Task(
     cases=shapes,
     reference=product,
     comparison=close_product(),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda A, B, C: (pieces(B.shape[1], SIDE), pieces(A.shape[0], SIDE)),
         block=(SIDE, THREAD_ROWS),
@@ -487,7 +487,7 @@ SOFTMAX = Task(
     cases=_rows,
     reference=softmax,
     comparison=close(rtol=1e-4, atol=1e-7),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, Y: (pieces(len(X), SOFTMAX_ROWS),),
         block=(WARP, SOFTMAX_ROWS),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.grading.compare import close, exact
+from course_lib.grading.language import KERNEL, Language
 from course_lib.grading.launch import (
     Barriers,
     BusiestWarp,
@@ -16,8 +17,6 @@ from course_lib.grading.launch import (
     TotalSectors,
     WavefrontsPerRequest,
 )
-from course_lib.grading.rules import OnlyImports
-from course_lib.grading.rules_gpu import KernelOnly
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.gpu.shared import (
     ALIGNED,
@@ -73,7 +72,7 @@ SECTORS = Task(
     cases=_requests,
     reference=sectors,
     comparison=exact(),
-    rules=(OnlyImports(("math", "numpy")),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "That is a sector for each lane. Lanes whose elements lie in one sector share it.": (
             lambda got, *args: got == LANES
@@ -160,7 +159,7 @@ INDEX = Task(
     cases=_matrices,
     reference=add_row,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda alpha, A, b, C: (pieces(A.shape[1], BLOCK[0]), pieces(A.shape[0], BLOCK[1])),
         block=BLOCK,
@@ -236,7 +235,7 @@ BARRIER = Task(
     cases=_rows,
     reference=repaired,
     comparison=exact(),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, Y: (BARRIER_BLOCKS,),
         block=(BARRIER_THREADS,),
@@ -300,7 +299,7 @@ COALESCE = Task(
     cases=_vectors,
     reference=coalesced,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda alpha, x, y, out: (COALESCE_BLOCKS,),
         block=(COALESCE_THREADS,),
@@ -386,7 +385,7 @@ BANKS = Task(
     cases=_pixels,
     reference=brightness,
     comparison=close(rtol=1e-5, atol=1e-5),
-    rules=(KernelOnly(),),
+    rules=(KERNEL,),
     launch=Launch(
         grid=lambda X, w, y: (pieces(len(X), BANKS_THREADS),),
         block=(BANKS_THREADS,),

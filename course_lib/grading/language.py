@@ -1,0 +1,872 @@
+"""The language of answers: what may stand in a text that is judged, by name; all else is refused.
+
+One walk over the parsed text. An answer is imports, constants and plain functions; each kind of node, each
+attribute, each name that is called, each decorator and each keyword is in the lists of `vocabulary`, or the
+walk ends with one sentence: what, where, and what to write instead. So what is read here is what runs: no
+name has two meanings, no call calls anything but a function of the text or one that is listed, and nothing
+outlives a call.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import re
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from course_lib.grading.program import Program, at, bindings, bound_by, read_program
+from course_lib.grading.vocabulary import (
+    ARRAY_DATA,
+    ARRAY_METHODS,
+    BUILTINS,
+    CUDA_JIT,
+    DATA,
+    ERRORS,
+    FASTMATH,
+    HINTS,
+    KERNEL_DATA,
+    KERNEL_METHODS,
+    KERNEL_MODULES,
+    KEYWORDS,
+    LOOP_MODULES,
+    METHODS,
+    MODULES,
+    NJIT,
+    NUMBER_TYPES,
+    PRODUCTS,
+    READERS,
+    READING,
+    TAKE_FUNCTIONS,
+    TEXTS,
+    TYPES,
+    VALUES,
+    WHOLE_ARRAY,
+    WHOLE_METHODS,
+    words,
+)
+
+UNREADABLE = "code that cannot be read is not accepted"
+EVERY_CALL = "every call must do all of its work, so make it inside of the function"
+BY_NAME = "call functions where they are needed, by their own names"
+PARTS_OF_TEXT = "an answer is imports, constants and functions with `def`"
+KERNEL_ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
+LONGEST_NAME = 100
+#: Where the functions of a module live: an import that is written down from a live function says so.
+HOMES = {"numba.core.decorators": "numba", "numba.misc.special": "numba"}
+#: Fields of "…".format(…) that reach no attribute, and what einsum reads.
+FIELDS = re.compile(r"([^{}]|\{\{|\}\}|\{\w*(:[^{}]*)?\})*")
+SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
+
+#: What is not in the language, by the kind of node: its name, and what to write instead.
+INSTEAD = {
+    "ClassDef": (
+        "a class",
+        "write functions with `def`; a tuple or a dict keeps together what belongs together",
+    ),
+    "AsyncFunctionDef": ("an async function", "write a plain `def`"),
+    "Await": ("await", "write a plain `def`"),
+    "Yield": ("yield (a generator)", "put the values into a list and return that"),
+    "YieldFrom": ("yield (a generator)", "put the values into a list and return that"),
+    "Global": ("global", "hand values over as arguments, and return results"),
+    "Nonlocal": ("nonlocal", "hand values over as arguments, and return results"),
+    "Delete": ("del", "make a new list without it, or use pop"),
+    "MatchClass": ("a pattern of a class", "ask isinstance"),
+    "MatchMapping": ("a pattern of a dict", "write if and elif"),
+    "Lambda": ("a lambda", "write a function with `def`; behind key= and in map a lambda may stand"),
+    "GeneratorExp": ("a generator", "write a list: [… for … in …]"),
+    "TryStar": ("except*", "write except"),
+}
+#: Nodes that need no look of their own: their parts are looked at.
+PARTS = words("""
+    Expr Return Pass Break Continue If While IfExp BoolOp UnaryOp List Tuple Set Slice Assert Raise With
+    withitem alias JoinedStr Import ImportFrom Constant NamedExpr
+    Match match_case MatchValue MatchSingleton MatchSequence MatchStar MatchAs MatchOr
+""")
+NOT_COMPILED = words("Try With Match Import ImportFrom")
+NOT_IN_KERNELS = NOT_COMPILED | words("FunctionDef Lambda NamedExpr ListComp SetComp DictComp GeneratorExp")
+SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+CONSTANT_PARTS = (
+    *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Subscript),
+)
+NOTES = (
+    *(ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.Slice, ast.BinOp),
+    *(ast.BitOr, ast.expr_context),
+)
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True)
+class Language:
+    """What answers to one kind of task are written in; it is the first rule of every task.
+
+    `modules` may be imported. `own` says why products (and in loops: sums of whole arrays) are refused: what
+    the task is about. `given` is the text of helpers that the assignment hands out: they stay as they are.
+    """
+
+    modules: tuple[str, ...] = ()
+    own: str = ""
+    kind: str = "python"  # or "loops", compiled by Numba, or "kernel"
+    given: str = ""
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence for the first thing that is not in the language."""
+        program = read_program(source, entry)
+        if program.problem:
+            return f"Your answer cannot be read: {program.problem}."
+        try:
+            _Reading(self, program).judge()
+        except _Refused as fault:
+            return str(fault)
+        return None
+
+    def names(self, module: str) -> frozenset[str] | None:
+        """Return what may be taken from a module; None if it is not in the language."""
+        tables = {"python": MODULES, "loops": LOOP_MODULES, "kernel": KERNEL_MODULES}
+        allowed = tables[self.kind].get(module) if module.partition(".")[0] in self.modules else None
+        return HINTS.get(module) if allowed is None else allowed
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The methods that may be called on values."""
+        if self.kind == "kernel":
+            return KERNEL_METHODS | METHODS | WHOLE_METHODS  # of values the tracer says which it knows
+        arrays = (ARRAY_METHODS if self.kind == "loops" else WHOLE_METHODS) if "numpy" in self.modules else ()
+        return METHODS.union(arrays, ("acquire", "release", "locked") if "threading" in self.modules else ())
+
+    @property
+    def data(self) -> frozenset[str]:
+        """The attributes of values that are no methods."""
+        if self.kind == "kernel":
+            return KERNEL_DATA
+        return DATA | ARRAY_DATA if "numpy" in self.modules else DATA
+
+    @property
+    def itself(self) -> frozenset[str]:
+        """What the task asks for, under the names that libraries have for it."""
+        return (PRODUCTS | WHOLE_ARRAY if self.kind == "loops" else PRODUCTS) if self.own else frozenset()
+
+    @property
+    def why(self) -> str:
+        """The end of a sentence on what is not in the list."""
+        if self.kind == "kernel":
+            return KERNEL_ROLE
+        if self.kind == "loops":
+            libraries = ", and of NumPy and Numba what makes arrays, numbers and compiled loops"
+        else:
+            libraries = ", and of a library what computes with numbers and arrays" if self.modules else ""
+        return f"this task takes plain Python{libraries}"
+
+
+#: Loops that Numba compiles: no BLAS behind the scenes, no whole-array sums.
+LOOPS = Language(("numba", "numpy", "math"), "this task is to write the loops yourself", "loops")
+KERNEL = Language(("numba", "math", "numpy"), kind="kernel")
+
+
+class _Refused(Exception):
+    """The sentence on what is not in the language."""
+
+
+@dataclass(frozen=True)
+class _Meaning:
+    """What a name stands for: `what` is the dotted name of something imported.
+
+    A constant cannot change; a table is a list, set or dict of constants; "changing" is all other data.
+    """
+
+    kind: str  # module, part (of a module), builtin, function, constant, table, changing, local
+    what: str = ""
+
+
+LOCAL, FUNCTION = _Meaning("local"), _Meaning("function")
+#: Local names that may be called: `add` after add = row.append, and what a helper is given.
+METHOD, PARAMETER = _Meaning("method"), _Meaning("parameter")
+NOBODYS = _Meaning("nobody's")  # running it says so
+CALLED = (FUNCTION, METHOD, PARAMETER, NOBODYS)
+STEADY = ("constant", "table", "changing")  # of constants, the one that is easiest to change last
+
+
+class _Reading:
+    """One walk over the statements of an answer."""
+
+    def __init__(self, language: Language, program: Program) -> None:
+        self.language, self.kind, self.program = language, language.kind, program
+        self.top: dict[str, _Meaning] = {}
+        self.values: dict[str, ast.expr] = {}
+        self.scopes: list[dict[str, _Meaning]] = []
+        self.given = _given(language.given)
+        self.methods, self.data, self.itself = language.methods, language.data, language.itself
+
+    def judge(self) -> None:
+        """Raise _Refused for the first thing that is not in the language."""
+        for statement in self.program.reached:
+            self._leaves_given(statement)
+        imports = (ast.Import, ast.ImportFrom)
+        for statement in sorted(self.program.reached, key=lambda one: not isinstance(one, imports)):
+            self._top(statement)
+        if self.program.function() is None:
+            raise _Refused(self._no_function())
+        for statement in self.program.reached:
+            if isinstance(statement, ast.FunctionDef) and statement.name not in self.given.functions:
+                self._decorators(statement)
+                self._function(statement)
+
+    def refuse(self, node: ast.AST, what: str, why: str = "", verb: str = "uses") -> NoReturn:
+        """End the walk with a sentence: what the answer does, where, and why not or what instead."""
+        raise _Refused(
+            f"Your answer {verb} {what}{at(node, self.program.source)}: {why or self.language.why}."
+        )
+
+    def _no_function(self) -> str:
+        entry = self.program.entry
+        if self.kind == "kernel":
+            return f"Your answer has no kernel `{entry}`: write `def {entry}(...)` and @cuda.jit above it."
+        return f"{entry} is no function of its own: write it with `def {entry}(…)`, at the top of a cell."
+
+    # --- the top of the text ---
+
+    def _top(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            for name, meaning in self._imported(statement):
+                self._bind(statement, name, meaning)
+        elif isinstance(statement, ast.FunctionDef):
+            self._bind(statement, statement.name, FUNCTION)
+        elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            if isinstance(statement, ast.AnnAssign):
+                self._annotation(statement.annotation)
+            self._constants(statement)
+        elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+            what, _ = INSTEAD.get(
+                type(statement).__name__, (f"a statement ({type(statement).__name__.lower()})", "")
+            )
+            role = KERNEL_ROLE if self.kind == "kernel" else PARTS_OF_TEXT
+            self.refuse(statement, f"{what} outside of its functions", role, "has")
+
+    def _constants(self, statement: ast.Assign | ast.AnnAssign) -> None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for node in (node for target in targets for node in ast.walk(target)):
+            if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+                self._visit(node)
+                self.refuse(node, "something else than a name", PARTS_OF_TEXT, "assigns to")
+        pairs = dict(bindings(statement))
+        for name in {
+            node.id: 0 for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+        }:
+            if name == self.program.entry:
+                raise _Refused(self._no_function())
+            if name not in pairs:
+                self.refuse(
+                    statement, f"{name} for a part of a tuple", "write one value beside each name", "has"
+                )
+            self._bind(statement, name, _Meaning(self._constant(pairs[name], name)))
+            self.values[name] = ast.Constant(None) if name in self.values else pairs[name]  # which one?
+
+    def _bind(self, node: ast.AST, name: str, meaning: _Meaning) -> None:
+        """Give a name its meaning; one that has another keeps it, so that what is read here is what runs."""
+        self._name_is_fine(node, name)
+        before = self.top.get(name, meaning)
+        if before.kind in STEADY and meaning.kind in STEADY:
+            meaning = max(before, meaning, key=lambda one: STEADY.index(one.kind))
+        elif before != meaning:
+            self.refuse(node, f"a second meaning of the name {name}", "give one of them another name", "has")
+        self.top[name] = meaning
+
+    def _name_is_fine(self, node: ast.AST, name: str) -> None:
+        if name.startswith("__"):
+            self.refuse(node, name, UNREADABLE)
+        if len(name) > LONGEST_NAME:
+            self.refuse(node, f"a name of {len(name)} letters", UNREADABLE)
+
+    def _imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, _Meaning]]:
+        """Yield (name, meaning) for what an import binds."""
+        plain = isinstance(node, ast.Import)
+        allowed = frozenset() if plain else self._module_is_allowed(node, _home(node))
+        for name, dotted in _names_of(node):
+            last = dotted.rpartition(".")[2]
+            if plain or self.language.names(dotted) is not None:
+                self._module_is_allowed(node, dotted)
+                yield name, _Meaning("module", dotted)
+            elif last not in allowed:
+                self.refuse(node, dotted, self._why(last))
+            elif _home(node) != "__future__":
+                yield name, _Meaning("part", dotted)
+        for one in node.names if plain else ():
+            self._module_is_allowed(node, one.name)
+
+    def _module_is_allowed(self, node: ast.AST, module: str) -> frozenset[str]:
+        names = self.language.names(module)
+        if names is None and module.partition(".")[0] in self.language.modules:
+            self.refuse(node, module)
+        if names is None:
+            allowed = ", ".join(self.language.modules) or "nothing but plain Python"
+            self.refuse(node, module, f"allowed is {allowed}", "imports")
+        return names
+
+    def _why(self, name: str) -> str:
+        return self.language.own if name in self.itself else self.language.why
+
+    # --- what is given ---
+
+    def _leaves_given(self, statement: ast.stmt) -> None:
+        """Refuse a helper that is changed, or another meaning for a name that it uses from outside."""
+        same = {}
+        if isinstance(statement, ast.FunctionDef) and statement.name in self.given.functions:
+            same = {statement.name: ast.dump(statement)}
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            same = dict(_names_of(statement))
+        for node in _outside_of_functions(statement):
+            for name in bound_by(node) & self.given.names.keys():
+                if self.given.names[name] != same.get(name):
+                    self._changes(name)
+
+    def _changes(self, name: str) -> NoReturn:
+        raise _Refused(f"Your answer changes {name}, which is given: leave it as it is.")
+
+    # --- constants ---
+
+    def _constant(self, node: ast.expr, name: str) -> str:
+        """Return how steady a value is that is computed while the text is loaded; refuse no constants."""
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._named_constant(node, name)
+        parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+        if isinstance(node, ast.Call):
+            steady = self._makes(node.func)
+            parts = [*node.args, *(one.value for one in node.keywords)]
+        else:
+            steady = "table" if isinstance(node, ast.List | ast.Set | ast.Dict) else "constant"
+        if not steady or not isinstance(node, CONSTANT_PARTS):
+            self._no_constant(node, name)
+        worst = max({"constant", *(self._constant(one, name) for one in parts)}, key=STEADY.index)
+        if isinstance(node, ast.Call):
+            picks = (
+                isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "sum") and len(parts) > 1
+            )
+            return "changing" if worst == "changing" or (picks and worst == "table") else steady
+        if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
+            return steady if worst == "constant" else "changing"
+        picks = isinstance(node, ast.Subscript | ast.Compare) and worst == "table"
+        return "constant" if picks else worst
+
+    def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
+        if isinstance(node, ast.Attribute):
+            self._on_Attribute(node, called=True)
+        wanted = "write numbers, texts, or tuples of them, and compute the rest in a function"
+        self.refuse(node, f"`{name} = …` with something else than a constant", wanted, "has")
+
+    def _named_constant(self, node: ast.Name | ast.Attribute, name: str) -> str:
+        meaning = self.top.get(node.id) if isinstance(node, ast.Name) else None
+        if meaning and meaning.kind in STEADY:
+            return meaning.kind
+        last = self._dotted(node).rpartition(".")[2]
+        if last in VALUES or (meaning is None and isinstance(node, ast.Name) and node.id in TYPES | ERRORS):
+            return "constant"
+        return self._no_constant(node, name)
+
+    def _makes(self, called: ast.expr) -> str:
+        """Return how steady the result of a call is that may stand outside of functions; "" if none may."""
+        if isinstance(called, ast.Name) and self.top.get(called.id, LOCAL).kind == "constant":
+            called = self.values[called.id]  # T = np.float32, and then T(0)
+        if isinstance(called, ast.Name) and called.id not in self.top:
+            fixed = called.id in TYPES or called.id in ("abs", "min", "max", "round", "len", "sum", "pow")
+            return "table" if called.id in ("list", "set", "dict") else "constant" if fixed else ""
+        module, _, last = self._dotted(called).rpartition(".")
+        if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
+            return "constant"
+        arrays = ("array", "arange", "zeros", "ones", "full", "eye", "linspace")
+        frozen = "constant" if self.kind == "loops" else "changing"  # Numba takes it as it is
+        return frozen if module == "numpy" and last in arrays and "numpy" in self.language.modules else ""
+
+    # --- decorators ---
+
+    def _decorators(self, function: ast.FunctionDef) -> None:
+        wanted = {"loops": ("numba.njit", "numba.jit"), "kernel": ("numba.cuda.jit",)}
+        jits = wanted.get(self.kind, ("numba.njit", "numba.jit"))
+        found = function.decorator_list
+        if not found and self.kind == "loops":
+            raise _Refused(
+                f"{function.name} is not compiled: put @njit in front of its `def` (from numba import njit)."
+            )
+        if not found and self.kind == "kernel":
+            plain = f"the plain function {function.name}, without @cuda.jit before its `def`"
+            self.refuse(function, plain, verb="has")
+        for number, decorator in enumerate(found):
+            jit = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if number or self._dotted(jit) not in jits:
+                only = {"loops": "@njit alone", "kernel": "@cuda.jit alone"}.get(self.kind, "nothing")
+                what = f"the decorator @{_text(jit, self.program)}"
+                self.refuse(decorator, what, f"write {only} above the `def`", "has")
+            if isinstance(decorator, ast.Call):
+                self._settings(function, decorator, _text(jit, self.program))
+
+    def _settings(self, function: ast.FunctionDef, decorator: ast.Call, jit: str) -> None:
+        if decorator.args:
+            types = f"types for {jit}, which compiles for what it is called with"
+            self.refuse(decorator, types, "leave them away", "has")
+        kernel = self.kind == "kernel"
+        for one in decorator.keywords:
+            value = one.value.value if isinstance(one.value, ast.Constant) else None
+            if one.arg is None:
+                self.refuse(decorator, "**", "write compiler options out in full")
+            if one.arg == "fastmath" and not kernel:
+                if not self._keeps_nan(one.value):
+                    raise _Refused(
+                        f"fastmath={_text(one.value, self.program)} lets the compiler assume that NaN and "
+                        'inf never occur, so they may get lost: use fastmath={"contract", "reassoc"}.'
+                    )
+            elif one.arg not in (CUDA_JIT if kernel else NJIT) or not isinstance(one.value, ast.Constant):
+                self.refuse(decorator, f"{one.arg}= for {jit}", "leave it away", "has")
+            elif (one.arg, value) == ("nopython", False):
+                self.refuse(decorator, "nopython=False", "leave it away", "has")
+            elif (one.arg, value) == ("device", True) and function.name == self.program.entry:
+                raise _Refused(
+                    f"`{function.name}` is a device function (device=True), which only a kernel can call: it "
+                    "is launched itself, so leave device=True away."
+                )
+
+    def _keeps_nan(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.Name):
+            value = self.values.get(value.id, value)
+        if isinstance(value, ast.Call) and len(value.args) == 1 and self._makes(value.func):
+            value = value.args[0]
+        if isinstance(value, ast.Set | ast.List | ast.Tuple):
+            return all(isinstance(one, ast.Constant) and one.value in FASTMATH for one in value.elts)
+        return isinstance(value, ast.Constant) and value.value is False
+
+    # --- functions and their names ---
+
+    def _function(self, function: ast.FunctionDef | ast.Lambda) -> None:
+        given = function.args
+        defaults = [*given.defaults, *filter(None, given.kw_defaults)]
+        stars = [one for one in (given.vararg, given.kwarg) if one]
+        if self.kind == "kernel" and defaults:
+            self.refuse(function, "a parameter with a default", "hand all arguments over", "has")
+        if given.kwarg or (self.kind == "kernel" and (stars or given.kwonlyargs or given.posonlyargs)):
+            self.refuse(function, "parameters that are not plain names", "name each parameter", "has")
+        for one in defaults:
+            if self.scopes:  # it ends with the call
+                self._visit(one)
+            elif self._constant(one, "default") != "constant":
+                self.refuse(one, "a default value that can change", EVERY_CALL)
+        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, *stars]
+        for note in [one.annotation for one in arguments] + [getattr(function, "returns", None)]:
+            if note is not None:
+                self._annotation(note)
+        if getattr(function, "type_params", None):
+            self.refuse(function, "type parameters", "leave them away", "has")
+        body = function.body if isinstance(function.body, list) else [function.body]
+        entry = self.program.function() is function or self.kind != "python"
+        names = dict.fromkeys((one.arg for one in arguments), LOCAL if entry else PARAMETER)
+        self.scopes.append(self._scope(function, names, body))
+        for node in body:
+            self._visit(node)
+        self.scopes.pop()
+
+    def _scope(self, node: ast.AST, names: dict[str, _Meaning], body: list[ast.AST]) -> dict[str, _Meaning]:
+        """Return the meanings of the names that a function binds, its parameters among them."""
+        scope = dict(names)
+        for name, meaning in self._bound_in(body):
+            scope[name] = meaning if scope.get(name, meaning) == meaning else LOCAL
+        for name in scope:
+            self._name_is_fine(node, name)
+            if name in self.given.functions:
+                self._changes(name)
+        return scope
+
+    def _bound_in(self, body: list[ast.AST]) -> Iterator[tuple[str, _Meaning]]:
+        """Yield (name, meaning) for what is bound in a function's own scope, not in those inside of it."""
+        todo = list(body)
+        while todo:
+            node = todo.pop()
+            named = _named(node)
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield from self._imported(node)
+            elif isinstance(node, ast.FunctionDef):
+                yield node.name, FUNCTION
+            elif isinstance(node, COMPREHENSIONS):  # only `:=` binds a name around it
+                targets = {id(one) for part in node.generators for one in ast.walk(part.target)}
+                todo += [one for part in ast.iter_child_nodes(node) for one in _without(part, targets)]
+            elif isinstance(named, ast.Lambda):
+                yield node.targets[0].id, FUNCTION
+            elif isinstance(named, ast.Attribute):
+                yield node.targets[0].id, METHOD
+                todo.append(named)
+            elif not isinstance(node, ast.Lambda):
+                yield from ((name, LOCAL) for name in bound_by(node))
+                todo += ast.iter_child_nodes(node)
+
+    def _meaning(self, node: ast.Name) -> _Meaning:
+        for scope in reversed(self.scopes):
+            if node.id in scope:
+                return scope[node.id]
+        if node.id in self.top:
+            return self.top[node.id]
+        self._name_is_fine(node, node.id)
+        if node.id in BUILTINS - (self.itself if self.kind == "loops" else frozenset()):
+            return _Meaning("builtin", node.id)
+        if hasattr(builtins, node.id):
+            self.refuse(node, node.id, self._why(node.id))
+        return NOBODYS
+
+    def _module(self, node: ast.AST) -> str:
+        """Return the dotted name of a module that is in the language, "" for anything else."""
+        if isinstance(node, ast.Name):
+            meaning = self._meaning(node)
+            return meaning.what if meaning.kind == "module" else ""
+        if isinstance(node, ast.Attribute):
+            inside = self._module(node.value)
+            dotted = f"{inside}.{node.attr}"
+            return dotted if inside and self.language.names(dotted) is not None else ""
+        return ""
+
+    def _dotted(self, node: ast.AST) -> str:
+        """Return the dotted name of what is imported, "" for anything else."""
+        if isinstance(node, ast.Name):
+            return self._meaning(node).what
+        module = self._module(node.value) if isinstance(node, ast.Attribute) else ""
+        return f"{module}.{node.attr}" if module else ""
+
+    def _annotation(self, note: ast.expr) -> None:
+        for node in ast.walk(note):
+            hidden = str(getattr(node, "id", getattr(node, "attr", ""))).startswith("_")
+            if hidden or not isinstance(node, NOTES):
+                why = "name a type, or leave it away"
+                self.refuse(note, "an annotation that would run as Python", why, "has")
+
+    # --- the walk ---
+
+    def _visit(self, node: ast.AST) -> None:
+        kind = type(node).__name__
+        out = {"kernel": NOT_IN_KERNELS, "loops": NOT_COMPILED}.get(self.kind, frozenset())
+        look = getattr(self, f"_on_{kind}", None)
+        if isinstance(node, SMALL):
+            return
+        if kind in out or not (look or kind in PARTS):
+            what, instead = INSTEAD.get(kind, (f"`{kind.lower()}`", ""))
+            self.refuse(node, what, instead)
+        elif look:
+            look(node)
+        else:
+            for part in ast.iter_child_nodes(node):
+                self._visit(part)
+
+    def _reads(self, node: ast.AST) -> None:
+        for part in ast.iter_child_nodes(node):
+            self._read(part)
+
+    _on_Compare = _on_Starred = _on_FormattedValue = _on_For = _reads
+
+    def _read(self, node: ast.AST) -> None:
+        """Look at an expression of which only the parts are read: it may be a table of constants."""
+        if isinstance(node, ast.Name) and self._meaning(node).kind == "table":
+            return
+        if isinstance(node, ast.GeneratorExp):  # it ends where it stands
+            self._on_comprehension(node)
+        elif isinstance(node, ast.Call) and self._is_type_of(node.func) and _is_one(node):
+            self._visit(node.args[0])
+        else:
+            self._visit(node)
+
+    def _on_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            return  # its scope has seen it
+        meaning = self._meaning(node)
+        if meaning.kind in ("table", "changing"):
+            self.refuse(node, f"{node.id}, which outlives the call", EVERY_CALL)
+        plain = node.id in TYPES | ERRORS if meaning.kind == "builtin" else self._is_value(meaning.what)
+        if meaning.kind in ("builtin", "part", "function", "module") and not plain:
+            self.refuse(node, f"{node.id} without calling it", BY_NAME)
+
+    def _is_value(self, dotted: str) -> bool:
+        last = dotted.rpartition(".")[2]
+        return last in VALUES or (self.kind == "kernel" and dotted.startswith("numba.cuda."))
+
+    def _on_Attribute(self, node: ast.Attribute, called: bool = False) -> None:
+        """Look at an attribute; `called`: it stands where a function may, or a part of one."""
+        if not isinstance(node.ctx, ast.Load):
+            self.refuse(
+                node,
+                f"the attribute {node.attr} a value",
+                "this task needs none, and what is given must stay as it is",
+                "gives",
+            )
+        if node.attr.startswith("_"):
+            self.refuse(node, node.attr, UNREADABLE)
+        module = self._module(node.value)
+        if module:
+            dotted = f"{module}.{node.attr}"
+            if node.attr not in self.language.names(module):
+                self.refuse(node, dotted, self._why(node.attr))
+            if not called and not self._is_value(dotted):
+                self.refuse(node, f"{dotted} without calling it", BY_NAME)
+            return
+        known = node.attr in self.data | self.methods or _is_plain_format(node)
+        if not known:
+            self.refuse(node, f".{node.attr}", self._why(node.attr))
+        if isinstance(node.value, ast.Name):
+            meaning = self._meaning(node.value)
+            if meaning.kind == "table" and called and node.attr in READERS:
+                return
+            if meaning.kind in ("table", "changing") and node.attr in self.methods:
+                what = f"{node.value.id}.{node.attr} on something outside the function"
+                self.refuse(node, what, EVERY_CALL)
+            if meaning.kind == "part":
+                return
+        if node.attr in self.methods - self.data and not called:
+            self.refuse(node, f".{node.attr} without calling it", BY_NAME)
+        if isinstance(node.value, ast.Attribute) and self._module(node.value.value):
+            self._on_Attribute(node.value, called=True)  # np.add.reduce
+        else:
+            self._visit(node.value)
+
+    def _on_Call(self, node: ast.Call) -> None:
+        own, library = False, False
+        if isinstance(node.func, ast.Name):
+            meaning = self._meaning(node.func)
+            own = meaning in CALLED or self._is_type(node.func)
+            library = meaning.kind == "part"
+            if not own and meaning.kind not in ("builtin", "part"):
+                self.refuse(node, f"a call of {node.func.id}, which is no function of yours", BY_NAME, "has")
+        elif isinstance(node.func, ast.Attribute):
+            self._on_Attribute(node.func, called=True)
+            library = bool(self._module(node.func.value)) or node.func.attr in WHOLE_METHODS - METHODS
+        else:
+            self.refuse(node, "a call of what is computed", BY_NAME, "has")
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if self._is_type_of(node.func):
+            why = "compare the type of one thing with `is`, or ask isinstance"
+            self.refuse(node, "type to make something", why)
+        for place, one in enumerate(node.args):
+            self._argument(node, name, one, place, own)
+        for one in node.keywords:
+            self._keyword(node, name, one, own)
+        for one in [*node.args, *(one.value for one in node.keywords)] if library else ():
+            self._texts(one, name)
+
+    def _is_type_of(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self._meaning(node) == _Meaning("builtin", "type")
+
+    def _is_type(self, node: ast.Name) -> bool:
+        """Whether this is a constant that stands for a type of numbers: T = np.float32."""
+        value = self.values.get(node.id) if self._meaning(node).kind == "constant" else None
+        named = isinstance(value, ast.Name | ast.Attribute)
+        return named and self._dotted(value).rpartition(".")[2] in NUMBER_TYPES
+
+    def _argument(self, call: ast.Call, name: str, one: ast.expr, place: int, own: bool) -> None:
+        anywhere = name in ("zip", "map", "filter", "print", "product", "chain")
+        first = place == 0 and (name not in ("min", "max") or len(call.args) == 1)
+        mine = isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and self._meaning(one) == FUNCTION)
+        if isinstance(one, ast.GeneratorExp):
+            self._on_comprehension(one)
+        elif (place < 2 and name in TAKE_FUNCTIONS and not own) or (own and mine):
+            self._passed(one)
+        elif not own and (anywhere or first) and name in READING | {"product", "chain"}:
+            self._read(one)
+        else:
+            self._visit(one)
+
+    def _keyword(self, call: ast.Call, name: str, one: ast.keyword, own: bool) -> None:
+        if one.arg is None:
+            self.refuse(call, "**", "write the arguments out in full")
+        if not own and name not in ("dict", "Counter") and one.arg not in KEYWORDS:
+            self.refuse(call, f"{one.arg}= for {name}")
+        if one.arg == "key" and not own:
+            self._passed(one.value)
+        else:
+            self._visit(one.value)
+
+    def _passed(self, node: ast.expr) -> None:
+        """Look at what is handed to sorted, max or map to be called: a function may stand here."""
+        if isinstance(node, ast.Lambda) and self.kind != "kernel":
+            self._function(node)
+        elif isinstance(node, ast.Attribute):
+            self._on_Attribute(node, called=True)
+        elif not isinstance(node, ast.Name) or self._meaning(node).kind in ("table", "changing", "module"):
+            self._visit(node)
+        elif self._is_type_of(node):
+            self.refuse(node, "type without calling it", UNREADABLE)
+
+    def _texts(self, node: ast.expr, name: str) -> None:
+        """Look at texts that a library reads: types of numbers, layouts and the like, written out."""
+        if isinstance(node, ast.Name) and self._meaning(node).kind == "constant":
+            node = self.values.get(node.id, node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value not in TEXTS and not (name == "einsum" and SUBSCRIPTS.fullmatch(node.value)):
+                self.refuse(
+                    node,
+                    f"the text {node.value[:40]!r} for {name}",
+                    "name a type of numbers, or leave it away",
+                )
+        elif isinstance(node, ast.JoinedStr):
+            self.refuse(node, f"a text that is put together for {name}", "write it out")
+        elif isinstance(node, ast.BinOp | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.IfExp | ast.BoolOp):
+            for part in ast.iter_child_nodes(node):
+                if isinstance(part, ast.expr):
+                    self._texts(part, name)
+
+    def _on_Subscript(self, node: ast.Subscript) -> None:
+        root = node.value
+        if isinstance(root, ast.Name) and self._meaning(root).kind in ("table", "changing", "constant"):
+            if not isinstance(node.ctx, ast.Load):
+                self.refuse(node, f"a write to {root.id} outside the function", EVERY_CALL)
+            self._read(root)
+        else:
+            self._visit(root)
+        self._visit(node.slice)
+
+    def _on_BinOp(self, node: ast.BinOp | ast.AugAssign) -> None:
+        if isinstance(node.op, ast.MatMult) and self.language.own:
+            self.refuse(node, "the operator @", "this task is to write what @ does")
+        self._reads(node)
+
+    _on_AugAssign = _on_BinOp
+
+    def _on_Dict(self, node: ast.Dict) -> None:
+        if None in node.keys:
+            self.refuse(node, "**", "write the pairs out, or use update")
+        for one in (*node.keys, *node.values):
+            self._visit(one)
+
+    def _on_Assign(self, node: ast.Assign) -> None:
+        value, named = node.value, _named(node)
+        if isinstance(value, ast.Name) and self._meaning(value).kind in ("table", "changing"):
+            name = _text(node.targets[0], self.program)
+            self.refuse(node, f"another name ({name}) for {value.id}, which outlives the call", EVERY_CALL)
+        for one in node.targets:
+            self._visit(one)
+        if isinstance(named, ast.Attribute) and not self._module(named.value):
+            self._on_Attribute(named, called=True)  # add = row.append
+        elif isinstance(named, ast.Lambda) and self.kind == "python":
+            self._function(named)
+        elif isinstance(value, ast.GeneratorExp) and isinstance(node.targets[0], ast.Tuple):
+            self._read(value)
+        else:
+            self._visit(value)
+
+    def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._annotation(node.annotation)
+        self._visit(node.target)
+        if node.value is not None:
+            self._visit(node.value)
+
+    def _on_comprehension(self, node: ast.expr) -> None:
+        first = node.generators[0]
+        self._read(first.iter)
+        names = (
+            one.id for part in node.generators for one in ast.walk(part.target) if isinstance(one, ast.Name)
+        )
+        self.scopes.append(self._scope(node, dict.fromkeys(names, LOCAL), []))
+        for part in node.generators:
+            if part.is_async:
+                self.refuse(node, "async", "write a plain loop")
+            if part is not first:
+                self._read(part.iter)
+            for one in (part.target, *part.ifs):
+                self._visit(one)
+        for one in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+            self._visit(one)
+        self.scopes.pop()
+
+    _on_ListComp = _on_SetComp = _on_DictComp = _on_comprehension
+
+    def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            self.refuse(node.decorator_list[0], "a decorator inside of a function", "leave it away", "has")
+        self._function(node)
+
+    def _on_Try(self, node: ast.Try) -> None:
+        for handler in node.handlers:
+            kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            if any(not isinstance(one, ast.Name) or one.id not in ERRORS for one in kinds):
+                self.refuse(
+                    handler, "except without the error that it is for", "name it: except ValueError", "has"
+                )
+        for one in (
+            *node.body,
+            *(one for each in node.handlers for one in each.body),
+            *node.orelse,
+            *node.finalbody,
+        ):
+            self._visit(one)
+
+
+# --- small readings -----------------------------------------------------------------------------------------
+
+
+def _without(node: ast.AST, left_out: set[int]) -> list[ast.AST]:
+    """Return the node, or its parts, without some of them."""
+    if isinstance(node, ast.comprehension):
+        return [one for one in ast.iter_child_nodes(node) if id(one) not in left_out]
+    return [node]
+
+
+def _outside_of_functions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement that do not belong to a function in it."""
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += [] if isinstance(node, FUNCTIONS | ast.ClassDef) else ast.iter_child_nodes(node)
+
+
+def _is_plain_format(node: ast.Attribute) -> bool:
+    """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
+    text = node.value.value if isinstance(node.value, ast.Constant) else None
+    return node.attr == "format" and isinstance(text, str) and bool(FIELDS.fullmatch(text))
+
+
+def _named(node: ast.AST) -> ast.expr | None:
+    """Return the value to which an assignment gives a single name, None for all else."""
+    single = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    return node.value if single else None
+
+
+def _is_one(node: ast.Call) -> bool:
+    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+
+
+def _text(node: ast.AST, program: Program) -> str:
+    return (ast.get_source_segment(program.source, node) or "")[:60]
+
+
+def _home(node: ast.ImportFrom) -> str:
+    """Return the module that an import takes names from."""
+    return "." * node.level + HOMES.get(node.module, node.module or "")
+
+
+def _names_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield (name, dotted name of what it stands for) for what an import binds."""
+    for one in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield one.asname or one.name, f"{_home(node)}.{one.name}"
+        else:
+            root = one.name if one.asname else one.name.partition(".")[0]
+            yield one.asname or root, root
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Helpers that are handed out, as text; and what each name in them means, "" for Python's own."""
+
+    functions: dict[str, str]
+    names: dict[str, str]
+
+
+@functools.cache
+def _given(text: str) -> _Given:
+    body = ast.parse(text).body
+    functions = {one.name: ast.dump(one) for one in body if isinstance(one, ast.FunctionDef)}
+    imports = [
+        pair for one in body if isinstance(one, ast.Import | ast.ImportFrom) for pair in _names_of(one)
+    ]
+    outside: dict[str, str] = {}
+    tables = [symtable.symtable(text, "given", "exec")]
+    for table in tables:  # grows while it is read
+        tables += table.get_children()
+        if table.get_type() != "module":
+            outside |= {one.get_name(): "" for one in table.get_symbols() if one.is_global()}
+    return _Given(functions, outside | dict(imports) | functions)
