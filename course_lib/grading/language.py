@@ -51,6 +51,7 @@ from course_lib.grading.vocabulary import (
 
 UNREADABLE = "code that cannot be read is not accepted"
 EVERY_CALL = "every call must do all of its work, so make it inside of the function"
+A_TUPLE = "make it inside of the function, or write it as a tuple (of tuples), which cannot change"
 BY_NAME = "call functions where they are needed, by their own names"
 PARTS_OF_TEXT = "an answer is imports, constants and functions with `def`"
 KERNEL_ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
@@ -63,10 +64,7 @@ SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
 
 #: What is not in the language, by the kind of node: its name, and what to write instead.
 INSTEAD = {
-    "ClassDef": (
-        "a class",
-        "write functions with `def`; a tuple or a dict keeps together what belongs together",
-    ),
+    "ClassDef": ("a class", "write functions with `def`; a tuple or a dict keeps things together"),
     "AsyncFunctionDef": ("an async function", "write a plain `def`"),
     "Await": ("await", "write a plain `def`"),
     "Yield": ("yield (a generator)", "put the values into a list and return that"),
@@ -92,7 +90,7 @@ SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 CONSTANT_PARTS = (
     *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
-    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Subscript),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript),
 )
 NOTES = (
     *(ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.Slice, ast.BinOp),
@@ -333,6 +331,8 @@ class _Reading:
         """Return how steady a value is that is computed while the text is loaded; refuse no constants."""
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named_constant(node, name)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and self.kind != "kernel":
+            return "table" if self._made_of(node, name) == "constant" else "changing"
         parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
         if isinstance(node, ast.Call):
             steady = self._makes(node.func)
@@ -341,16 +341,39 @@ class _Reading:
             steady = "table" if isinstance(node, ast.List | ast.Set | ast.Dict) else "constant"
         if not steady or not isinstance(node, CONSTANT_PARTS):
             self._no_constant(node, name)
-        worst = max({"constant", *(self._constant(one, name) for one in parts)}, key=STEADY.index)
+        look = self._items if isinstance(node, ast.Call) else self._constant
+        worst = max({"constant", *(look(one, name) for one in parts)}, key=STEADY.index)
         if isinstance(node, ast.Call):
-            picks = (
-                isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "sum") and len(parts) > 1
-            )
+            picks = getattr(node.func, "id", "") in ("min", "max", "sum") and len(parts) > 1
             return "changing" if worst == "changing" or (picks and worst == "table") else steady
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
             return steady if worst == "constant" else "changing"
         picks = isinstance(node, ast.Subscript | ast.Compare) and worst == "table"
         return "constant" if picks else worst
+
+    def _items(self, node: ast.expr, name: str) -> str:
+        """The same of what a call or a loop goes through: a generator or a zip ends there."""
+        if isinstance(node, ast.GeneratorExp) and self.kind != "kernel":
+            return "table" if self._made_of(node, name) == "constant" else "changing"
+        goes = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+        if goes and node.func.id in ("zip", "enumerate", "reversed") and node.func.id not in self.top:
+            return max({"constant", *(self._items(one, name) for one in node.args)}, key=STEADY.index)
+        return self._constant(node, name)
+
+    def _made_of(self, node: ast.expr, name: str) -> str:
+        """Return how steady the things are that a comprehension makes."""
+        scope: dict[str, _Meaning] = {}
+        self.scopes.append(scope)
+        for part in node.generators:
+            goes = "changing" if self._items(part.iter, name) == "changing" else "constant"
+            names = (one.id for one in ast.walk(part.target) if isinstance(one, ast.Name))
+            scope.update(dict.fromkeys(names, _Meaning(goes)))
+            for one in part.ifs:
+                self._constant(one, name)
+        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        found = max((self._constant(one, name) for one in made), key=STEADY.index)
+        self.scopes.pop()
+        return found
 
     def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
         if isinstance(node, ast.Attribute):
@@ -359,11 +382,11 @@ class _Reading:
         self.refuse(node, f"`{name} = …` with something else than a constant", wanted, "has")
 
     def _named_constant(self, node: ast.Name | ast.Attribute, name: str) -> str:
-        meaning = self.top.get(node.id) if isinstance(node, ast.Name) else None
-        if meaning and meaning.kind in STEADY:
+        meaning = self._meaning(node) if isinstance(node, ast.Name) else LOCAL
+        if meaning.kind in STEADY:
             return meaning.kind
-        last = self._dotted(node).rpartition(".")[2]
-        if last in VALUES or (meaning is None and isinstance(node, ast.Name) and node.id in TYPES | ERRORS):
+        plain = meaning.kind == "builtin" and meaning.what in TYPES | ERRORS
+        if plain or self._dotted(node).rpartition(".")[2] in VALUES:
             return "constant"
         return self._no_constant(node, name)
 
@@ -373,7 +396,7 @@ class _Reading:
             called = self.values[called.id]  # T = np.float32, and then T(0)
         if isinstance(called, ast.Name) and called.id not in self.top:
             fixed = called.id in TYPES or called.id in ("abs", "min", "max", "round", "len", "sum", "pow")
-            return "table" if called.id in ("list", "set", "dict") else "constant" if fixed else ""
+            return "table" if called.id in ("list", "set", "dict", "sorted") else "constant" if fixed else ""
         module, _, last = self._dotted(called).rpartition(".")
         if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
             return "constant"
@@ -576,7 +599,7 @@ class _Reading:
             return  # its scope has seen it
         meaning = self._meaning(node)
         if meaning.kind in ("table", "changing"):
-            self.refuse(node, f"{node.id}, which outlives the call", EVERY_CALL)
+            self.refuse(node, f"{node.id}, which outlives the call", A_TUPLE)
         plain = node.id in TYPES | ERRORS if meaning.kind == "builtin" else self._is_value(meaning.what)
         if meaning.kind in ("builtin", "part", "function", "module") and not plain:
             self.refuse(node, f"{node.id} without calling it", BY_NAME)
@@ -735,7 +758,7 @@ class _Reading:
         value, named = node.value, _named(node)
         if isinstance(value, ast.Name) and self._meaning(value).kind in ("table", "changing"):
             name = _text(node.targets[0], self.program)
-            self.refuse(node, f"another name ({name}) for {value.id}, which outlives the call", EVERY_CALL)
+            self.refuse(node, f"another name ({name}) for {value.id}, which outlives the call", A_TUPLE)
         for one in node.targets:
             self._visit(one)
         if isinstance(named, ast.Attribute) and not self._module(named.value):
