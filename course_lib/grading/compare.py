@@ -220,7 +220,8 @@ def _list_problem(got: list, want: list) -> str | None:
         if nested and type(row) is not list:
             return f"Row {place} of your result is {describe(row)}, but every row must be a list."
         if nested and len(row) != len(got[0]):
-            return f"Row {place} of your result has {_count(len(row), 'number')}, row 0 has {len(got[0])}."
+            said = f"Row {place} of your result has {_count(len(row), 'number')}, row 0 has {len(got[0])}."
+            return said if row else f"{said} What zip gives can be gone through once: keep it as a list."
         for item in row if nested else [row]:
             if not is_number(item):
                 return f"Row {place} of your result holds {describe(item)}, but only numbers may be in it."

@@ -64,6 +64,7 @@ FIXED_WORDS = (
     OUTSIDE,
     NEVER_WRITTEN,
     judge_launch.BY_LUCK,
+    judge_launch.DOUBLE,
     judge_launch.NOT_KEPT,
 )
 
@@ -75,7 +76,7 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     """
     code = Code(source, entry or task.entry)
     if is_stub(code.text, code.entry):
-        return not_started(task)
+        return not_started(task, source=code.text)
     sentences = (rule.judge(code.text, code.entry) for rule in task.rules)
     broken = next(filter(None, sentences), None)  # the first is of the language: what follows relies on it
     if broken:
@@ -83,7 +84,8 @@ def judge(task: Task, runner: Runner, source: str, seed: int, entry: str | None 
     cases = list(task.cases(generator(task, seed)))
     if task.launch:
         report = judge_launch.report_on_launches(task, runner, code, cases, _report_on_outcome)
-        return report or make_report(task, task.points, RIGHT, [OTHER_INPUTS])
+        right = [OTHER_INPUTS, *judge_launch.remarks(code.text)]
+        return report or make_report(task, task.points, RIGHT, right)
     report = _report_on_cases(task, runner, code, cases) or _report_on_counts(task, runner, cases, seed)
     if report:
         return report
@@ -288,9 +290,11 @@ def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator
             "What your function does on numbers that count cannot be followed: is the result a list of them?"
         )
     sentence = task.counts.judge(case.args, done.multiplications, done.additions)
-    if sentence or got == want:
-        return sentence
-    return "The operations it does on this input do not give the right result for other numbers."
+    if sentence or got != want:
+        return (
+            sentence or "The operations it does on this input do not give the right result for other numbers."
+        )
+    return task.counts.judge_products(args, tape.products(counted.tape, args))
 
 
 def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
@@ -315,7 +319,7 @@ def _report_on_speed(task: Task, runner: Runner, args: tuple) -> Report:
         return make_report(task, task.points, RIGHT, [*lines, OTHER_INPUTS])
     gain = base + rule.points * rule.share(goal)
     lines.append(f"The values are right. {goal:g}x gives {gain:g} of {task.points:g} points. {MEDIAN}")
-    if rule.on_the_way and rule.share(reached):
+    if rule.on_the_way:
         lines.append(rule.on_the_way)
     return make_report(task, points, PARTLY if points else WRONG, lines)
 

@@ -138,10 +138,12 @@ def make_report(
     )
 
 
-def not_started(task: Task, why: str = "") -> Report:
-    """Return the report on an answer that does not exist yet."""
-    line = why or f"Not started: write `{task.entry}` in the cell above, run it, then run this cell."
-    return make_report(task, 0.0, NOT_STARTED, [line, f'`hint("{task.id}")` helps, one step at a time.'])
+def not_started(task: Task, why: str = "", source: str = "") -> Report:
+    """Return the report on an answer that does not exist yet, or that `source` never comes to."""
+    lines = [why or f"Not started: write `{task.entry}` in the cell above, run it, then run this cell."]
+    if "NotImplementedError" in source:
+        lines.append("Or does `raise NotImplementedError()` still stand there? Delete it.")
+    return make_report(task, 0.0, NOT_STARTED, [*lines, f'`hint("{task.id}")` helps, one step at a time.'])
 
 
 def wrong(

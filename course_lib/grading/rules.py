@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -160,26 +160,3 @@ def _positional(function: ast.FunctionDef) -> list[str]:
 
 def _parameters(function: ast.FunctionDef) -> list[str]:
     return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
-
-
-@dataclass(frozen=True)
-class CountsOperations:
-    """On counting operands the answer does exactly this many operations; None leaves one free.
-
-    `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level".
-    """
-
-    multiplications: Callable[..., int] | None = None
-    additions: Callable[..., int] | None = None
-    whose: str = "of the definition"
-
-    def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
-        """Return a sentence if a count differs from the formula for these arguments."""
-        done = {"multiplications": (self.multiplications, multiplications)}
-        done["additions"] = (self.additions, additions)
-        for name, (formula, count) in done.items():
-            wanted = formula(*args) if formula else count
-            if count != wanted:
-                what = "more than" if count > wanted else "fewer than"
-                return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
-        return None

@@ -474,16 +474,26 @@ def _message(error: BaseException) -> str:
     return said
 
 
+#: What usually is behind a message of Numba's.
+NUMBA_ADVICE = {
+    r"(zeros|empty|ones)\(u?int\d+, u?int": ". A shape is one tuple: np.zeros((M, N))",
+    r"getiter with parameters \(u?int": ". A number cannot be gone through: for i in range(M)",
+}
+
+
 def _numba_message(lines: list[str]) -> str:
     """Pick the cause, the types and the line of code out of Numba's long report."""
     noise = ("Failed in nopython", "During:", "File ", "<source", "This error", "- Resolution", "There are")
     cause = next((line for line in lines if not line.startswith(noise)), "it gives no reason").rstrip(":")
     types = next((" " + line.removeprefix(">>>").strip() for line in lines if line.startswith(">>>")), "")
-    code = lines[lines.index("^") - 1] if "^" in lines else ""  # Numba marks the line below it
-    place = next((line for line in lines if line.startswith("File ")), "")
-    number = re.search(r"line (\d+)", place)
+    own = (n for n, line in enumerate(lines) if line.startswith("File ") and "site-packages" not in line)
+    report = lines[next(own, 0) :]  # what Numba's own functions call comes first
+    code = report[report.index("^") - 1] if "^" in report else ""  # Numba marks the line below it
+    number = re.search(r"line (\d+)", report[0]) if report and report[0].startswith("File ") else None
     at = f" in line {number[1]}" if number else ""
-    return f"Numba cannot compile it{at}{f', `{code}`' if code else ''}: {cause}{types}"[:400]
+    said = f"{cause}{types}"
+    advice = next((words for pattern, words in NUMBA_ADVICE.items() if re.search(pattern, said)), "")
+    return f"Numba cannot compile it{at}{f', `{code}`' if code else ''}: {said}"[:400] + advice
 
 
 # --- launching GPU kernels ----------------------------------------------------------------------------------

@@ -217,10 +217,18 @@ def count(tape: Tape) -> Count:
 
 
 def replay(tape: Tape, result: Any, args: tuple) -> list[int]:
-    """Run the tape modulo PRIME on the whole numbers of `args`; return the numbers of `result` in a row.
+    """Run the tape modulo PRIME on the whole numbers of `args`; return the numbers of `result` in a row."""
+    return list(_in_a_row(result, _values(tape, args)))
 
-    BadTape if it is no straight-line program of that many inputs.
-    """
+
+def products(tape: Tape, args: tuple) -> set[int]:
+    """Return every product that the tape forms of the whole numbers of `args`, modulo PRIME."""
+    values = _values(tape, args)
+    return {value for value, code in zip(values, tape.codes, strict=True) if code == MULTIPLY}
+
+
+def _values(tape: Tape, args: tuple) -> list[int]:
+    """Return the number on each line; BadTape if it is no straight-line program of that many inputs."""
     _check(tape)
     inputs = [_residue(number) for number in floats(args)]
     values: list[int] = []
@@ -233,7 +241,7 @@ def replay(tape: Tape, result: Any, args: tuple) -> list[int]:
             values.append(_residue(tape.constants[left]))
         else:
             values.append(OPERATIONS[code](values[left], values[right]) % PRIME)
-    return list(_in_a_row(result, values))
+    return values
 
 
 def whole(value: Any, rng: np.random.Generator) -> Any:
@@ -259,6 +267,42 @@ def floats(value: Any) -> Iterator[float]:
 def residues(want: Any) -> list[int]:
     """Return the numbers of an expected result in a row, modulo PRIME."""
     return list(_in_a_row(want.tolist() if isinstance(want, np.ndarray) else want, []))
+
+
+@dataclass(frozen=True)
+class CountsOperations:
+    """On counting operands the answer does exactly this many operations; None leaves one free.
+
+    `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
+    numbers that the answer must multiply out on its way, up to their signs.
+    """
+
+    multiplications: Callable[..., int] | None = None
+    additions: Callable[..., int] | None = None
+    whose: str = "of the definition"
+    products: Callable[..., list[int]] | None = None
+
+    def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
+        """Return a sentence if a count differs from the formula for these arguments."""
+        done = {"multiplications": (self.multiplications, multiplications)}
+        done["additions"] = (self.additions, additions)
+        for name, (formula, count) in done.items():
+            wanted = formula(*args) if formula else count
+            if count != wanted:
+                what = "more than" if count > wanted else "fewer than"
+                return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
+        return None
+
+    def judge_products(self, args: tuple, formed: set[int]) -> str | None:
+        """Return a sentence if some product that is asked for is not among those that were formed."""
+        asked = self.products(*args) if self.products else []
+        missing = [one for one in asked if not {one % PRIME, -one % PRIME} & formed]
+        if not missing:
+            return None
+        return (
+            f"Of the {len(asked)} products {self.whose} your answer forms {len(asked) - len(missing)}; the "
+            "others are its own."
+        )
 
 
 @functools.lru_cache(maxsize=1000)

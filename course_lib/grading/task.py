@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from course_lib.grading.compare import ResultComparison
     from course_lib.grading.launch import Launch
-    from course_lib.grading.rules import CountsOperations, Rule
+    from course_lib.grading.rules import Rule
+    from course_lib.grading.tape import CountsOperations
 
 ID_PATTERN = re.compile(r"\d\d\.[a-z][a-z0-9_]*")
 HINTS = ("a question", "the idea", "nearly the line")

@@ -34,7 +34,9 @@ def test_no_answer_and_every_stub_is_not_started(capsys):
         head = "from numba import njit\n@njit\n" if compiled else ""
         for body in ("raise NotImplementedError()", "...", "pass", "return ..."):
             stub = load(f"{head}def {task.entry}(*args):\n    {body}\n", task.entry)
-            assert not check(task.id, stub).started, (task.id, body)
+            report = check(task.id, stub)
+            assert not report.started, (task.id, body)
+            assert ("still stand there? Delete it." in str(report)) == ("raise" in body)
 
 
 def test_what_is_no_function_gets_a_sentence_and_no_traceback(capsys):

@@ -9,7 +9,6 @@ import pytest
 
 from course_lib.grading.runner import InProcess, clone, unchanged
 from course_lib.grading.sources import NoSource, answer_source, guard, load
-from course_lib.grading.tape import Count, count, replay
 from course_lib.grading.task import Code, source
 
 FACTOR = 3
@@ -207,16 +206,6 @@ def test_returned_input_memory_is_noticed():
     ):
         outcome = InProcess(load(f"def f(A, B):\n    {body}\n", "f")).call((np.ones((2, 2)), np.ones((2, 2))))
         assert outcome.owner == owner, body
-
-
-def test_what_is_done_to_operands_is_written_down():
-    text = "def f(A):\n    return A[0] * A[1] + A[0]\n"
-    counted = InProcess(load(text, "f")).count(([2.0, 3.0],))
-    assert counted.fault is None and count(counted.tape) == Count(1, 1)
-    assert replay(counted.tape, counted.result, ([5.0, 7.0],)) == [40]
-    assert (
-        InProcess(load("def f(A):\n    return float(A[0])\n", "f")).count(([2.0],)).fault.kind == "TypeError"
-    )
 
 
 KEEPS = {

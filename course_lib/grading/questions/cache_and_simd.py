@@ -46,6 +46,8 @@ QUESTIONS: tuple[Question, ...] = (
             12 / 8: "That is FMAs for each load. The other way round.",
             22 / 96: "Those are numbers. A vector load brings eight numbers and is one instruction.",
             22 / 12: "Sixteen float32 are two vector loads of 256 bits, not sixteen loads.",
+            8: "That is for all FMAs of one k. How many FMAs are these?",
+            8 / 6: "Each of the six rows has two registers of sums, so two FMAs for each k.",
             2 / 12: "And the six numbers of A? Each is broadcast from memory: a load.",
         },
         tolerance=0.02,
@@ -60,6 +62,7 @@ QUESTIONS: tuple[Question, ...] = (
         {
             8: "Those 16 registers would all be sums: none is left for the panel's row and the number of A.",
             7: "7 rows take 14 registers, and 3 more are needed: 17.",
+            5: "5 rows take 10 registers, and 3 more are needed: 13. One more row fits.",
             13: "Each row takes two registers.",
             6.5: "A tile has whole rows.",
         },

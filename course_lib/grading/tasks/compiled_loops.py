@@ -197,6 +197,9 @@ STRIDES = Task(
         "That would be column-major (Fortran) order. In C order the last index is the contiguous one.": (
             _fortran
         ),
+        "A is M x K: its rows have K numbers.": (
+            lambda order, M, K, N, itemsize: inner_bytes(order, M, N, N, itemsize)
+        ),
         "A step along a column jumps over one row: count the numbers in a row, not the rows.": (
             lambda order, M, K, N, itemsize: inner_bytes(order, K, M, K, itemsize)
         ),
@@ -263,6 +266,7 @@ FAST = Task(
         thresholds=((3.0, 1 / 3), (8.0, 1.0)),
         points=3,
         fastest=30.0,
+        on_the_way="j belongs innermost, as a loop of its own: a slice makes a new row each time.",
     ),
     **PRODUCT,
     hints=(

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.language import Language
-from course_lib.grading.rules import CountsOperations
+from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Code, SpeedRule, Task
 
 Rows = list[list[float]]
@@ -78,6 +78,20 @@ def _skipping_zeros(A: Rows, B: Rows) -> Rows | None:
     return None if str(left) == str(product(A, B)) else left
 
 
+def _going_on(A: Rows, B: Rows, within: str) -> Rows | None:
+    """Return the product with a total that goes on from element to element, in each row or in all."""
+    C = product(A, B)
+    sums = np.cumsum(C, axis=1 if within == "row" else None).reshape(np.shape(C)) if C and C[0] else None
+    return None if sums is None or np.isnan(sums).any() else sums.tolist()
+
+
+def _in_equal_places(A: Rows, B: Rows) -> Rows | None:
+    """Return the products of elements in equal places of matrices of one shape."""
+    if (len(A), len(A and A[0])) != (len(B), len(B[0])):
+        return None
+    return [[a * b for a, b in zip(row, other, strict=True)] for row, other in zip(A, B, strict=True)]
+
+
 PRODUCT_SLIPS = {
     "Where a factor is 0 you skip the product, but 0 * inf is NaN: the definition has no exception.": (
         _skipping_zeros
@@ -97,6 +111,14 @@ PRODUCT_SLIPS = {
     "Only the first product of every sum is there: does the function return too early?": (
         lambda A, B: product([row[:1] for row in A], B[:1])
     ),
+    "The total goes on from element to element: set it to 0 before the sum of each.": (
+        lambda A, B: _going_on(A, B, "all")
+    ),
+    "The total goes on along each row: set it to 0 before the sum of each element.": (
+        lambda A, B: _going_on(A, B, "row")
+    ),
+    "Those are products of elements in equal places. An element of the result is a sum over a row of A and a "
+    "column of B.": _in_equal_places,
     "After the first row all is 0: does the function return inside a loop?": (
         lambda got, A, B: len(got) > 1 and any(got[0]) and not any(map(any, got[1:]))
     ),
@@ -348,6 +370,16 @@ def _log_c(sizes: list[float], seconds: list[float], N: float) -> tuple[float, f
     return float(slope), float(offset * N**slope)
 
 
+def _turned(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(np.log(seconds), np.log(sizes), 1)
+    return float(slope), float(np.exp(offset) * N**slope)
+
+
+def _log10(sizes: list[float], seconds: list[float], N: float) -> tuple[float, float]:
+    slope, offset = np.polyfit(np.log10(sizes), np.log10(seconds), 1)
+    return float(slope), float(np.exp(offset) * N**slope)
+
+
 PREDICT_TIME = Task(
     id="01.predict_time",
     title="How long would a large one take?",
@@ -379,6 +411,15 @@ PREDICT_TIME = Task(
         ),
         "This is a straight line through the times themselves. A power law is straight in the logarithms.": (
             _line
+        ),
+        "The axes have changed places: fit log seconds over log sizes, np.polyfit(log sizes, log seconds, "
+        "1).": (_turned),
+        "log10 and exp do not belong together: the opposite of log10 is 10 ** x, that of log is exp.": _log10,
+        "The exponent is right. The time is taken from one point and its noise: take it from the fitted "
+        "line, "
+        "exp(offset) * N ** slope.": lambda got, sizes, seconds, N: any(
+            np.isclose(got[1], t * (N / size) ** got[0], rtol=1e-9)
+            for size, t in zip(sizes, seconds, strict=True)
         ),
         "The second number is the logarithm of the time: take exp of it.": (
             lambda sizes, seconds, N: (

@@ -11,8 +11,8 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, Values, close, exact
 from course_lib.grading.language import Language
-from course_lib.grading.rules import CountsOperations
 from course_lib.grading.sources import load
+from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Task, source
 from course_lib.grading.tasks.compiled_loops import case, matrix, pair, product, sizes
 
@@ -195,9 +195,12 @@ COUNT = Task(
         "What is peeled off at an odd size is missing: the outer product for the block, the last column "
         "and the last row of C.": _slip(peel=False),
         "A sum of n products takes n - 1 additions: the first one has nothing to be added to.": (
-            lambda got, n, cutoff: (
-                got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3 and n > 1
-            )
+            lambda got, n, cutoff: got[0] == operations(n, cutoff)[0] and n <= cutoff and got[1] == n**3
+        ),
+        "The multiplications are right. The additions of what is peeled off are not: the outer product is "
+        "added to "
+        "every element of the even part, and an element of the last row or column is a sum of n products.": (
+            lambda got, n, cutoff: got[0] == operations(n, cutoff)[0] and n > cutoff and n % 2 == 1
         ),
     },
     hints=(
@@ -298,6 +301,13 @@ LOST = Task(
             lambda got, left, right, into: all(
                 np.array_equal(np.abs(mine), np.abs(row))
                 for mine, row in zip(got, lost_product(left, right, into), strict=True)
+            )
+        ),
+        "Sums over two axes of `rest` mix what belongs to the other rows: hold two places fixed and let "
+        "one run.": (
+            lambda got, left, right, into: (
+                [[*map(float, row)] for row in got]
+                == [left_over(left, right, into).sum(axes).tolist() for axes in ((1, 2), (0, 2), (0, 1))]
             )
         ),
         "That is one of the six products that are there.": (
@@ -404,13 +414,11 @@ def padded_once(M: int, K: int, N: int, cutoff: int) -> int:
 
 
 @dataclass(frozen=True)
-class SevenAtEveryLevel:
+class SevenAtEveryLevel(CountsOperations):
     """The answer multiplies no more than the most wasteful of the three known ways to treat odd sizes.
 
     Where no size is odd the three are one, and fewer are too few; a padded zero is not multiplied.
     """
-
-    wanted: str = "seven products at every level, until a size is `cutoff` or less"
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
         """Return a sentence if it does more multiplications, or fewer than any of the ways can."""
@@ -420,8 +428,9 @@ class SevenAtEveryLevel:
         if multiplications > max(ways):
             return (
                 f"Your answer did {multiplications} multiplications on this input, but {max(ways)} are "
-                "enough with seven products at every level, even with padding: does it recurse down to the "
-                "cutoff?"
+                "enough with seven products at every level: does it go on until the smallest size is the "
+                "cutoff or "
+                "less, and pad each size no further than it must be (to even ones, not to a power of two)?"
             )
         if multiplications < min(ways) == max(ways):
             return (
@@ -552,6 +561,16 @@ def _gives(text: str) -> Callable[[Array, Array], Array]:
     return lambda A, B: function(A.astype(np.float64), B.astype(np.float64))
 
 
+def of_the_table(A: Array, B: Array) -> list[int]:
+    """Return the seven products of the mended table, for matrices of 2 x 2 whole numbers; else none."""
+    if (A.shape, B.shape) != ((2, 2), (2, 2)):
+        return []
+    table = load(_BROKEN, "repaired").__globals__["PRODUCTS"]
+    mended = ((1, 0, 1, 0), (1, -1, 0, 0))
+    pairs = [mended if number == 1 else line[:2] for number, line in enumerate(table)]
+    return [int(A.ravel() @ left) * int(B.ravel() @ right) for left, right in pairs]
+
+
 #: With one of the two signs mended.
 HALF_MENDED = (
     _gives(_BROKEN.replace("((1, 0, -1, 0),", "((1, 0, 1, 0),")),
@@ -569,7 +588,7 @@ BUG = Task(
     reference=product,
     comparison=close_by_norm(1),
     rules=ONLY_NUMPY,
-    counts=CountsOperations(multiplications=seven, whose="that seven products take"),
+    counts=CountsOperations(seven, whose="of the mended table", products=of_the_table),
     lookalikes={
         "That is what `broken` gives: wrong as soon as B is not the transpose of A.": _gives(_BROKEN),
         "One sign is mended, a second one is still wrong, in the same line of the table.": (
@@ -599,7 +618,8 @@ def crossover(gflops: float, gbps: float, itemsize: int, sums: int) -> float:
 
 
 def _machines(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case((100.0, 20.0, 4, 18), "100 GFLOP/s, 20 GB/s, float32, Strassen's 18 sums")
+    yield Case((100.0, 20.0, 2, 18), "100 GFLOP/s, 20 GB/s, float16, Strassen's 18 sums")
+    yield Case((100.0, 20.0, 4, 18), "the same machine, float32")
     yield Case((100.0, 20.0, 8, 18), "the same machine, float64")
     yield Case((100.0, 20.0, 8, 15), "the same machine, float64, Winograd's 15 sums")
     yield Case((100.0, 20.0, 2, 15), "the same machine, float16, Winograd's 15 sums")
@@ -634,6 +654,12 @@ CROSSOVER = Task(
         "2 (N / 2)^3 operations.": _times(2),
         "You count all the operations of the product as saved. Of eight block products only one is.": _times(
             1 / 8
+        ),
+        "You divide by 4 once too often: a block of a sum and the saved product are quarters alike.": (
+            _times(1 / 4)
+        ),
+        "Do not round: asked is where both times are equal, and that need not be a whole number.": (
+            lambda got, *args: got == int(got) and 0 < abs(got - crossover(*args)) < 1
         ),
         "The numbers have itemsize bytes each.": (
             lambda gflops, gbps, itemsize, sums: crossover(gflops, gbps, 1, sums)

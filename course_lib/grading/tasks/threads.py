@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +13,14 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.language import Language
+from course_lib.grading.program import at, read_program
+from course_lib.grading.rules import unread
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
 from course_lib.simulators.interleavings import Lock, Semaphore
+from course_lib.simulators.interleavings.language import waits
 
 #: Handed out in the assignment. A mutex or a semaphore cannot be an argument of a judged function, so it has
 #: a name; who asks for it first makes it.
@@ -332,10 +336,39 @@ TRANSFER_SCENARIOS = (
         ([13, 19, 28], [1, 2, 4]),
     ),
     replace(
+        _bank(
+            "two transfers that have no account in common",
+            [10, 20, 30, 40],
+            [(0, 1, 4), (2, 3, 5)],
+            ([6, 24, 25, 45], [4, 5]),
+        ),
+        at_once=AtOnce("balance", "moves its money"),
+    ),
+    replace(
         _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
         kept=_all_there(30),
     ),
 )
+
+
+class WaitsForLocks:
+    """Nobody only tries to take a lock: two that try, let go and try again may do so in step for ever."""
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return a sentence for an acquire() that does not wait as long as it must."""
+        program = read_program(source, entry)
+        if program.function() is None:
+            return unread(entry)
+        for node in program.nodes():
+            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "acquire":
+                continue
+            if not waits(node):
+                return (
+                    f"Your answer only tries to take a lock{at(node, source)}: two threads may try, let go "
+                    "and try again in step for ever. Find an order of the locks in which waiting is safe."
+                )
+        return None
+
 
 TRANSFER = Task(
     id="05.transfer",
@@ -346,7 +379,7 @@ TRANSFER = Task(
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS)),
+    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS), WaitsForLocks()),
     lookalikes={
         "It moves nothing although the giver has just enough: exactly the amount is enough.": (
             lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
@@ -474,10 +507,10 @@ def invalidations(
     """
     holders: dict[int, set[int]] = {}
     lost = 0
-    for core, at, write in events:
-        have = holders.get(at // line_bytes, set())
+    for core, address, write in events:
+        have = holders.get(address // line_bytes, set())
         lost += counts(have if own else have - {core}) if write else 0
-        holders[at // line_bytes] = {core} if write and not keeps else have | {core}
+        holders[address // line_bytes] = {core} if write and not keeps else have | {core}
     return lost
 
 
@@ -518,7 +551,7 @@ INVALIDATIONS = Task(
     cases=_traces,
     reference=invalidations,
     comparison=exact(),
-    rules=(Language(),),
+    rules=(Language(("math", "collections", "itertools")),),
     lookalikes={
         "Lines do not all have 64 bytes: use line_bytes.": (
             lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
@@ -704,6 +737,11 @@ AMDAHL = Task(
         "Nearly: on `threads` threads only 1 - 1/threads of the parallel part has gone. Divide by that.": (
             lambda one, several, threads, more: _both(several / one - 1 / threads, more)
         ),
+        "one and several have changed places: several / one is the part of the time that is left.": (
+            lambda one, several, threads, more: forecast(several, one, threads, more)
+        ),
+        "That is inf / inf: divide both by `more` first, then 1 / more is 0 where there are threads without "
+        "end.": lambda got, *args: args[-1] == math.inf and not all(map(math.isfinite, got)),
         "That is the parallel fraction; the serial one is what is left of 1.": (
             lambda got, *args: same(got[0], 1 - forecast(*args)[0])
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -52,6 +53,9 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (_scores(rng, 5, 1.0) + FILL, 3), "scores near -1e4: there the filling takes its share of the softmax"
     )
+    scratch = _scores(rng, 6, 2.0)
+    scratch[4], scratch[:, 4], scratch[5], scratch[1, 5] = np.inf, np.nan, -np.inf, np.inf
+    yield Case((scratch, 4), "NaN and inf in the padding: it may hold anything")
 
 
 def _scores(rng: np.random.Generator, T: int, scale: float) -> np.ndarray:
@@ -70,6 +74,17 @@ def _along(axis: int, scores: np.ndarray, length: int) -> np.ndarray:
 def _softmax(scores: np.ndarray) -> np.ndarray:
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
     return raised / raised.sum(axis=1, keepdims=True)
+
+
+def _sums_of_columns(scores: np.ndarray, length: int) -> np.ndarray | None:
+    """Return weights of which every column adds up to 1."""
+    if length < 2:
+        return None
+    found = np.zeros(scores.shape)
+    valid = scores[:length, :length]
+    raised = np.exp(valid - valid.max(axis=1, keepdims=True))
+    found[:length, :length] = raised / raised.sum(axis=0)
+    return found
 
 
 def _only_after(scores: np.ndarray, length: int) -> np.ndarray:
@@ -107,6 +122,10 @@ SOFTMAX = Task(
         "The padding got its share before you set it to 0: mask the scores before the softmax, too.": (
             lambda scores, length: _only_after(scores, length) if 0 < length < len(scores) else None
         ),
+        "One frame too many: valid are the frames 0 to length - 1.": (
+            lambda scores, length: weights(scores, length + 1) if length < len(scores) else None
+        ),
+        "The largest is taken of each row, the sum of each column: both belong to the row.": _sums_of_columns,
         "Queries that are padding get weights: the mask is valid query AND valid key.": (
             lambda scores, length: _keys_only(scores, length) if 0 < length < len(scores) else None
         ),
@@ -131,6 +150,10 @@ SOFTMAX = Task(
                     weights(scores, length)[:length, :length],
                 )
             )
+        ),
+        "The padding holds NaN and inf here, and 0 times either is NaN: choose with np.where (or an index) "
+        "instead of multiplying by the mask.": lambda got, scores, length: (
+            not np.isfinite(scores).all() and np.isnan(got).any()
         ),
         "exp of a large score is inf, from 710 on in float64, and inf / inf is NaN: subtract the largest "
         "score of the row first.": (
@@ -429,6 +452,9 @@ SLOW = Task(
         "the calls.": _most(lambda was, now: now[2] / was[2]),
         "You compare total times: a total holds the time of the ops that it calls. Compare the "
         "self times.": _most(lambda was, now: now[3] / now[1] / (was[3] / was[1])),
+        "That op has grown least: the largest factor is asked for.": _most(
+            lambda was, now: was[2] / was[1] / (now[2] / now[1])
+        ),
         "One call of that op has hardly grown. Are the rows paired by name? And of a large op a few per "
         "cent of noise are many microseconds, so take the ratio of what one call took, not a difference.": (
             lambda got, before, after: _growth(got, before, after) < 1.1
@@ -521,6 +547,12 @@ def _batch(
     return max(((by(n, s), n) for n, s in measured if good(n, s, rate, target)), default=(0, 0))[1]
 
 
+def _before_the_first_bad(measured: Measured, rate: float, target: float) -> int:
+    """Return the last batch of those that will do before the first that will not."""
+    good = itertools.takewhile(lambda row: _good(*row, rate, target), measured)
+    return max((n for n, _ in good), default=0)
+
+
 def _largest(n: int, s: float) -> float:
     return n
 
@@ -568,6 +600,11 @@ BATCH = Task(
         ),
         "A limit that is met exactly is met: at most the target, at least the rate (a batch fills in "
         "batch / rate).": _is(lambda n, s, rate, target: (n - 1) / rate + s < target and n / s > rate),
+        "A larger batch will do, one that was measured later: the rows come in any order, so look at all "
+        "of them "
+        "before you stop.": (
+            lambda got, measured, rate, target: got[0] == _before_the_first_bad(measured, rate, target)
+        ),
         "A larger batch will do. Does the first utterance wait for too many? The others are one less "
         "than the batch. Or was a measurement not looked at?": _is(
             lambda n, s, rate, target: n / rate + s <= target and n / s >= rate

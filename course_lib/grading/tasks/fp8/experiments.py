@@ -31,8 +31,8 @@ def _cores(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(((known.terms, known.sum_bits, known.result_bits),), f"a tensor core like {known.name}")
     yield Case(((16, 6, 5),), "a tensor core with few bits")
     for _ in range(8):
-        sum_bits = int(rng.integers(6, 28))
-        result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))
+        sum_bits = int(rng.integers(6, 31))
+        result_bits = int(rng.integers(4, min(sum_bits, 23) + 1))  # what comes back is float32: no more show
         yield Case(
             ((int(rng.choice([4, 8, 16, 32])), sum_bits, result_bits),), "a tensor core nobody has built"
         )
@@ -151,20 +151,20 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         yield from _case(rng, f"B's scales change {abs(late)} columns {early}", late=late)
     yield from _case(rng, "B's scales change 16 columns late, in the last block of K", late=16, first=-1)
     for first, said in ((0, ""), (-1, ", in the last block of K")):
-        yield from _case(rng, f"A's scales of the next block of K{said}", a_late=1, first=first)
-        yield from _case(rng, f"A's scales of the block of K before{said}", a_late=-1, first=first)
-        yield from _case(rng, f"B's scales of the next block of K{said}", b_late=1, first=first)
+        for late, other in ((1, "next block of K"), (-1, "block of K before")):
+            yield from _case(rng, f"A's scales of the {other}{said}", a_late=late, first=first)
+            yield from _case(rng, f"B's scales of the {other}{said}", b_late=late, first=first)
         yield from _case(rng, f"A's scales of the next row{said}", row_late=1, first=first)
-    yield from _case(rng, "A's scales of the row 8 further", row_late=8)
-    for _ in range(5):
-        yield from _case(rng, "one element is 6 % too large", spoilt=int(rng.integers(0, 10)))
+    yield from _case(rng, "A's scales of the row 8 further", K=300, row_late=8)
+    for row in range(10):  # each: in rows whose scales are large any limit sees it
+        yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
 
 
 def _case(
-    rng: np.random.Generator, said: str, first: int = 0, spoilt: int = -1, **late: int
+    rng: np.random.Generator, said: str, K: int = 0, first: int = 0, spoilt: int = -1, **late: int
 ) -> Iterator[Case]:
     M, N = int(rng.integers(10, 16)), int(rng.integers(150, 200))
-    K = int(rng.choice([256, 300, 384]))
+    K = K or int(rng.choice([256, 300, 384]))  # the assignment says two or three blocks
     blocks = -(-K // 128)
     a, b = (E4M3.round(100 * rng.standard_normal((rows, K))).astype(np.float64) for rows in (M, N))
     names = ("late", "a_late", "b_late", "row_late")
@@ -233,11 +233,11 @@ SCALES = Task(
         "If all scales were equal, which of the faults could any test see? And if one row is 4096 times as "
         "large as another, what do the elements of the small one add to a sum over the whole matrix?",
         "Choose the scales: powers of two that differ from row to row, from block of K to block of K, and "
-        "from 128 columns to the next. They need not be random: seven of them, over and over, will do "
-        "as long as no row has eight blocks. "
+        "from 128 columns to the next. They need not be random: eleven of them, over and over, will do "
+        "for eight blocks of K. (Seven would be the same again in the next row if there are seven blocks.) "
         "Then look at every element by itself: allowed is the rounding to bf16, 2^-8 |wanted|, and what a "
         "tensor core may cut off, 2^-10 of |A| |B|^T.",
-        "powers = 2.0 ** np.array([0, 5, -3, 2, -6, 4, -1]); a_scales = np.resize(powers, (M, blocks)), and "
+        "powers = 2.0 ** np.arange(11); a_scales = np.resize(powers, (M, blocks)), and "
         "b_scales likewise; (abs(d - wanted) <= abs(wanted) / 256 + abs(A) @ abs(B).T / 1024).all()",
     ),
 )

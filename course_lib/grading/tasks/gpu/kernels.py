@@ -244,6 +244,7 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
     B[9, 5] = A[2, 9] = np.inf  # what is left in a tile from the step before must not meet them
     A[10, 9] = -np.inf
     A[4, 9] = A[12, 9] = B[9, 7] = 0  # 0 times inf is NaN
+    A[14, 19] = A[15, 0] = B[19, 14] = B[0, 15] = np.inf  # what stands behind the end is 0, not read again
     yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, in each an inf that meets a 0")
 
 
@@ -277,6 +278,10 @@ MATMUL_LIMITS = (
 )
 
 SLIPS = {
+    "NaN where an inf stands in A or B: behind the end of K both tiles need zeros. A number that is read "
+    "again, or left over, is not harmless because the other factor is 0: 0 * inf is NaN.": (
+        lambda got, A, B, C: has_computed_nan(np.where(np.isnan(product(A, B, C)), C, got))
+    ),
     "Only the first 16 terms of each sum are there: does the loop over k go on behind the first tile?": (
         lambda A, B, C: A[:, :SIDE] @ B[:SIDE] if A.shape[1] >= 2 * SIDE else None
     ),
@@ -494,6 +499,8 @@ SOFTMAX = Task(
         limits=SOFTMAX_LIMITS,
     ),
     lookalikes={
+        "All powers are 0 here, and 0 / 0 is NaN: every number is far below 0. Does the largest begin at 0? "
+        "It must begin at -inf.": lambda got, X, Y: X.max() < -100 and has_computed_nan(got),
         "NaN comes from inf / inf or 0 / 0 (is the row's largest number taken off before taking powers?) "
         "or from -inf - (-inf): a lane that met no number, or only -inf, has -inf for its largest.": (
             lambda got, X, Y: has_computed_nan(got)

@@ -46,6 +46,7 @@ def _of_bytes(places: Iterator[int], piece: int = SECTOR) -> int:
 
 
 def _requests(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case((0, 1, 16), "complex128 side by side")  # here each slip gives another number
     yield Case((0, 1, 8), "float64 side by side")
     yield Case((0, 1, 4), "float32 side by side")
     yield Case((5, 1, 4), "float32 side by side, from within a sector")
@@ -92,6 +93,11 @@ SECTORS = Task(
         "Those are pieces of 128 bytes, a line of the L1 cache. A sector is a quarter of it.": (
             lambda start, stride, size: _of_bytes(
                 ((start + lane * stride) * size for lane in range(LANES)), 128
+            )
+        ),
+        "Those are places within a sector (% 32): which sector a byte is in says // 32.": (
+            lambda start, stride, size: len(
+                {(start + lane * stride) * size % SECTOR for lane in range(LANES)}
             )
         ),
         "Those are pieces of 64 bytes, a cache line of a CPU. A sector has 32.": (
