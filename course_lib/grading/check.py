@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+import reprlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.grading import record, registry
+from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import judge
+from course_lib.grading.program import CLOSED
 from course_lib.grading.report import Report, card, code_html, not_started, refused
 from course_lib.grading.runner import InProcess
-from course_lib.grading.sources import NoSource, answer_source
+from course_lib.grading.sources import NoSource, cells_around, plain_function
 from course_lib.grading.task import HINTS, Code, Task
 from course_lib.theme import GREY
 
@@ -32,10 +35,10 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
         raise TypeError(
             f'check begins with the task\'s name, as in check("01.matmul", matmul); got {id!r} first.'
         )
-    report = examine(registry.task(id), answer)
+    report, text = _examined(registry.task(id), answer, PUBLIC_SEED)
     _latest[report.task_id] = report
     report.show(brief)
-    record.remember_check(report, _text(answer))
+    record.remember_check(report, text)
     return report
 
 
@@ -58,21 +61,57 @@ def total(chapter: str) -> TextCard:
 
 def examine(task: Task, answer: Any, seed: int = PUBLIC_SEED) -> Report:
     """Return the report on a live answer without showing it."""
+    return _examined(task, answer, seed)[0]
+
+
+def _examined(task: Task, answer: Any, seed: int) -> tuple[Report, str]:
+    """Return the report, and the text of the answer or why it has none: what tells two answers apart."""
     if answer is None or answer is ...:
-        return not_started(task)
+        return not_started(task), ""
     try:
-        code = answer_source(answer)
-        return judge(task, InProcess(answer), code.text, seed, code.entry)
+        found = as_handed_in(answer, task.entry)
     except NoSource as problem:
-        return refused(task, str(problem))
+        return refused(task, str(problem)), str(problem)
+    code = Code(f"{CLOSED}\n{found.text}", task.entry)
+    runner = InProcess(code, lines=(0, *found.lines))
+    report = judge(task, runner, code.text, seed, task.entry)
+    return _with_constants(report, found, runner, answer), found.text
 
 
-def _text(answer: Any) -> str:
-    """Return the source text of an answer, or why it has none: what tells two answers apart."""
-    try:
-        return answer_source(answer).text
-    except NoSource as problem:
-        return str(problem)
+def as_handed_in(answer: Any, entry: str) -> Answer:
+    """Return what a class is graded by: the function of this name as it stands in the cells.
+
+    NoSource says in a sentence what is wrong with an answer that has no such text.
+    """
+    live = plain_function(answer)
+    found = collect(cells_around(live), entry)
+    if found.problem:
+        raise NoSource(found.problem)
+    named = live.__globals__.get(entry) is answer
+    if live.__name__ == "<lambda>" and not (named and found.text):
+        raise NoSource("Your answer is a lambda: write a function with `def`, so that errors have a line.")
+    if live.__name__ not in (entry, "<lambda>"):
+        by_name = f"call it `{entry}`, for a class is graded by that name"
+        raise NoSource(f"Your answer is called {live.__name__}: {by_name}.")
+    if not found.text:
+        raise NoSource(
+            f"No cell defines `{entry}` in plain sight: write it with `def {entry}(...)` in a cell."
+        )
+    return found
+
+
+def _with_constants(report: Report, found: Answer, runner: InProcess, answer: Any) -> Report:
+    """Say in a report that is not right which constants are others in the session than in the cells."""
+    if report.passed or not report.started or "function" not in vars(runner):
+        return report
+    here, there = (getattr(one, "py_func", one).__globals__ for one in (runner.function, answer))
+    notes = [
+        f"Judged with {name} = {reprlib.repr(here[name])}, as your cells say; by now it is "
+        f"{reprlib.repr(there[name])} in this session."
+        for name in found.constants
+        if name in here and name in there and repr(here[name]) != repr(there[name])
+    ]
+    return replace(report, notes=(*report.notes, *notes))
 
 
 @dataclass(frozen=True)

@@ -167,9 +167,11 @@ class Places:
         said = {"what": self.words(row.what)} if isinstance(row, HazardRow) else {}
         return replace(row, line=self.line(row.line), code=self.code(row.line), **said)
 
-    def of(self, line: int | None) -> dict[str, Any]:
-        """Return the line of a fault in the learner's cell, None for nowhere, and its text."""
-        return {"line": self.line(line or 0) or None, "code": self.code(line or 0)}
+    def fault(self, fault: Any) -> Any:
+        """Return a fault with the line, and its text, in the learner's cell; None for nowhere."""
+        line = fault.line or 0
+        said = self.words(fault.message) if fault.message.startswith("Numba cannot") else fault.message
+        return replace(fault, message=said, line=self.line(line) or None, code=self.code(line))
 
     def words(self, words: str) -> str:
         """Return a sentence of the tracer's with the lines of the learner's cell."""

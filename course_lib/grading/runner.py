@@ -126,15 +126,34 @@ class Runner(Protocol):
 
 
 class InProcess:
-    """Calls the answer in this process: for the learner's own check.
+    """Calls the answer, a function or the text of one, in this process: for the learner's own check.
 
     A call of Python code that takes longer than `longest_s` on the wall's clock is stopped; None: never.
+    `lines` gives for each line of the text its line in the learner's cell.
     """
 
-    def __init__(self, function: Callable, longest_s: float | None = LONGEST_CALL_S) -> None:
-        self._function = function
+    def __init__(
+        self, answer: Callable | Code, longest_s: float | None = LONGEST_CALL_S, lines: Sequence[int] = ()
+    ) -> None:
+        self._answer = answer
         self._longest_s = longest_s
-        self._kernel: _NotebookKernel | None = None  # the answer as a kernel, once it has been launched
+        self._lines = lines
+        if isinstance(answer, Code):
+            self._file = sources.filed(answer.text, answer.entry)
+        else:
+            code = getattr(getattr(answer, "py_func", answer), "__code__", None)
+            self._file = getattr(code, "co_filename", "")
+
+    @functools.cached_property
+    def _places(self) -> Places:
+        return Places("".join(linecache.getlines(self._file)), self._lines)
+
+    @functools.cached_property
+    def function(self) -> Callable:
+        """The answer itself; its text is run when it is called for the first time."""
+        if isinstance(self._answer, Code):
+            return sources.load(self._answer.text, self._answer.entry, self._file)
+        return self._answer
 
     def call(self, args: tuple) -> Outcome:
         """Call the answer; its output is counted, its warnings are kept off the page, its time is limited."""
@@ -149,11 +168,11 @@ class InProcess:
         return Outcome(value, None, args, _owner(value, args), printed.lines)
 
     def _value(self, args: tuple) -> Any:
-        return self._function(*args)
+        return self.function(*args)
 
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return `call` for the text."""
-        return InProcess(code.load()).call
+        return InProcess(code).call
 
     def count(self, args: tuple) -> Counted:
         """Call the answer on operands that write down what is done with them."""
@@ -170,7 +189,7 @@ class InProcess:
 
         functions = {
             "the baseline": _OtherNumbers(speed.baseline.load(), args),
-            "yours": _OtherNumbers(self._function, args),
+            "yours": _OtherNumbers(self.function, args),
         }
         with quiet():
             try:
@@ -192,38 +211,38 @@ class InProcess:
         return Timing(1 / mine.ratio, *ends, mine.seconds, base.seconds, checked=(functions["yours"].last(),))
 
     def trace(self, shape: Shape, args: tuple) -> Traced:
-        """Launch the answer in the tracer; NoSource if its text cannot be had."""
-        if self._kernel is None:
-            self._kernel = _NotebookKernel(self._function)
-        return self._kernel.run(shape, args, self._longest_s)
+        """Launch the answer in the tracer; lines are those of the learner's cells."""
+        try:
+            with quiet():
+                kernel = self.function
+        except Exception as error:
+            return Traced(None, self._fault(error), args)
+        plain, fault = launch_in_tracer(kernel, shape, args, self._longest_s)
+        if fault is None:
+            return Traced(counts_of(plain).placed(self._places), None, args)
+        return Traced(None, self._places.fault(fault), args)
 
     def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
-        line, code = self._place(error)
         built = self._built(error, args) if isinstance(error, IndexError) else ()
-        return replace(fault_of(error), line=line, code=code, built=built)
+        fault = replace(fault_of(error), line=self._line(error), built=built)
+        return self._places.fault(fault)
 
-    def _place(self, error: BaseException) -> tuple[int | None, str]:
-        """Return the number and text of the last line of the learner's own code in the traceback."""
+    def _line(self, error: BaseException) -> int | None:
+        """Return the number of the last line of the learner's own code in the traceback."""
         own = self._own_frames(error)
-        if not own:
-            return self._place_of_name(error)
-        frame, line = own[-1]
-        return line, linecache.getline(frame.f_code.co_filename, line).strip()
+        return own[-1][1] if own else self._line_of_name(error)
 
-    def _place_of_name(self, error: BaseException) -> tuple[int | None, str]:
+    def _line_of_name(self, error: BaseException) -> int | None:
         """Return where compiled code uses the name that Numba does not know; it gives no line itself."""
         unknown = re.search(r"NameError: name '(\w+)' is not defined", str(error))
-        code = getattr(getattr(self._function, "py_func", None), "__code__", None)
+        code = getattr(getattr(self.__dict__.get("function"), "py_func", None), "__code__", None)
         for step in dis.get_instructions(code) if unknown and code else ():
             if step.argval == unknown[1] and step.positions and step.positions.lineno:
-                line = step.positions.lineno
-                return line, linecache.getline(code.co_filename, line).strip()
-        return None, ""
+                return step.positions.lineno
+        return None
 
     def _own_frames(self, error: BaseException) -> list[tuple[FrameType, int]]:
-        plain = getattr(self._function, "py_func", self._function)
-        space = getattr(plain, "__globals__", None)
-        return [pair for pair in traceback.walk_tb(error.__traceback__) if pair[0].f_globals is space]
+        return frames_in(error, self._file)
 
     def _built(self, error: BaseException, args: tuple) -> tuple[tuple[str, tuple[int, int]], ...]:
         """Return name and shape of the matrices in the learner's frames that are not arguments.
@@ -231,10 +250,11 @@ class InProcess:
         Compiled code keeps no variables, so it is run once more uncompiled, until it fails again.
         """
         inputs = [*args]
-        if not self._own_frames(error) and hasattr(self._function, "py_func"):
+        plain = getattr(self.__dict__.get("function"), "py_func", None)
+        if not self._own_frames(error) and plain is not None:
             try:
                 inputs = [*clone(args)]
-                self._function.py_func(*inputs)
+                plain(*inputs)
             except Exception as again:
                 error = again
         found = {}
@@ -244,6 +264,12 @@ class InProcess:
                 if shape:
                     found[name] = shape
         return tuple(found.items())
+
+
+def frames_in(error: BaseException, file: str) -> list[tuple[FrameType, int]]:
+    """Return the frames of a traceback, each with its line, that belong to a file."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in frames if frame.f_code.co_filename == file]
 
 
 def _matrix_shape(value: Any) -> tuple[int, int] | None:
@@ -497,22 +523,6 @@ def _numba_message(lines: list[str]) -> str:
 
 
 # --- launching GPU kernels ----------------------------------------------------------------------------------
-
-
-class _NotebookKernel:
-    """A live kernel of a notebook. Its text is collected and loaded, so that all lines are known by cell."""
-
-    def __init__(self, function: Any) -> None:
-        code, lines = sources.answer_with_lines(function)
-        self._kernel = code.load()
-        self._places = Places(code.text, lines)
-
-    def run(self, shape: Shape, args: tuple, longest_s: float | None) -> Traced:
-        """Launch the kernel; lines are those of the cells it stands in."""
-        plain, fault = launch_in_tracer(self._kernel, shape, args, longest_s)
-        if fault is None:
-            return Traced(counts_of(plain).placed(self._places), None, args)
-        return Traced(None, replace(fault, **self._places.of(fault.line)), args)
 
 
 def launch_in_tracer(

@@ -1,6 +1,8 @@
 """What the grading tests share: the solutions, a way to judge source text, and a tracer made ready once."""
 
+import contextlib
 import functools
+import io
 import os
 import pickle
 import time
@@ -31,6 +33,29 @@ def judged():
         return examine(task, load(text, entry or task.entry), seed)
 
     return judge_text
+
+
+@pytest.fixture
+def session():
+    """session(cells) -> the names after cells have run in an IPython of their own, as in a notebook."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+
+    def run(cells):
+        shell.user_ns.clear()  # shell.reset() takes half a second for all else that it does
+        shell.user_ns["__name__"] = "__main__"
+        shell.init_user_ns()
+        shell.history_manager.reset()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for text in cells:
+                shell.run_cell(text, store_history=True)
+        return shell.user_ns
+
+    yield run
+    shell.restore_sys_module_state()
+    InteractiveShell.clear_instance()
 
 
 @pytest.fixture(scope="session")

@@ -114,20 +114,13 @@ def test_without_a_sandbox_it_is_judged_alike():
 # --- where a line is ----------------------------------------------------------------------------------------
 
 
-def test_lines_of_helpers_are_those_of_their_own_cells():
-    space = {}
-    cells = {
-        "constants": "from numba import cuda\n\nSHIFT = 1",
-        "helper": "\n\n\n@cuda.jit(device=True)\ndef beyond(x, i):\n    return x[i + SHIFT]",
-        "kernel": "@cuda.jit\ndef scaled(x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n"
-        "        y[i] = beyond(x, i)",
-    }
-    import linecache
-
-    for name, text in cells.items():
-        linecache.cache[f"<{name}>"] = (len(text), None, text.splitlines(keepends=True), f"<{name}>")
-        exec(compile(text, f"<{name}>", "exec"), space)
-    report = examine(SCALE, space["scaled"])
+def test_lines_of_helpers_are_those_of_their_own_cells(session):
+    cells = (
+        "from numba import cuda\n\nSHIFT = 1",
+        "\n\n\n@cuda.jit(device=True)\ndef beyond(x, i):\n    return x[i + SHIFT]",
+        "@cuda.jit\ndef scaled(x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n        y[i] = beyond(x, i)",
+    )
+    report = examine(SCALE, session(cells)["scaled"])
     assert "in line 6, `return x[i + SHIFT]`" in report.lines[0], str(report)
 
 

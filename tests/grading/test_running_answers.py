@@ -1,86 +1,13 @@
 """Sources, guarded sources, counting numbers and the in-process runner."""
 
-import functools
 import math
-import operator
 
 import numpy as np
 import pytest
 
 from course_lib.grading.runner import InProcess, clone, unchanged
-from course_lib.grading.sources import NoSource, answer_source, guard, load
+from course_lib.grading.sources import guard, load
 from course_lib.grading.task import Code, source
-
-FACTOR = 3
-TABLE = {"not": "a constant"}
-ARRAY = np.arange(3)
-
-
-def helper(x):
-    return FACTOR * x
-
-
-def decorate(function):
-    return function
-
-
-@decorate
-def with_helpers(x, power=FACTOR):
-    def inner():
-        return math.sqrt(helper(x)) ** power
-
-    return inner()
-
-
-def with_array(x):
-    return x + ARRAY
-
-
-# --- collecting a source ---
-
-
-def test_the_collected_text_stands_on_its_own():
-    code = answer_source(with_helpers)
-    assert load(code.text, code.entry)(4.0) == with_helpers(4.0)
-    assert code.entry == "with_helpers"
-    assert code.text.index("def helper") < code.text.index("def with_helpers")
-    assert "TABLE" not in code.text
-
-
-def test_what_has_no_source_is_refused_with_a_sentence():
-    for answer, words in (
-        (lambda x: x, "is a lambda: write a function with `def`"),
-        (np.dot, "library function dot"),
-        (np.add, "library function add"),
-        (sum, "library function sum"),
-        (functools.partial(helper, 1), "of type partial: write a function with `def`"),
-        (3.0, "is a float, not a function: hand in the function itself"),
-        ([[1.0]], "is a list, not a function"),
-        (with_array, "with_array uses the global ARRAY (ndarray)"),
-    ):
-        with pytest.raises(NoSource) as caught:
-            answer_source(answer)
-        assert words in str(caught.value), answer
-
-
-def test_a_lambda_with_a_name_is_collected_as_a_function():
-    text = "STEP = 2\nadd = lambda x, y=STEP: (\n    x + y\n)\ntwice = lambda x: add(add(x))\n"
-    code = answer_source(load(text, "twice"))
-    assert "def add(x, y=STEP):\n    return x + y" in code.text
-    assert code.entry == "twice"
-    assert load(code.text, code.entry)(1) == 5
-
-
-def test_library_functions_that_an_answer_uses_become_imports():
-    namespace = {"d": np.dot, "s": math.sqrt, "m": operator.mul, "a": np.add}
-    text = "def f(x, y):\n    return s(d(x, y)) + a(m(1, 2), 0)\n"
-    live = load(text, "f")
-    live.__globals__.update(namespace)
-    code = answer_source(live)
-    for line in ("from numpy import dot as d", "from math import sqrt as s", "from numpy import add as a"):
-        assert line in code.text
-    assert load(code.text, "f")(np.ones(4), np.ones(4)) == 4.0
-
 
 # --- guarding ---
 

@@ -5,10 +5,8 @@ Nothing is run and nothing is trusted. What cannot be read is left out and named
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +29,11 @@ class Cell:
     id: str | None = None
     grade_id: str | None = None
     is_grade: bool = False
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is code of the learner's."""
+        return self.kind == "code" and not self.is_grade
 
 
 @dataclass(frozen=True)
@@ -179,96 +182,3 @@ def _clean(text: str) -> str:
 
 def _name(value: Any) -> str | None:
     return _clean(value) if isinstance(value, str) else None
-
-
-# --- a cell's text as plain Python --------------------------------------------------------------------------
-
-#: Cell magics that run their cell as ordinary code. (%%timeit runs it, but defines nothing.)
-RUNS_ITS_CELL = frozenset({"time", "capture", "prun"})
-#: Line magics that run the rest of their line.
-RUNS_ITS_LINE = re.compile(r"(\s*)%time[ \t]+(?=\S)(?!-)(.*)")
-CELL_MAGIC = re.compile(r"%%(\w+)(?:[ \t].*)?")
-LONGEST_LINE = 5_000  # IPython's patterns are slow on longer ones
-MOST_WORK = 500_000  # characters read while turning magics into Python: each one reads its cell anew
-
-
-def code(cell_text: str) -> str:
-    """Return a cell's text as plain Python with the same line numbers.
-
-    Magics, shell commands and help become calls on get_ipython(); cells in another language become one such
-    call. Text that is no Python comes back as it is.
-    """
-    return plain(cell_text, MOST_WORK)[0]
-
-
-def plain(cell_text: str, work: int) -> tuple[str, int]:
-    """Return what `code` returns, and what is left of `work`: with none left, magics stay as they are."""
-    if is_python(cell_text):
-        return cell_text, work
-    lines = _without_cell_magic(cell_text.split("\n"))
-    if max(map(len, lines)) > LONGEST_LINE:
-        return "\n".join(lines), work
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found, work = _without_magics(lines, work)
-    except Exception:  # IPython is missing, or it finds no end of a string: Python's own message says more
-        return "\n".join(lines), work - len(cell_text)
-    same = len(found) == len(lines) and not any("\n" in line for line in found)
-    return "\n".join(found if same else lines), work
-
-
-def is_python(text: str) -> bool:
-    """Whether the text can be parsed; warnings are kept quiet."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _without_cell_magic(lines: list[str]) -> list[str]:
-    """Blank the %% lines whose cell is ordinary code; put one call in place of other cells."""
-    lines = list(lines)
-    for number, line in enumerate(lines):
-        magic = CELL_MAGIC.fullmatch(line.rstrip())
-        if line.strip() and not magic:
-            break
-        if magic and magic[1] not in RUNS_ITS_CELL:
-            call = f"get_ipython().run_cell_magic({magic[1]!r}, '', '')"
-            return [*lines[:number], call, *[""] * (len(lines) - number - 1)]
-        lines[number] = ""
-    return lines
-
-
-def _without_magics(lines: list[str], work: int) -> tuple[list[str], int]:
-    from IPython.core.inputtransformer2 import (
-        TransformerManager,
-        classic_prompt,
-        ipython_prompt,
-        leading_indent,
-    )
-
-    before = [f"{line}\n" for line in lines]
-    for clean in (leading_indent, classic_prompt, ipython_prompt):  # those that keep the number of lines
-        before = clean(before) if any(line.strip() for line in before) else before
-    manager, size = TransformerManager(), sum(map(len, before))
-    while work > size:
-        work -= size
-        changed, after = manager.do_one_token_transform(before)
-        if not changed:
-            break
-        before = _same_number_of_lines(before, after)
-    return [line.removesuffix("\n") for line in before], work
-
-
-def _same_number_of_lines(before: list[str], after: list[str]) -> list[str]:
-    """Return `after`, filled up behind the line that took several lines together; restore `%time` lines."""
-    pairs = enumerate(zip(before, after, strict=False))
-    place = next((number for number, (old, new) in pairs if old != new), len(after) - 1)
-    runs = RUNS_ITS_LINE.fullmatch(before[place].rstrip("\n"))
-    if runs and len(before) == len(after):
-        after[place] = f"{runs[1]}{runs[2]}\n"
-    return [*after[: place + 1], *["\n"] * (len(before) - len(after)), *after[place + 1 :]]

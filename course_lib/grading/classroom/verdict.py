@@ -32,9 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.grading.check import PUBLIC_SEED
-from course_lib.grading.classroom import assignment, secret, slices, submission
+from course_lib.grading.classroom import assignment, secret, submission
 from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.oddities import oddities
+from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
 from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
@@ -51,7 +52,9 @@ Verdict = dict[str, Any]
 LONGEST_ANSWER = 100_000  # characters of an answer that are kept for the pages
 UNREADABLE = "What was handed in could not be read as a notebook: hand in the .ipynb file itself."
 #: Ways to make a function that no cell shows.
-RUN_TIME = re.compile(r"\b(exec|eval|globals|locals|setattr|__import__|importlib|vars)\b|^\s*%", re.MULTILINE)
+RUN_TIME = re.compile(
+    r"\b(exec|eval|globals|locals|setattr|__import__|importlib|vars)\b|^[ \t]*%", re.MULTILINE
+)
 FITTED = "Passes with the public inputs and fails with the secret ones: fitted to them, or right by luck?"
 BY_LUCK = "Passes with the secret inputs alone: check() says that it is wrong, and so it has no points."
 MISSING = re.compile("ModuleNotFoundError|FileNotFoundError")
@@ -203,15 +206,16 @@ def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> d
     What the machine lacks (GraderFault, OSError, MemoryError) is no answer's fault and goes on to the caller.
     """
     start, task = time.perf_counter(), item.task
-    answer, process_s = slices.Slice("", ()), 0.0
+    answer, process_s = Answer(), 0.0
+    texts = [cell.text for cell in cells if cell.is_answer]
     try:
-        answer = slices.answer_slice(cells, item.entry)
-        report, feedback, process_s, manual = _judged_task(item, answer, cells, job)
+        answer = collect(texts, item.entry)
+        report, feedback, process_s, manual = _judged_task(item, answer, texts if cells else None, job)
     except (GraderFault, NoSandbox, OSError, MemoryError):
         raise
     except Exception as problem:
         report = feedback = refused(task, "This answer could not be judged; a person will look at it.")
-        answer, manual = slices.Slice("", ()), [f"Judging it failed ({type(problem).__name__}: {problem})."]
+        answer, manual = Answer(), [f"Judging it failed ({type(problem).__name__}: {problem})."]
     return {
         "id": task.id,
         "title": task.title,
@@ -229,12 +233,15 @@ def _task(item: Item, cells: Sequence[submission.Cell], job: SubmissionJob) -> d
 
 
 def _judged_task(
-    item: Item, answer: slices.Slice, cells: Sequence[submission.Cell], job: SubmissionJob
+    item: Item, answer: Answer, cells: Sequence[str] | None, job: SubmissionJob
 ) -> tuple[Report, Report, float, list[str]]:
-    """Return the teacher's report, the student's, how long the answer's processes lived, and doubts."""
+    """Return the teacher's report, the student's, how long the answer's processes lived, and doubts.
+
+    `cells` is None for what is no notebook.
+    """
     task, entry = item.task, item.entry
     nothing = not_started(task, f"Not started: the notebook has no `{entry}` that was begun.")
-    if not cells:
+    if cells is None:
         nothing = not_started(task, UNREADABLE)
         return nothing, nothing, 0.0, []
     if answer.problem:
@@ -257,16 +264,15 @@ def _with_line(report: Report, old: str, new: str) -> Report:
     return replace(report, lines=tuple(new if line == old else line for line in report.lines))
 
 
-def _made_at_run_time(cells: Sequence[submission.Cell], entry: str) -> list[str]:
+def _made_at_run_time(cells: Sequence[str], entry: str) -> list[str]:
     """Say so if a function that no cell defines may come into being in another way."""
-    texts = [cell.text for cell in cells if cell.kind == "code" and not cell.is_grade]
-    for text in texts:
+    for text in cells:
         if RUN_TIME.search(text) and re.search(rf"\b{re.escape(entry)}\b", text):
             return [f"No cell defines {entry} in plain sight, but one may make it at run time."]
     return []
 
 
-def _judge(item: Item, answer: slices.Slice, job: SubmissionJob) -> tuple[Report, Report, float, list[str]]:
+def _judge(item: Item, answer: Answer, job: SubmissionJob) -> tuple[Report, Report, float, list[str]]:
     """Return the reports on public and on secret inputs, how long its processes lived, what to look at.
 
     The public inputs come first. What an answer says of them its student reads; so there must be nothing yet

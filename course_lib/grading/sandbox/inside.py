@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,6 +29,7 @@ from course_lib.grading.runner import (
     InProcess,
     change,
     fault_of,
+    frames_in,
     launch_in_tracer,
     quiet,
     warm_up_tracer,
@@ -101,14 +102,15 @@ class _Answers:
 
     def load(self, text: str, entry: str, oracle: str = "") -> dict[str, Any]:
         """Run the text; its entry is the next function. The helper of the name `oracle` asks the judge."""
-        function, fault = None, None
+        function, fault, file = None, None, written(text)
         with quiet():
             try:
-                (function,) = alone(sources.load, iter([(text, entry, written(text))]))
+                (function,) = alone(sources.load, iter([(text, entry, file)]))
                 if oracle:
                     function.__globals__[oracle] = self.line.oracle(oracle)
             except BaseException as error:
-                fault = fault_of(error)
+                *_, line = [None, *(line for _, line in frames_in(error, file))]
+                fault = replace(fault_of(error), line=line)
         self.functions.append(function)
         return {"fault": plain_fault(fault)}
 
@@ -182,7 +184,7 @@ class _Alone(InProcess):
     """Calls the answer with nothing of ours below it on the stack."""
 
     def _value(self, args: tuple) -> Any:
-        return alone(self._function, iter([args]))[0]
+        return alone(self.function, iter([args]))[0]
 
 
 def plain(value: Any) -> bool:

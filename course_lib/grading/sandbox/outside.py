@@ -9,7 +9,7 @@ import functools
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,7 @@ class SandboxedRunner:
             fault = Fault(kinds, _text(plain_fault["message"])[:LONGEST_TEXT], line, "", tuple(built))
         except (KeyError, TypeError, ValueError):
             return self._garbled()
-        return replace(fault, **self._places.of(line)) if plain else fault
+        return self._places.fault(fault) if plain else fault
 
 
 class _NotLoaded(Stopped):

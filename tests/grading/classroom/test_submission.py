@@ -1,12 +1,11 @@
 """Reading notebooks: sound ones in every encoding and format, and broken or hostile ones without a fall."""
 
-import ast
 import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.grading.classroom.submission import code, read
+from course_lib.grading.classroom.submission import read
 
 ANSWER = "def f(x):\n    return x + 1"
 
@@ -130,56 +129,3 @@ def test_no_json_makes_it_fall(value):
 def test_no_bytes_make_it_fall(data):
     read(data)
     read(b'{"cells": [' + data)
-
-
-# --- a cell as plain Python ---------------------------------------------------------------------------------
-
-MAGICS = {
-    "plain": ("x = 7 % 4\n\n\ny = not x != 2", "x = 7 % 4\n\n\ny = not x != 2"),
-    "time the cell": ("%%time\nx = 1", "\nx = 1"),
-    "two cell magics": ("\n%%capture out\n%%time\nx = 1", "\n\n\nx = 1"),
-    "time a line": ("%time x = f(2)\ny = 3", "x = f(2)\ny = 3"),
-    "a line magic": (
-        "%matplotlib inline\nx = 1",
-        "get_ipython().run_line_magic('matplotlib', 'inline')\nx = 1",
-    ),
-    "timeit defines nothing": ("%%timeit\nx = 1", "get_ipython().run_cell_magic('timeit', '', '')\n"),
-    "another language": ("%%bash\nls |\nfor", "get_ipython().run_cell_magic('bash', '', '')\n\n"),
-    "help": ("f?\nx = 1", "get_ipython().run_line_magic('pinfo', 'f')\nx = 1"),
-    "the shell": ("x = !ls\ny = 1", "x = get_ipython().getoutput('ls')\ny = 1"),
-    "over several lines": ("!ls \\\n  -l\nx = 1", "get_ipython().system('ls    -l')\n\nx = 1"),
-    "a prompt": (">>> x = 1\n... y = 2", "x = 1\ny = 2"),
-    "in a loop": ("for i in a:\n    %time g(i)\nx = 1", "for i in a:\n    g(i)\nx = 1"),
-    "in a text": ("'''\n%time x\n'''\n%time y = 1", "'''\n%time x\n'''\ny = 1"),
-}
-
-
-def test_magics_become_python_in_the_same_lines():
-    for kind, (text, want) in MAGICS.items():
-        assert code(text) == want, kind
-        ast.parse(want)
-
-
-PIECES = [
-    "%time ",
-    "%%time\n",
-    "!ls",
-    "\n",
-    "x = 1",
-    "\\\n",
-    "?",
-    "'''",
-    "(",
-    "    ",
-    "if x:",
-    "\f",
-    "\u2028",
-    "é",
-    "\0",
-]
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_the_number_of_lines_stays_for_every_text(text):
-    assert code(text).count("\n") == text.count("\n")

@@ -1,0 +1,331 @@
+"""The code cells of a notebook as statements, and what each of them binds. Nothing is run.
+
+A cell is read as the notebook reads it: magics, shell commands and calls for help are passed over. What is no
+Python is put aside with Python's own sentence. Whatever a cell holds, reading it takes time in proportion to
+its length.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from course_lib.grading.sources import NoSource
+from course_lib.grading.vocabulary import words
+
+LARGEST_CELL, LOOKED_THROUGH = 100_000, 1_000_000  # characters
+MOST_NODES, MOST_IN_CELL = 150_000, 40_000  # of syntax: some 400 KB of code, and 100
+MOST_TARGETS = 30  # of one assignment
+DEEPEST = 150  # syntax nodes in each other; readers of the text walk it recursively
+#: Methods that change the thing they belong to.
+CHANGING = words(
+    "append extend insert add update setdefault pop popitem clear remove discard reverse sort fill"
+)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+END_OF_LINE = re.compile(rb"[ \t\f]*(?:#|$)")
+Place = tuple[int, int]  # of a statement: its cell, its number in the cell
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A name that a statement at the top of a cell binds.
+
+    `how` is "def" (of a class, too), "import", "value" for what is assigned, "nested" for a definition within
+    another statement, "global" for what a function binds when it runs, "other" for loops and all else.
+    `node` is the definition, the import of this name alone, or the value; `text` may stand for itself.
+    """
+
+    name: str
+    how: str
+    node: ast.AST
+    text: str
+    line: int  # of the statement in its cell
+    statement: ast.stmt
+
+    @property
+    def head(self) -> str:
+        """The first line, for sentences."""
+        return self.text.partition("\n")[0][:80]
+
+
+@dataclass
+class Book:
+    """What all cells bind and change, by name and in order."""
+
+    bound: dict[str, list[tuple[Place, Bound]]] = field(default_factory=dict)
+    shared: dict[str, list[Bound]] = field(default_factory=dict)  # those whose how is "global"
+    changed: dict[str, list[tuple[Place, str]]] = field(default_factory=dict)  # by which line: T.append(1)
+    functions: set[str] = field(default_factory=set)  # names that a definition or an import binds
+    stars: list[str] = field(default_factory=list)  # modules from which everything is imported
+    broken: list[tuple[str, str]] = field(default_factory=list)  # the cell, and what is wrong with it
+
+
+@lru_cache(maxsize=1)  # the tasks of one notebook follow each other
+def read_cells(cells: tuple[str, ...]) -> Book:
+    """Return what the cells bind; NoSource if they are too much."""
+    book, sizes = Book(), {}
+    for number, text in enumerate(cells):
+        try:
+            statements, lines, sizes[text] = _statements(text)
+            if sum(sizes.values()) > MOST_NODES:
+                raise NoSource("The cells hold more code than can be read: take experiments out, begin anew.")
+        except NoSource as problem:
+            book.broken.append((text, str(problem)))
+            continue
+        for place, node in enumerate(statements):
+            _add(book, (number, place), node, lines)
+    return book
+
+
+def _add(book: Book, place: Place, node: ast.stmt, lines: list[bytes]) -> None:
+    for one in _bindings(node, lines):
+        if one.how == "global":
+            book.shared.setdefault(one.name, []).append(one)
+            continue
+        book.bound.setdefault(one.name, []).append((place, one))
+        if one.how in ("def", "import"):
+            book.functions.add(one.name)
+    for name, line in _changes(node):
+        said = lines[line - 1][:80].decode("utf-8", "replace").strip()
+        book.changed.setdefault(name, []).append((place, said))
+    if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+        book.stars.append(node.module or ".")
+
+
+@lru_cache(maxsize=256)  # a history has the same cells again and again
+def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], int]:
+    """Return a cell's statements, its lines as plain Python, and its size; NoSource if it is none."""
+    if len(text) > LARGEST_CELL:
+        raise NoSource(f"Its cell has more than {LARGEST_CELL:,} characters: that is too much to read.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = _tree(text)
+            if tree is None:
+                text = python(text)
+                tree = ast.parse(text)
+            compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        where = f"{type(error).__name__} in line {error.lineno or 1} of its cell"
+        raise NoSource(f"{where}: {error.msg}.") from None
+    except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
+        raise NoSource(f"Its cell cannot be read ({type(error).__name__}: {error}).") from None
+    return tree.body, text.encode("utf-8", "surrogatepass").split(b"\n"), _size(tree)
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _size(tree: ast.AST) -> int:
+    """Return the number of syntax nodes; NoSource if they are too many, or too many in each other."""
+    level, size = [tree], 0
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        size += len(level)
+    if level:
+        raise NoSource("Its cell is nested too deeply to be read: write it in several steps.")
+    if size > MOST_IN_CELL:
+        raise NoSource("Its cell holds more code than can be read: write it in several cells.")
+    return size
+
+
+def defines(text: str, name: str) -> bool:
+    """Whether a text, which may be no Python, has a line that defines the name."""
+    name = re.escape(name)
+    line = rf"^\ufeff?[ \t]*(?:async +)?(?:def|class) +{name}\b|^{name} *=(?!=)"
+    return bool(re.search(line, text[:LOOKED_THROUGH], re.MULTILINE))
+
+
+# --- what a statement binds and changes ---------------------------------------------------------------------
+
+
+def _bindings(node: ast.stmt, lines: list[bytes]) -> Iterator[Bound]:
+    """Yield what a statement at the top of a cell binds."""
+    line, text = _first_line(node), _text(node, lines)
+    if isinstance(node, DEFINITIONS):
+        yield Bound(node.name, "def", node, text, line, node)
+        shared = {name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names}
+        yield from (Bound(name, "global", node, text, line, node) for name in shared)
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from _imports(node)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        pairs = [pair for target in targets for pair in _pairs(target, node.value)] if node.value else []
+        for name, value in pairs:
+            one = value if len(pairs) <= MOST_TARGETS else None
+            alone = f"{name} = {_text(one, lines)}" if one and len(pairs) > 1 else text
+            yield _assigned(name, one, alone, line, node)
+    else:
+        imports = []  # what is imported counts more than what stands beside it: except ImportError: m = None
+        for one in _run_at_once(node):
+            if isinstance(one, ast.Import | ast.ImportFrom):
+                imports += _imports(one)
+            elif isinstance(one, DEFINITIONS):
+                yield Bound(one.name, "nested", one, text, line, node)
+            else:
+                yield from (Bound(name, "other", one, text, line, node) for name in _stored(one))
+        yield from imports
+
+
+def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Bound]:
+    for one in node.names:
+        if one.name != "*":
+            plain = isinstance(node, ast.Import)
+            alone = ast.Import([one]) if plain else ast.ImportFrom(node.module, [one], node.level)
+            name = one.asname or one.name.split(".")[0]
+            yield Bound(name, "import", alone, ast.unparse(alone), node.lineno, node)
+
+
+def _assigned(name: str, value: ast.expr | None, text: str, line: int, node: ast.stmt) -> Bound:
+    if isinstance(
+        value, ast.Lambda
+    ):  # a function with a name: written with `def`, it is read like all others
+        text = f"def {name}({ast.unparse(value.args)}):\n    return {ast.unparse(value.body)}"
+        return Bound(name, "def", ast.parse(text).body[0], text, line, node)
+    return Bound(name, "value" if value else "other", value or node, text, line, node)
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield each name with its value, None if only running tells: `a, *b = c`."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Starred):
+        yield from _pairs(target.value, None)
+    elif isinstance(target, ast.Tuple | ast.List):
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        starred = any(isinstance(one, ast.Starred) for one in (*parts, *target.elts))
+        one_by_one = len(parts) == len(target.elts) and not starred
+        for place, one in enumerate(target.elts):
+            yield from _pairs(one, parts[place] if one_by_one else None)
+
+
+def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run with a statement: not what is inside functions, classes and comprehensions."""
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        yield one
+        if not isinstance(one, (*DEFINITIONS, *COMPREHENSIONS, ast.Lambda)):
+            todo += reversed([*ast.iter_child_nodes(one)])
+
+
+def _stored(node: ast.AST) -> set[str]:
+    """Return the names that this node binds where it stands, besides definitions and imports."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        return {node.id}
+    if isinstance(node, COMPREHENSIONS):  # a walrus in it binds outside
+        return {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}
+    names = {"ExceptHandler": "name", "MatchAs": "name", "MatchStar": "name", "MatchMapping": "rest"}
+    name = getattr(node, names.get(type(node).__name__, ""), None)
+    return {name} if name else set()
+
+
+def _changes(statement: ast.stmt) -> Iterator[tuple[str, int]]:
+    """Yield the name and the line wherever a statement changes a part of a thing: T[0] = 1, T.append(1)."""
+    for node in () if isinstance(statement, DEFINITIONS) else _run_at_once(statement):
+        is_part = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        if (is_part or (isinstance(node, ast.Attribute) and node.attr in CHANGING)) and root(node):
+            yield root(node), node.lineno
+
+
+def root(node: ast.AST) -> str:
+    """Return the name that attributes and indices hang on; "" if there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# --- texts --------------------------------------------------------------------------------------------------
+
+
+def _first_line(node: ast.AST) -> int:
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+
+
+def _text(node: ast.AST, lines: list[bytes]) -> str:
+    """Return a node as written; a statement with the comment behind it, without its neighbours at a `;`.
+
+    Lines are bytes, as the parser counts them.
+    """
+    first, last = _first_line(node), node.end_lineno
+    is_last = isinstance(node, ast.stmt) and END_OF_LINE.match(lines[last - 1], node.end_col_offset)
+    start, end = node.col_offset if node.lineno == first else 0, None if is_last else node.end_col_offset
+    if first == last:
+        return lines[first - 1][start:end].decode("utf-8", "surrogatepass").rstrip()
+    kept = b"\n".join([lines[first - 1][start:], *lines[first : last - 1], lines[last - 1][:end]])
+    text = kept.decode("utf-8", "surrogatepass").rstrip()
+    return f"({text})" if isinstance(node, ast.expr) else text
+
+
+# --- magics -------------------------------------------------------------------------------------------------
+
+CELL_MAGIC = re.compile(r"%%(\w+)(?:[ \t].*)?")
+RUNS_ITS_CELL = ("time", "capture", "prun")  # as ordinary code; %%timeit defines nothing
+RUNS_ITS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?!-)(\S.*)")
+MAGIC = re.compile(
+    r"[ \t]*(?:%%?[A-Za-z_]|[!?]|[\w, ]+=[ \t]*(?:!|%[A-Za-z_]))|[ \t]*%{0,2}[\w.*]+\?\??[ \t]*$"
+)
+PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
+
+
+def python(cell: str) -> str:
+    """Return a cell's text as plain Python with the same line numbers; what is no Python comes back as it is.
+
+    Lines with magics, shell commands and calls for help become `pass`; of %time the rest of the line stays.
+    Prompts and a common indentation are taken away, as the notebook does.
+    """
+    if _tree(cell) is not None:
+        return cell
+    lines = _dedented(_without_cell_magics(cell.split("\n")))
+    quote, goes_on = "", False
+    for number, line in enumerate(lines):
+        if quote or not (goes_on or MAGIC.match(line)):
+            quote = _open_quote(line, quote)
+            continue
+        runs = RUNS_ITS_LINE.fullmatch(line)
+        instead = f"{_indent(line)}pass" if not goes_on else ""
+        lines[number] = f"{runs[1]}{runs[2]}" if runs else instead
+        goes_on = line.endswith("\\") and not runs
+    return "\n".join(lines)
+
+
+def _without_cell_magics(lines: list[str]) -> list[str]:
+    """Blank the %% lines whose cell is ordinary code, and all of another cell."""
+    for number, line in enumerate(lines):
+        magic = CELL_MAGIC.fullmatch(line.rstrip())
+        if line.strip() and not magic:
+            break
+        if magic and magic[1] not in RUNS_ITS_CELL:
+            return [""] * len(lines)
+        lines[number] = ""
+    return lines
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    first = next((line for line in lines if line.strip()), "")
+    if PROMPT.match(first):
+        return [PROMPT.sub("", line, count=1) for line in lines]
+    return [line.removeprefix(_indent(first)) for line in lines]
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _open_quote(line: str, quote: str) -> str:
+    """Return which triple quotes are open behind a line, if these were open before it."""
+    for found in re.findall(r"'''|\"\"\"|#", line):
+        if found == "#" and not quote:
+            break
+        if found != "#":
+            quote = "" if found == quote else quote or found
+    return quote
