@@ -56,8 +56,6 @@ BY_NAME = "call functions where they are needed, by their own names"
 PARTS_OF_TEXT = "an answer is imports, constants and functions with `def`"
 KERNEL_ROLE = "an answer here is imports, numbers and functions with @cuda.jit"
 LONGEST_NAME = 100
-#: Where the functions of a module live: an import that is written down from a live function says so.
-HOMES = {"numba.core.decorators": "numba", "numba.misc.special": "numba"}
 #: Fields of "…".format(…) that reach no attribute, and what einsum reads.
 FIELDS = re.compile(r"([^{}]|\{\{|\}\}|\{\w*(:[^{}]*)?\})*")
 SUBSCRIPTS = re.compile(r"[A-Za-z,.\-> ]*")
@@ -858,7 +856,7 @@ def _text(node: ast.AST, program: Program) -> str:
 
 def _home(node: ast.ImportFrom) -> str:
     """Return the module that an import takes names from."""
-    return "." * node.level + HOMES.get(node.module, node.module or "")
+    return "." * node.level + (node.module or "")
 
 
 def _names_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
