@@ -30,6 +30,12 @@ def read_notebook(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def code_cell(code: str, id: str) -> dict:
+    """Return a code cell."""
+    plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1}
+    return {**plain, "id": id, "source": code}
+
+
 def text_of(cell: dict) -> str:
     return "".join(cell["source"])
 

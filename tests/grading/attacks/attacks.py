@@ -10,7 +10,6 @@ import json
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from grading_tools import ASSIGNMENTS, ROOT, read_notebook
 
@@ -43,12 +42,6 @@ class Attack:
         folder = source / self.name / NAME
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{NAME}.ipynb").write_text(json.dumps(notebook))
-
-
-def code_cell(code: str, id: str) -> dict[str, Any]:
-    """Return a code cell."""
-    plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1}
-    return {**plain, "id": id, "source": code}
 
 
 def text(code: str) -> str:
