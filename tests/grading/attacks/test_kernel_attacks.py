@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 
-import attacks
 import pytest
 from grading_tools import code_cell
 from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
@@ -26,7 +25,7 @@ NO_BARRIER = TURNED.replace("    cuda.syncthreads()\n", "")
 
 def inside(body: str) -> str:
     """Return an answer to 99.scaled with this body."""
-    lines = attacks.text(body).splitlines()
+    lines = body.splitlines()
     return HEAD + "@cuda.jit\ndef scaled(x, y):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
