@@ -1,8 +1,8 @@
 """Hostile and broken submissions, graded in one class with honest students between them.
 
 None of them may gain a point that it did not earn, lose one that it did, change another student's grade, see
-what is secret, or stop the run. They are the frozen class of tests/golden, which keeps its grades; tricks of which
-the text is all are in tricks.txt.
+what is secret, or stop the run. They are the frozen class of tests/golden, which keeps its grades; tricks
+that are a text and nothing else are in tricks.txt.
 """
 
 from __future__ import annotations

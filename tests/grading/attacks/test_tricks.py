@@ -21,9 +21,13 @@ def undeserved(combinations, monkeypatch) -> tuple[int, list[str]]:
         said = tricks.refusal(one, monkeypatch, sandbox)
         if said is None and one.trick and one.trick.must_be == "refused":
             found.append(f"{one.name}: was not refused")
-        elif said is None and (points := tricks.judged(one, sandbox)["points"]) > one.worth:
+            continue
+        points = tricks.judged(one, sandbox)["points"] if said is None else 0.0
+        if one.open and points <= one.worth:
+            found.append(f"{one.name}: is mended, so `open` can go")
+        elif points > one.worth and not one.open:
             found.append(f"{one.name}: got {points}, and is worth {one.worth}")
-        elif said is not None and ("could not be judged" in said or not said):
+        if said is not None and ("could not be judged" in said or not said):
             found.append(f"{one.name}: {said or 'nothing was said of it'}")
     return len(combinations), found
 
