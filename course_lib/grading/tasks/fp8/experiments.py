@@ -154,8 +154,8 @@ def _kernels(rng: np.random.Generator) -> Iterator[Case]:
         for late, other in ((1, "next block of K"), (-1, "block of K before")):
             yield from _case(rng, f"A's scales of the {other}{said}", a_late=late, first=first)
             yield from _case(rng, f"B's scales of the {other}{said}", b_late=late, first=first)
-        yield from _case(rng, f"A's scales of the next row{said}", row_late=1, first=first)
-    yield from _case(rng, "A's scales of the row 8 further", K=300, row_late=8)
+        yield from _case(rng, f"A's scales of the next row{said}", K=300, row_late=1, first=first)
+    yield from _case(rng, "A's scales of the row 8 further", K=256, row_late=8)
     for row in range(10):  # each: in rows whose scales are large any limit sees it
         yield from _case(rng, "one element is 6 % too large", K=256, spoilt=row)
 
