@@ -296,7 +296,14 @@ def test_a_run_ends_at_once_and_leaves_no_process_behind(course, tmp_path, end):
     for number in range(4):
         hand_in(course, tmp_path / "in", f"student{number}", endless)
     words = command(course, tmp_path / "in", tmp_path / "class")
-    process = psutil.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = psutil.Popen(
+        words,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
+    )
     children, give_up = [], time.perf_counter() + 60
     begun = tmp_path / "class" / "submitted"  # a sandbox before that is the one that is tried out
     while not any(_name(one) == "bwrap" for one in children) or not begun.exists():
