@@ -23,13 +23,24 @@ class Rule(Protocol):
         """Return None if the rule is kept, else one sentence that names the fault."""
 
 
-def unread(entry: str) -> str:
-    """Return the sentence of a rule that finds no function to read."""
-    return f"{entry} cannot be read: write it with `def {entry}(…)`, at the top of a cell."
+class EntryRule:
+    """A rule on the entry: one that cannot be read does not pass; without a result, running says more."""
+
+    def judge(self, source: str, entry: str) -> str | None:
+        """Return None if the rule is kept, else one sentence that names the fault."""
+        program = read_program(source, entry)
+        function = program.function()
+        if function is None:
+            return f"{entry} cannot be read: write it with `def {entry}(…)`, at the top of a cell."
+        return self.fault(program, function) if returns_something(function) else None
+
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
+        """Return a sentence that names the fault of an entry that can be read, None if there is none."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class LoopOrder:
+class LoopOrder(EntryRule):
     """Every element of the result is computed in loops of this order: LoopOrder("kij").
 
     i runs over the rows of the result, j over its columns, k over the summands, whatever they are called.
@@ -37,17 +48,11 @@ class LoopOrder:
 
     order: str
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence unless all loops that compute the result have the order, outermost first."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # comparing its result says more
         for node in program.nodes():
             if isinstance(node, ast.FunctionDef) and node is not function and _has_loop(node):
-                return f"The loops are in {node.name}: this task wants them in {entry} itself."
+                return f"The loops are in {node.name}: this task wants them in {program.entry} itself."
         found = writing_orders(function)
         wrong = [one for one in found if one[0] != tuple(self.order)]
         if found and not wrong:
@@ -57,7 +62,7 @@ class LoopOrder:
 
 
 @dataclass(frozen=True)
-class NestedLoops:
+class NestedLoops(EntryRule):
     """At least so many loops run inside each other; the functions called in a loop count with theirs.
 
     np.ndindex over several axes is as many loops as it has axes; a loop in which nothing changes is none.
@@ -66,14 +71,10 @@ class NestedLoops:
     at_least: int
     instead: str
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
         found = depth(program)
-        if not returns_something(function) or found >= self.at_least:
+        if found >= self.at_least:
             return None
         return f"The deepest nest of loops in your answer has {found}: {self.instead}."
 
@@ -88,7 +89,7 @@ def _order_text(roles: tuple[str, ...], names: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class OnlyHandedTo:
+class OnlyHandedTo(EntryRule):
     """The argument `key` of the entry goes to the helper `to` and nowhere else: nobody looks at it.
 
     A judged function gets plain numbers, never a function. So what an answer is to explore by experiment
@@ -99,16 +100,10 @@ class OnlyHandedTo:
     key: str
     to: str
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for the first use of the key that is no handing on."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # running it says more
         if self.key not in _parameters(function):
-            return self._said(function, source)
+            return self._said(function, program.source)
         nodes = [node for node in program.nodes() if id(node) not in self._of_helper(program)]
         taking: dict[str, list[ast.FunctionDef]] = {}
         for node in nodes:
@@ -124,7 +119,7 @@ class OnlyHandedTo:
         }
         for node in nodes:
             if isinstance(node, ast.Name) and node.id == self.key and id(node) not in fine:
-                return self._said(node, source)
+                return self._said(node, program.source)
         return None
 
     def _said(self, node: ast.AST, source: str) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from course_lib.grading.program import Program, read_program, returns_something
-from course_lib.grading.rules import unread
+from course_lib.grading.program import Program
+from course_lib.grading.rules import EntryRule
 from course_lib.simulators.interleavings import (
     JointState,
     Lock,
@@ -64,20 +64,14 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Asks:
+class Asks(EntryRule):
     """The answer calls the helper of this name somewhere: Asks("slots_of", "what it is for")."""
 
     helper: str
     purpose: str
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence if nothing that the entry needs, but the helper itself, calls it."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # running it says more
         for name in _called_from(program, frozenset({self.helper})):
             for node in ast.walk(program.functions[name]):
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == self.helper:
@@ -86,19 +80,13 @@ class Asks:
 
 
 @dataclass(frozen=True)
-class UnderAllSchedules:
+class UnderAllSchedules(EntryRule):
     """The entry is right in every scenario, under every schedule: no race, no deadlock, no wrong value."""
 
     scenarios: tuple[Scenario, ...]
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # running it says more
         return next(filter(None, (self._fault(program, scenario) for scenario in self.scenarios)), None)
 
     def _fault(self, program: Program, scenario: Scenario) -> str | None:

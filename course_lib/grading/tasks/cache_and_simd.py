@@ -13,8 +13,8 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
 from course_lib.grading.language import Language
-from course_lib.grading.program import at, read_program, returns_something
-from course_lib.grading.rules import unread
+from course_lib.grading.program import Program, at
+from course_lib.grading.rules import EntryRule
 from course_lib.grading.task import Case, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops import (
     LOOPS_ONLY,
@@ -39,7 +39,7 @@ def zero_meets_inf(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.
 
 
 @dataclass(frozen=True)
-class ReadOnce:
+class ReadOnce(EntryRule):
     """The answer reads each number of an argument once, as far as the text tells: ReadOnce("B", loops=2).
 
     One and the same element, B[k, j], stands in one place, under so many loops, as a single number. A third
@@ -54,14 +54,8 @@ class ReadOnce:
     def wanted(self) -> str:
         return f"each element of {self.name} read in one place, under {self.loops} loops"
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence if it is read in several places, in another loop, or under another name."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # running it says more
         if self.name not in [one.arg for one in function.args.args]:
             return f"Your function has no parameter {self.name}: keep the parameters as they were given."
         own = {one.name: one for one in program.nodes() if isinstance(one, ast.FunctionDef)}
@@ -88,14 +82,11 @@ class ReadOnce:
         return None
 
 
-class SumsInLocals:
+class SumsInLocals(EntryRule):
     """Sums are kept in local variables: no number of an array is added to."""
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for the first `C[0, j] += …`, or the same written out."""
-        program = read_program(source, entry)
-        if program.function() is None:
-            return unread(entry)
         for node in program.nodes():
             if isinstance(node, ast.AugAssign):
                 adds = isinstance(node.target, ast.Subscript)
@@ -110,23 +101,17 @@ class SumsInLocals:
                 continue
             if adds:
                 return (
-                    f"Your answer adds to a number of an array{at(node, source)}: each step loads it and "
-                    "stores it again. Keep the four sums in local variables while k runs, then store them."
+                    f"Your answer adds to a number of an array{at(node, program.source)}: each step loads it "
+                    "and stores it. Keep the four sums in local variables while k runs, then store them."
                 )
         return None
 
 
-class TilesOfFour:
+class TilesOfFour(EntryRule):
     """The answer goes on by four rows at a time."""
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence if no 4 stands in it."""
-        program = read_program(source, entry)
-        function = program.function()
-        if function is None:
-            return unread(entry)
-        if not returns_something(function):
-            return None  # running it says more
         if any(isinstance(node, ast.Constant) and node.value == 4 for node in program.nodes()):
             return None
         return (

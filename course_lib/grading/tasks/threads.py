@@ -13,8 +13,8 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.language import Language
-from course_lib.grading.program import at, read_program
-from course_lib.grading.rules import unread
+from course_lib.grading.program import Program, at
+from course_lib.grading.rules import EntryRule
 from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
@@ -351,21 +351,19 @@ TRANSFER_SCENARIOS = (
 )
 
 
-class WaitsForLocks:
+class WaitsForLocks(EntryRule):
     """Nobody only tries to take a lock: two that try, let go and try again may do so in step for ever."""
 
-    def judge(self, source: str, entry: str) -> str | None:
+    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for an acquire() that does not wait as long as it must."""
-        program = read_program(source, entry)
-        if program.function() is None:
-            return unread(entry)
         for node in program.nodes():
             if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "acquire":
                 continue
             if not waits(node):
                 return (
-                    f"Your answer only tries to take a lock{at(node, source)}: two threads may try, let go "
-                    "and try again in step for ever. Find an order of the locks in which waiting is safe."
+                    f"Your answer only tries to take a lock{at(node, program.source)}: two threads may try, "
+                    "let go and try again in step for ever. Find an order of the locks in which waiting is "
+                    "safe."
                 )
         return None
 
