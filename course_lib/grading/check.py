@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.grading import record, registry
 from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import judge
-from course_lib.grading.program import CLOSED
 from course_lib.grading.report import Report, card, code_html, not_started, refused
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import NoSource, cells_around, plain_function
@@ -72,10 +72,19 @@ def _examined(task: Task, answer: Any, seed: int) -> tuple[Report, str]:
         found = as_handed_in(answer, task.entry)
     except NoSource as problem:
         return refused(task, str(problem)), str(problem)
-    code = Code(f"{CLOSED}\n{found.text}", task.entry)
-    runner = InProcess(code, lines=(0, *found.lines))
+    code = Code(found.text, task.entry)
+    runner = in_process(task, code, found.lines)
     report = judge(task, runner, code.text, seed, task.entry)
     return _with_constants(report, found, runner, answer), found.text
+
+
+def in_process(task: Task, code: Code, lines: Sequence[int]) -> InProcess:
+    """Return the runner for an answer in the learner's own process."""
+    if not task.oracle:
+        return InProcess(code, lines=lines)
+    from course_lib.grading.sandbox.questions import AskingInProcess  # two tasks need it
+
+    return AskingInProcess(code, task.oracle, lines)
 
 
 def as_handed_in(answer: Any, entry: str) -> Answer:

@@ -1,4 +1,4 @@
-"""Reading source text: the statements that an answer needs, whether it was begun at all, where things are.
+"""Reading source text: the statements of an answer, whether it was begun at all, where things are.
 
 Nothing is run. `language` and the rules judge what is found here; a text is parsed once for all of them.
 """
@@ -12,13 +12,10 @@ from collections.abc import Iterator
 LONGEST = 200_000  # characters
 MOST_NODES, MOST_FUNCTIONS = 20_000, 100
 DEEPEST = 120  # nodes in each other, so that who goes down need not fear for the stack
-#: First line of a text that holds one answer and nothing else: all of it counts. Whoever forges it only makes
-#: the rules stricter.
-CLOSED = "# All that follows belongs to the answer."
 
 
 class Program:
-    """Source text, seen from one of its functions: `reached` are the statements at its top which that needs.
+    """The text of an answer: `reached` are the statements at its top, `entry` is the function that counts.
 
     A text that cannot be read has no statements, and a `problem`: the end of a sentence.
     """
@@ -26,12 +23,11 @@ class Program:
     def __init__(self, source: str, entry: str) -> None:
         self.source, self.entry = source, entry
         self.tree, self.problem = _parsed(source)
-        body = self.tree.body
-        self.reached = list(body) if source.startswith(CLOSED) else _needed(body, entry)
+        self.reached = self.tree.body
         self.functions = {one.name: one for one in self.reached if isinstance(one, ast.FunctionDef)}
 
     def nodes(self) -> Iterator[ast.AST]:
-        """Yield every node of the needed statements once."""
+        """Yield every node once."""
         for statement in self.reached:
             yield from ast.walk(statement)
 
@@ -68,44 +64,6 @@ def _is_small(tree: ast.Module) -> bool:
             return False
         todo += [(one, depth + 1) for one in ast.iter_child_nodes(node)]
     return True
-
-
-def _needed(body: list[ast.stmt], entry: str) -> list[ast.stmt]:
-    """Return the statements that bind the entry, and what these name, in their order."""
-    binding: dict[str, list[int]] = {}
-    for place, statement in enumerate(body):
-        for name in _bound(statement):
-            binding.setdefault(name, []).append(place)
-    found: set[int] = set()
-    names, seen = [entry, "*"], {entry, "*"}  # a star import may bring in any name
-    while names:
-        for place in binding.get(names.pop(), ()):
-            if place not in found:
-                found.add(place)
-                new = {node.id for node in ast.walk(body[place]) if isinstance(node, ast.Name)} - seen
-                seen |= new
-                names += new
-    return [body[place] for place in sorted(found)]
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement at the top of a text binds, however deep in it."""
-    if isinstance(statement, ast.FunctionDef):
-        shared = (node.names for node in ast.walk(statement) if isinstance(node, ast.Global))
-        return {statement.name}.union(*shared)
-    found: set[str] = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(root_name(node))
-        found |= bound_by(node)
-    return found - {""}
-
-
-def root_name(node: ast.AST) -> str:
-    """Return the name that attributes and indices hang on: "a" for a.b[0].c; "" if there is none."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def bound_by(node: ast.AST) -> set[str]:

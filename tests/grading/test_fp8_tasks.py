@@ -9,7 +9,6 @@ from grading_tools import read_notebook, solution_path, text_of
 from course_lib.fp8.errors import calc_diff
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.language import Language
-from course_lib.grading.rules import OnlyHandedTo
 from course_lib.grading.sources import load
 from course_lib.grading.tasks.fp8 import experiments, kernels, shared
 from course_lib.grading.tasks.fp8.kernels import waits
@@ -104,32 +103,9 @@ def test_the_protocol_agrees_with_the_simulated_ring():
     assert not any(run(Ring(2, tiles=(8,)), seed).problem for seed in range(20))
 
 
-# --- rules: given code and black boxes ---
+# --- rules: given code ---
 
 GIVEN = "import numpy as np\n\n\ndef box(x, key):\n    return np.abs(x) * key\n"
-HONEST = {
-    "plain": "def f(key):\n    return box(1, key)",
-    "by name": "def f(key):\n    return box(x=1, key=key)",
-    "a helper": "def g(n, key):\n    return box(n, key)\n\n\ndef f(key):\n    return g(2, key)",
-    "inside": "def f(key):\n    def g(n):\n        return box(n, key)\n    return max(range(9), key=g)",
-    "recursion": "def f(key, n=3):\n    return box(n, key) + (f(key, n - 1) if n else 0)",
-    "its own np": "def f(key):\n    ones = np.ones(3)\n    return box(ones, key)",
-    "no return yet": "def f(key):\n    x = key",
-}
-DODGES = {
-    "returned": "def f(key):\n    return key",
-    "renamed": "def f(key):\n    k = key\n    return box(1, k)",
-    "as a star": "def f(*key):\n    return box(1, *key)",
-    "a star before it": "def g(a, key, x):\n    return x\n\n\ndef f(key):\n    return g(*[1, 2], key)",
-    "a keyword for all": "def g(**all):\n    return all\n\n\ndef f(key):\n    return g(key=key)",
-    "a star takes it": "def g(*all, key):\n    return all\n\n\ndef f(key):\n    return g(key, key=1)",
-    "a default": "def f(key):\n    def g(key=key):\n        return box(1, key)\n    return g()",
-    "the name of a list": "def f(key):\n    def list(key):\n        return 1\n    return list(key)",
-    "a decorated helper": "@repr\ndef g(key):\n    return 1\n\n\ndef f(key):\n    return g(key)",
-    "an argument's name": "def g(key):\n    return 1\n\n\ndef f(key, g=repr):\n    return g(key)",
-    "a lambda": "f = lambda key: key",
-    "given a value": "def f(key):\n    key = 3\n    return key",
-}
 CHANGES = {
     "another box": "def box(x, key):\n    return key\n\n\ndef f(key):\n    return box(1, key)",
     "a class": "class box:\n    pass\n\n\ndef f(key):\n    return box(1, key)",
@@ -141,13 +117,11 @@ CHANGES = {
 }
 
 
-def test_a_key_may_be_handed_on_and_nothing_else():
-    handed_on, as_given = OnlyHandedTo("key", "box"), Language(("numpy", "math"), given=GIVEN)
-    for name, text in HONEST.items():
-        whole = f"{GIVEN}\n\n{text}\n"
-        assert handed_on.judge(whole, "f") is None and as_given.judge(whole, "f") is None, name
-    for name, text in DODGES.items():
-        whole = f"{GIVEN}\n\n{text}\n"
-        assert handed_on.judge(whole, "f") or as_given.judge(whole, "f"), name
+def test_what_is_given_must_stay_as_it_is():
+    as_given = Language(("numpy", "math"), given=GIVEN)
+    assert (
+        as_given.judge(f"{GIVEN}\n\ndef f(key):\n    ones = np.ones(3)\n    return box(ones, key)\n", "f")
+        is None
+    )
     for name, text in CHANGES.items():
         assert as_given.judge(f"{GIVEN}\n\n{text}\n", "f"), name

@@ -24,18 +24,21 @@ SLOW_ANSWER = "the baseline itself"  # right, and judged as if it were measured 
 def grade(recorded: dict, seed: int) -> list:
     """Judge an answer in this process, with a clock that always says the same."""
     from course_lib.grading import registry
+    from course_lib.grading.collect import collect
     from course_lib.grading.judge import judge
     from course_lib.grading.runner import InProcess, Timing
+    from course_lib.grading.sandbox.questions import AskingInProcess
     from course_lib.grading.sources import load
 
-    class Timeless(InProcess):
-        def time(self, speed, args):
-            speedup = 1.0 if recorded["slow"] else 100.0
-            return Timing(speedup, speedup * 0.97, speedup * 1.03, 1e-3, 1e-3 * speedup)
-
     task = registry.task(recorded["task"])
-    runner = Timeless(load(recorded["text"], task.entry), 60.0)
-    report = judge(task, runner, recorded["text"], seed)
+    text = recorded["text"]
+    if recorded["kind"] == "solution":  # a whole notebook
+        text = collect([text], task.entry).text
+    function = load(text, task.entry)
+    runner = AskingInProcess(function, task.oracle) if task.oracle else InProcess(function, 60.0)
+    speedup = 1.0 if recorded["slow"] else 100.0
+    runner.time = lambda *_: Timing(speedup, speedup * 0.97, speedup * 1.03, 1e-3, 1e-3 * speedup)
+    report = judge(task, runner, text, seed)
     return [report.points, report.state, report.lines[0] if report.lines else ""]
 
 
@@ -91,6 +94,8 @@ def test_what_rules_refused_is_refused_and_honest_forms_are_taken():
         said = [
             words for rule in task.rules if (words := rule.judge(one["text"], one.get("entry") or task.entry))
         ]
+        if task.oracle and not said and one["says"]:  # what is hidden is not there to be looked at
+            said = [grade({**one, "slow": False}, 9)[2]] if not grade({**one, "slow": False}, 9)[0] else []
         if bool(said) != bool(one["says"]) and (one["task"], one["name"]) not in allowed:
             found.append(f"{one['task']} {one['kind']} {one['name']}: was {one['says']}, is {said}")
     assert len(texts) == 198

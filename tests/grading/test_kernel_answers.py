@@ -7,7 +7,6 @@ from kernel_examples import RIGHT, SCALE, SCALED, TASKS, TURN, TURNED, WRONG
 
 from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.judge import judge
-from course_lib.grading.program import CLOSED
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sandbox import process
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
@@ -23,8 +22,8 @@ HEAD = "from numba import cuda\n\n\n@cuda.jit\n"
 
 def boxed(task, text, sandbox=SAFE):
     """Return the report on a text that runs in the sandbox, as the grader of a class has it."""
-    code = Code(f"{CLOSED}\n{text}", task.entry)
-    lines = (0, *range(1, text.count("\n") + 2))
+    code = Code(text, task.entry)
+    lines = tuple(range(1, text.count("\n") + 2))
     with SandboxedRunner(code, sandbox, lines) as runner:
         return judge(task, runner, code.text, PUBLIC_SEED)
 

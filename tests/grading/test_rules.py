@@ -46,16 +46,14 @@ BARE = re.compile(r"^(?<!\)\n)(?<!jit\n)(?=def )", re.MULTILINE)
 
 
 def said(rules: str, code: str) -> str | None:
-    """Return what the rules of this name say of a text; all of it belongs to the answer unless it is open."""
+    """Return what the rules of this name say of a text."""
     from course_lib.grading.language import KERNEL, LOOPS, Language
-    from course_lib.grading.program import CLOSED
     from course_lib.grading.rules import LoopOrder, NestedLoops
     from course_lib.grading.tasks.threads import LOCKS, THREADS
 
     rule = {
         "python": Language(own="this task is to write it yourself"),
         "loops": LOOPS,
-        "open": LOOPS,
         "as it is": LOOPS,
         "library": Language(("numpy", "math", "collections", "itertools", "heapq", "numba")),
         "threads": THREADS,
@@ -66,11 +64,11 @@ def said(rules: str, code: str) -> str | None:
     around = {"loop order": ORDER, "nested loops": NEST}.get(rules)
     if around:
         return rule.judge(around.format(body=textwrap.indent(code, "    ")), "f")
-    compiler = {"loops": "@njit\n", "open": "@njit\n"}.get(rules, "")
+    compiler = "@njit\n" if rules == "loops" else ""
     if rules == "kernel" and code.startswith("def f(A, B):"):
         compiler = "@cuda.jit\n"
-    head = LOCKS if rules == "threads" else HEADS.get("loops" if rules == "open" else rules, "")
-    return rule.judge(f"{'' if rules == 'open' else CLOSED}\n{head}{BARE.sub(compiler, code)}", "f")
+    head = LOCKS if rules == "threads" else HEADS.get(rules, "")
+    return rule.judge(f"{head}{BARE.sub(compiler, code)}", "f")
 
 
 def test_every_way_around_is_refused_and_what_honest_learners_write_is_left_alone():

@@ -37,7 +37,6 @@ from course_lib.grading.classroom.assignment import Item
 from course_lib.grading.classroom.oddities import oddities
 from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import FIXED_WORDS, OTHER_INPUTS, judge, not_started, refused
-from course_lib.grading.program import CLOSED
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
 from course_lib.grading.sandbox.bubblewrap import NoSandbox, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
@@ -279,8 +278,8 @@ def _judge(item: Item, answer: Answer, job: SubmissionJob) -> tuple[Report, Repo
     that it could have learned from the secret ones, wherever it might have kept it.
     """
     task, entry = item.task, item.entry
-    code = Code(f"{CLOSED}\n{answer.text}", entry)
-    with SandboxedRunner(code, job.sandbox, (0, *answer.lines), oracle=task.oracle) as runner:
+    code = Code(answer.text, entry)
+    with SandboxedRunner(code, job.sandbox, answer.lines, oracle=task.oracle) as runner:
         public = judge(replace(task, speed=None), runner, code.text, PUBLIC_SEED, entry)
         if public.state == WRONG:
             runner.close()  # what failed may have left something behind

@@ -1,20 +1,23 @@
 """What an answer asks of an oracle during a call, answered on the safe side.
 
-The answer's process has a number in the place of the key. A question is numbers for the helper's arguments;
-what the helper says goes back, or what is wrong with the question. Whoever asks without end is stopped.
+The answer has a number in the place of the key: looking at it tells nothing. A question is numbers for the
+helper's arguments; what the helper says goes back, or what is wrong with the question. Whoever asks without
+end is stopped.
 """
 
 from __future__ import annotations
 
 import inspect
 import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.runner import fault_of, quiet
+from course_lib.grading.runner import InProcess, Outcome, fault_of, quiet
 from course_lib.grading.sandbox.process import Stopped
-from course_lib.grading.task import Oracle
+from course_lib.grading.task import Code, Oracle
 
 MOST_QUESTIONS = 10_000  # of a call
 MOST_WORK, MOST_WORK_OF_A_CALL = 2**22, 2**28  # numbers in a question, and in all
@@ -63,3 +66,27 @@ class Questions:
             return oracle.answer(**numbers, **{oracle.key: self._hidden})
         except Exception:  # whose words could tell the key
             raise ValueError(f"{oracle.helper} cannot answer that") from None
+
+
+class AskingInProcess(InProcess):
+    """Calls the answer to a task with an oracle in this process; what is hidden stays hidden."""
+
+    def __init__(self, answer: Callable | Code, oracle: Oracle, lines: Sequence[int] = ()) -> None:
+        super().__init__(answer, lines=lines)
+        self._oracle = oracle
+
+    def call(self, args: tuple) -> Outcome:
+        """Call the answer with a number in the place of the key, and answer what it asks."""
+        self._questions = Questions(self._oracle, args[0])
+        outcome = super().call((self._questions.key, *args[1:]))
+        return replace(outcome, args_after=(args[0], *outcome.args_after[1:]))
+
+    def _value(self, args: tuple) -> Any:
+        self.function.__globals__[self._oracle.helper] = self._helper
+        return super()._value(args)
+
+    def _helper(self, *args: Any, **words: Any) -> Any:
+        said = self._questions.answer({"args": args, "words": words})
+        if "value" not in said:
+            raise ValueError(said["message"])
+        return said["value"]

@@ -12,7 +12,6 @@ from kernel_examples import SCALE, SCALED, TURN, TURNED
 
 from course_lib.grading.judge import judge
 from course_lib.grading.launch import MOST_HAZARDS, MOST_ROWS, NoCounts, counts_of, plain_counts
-from course_lib.grading.program import CLOSED
 from course_lib.grading.sandbox import process, wire
 from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.sandbox.outside import SandboxedRunner
@@ -93,7 +92,7 @@ class Lying(SandboxedRunner):
 
 
 def verdict(reply: dict):
-    code = Code(f"{CLOSED}\n{SCALED}", SCALE.entry)
+    code = Code(SCALED, SCALE.entry)
     runner = Lying(code, reply)
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
@@ -147,7 +146,7 @@ def test_files_that_lie_elsewhere_or_are_none_are_not_handed_on():
 def test_the_second_process_compiles_nothing(monkeypatch):
     kept: dict = {}
     monkeypatch.setattr(process, "_kept", lambda: kept)
-    code = Code(f"{CLOSED}\n{TURNED}", TURN.entry)
+    code = Code(TURNED, TURN.entry)
     made = []
     for _ in range(2):
         with SandboxedRunner(code, SAFE) as runner:

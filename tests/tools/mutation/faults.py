@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.grading.program import Program
 from course_lib.grading.task import Code
 
 from .operators import OPERATORS, Operators, Scope
@@ -60,21 +59,6 @@ def faults(
         times = keys[fault.key] = keys.get(fault.key, 0) + 1
         found[text] = fault if times == 1 else replace(fault, change=f"{fault.change} ({times})")
     return list(found.values())
-
-
-def needed(text: str, entry: str) -> Code:
-    """Return only what `entry` needs of a longer text."""
-    program, lines = Program(text, entry), text.splitlines()
-    reached = {id(statement) for statement in program.reached}
-    kept = [statement for statement in program.tree.body if id(statement) in reached]
-    return Code(
-        "\n\n\n".join("\n".join(lines[_first(one) - 1 : one.end_lineno]) for one in kept) + "\n", entry
-    )
-
-
-def _first(statement: ast.stmt) -> int:
-    """Return the number of the statement's first line, which may be a decorator's."""
-    return min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
 
 
 def _text_with(tree: ast.Module, place: list, wrong: str) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from course_lib.grading.collect import collect
 from course_lib.grading.judge import generator
 from course_lib.grading.runner import clone
 from course_lib.grading.task import Code, Task
 
-from .faults import Fault, faults, needed
+from .faults import Fault, faults
 from .judging import caught
 from .operators import KERNEL_OPERATORS
 from .workers import DIED, spread
@@ -57,7 +58,7 @@ def solution(task: Task) -> Code:
     (path,) = (ROOT / "solutions").glob(f"{task.chapter}_*/{task.chapter}_*.ipynb")
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells if _is_answer(cell)]
-    return needed("\n\n\n".join(texts) + "\n", task.entry)
+    return Code(collect(texts, task.entry).text, task.entry)
 
 
 def _is_answer(cell: dict) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from course_lib.fp8.formats import E4M3
 from course_lib.grading.compare import exact
 from course_lib.grading.language import Language
-from course_lib.grading.rules import OnlyHandedTo
 from course_lib.grading.sources import load
 from course_lib.grading.task import Case, Oracle, Task, source
 from course_lib.grading.tasks.fp8.shared import MODULES, TENSOR_CORE
@@ -54,7 +53,7 @@ ACCUMULATOR = Task(
     cases=_cores,
     reference=widths,
     comparison=exact(("products at once", "bits in the sum", "bits in the result")),
-    rules=(Language(MODULES, given=TENSOR_CORE), OnlyHandedTo("core", "tensor_core")),
+    rules=(Language(MODULES, given=TENSOR_CORE),),
     oracle=Oracle("tensor_core", "core", load(TENSOR_CORE, "tensor_core"), _sum_work),
     lookalikes={
         "You count the leading one: asked are the bits below it, 13 for Hopper, whose sums have 14 "
@@ -210,7 +209,7 @@ SCALES = Task(
     cases=_kernels,
     reference=judged,
     comparison=exact(),
-    rules=(Language(MODULES, given=KERNELS), OnlyHandedTo("kernel", "product")),
+    rules=(Language(MODULES, given=KERNELS),),
     oracle=Oracle("product", "kernel", _product, _product_work),
     lookalikes={
         "Accepted, and yet it takes the wrong scales of B for some columns. Would two neighbouring scales of "
