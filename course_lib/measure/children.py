@@ -25,13 +25,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from course_lib.arguments import number
 from course_lib.measure import children_guard
-from course_lib.measure.children_guard import FOLDER_PREFIX, MARK, carrying, hunt
+from course_lib.measure.children_guard import MARK, carrying, hunt
 from course_lib.measure.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,6 @@ WATCH_EVERY_S = 0.1
 LONGEST_END_S = 5.0  # a killed process is gone in milliseconds, unless the system itself is stuck
 MOST_OUTPUT = 1 << 20  # characters of a child's output that are kept
 MOST_PRINTED = 1 << 26  # bytes: who prints more is ended
-MOST_WRITTEN = 1 << 28  # bytes of any one file of a child, its output too, held by the system (on Linux)
 
 
 class TimeIsOver(TimeoutError):
@@ -50,10 +49,7 @@ class TimeIsOver(TimeoutError):
 
 def alive() -> list[str]:
     """Return a line for each living process that the course has started, in this session or another."""
-    return [
-        f"pid {one.pid}, {status_of(one.pid)}, parent {parent_of(one.pid)}: {_command(one)[:100]}"
-        for one in carrying()
-    ]
+    return [f"pid {one.pid}, {status_of(one.pid)}, parent {parent_of(one.pid)}" for one in carrying()]
 
 
 def parent_of(pid: int) -> str:
@@ -76,22 +72,20 @@ def status_of(pid: int) -> str:
 class Child:
     """One Python process of a `Children` block."""
 
-    def __init__(self, name: str, process: subprocess.Popen, output: Path, children: Children) -> None:
-        self._kept: str | None = None  # the output, once its file is gone
+    def __init__(self, name: str, process: subprocess.Popen, printed: IO[bytes], children: Children) -> None:
         self.name = name
         self.pid = process.pid
         self._process = process
-        self._output = output
+        self._printed = printed  # a file without a name: it goes with this process, however that ends
         self._children = children
         self.why = ""  # who ended it: "" if nobody did
 
     @property
     def output(self) -> str:
-        """What it has printed so far, errors as well: the first MOST_OUTPUT characters."""
-        if self._kept is None:
-            with self._output.open(encoding="utf-8", errors="replace") as file:
-                return file.read(MOST_OUTPUT)
-        return self._kept
+        """What it has printed so far, errors as well: the first MOST_OUTPUT bytes."""
+        with self._children._lock:  # two readers would move the same place in the file
+            self._printed.seek(0)
+            return self._printed.read(MOST_OUTPUT).decode(errors="replace").replace(os.linesep, "\n")
 
     @property
     def status(self) -> str:
@@ -153,18 +147,15 @@ class Children:
         self.token = secrets.token_hex(8)
         self.started: list[Child] = []
         self.is_over = False  # whether the time limit ended everything
-        self._others: list[tuple[int, str]] = []  # what else was ended: pid, command
         self._lock = threading.RLock()
-        self._closed = False
-        self._folder: tempfile.TemporaryDirectory | None = None
-        self._stop_watching = threading.Event()
+        self._guard: subprocess.Popen | None = None
+        self._closed = threading.Event()
 
     def __enter__(self) -> Children:
-        if self._closed or self._folder is not None:
+        if self._guard is not None:
             raise ValueError("This Children block was used before: make a new one with Children(…).")
-        self._folder = tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
         self._guard = subprocess.Popen(
-            [sys.executable, children_guard.__file__, self.token, self._folder.name],
+            [sys.executable, children_guard.__file__, self.token],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -188,29 +179,23 @@ class Children:
                 f"code is {code!r}, but it must be a text of Python: a new process knows nothing of it."
             )
         with self._lock:
-            if self._folder is None:
+            self._check_time()
+            if self._guard is None or self._closed.is_set():
                 raise ValueError(
                     "Children start inside the block: with Children() as children: children.start(…)"
                 )
-            self._check_time()
-            if self._closed:
-                raise ValueError("This Children block has ended: make a new one with Children(…).")
-            output = Path(self._folder.name) / f"{len(self.started)}.txt"
+            printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 – as long as the child is looked at
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-            with self.marked(), output.open("wb") as file:
+            with self.marked():
                 process = subprocess.Popen(
                     [sys.executable, "-u", "-c", code, *map(str, arguments)],
                     stdin=subprocess.DEVNULL,
-                    stdout=file,
+                    stdout=printed,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
                     **_apart(),
                 )
-            with suppress(ImportError, AttributeError, OSError, ValueError):  # no Linux; gone; a lower limit
-                import resource
-
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
-            child = Child(name or f"child {len(self.started)}", process, output, self)
+            child = Child(name or f"child {len(self.started)}", process, printed, self)
             self.started.append(child)
             return child
 
@@ -250,20 +235,17 @@ class Children:
         """End all at the time limit, and before it whoever fills the disk with what it prints."""
         until = time.monotonic() + self.time_limit_s
         while (left := until - time.monotonic()) > 0:
-            if self._stop_watching.wait(min(left, WATCH_EVERY_S)):
+            if self._closed.wait(min(left, WATCH_EVERY_S)):
                 return
-            with suppress(Exception):  # the time limit must come whatever happens here
-                self._end_who_floods()
+            for child in list(self.started):
+                printed = os.fstat(child._printed.fileno()).st_size
+                if printed > MOST_PRINTED and child.status not in ("gone", "zombie"):
+                    child.why = child.why or f"killed: it printed more than {MOST_PRINTED >> 20} MiB"
+                    child._process.kill()
         with self._lock:
-            if not self._closed:
+            if not self._closed.is_set():
                 self.is_over = True
                 self.end_all(self.limit_reached)
-
-    def _end_who_floods(self) -> None:
-        for child in list(self.started):
-            if _size(child._output) > MOST_PRINTED and child.status not in ("gone", "zombie"):
-                child.why = child.why or f"killed: it printed more than {MOST_PRINTED >> 20} MiB"
-                child._process.kill()
 
     @property
     def limit_reached(self) -> str:
@@ -274,14 +256,6 @@ class Children:
         """End every child and everything that they have started, now."""
         with self._lock:
             unasked = [child for child in self.started if child._process.returncode is None]
-            others = {one.pid: one for one in carrying(self.token)}
-            for one in psutil.process_iter():  # who has shed the mark is still in its child's group
-                with suppress(AttributeError, OSError, psutil.Error):  # Windows has no groups
-                    in_group = os.getpgid(one.pid) in {child.pid for child in unasked}
-                    if in_group and one.status() != psutil.STATUS_ZOMBIE:
-                        others[one.pid] = one
-            own = {child.pid for child in self.started}
-            self._others += [(pid, _command(one)) for pid, one in sorted(others.items()) if pid not in own]
             for child in unasked:
                 if child.status != "zombie":  # poll() would free the number of a zombie's group
                     child.why = f"{child.why}, then {why}" if child.why and child.why != why else why
@@ -290,41 +264,29 @@ class Children:
             until = time.monotonic() + LONGEST_END_S
             for child in unasked:  # waited for here, so that nobody else takes their exit codes
                 with suppress(AttributeError, ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
+                    os.killpg(child.pid, signal.SIGKILL)  # who has shed the mark is still in the group
                 with suppress(subprocess.TimeoutExpired):  # stuck in the system: nobody can end it
                     child._process.wait(max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
         """End everything that is left; leaving the block does this. Closing again does nothing."""
         with self._lock:
-            if self._closed or self._folder is None:
+            if self._closed.is_set() or self._guard is None:
                 return
             self.end_all("killed when the block was left")
-            self._closed = True
-            self._stop_watching.set()
-            for child in self.started:
-                child._kept = child.output
-            self._folder.cleanup()
-            try:  # the guard goes last, since it would remove the folder too
-                self._guard.communicate("done", timeout=5)
-            except (OSError, ValueError, subprocess.TimeoutExpired):
-                self._guard.kill()
-                self._guard.wait()
+            self._closed.set()
+            self._guard.communicate("done")
             atexit.unregister(self.close)
 
     # -- what happened --------------------------------------------------------------------------------------
 
     def report(self) -> Table:
-        """Return a row for each process: how it ended and who ended it."""
-        rows = [
+        """Return a row for each child: how it ended and who ended it."""
+        rows = tuple(
             (child.name, str(child.pid), child.ended or child.status, child.why or "–")
             for child in self.started
-        ]
-        for pid, command in self._others:
-            rows.append(
-                (f"started by a child: {command}"[:60], str(pid), status_of(pid), "killed with its parents")
-            )
-        return Table(("process", "pid", "end", "by whom"), tuple(rows), words=True)
+        )
+        return Table(("process", "pid", "end", "by whom"), rows, words=True)
 
 
 def in_words(code: int) -> str:
@@ -342,17 +304,3 @@ def _apart() -> dict[str, Any]:
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _command(process: Any) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return "?"

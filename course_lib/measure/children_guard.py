@@ -1,11 +1,11 @@
 """The last line of defence: a tiny process that ends what a killed notebook has left behind.
 
-    python children_guard.py TOKEN FOLDER
+    python children_guard.py TOKEN
 
 Its standard input is a pipe whose other end the notebook holds. When the notebook dies, however it dies,
 the system closes that end, and every process that carries the token in its environment is killed: also
-grandchildren, and also those that left their process group. Then the folder with their output is removed.
-A line "done" means that nothing is left and the guard may go.
+grandchildren, and also those that left their process group. A line "done" means that nothing is left and the
+guard may go.
 
 Linux could send a signal at the parent's death (prctl, PR_SET_PDEATHSIG); but it does so at the death of
 the *thread* that started the child, it tells no grandchild, and no other system has it.
@@ -13,11 +13,9 @@ the *thread* that started the child, it tells no grandchild, and no other system
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -26,8 +24,6 @@ import psutil
 MARK = "NINE_CIRCLES_CHILD"
 LONGEST_HUNT_S = 5.0
 SPARED_S = 1.0  # for the processes that remove what the killed have left
-#: The names of the folders that a block makes and the guard may remove.
-FOLDER_PREFIX = "nine-circles-"
 
 
 def carrying(token: str | None = None) -> list:
@@ -64,14 +60,6 @@ def is_tracker(process: Any) -> bool:
     return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
 
 
-def main() -> None:
-    """Wait for the end of the input, then hunt and clear away."""
-    token, folder = sys.argv[1], Path(sys.argv[2])
-    if sys.stdin.read().strip() != "done":
-        hunt(token)
-        if folder.name.startswith(FOLDER_PREFIX):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main()
+    if sys.stdin.read().strip() != "done":
+        hunt(sys.argv[1])

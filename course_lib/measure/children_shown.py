@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 import tempfile
 import time
 from multiprocessing import shared_memory
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
 from course_lib.measure.children import SHARED_MEMORY_FOLDER, Child, Children, parent_of, status_of
 from course_lib.measure.children_guard import carrying, is_tracker
@@ -145,9 +145,9 @@ print("second worker got the lock:", lock.acquire(timeout=1.0))
 #: Holds a lock that belongs to the system, not to a counter in memory: it ends with its holder.
 HOLD_FILE_LOCK = """
 import sys, time
-from course_lib.measure.children_shown import lock_file
-with open(sys.argv[1], "wb") as file:
-    print("has it:", lock_file(file))
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("has it")
     time.sleep(600)
 """
 
@@ -159,22 +159,6 @@ def hold(lock: Any, is_held: Any) -> None:
     time.sleep(600)
 
 
-def lock_file(file: IO) -> bool:
-    """Try to lock an open file for this process alone; the system gives it back when the process ends."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def dead_holder() -> Table:
     """Kill a worker that holds a lock: a multiprocessing.Lock stays taken, one of the system comes back."""
     with tempfile.TemporaryDirectory() as folder, Children(TIME_LIMIT_S) as children:
@@ -184,7 +168,7 @@ def dead_holder() -> Table:
         moments = [("multiprocessing.Lock", holder), ("the next one, after 1 s", second)]
         path = Path(folder) / "lock"
         owner = children.start(HOLD_FILE_LOCK, path, name="file lock")
-        owner.wait_for("has it: True", LOOK_S)
+        owner.wait_for("has it", LOOK_S)
         moments.append(("lock on a file, holder alive", _try_lock(path)))
         owner.kill()
         owner.wait(LOOK_S)
@@ -262,8 +246,11 @@ def _memory(name: str) -> str:
 
 
 def _try_lock(path: Path) -> str:
-    with path.open("ab") as file:
-        return "got by another" if lock_file(file) else "refused to another"
+    try:
+        with FileLock(path, timeout=0):
+            return "got by another"
+    except Timeout:
+        return "refused to another"
 
 
 def _seen(title: str, moments: list[tuple[str, str]], children: Children) -> Table:

@@ -66,14 +66,13 @@ def test_a_child_runs_from_anywhere_and_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Children() as children:
         child = children.start("import sys, course_lib; print('hello', *sys.argv[1:])", 1, "b")
-        unlucky = children.start("open('large', 'wb').truncate((1 << 28) + 1); raise SystemExit('no luck')")
+        unlucky = children.start("raise SystemExit('no luck')")
         assert child.wait(10) == 0 and unlucky.wait(10) == 1
         sleeper = children.start(SLEEP, name="sleeper")
         with pytest.raises(TimeoutError, match=r"sleeper \(pid \d+\) has not ended within 0.1 s"):
             sleeper.wait(0.1)
     assert child.output == "hello 1 b\n" and child.ended == "exit code 0" and child.status == "gone"
-    words = "File too large" if sys.platform == "linux" else "no luck"
-    assert words in unlucky.output and "exit code 1" in str(children.report())
+    assert "no luck" in unlucky.output and "exit code 1" in str(children.report())
 
 
 # -- nothing survives --------------------------------------------------------------------------------------
@@ -88,10 +87,9 @@ def test_a_family_ends_with_its_block_and_each_block_ends_its_own():
             assert children.wait_until(lambda: len(carrying(children.token)) == 3, 10)
             pids = [process.pid for process in carrying(children.token)]
             assert set(pids_in(family.output)) <= set(pids) and len(alive()) >= 4
-            assert any(f"pid {family.pid}, " in line and "import subprocess" in line for line in alive())
+            assert any(f"pid {family.pid}, " in line for line in alive())
             guard = children._guard.pid
         assert all(map(gone, [*pids, guard]))
-        assert str(children.report()).count("started by a child") == 2
         assert family.why == "killed when the block was left" and not gone(first.pid, 0.05)
 
 
@@ -107,7 +105,6 @@ print("inner", bare.pid, flush=True)
         parent, zombie = children.start(stays), children.start(code)
         assert children.wait_until(lambda: "inner" in parent.output and zombie.status == "zombie", 10)
         bare = [*pids_in(parent.output), *pids_in(zombie.output)]
-    assert str(children.report()).count("killed with its parents") == 2
     with pytest.raises(TimeIsOver), Children(1.5) as children:
         parent = children.start(stays)
         parent.wait()  # its exit code is taken as soon as it is killed, here and in another thread
@@ -170,8 +167,7 @@ children.__enter__()
 family = children.start({FAMILY!r})
 family.wait_for("inner", 10)
 children.wait_until(lambda: "leaf" in family.output, 10)
-folder = children._folder.name
-open({str(told)!r} + "_", "w").write(f"{{folder}} {{family.pid}} {{children._guard.pid}} {{family.output}}")
+open({str(told)!r} + "_", "w").write(f"{{family.pid}} {{children._guard.pid}} {{family.output}}")
 os.rename({str(told)!r} + "_", {str(told)!r})
 {last}
 """
@@ -179,15 +175,14 @@ os.rename({str(told)!r} + "_", {str(told)!r})
         until = time.monotonic() + 20
         while not told.exists() and time.monotonic() < until:
             time.sleep(0.02)
-        folder, first, guard, *rest = told.read_text().split()
+        first, guard, *rest = told.read_text().split()
         pids = [int(first), int(guard), *pids_in(" ".join(rest))]
         assert len(pids) == 4
         if way == "kill -9":
-            assert Path(folder).exists() and all(status_of(pid) not in ("gone", "zombie") for pid in pids)
+            assert all(status_of(pid) not in ("gone", "zombie") for pid in pids)
             parent.kill()
         parent.wait(20)
         assert all(gone(pid, 5) for pid in pids), (way, [status_of(pid) for pid in pids])
-        assert not Path(folder).exists(), way
 
 
 # -- what is shown -----------------------------------------------------------------------------------------
