@@ -5,8 +5,7 @@
     lost_updates(threads=2, times=100_000).lost     increments that a race swallowed
 
 The threads are Python threads in compiled code that holds no interpreter lock, so they really run at once.
-Every increment loads and stores in memory (see `counting_loops`). Nothing here runs on for ever: threads
-look at the clock between slices of their increments and stop TIME_LIMIT_S after they began.
+Every increment loads and stores in memory (see `counting_loops`).
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from course_lib.measure.timing import compare
 
 CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
 MOST_THREADS = 64
-MOST_TIMES = 1_000_000_000  # of each thread; what takes longer than TIME_LIMIT_S is ended by that
+MOST_TIMES = (
+    100_000_000  # of all threads: seconds where they fight over a line, and nothing can interrupt them
+)
 WORD_BYTES = 8
 PAGE_BYTES = 4096
-TIME_LIMIT_S = 30.0  # for all threads to count once; it is kept to about two slices
-FIRST_SLICE = 50_000  # increments before the first look at the clock; then twice as many each time …
-SLICE_S = 0.02  # … until a slice takes so long
 ONE_CORE = (
     "This process may use one core only: threads take turns on it and share its cache, so cache lines cannot "
     "move between cores here."
@@ -93,7 +91,6 @@ def false_sharing(
     strides: Sequence[int] = (8, 64, 128),
     kind: str = "locked",
     *,
-    times: int | None = None,
     budget_s: float = 2.0,
 ) -> Counting:
     """Time threads that count in private counters `strides` bytes apart; the widest is the baseline.
@@ -101,17 +98,16 @@ def false_sharing(
     `threads` None: one for each core this process may use, at most 4. `kind` is "locked" (an atomic
     increment: the core must own the line for each) or "plain" (load, add, store: stores wait in the core's
     store buffer and it reads them from there, so one visit of the line serves many, and sharing may cost
-    little). `times` None: as many increments as one thread does in 4 ms.
-    Raises ValueError for strides that are no multiples of 8 bytes, and TimeoutError if counting once takes
-    longer than TIME_LIMIT_S (30 s).
+    little). In a call a thread does as many increments as it does in 4 ms alone.
+    Raises ValueError for strides that are no multiples of 8 bytes.
     """
     cores = hardware.cores()
     threads = min(cores, 4) if threads is None else threads
-    strides = _checked(threads, strides, kind, times)
+    strides = _checked(threads, strides, kind)
     if cores < 2 or threads < 2:
         why = ONE_CORE if cores < 2 else "One thread has nobody to share a line with: ask for two or more."
-        return Counting(threads, kind, strides, times or 0, None, why)
-    times = _times(kind) if times is None else times
+        return Counting(threads, kind, strides, 0, None, why)
+    times = _times(kind)
     with _Team(threads) as team:
         runs = {name_of(stride): team.counting(kind, stride, times) for stride in strides}
         comparison = compare(
@@ -124,10 +120,10 @@ def false_sharing(
 def lost_updates(threads: int = 2, times: int = 1_000_000, kind: str = "plain") -> LostUpdates:
     """Let all threads increment one counter `times` times each and return what arrived.
 
-    "plain" increments can get lost between a load and a store; "locked" ones cannot. Raises TimeoutError
-    if it takes longer than TIME_LIMIT_S (30 s).
+    "plain" increments can get lost between a load and a store; "locked" ones cannot.
     """
-    _checked(threads, (0,), kind, times)
+    _checked(threads, (0,), kind)
+    whole("times", times, most=MOST_TIMES // threads)
     with _Team(threads) as team:
         run = team.counting(kind, 0, times)
         start = time.perf_counter()
@@ -147,14 +143,12 @@ class _Team:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="counter")
         self._barrier = threading.Barrier(threads)
-        self._stop = threading.Event()
         self.cpu_s = self.wall_s = 0.0  # of all runs so far: CPU time of all threads, and wall time
 
     def __enter__(self) -> _Team:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._stop.set()  # also when the learner interrupts the cell
         self._pool.shutdown(wait=True)
 
     def counting(self, kind: str, stride: int, times: int) -> Callable[[], int]:
@@ -165,46 +159,21 @@ class _Team:
         memory = page_aligned(1 + (self._threads - 1) * stride // WORD_BYTES)
         places = [thread * stride // WORD_BYTES for thread in range(self._threads)]
 
-        def one(place: int, until: float) -> tuple[int, float]:
-            """Return how many increments were done, and the seconds of CPU time."""
-            try:
-                self._barrier.wait(max(0.0, until - time.perf_counter()))
-            except threading.BrokenBarrierError:  # the others did not come in time
-                return 0, 0.0
+        def one(place: int) -> float:
+            """Count and return the seconds of CPU time."""
+            self._barrier.wait()
             start = time.thread_time()
-            done = self._sliced(lambda turns: loop(memory, place, turns), times, until)
-            return done, time.thread_time() - start
+            loop(memory, place, times)
+            return time.thread_time() - start
 
         def run() -> int:
             memory[:] = 0
             start = time.perf_counter()
-            waiting = [self._pool.submit(one, place, start + TIME_LIMIT_S) for place in places]
-            ended = [each.result() for each in waiting]
-            self.cpu_s += sum(cpu_s for _, cpu_s in ended)
+            self.cpu_s += sum(self._pool.map(one, places))
             self.wall_s += time.perf_counter() - start
-            least = min(done for done, _ in ended)
-            if least < times:
-                raise TimeoutError(
-                    f"{self._threads} threads were to count to {times:,} each, but after {TIME_LIMIT_S:g} s "
-                    f"one of them stood at {least:,}: ask for fewer increments (times) or fewer threads."
-                )
             return int(sum(memory[place] for place in set(places)))
 
         return run
-
-    def _sliced(self, count: Callable[[int], None], times: int, until: float) -> int:
-        """Count `times` times in slices, look at the clock after each, and return how many were done."""
-        done, size = 0, FIRST_SLICE
-        while done < times and not self._stop.is_set():
-            begun = time.perf_counter()
-            if begun > until:
-                break
-            turns = min(size, times - done)
-            count(turns)
-            done += turns
-            if time.perf_counter() - begun < SLICE_S:
-                size *= 2
-        return done
 
 
 def page_aligned(words: int) -> np.ndarray:
@@ -233,11 +202,9 @@ def _seconds(loop: Callable, memory: np.ndarray, times: int) -> float:
     return time.perf_counter() - start
 
 
-def _checked(threads: int, strides: Sequence[int], kind: str, times: int | None) -> tuple[int, ...]:
+def _checked(threads: int, strides: Sequence[int], kind: str) -> tuple[int, ...]:
     whole("threads", threads, most=MOST_THREADS)
     one_of("kind", kind, ("plain", "locked"))
-    if times is not None:
-        whole("times", times, most=MOST_TIMES)
     strides = tuple(strides)
     if not strides or not all(is_whole(n) and n in range(0, PAGE_BYTES + 1, WORD_BYTES) for n in strides):
         wanted = f"one distance or more, each a multiple of 8 bytes up to {PAGE_BYTES}, for example (8, 64)"
