@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from glob import glob
 from pathlib import Path
 
 from course_lib.measure import hardware
@@ -27,25 +28,22 @@ BROWSERS = (
     "msedge",
     "brave-browser",
 )
-#: Where such a browser lies that is not on the PATH; {} is a folder for programs.
-_APPLICATIONS = {
+#: Where such a browser lies that is not on the PATH: the system's programs, and what Playwright fetched.
+_ELSEWHERE = {
+    "linux": (
+        "$PLAYWRIGHT_BROWSERS_PATH/chromium-*/*/chrome",
+        "~/.cache/ms-playwright/chromium-*/*/chrome",
+    ),
     "darwin": (
-        "{}/Google Chrome.app/Contents/MacOS/Google Chrome",
-        "{}/Chromium.app/Contents/MacOS/Chromium",
-        "{}/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "~/Library/Caches/ms-playwright/chromium-*/*/*.app/Contents/MacOS/*",
     ),
     "win32": (
-        "{}/Google/Chrome/Application/chrome.exe",
-        "{}/Chromium/Application/chrome.exe",
-        "{}/Microsoft/Edge/Application/msedge.exe",
+        "$PROGRAMFILES/Google/Chrome/Application/chrome.exe",
+        "${PROGRAMFILES(X86)}/Microsoft/Edge/Application/msedge.exe",
+        "$LOCALAPPDATA/ms-playwright/chromium-*/*/chrome.exe",
     ),
 }
-#: What `playwright install chromium` leaves in its folder; the newest counts.
-_PLAYWRIGHT = (
-    "chromium-*/chrome-linux*/chrome",
-    "chromium-*/chrome-mac*/*.app/Contents/MacOS/*",
-    "chromium-*/chrome-win*/chrome.exe",
-)
 #: How programs are installed, by the installer's name.
 _INSTALLERS = {
     "apt-get": "sudo apt install",
@@ -95,28 +93,10 @@ def find(program: str) -> str | None:
 
 def browser() -> str | None:
     """Return the path of a browser of Chromium's family, None where there is none."""
-    on_path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return on_path or next((str(path) for path in _browsers_elsewhere() if path.is_file()), None)
-
-
-def _browsers_elsewhere() -> list[Path]:
-    home = Path.home()
-    if sys.platform == "darwin":
-        folders, downloads = ["/Applications", home / "Applications"], home / "Library/Caches/ms-playwright"
-    elif sys.platform == "win32":
-        names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
-        folders = [os.environ[name] for name in names if name in os.environ]
-        downloads = Path(os.environ.get("LOCALAPPDATA", home)) / "ms-playwright"
-    else:
-        folders, downloads = [], home / ".cache/ms-playwright"
-    chosen = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
-    if chosen not in ("", "0"):
-        downloads = Path(chosen)
-    installed = [
-        Path(place.format(folder)) for place in _APPLICATIONS.get(sys.platform, ()) for folder in folders
-    ]
-    downloaded = [path for pattern in _PLAYWRIGHT for path in downloads.glob(pattern)]
-    return installed + sorted(downloaded, reverse=True)
+    places = _ELSEWHERE.get(sys.platform, ())
+    elsewhere = (sorted(glob(os.path.expanduser(os.path.expandvars(place)))) for place in places)
+    found = [*map(shutil.which, BROWSERS), *(path for paths in elsewhere for path in reversed(paths))]
+    return next(filter(None, found), None)
 
 
 @cache

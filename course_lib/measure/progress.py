@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from typing import Any
 
 PATIENCE_S = 2.0
-REDRAW_S = 0.2
 
 
 class Progress:
@@ -18,48 +17,36 @@ class Progress:
     """
 
     def __init__(self, wanted: bool | None) -> None:
-        self._wanted = wanted
-        self._start = time.perf_counter()
-        self._bar: Any = None
-        self._drawn = 0.0
+        from tqdm import tqdm
+
+        class Quiet(tqdm):
+            monitor_interval = 0  # tqdm's watching thread would disturb the measurement
+
+        Quiet.set_lock(threading.RLock())  # one between processes would start another process on macOS
+        self._bar = Quiet(
+            total=100,
+            file=sys.stdout,
+            leave=False,
+            ncols=72,
+            bar_format="{desc} {percentage:3.0f}% |{bar}|",
+            mininterval=0.2,
+            miniters=0,
+            delay=0 if wanted else PATIENCE_S,
+            disable=_is_kept() if wanted is None else not wanted,
+        )
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
     def update(self, share: float, what: str) -> None:
         """Say that `share` of the work (0 to 1) is done and what comes now."""
-        if self._bar is None:
-            if not self._is_due():
-                return
-            self._bar = _bar()
-        elif time.perf_counter() - self._drawn < REDRAW_S:
-            return
-        self._drawn = time.perf_counter()
-        self._bar.n = round(100 * min(1.0, max(0.0, share)))
         self._bar.set_description_str(what if len(what) <= 32 else what[:31] + "…", refresh=False)
-        self._bar.refresh()
-
-    def _is_due(self) -> bool:
-        if self._wanted is None:
-            return time.perf_counter() - self._start > PATIENCE_S and not _is_kept()
-        return self._wanted
+        self._bar.update(100 * min(1.0, max(0.0, share)) - self._bar.n)
 
 
 def _is_kept() -> bool:
     """Whether stdout goes to a file or a pipe; a notebook has put its own in the place of Python's."""
     return sys.stdout is sys.__stdout__ and not sys.stdout.isatty()
-
-
-def _bar() -> Any:
-    from tqdm import tqdm
-
-    class Quiet(tqdm):
-        monitor_interval = 0  # tqdm's watching thread would disturb the measurement
-
-    return Quiet(
-        total=100, file=sys.stdout, leave=False, ncols=72, bar_format="{desc} {percentage:3.0f}% |{bar}|"
-    )

@@ -111,12 +111,11 @@ def test_a_sandbox_that_the_kernel_forbids_counts_as_missing(tmp_path, monkeypat
 
 
 def test_any_browser_of_chromiums_family_serves(tmp_path, monkeypatch):
-    for name in ("PATH", "HOME", "LOCALAPPDATA"):
+    for name in ("PATH", "HOME", "LOCALAPPDATA", "PROGRAMFILES(X86)"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.delenv("PLAYWRIGHT_BROWSERS_PATH", raising=False)
     for system, path in (
         ("linux", ".cache/ms-playwright/chromium-1187/chrome-linux64/chrome"),
-        ("darwin", "Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
         ("darwin", "Library/Caches/ms-playwright/chromium-1/chrome-mac/Chromium.app/Contents/MacOS/Chromium"),
         ("win32", "Microsoft/Edge/Application/msedge.exe"),
         ("win32", "ms-playwright/chromium-1187/chrome-win/chrome.exe"),
