@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from course_lib.arguments import one_of
 from course_lib.fp8.choose import moved_bytes
@@ -163,10 +163,6 @@ class HopperRecording:
             *("–" if one is None else f"{one:.0f}" for one in (row.sm_mhz, row.power_w)),
             f"{row.diff:.1e}",
         )
-
-    def data(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        return FILES.data(self)
 
 
 FILES = RecordingFiles("hopper", HopperRecording, FOLDER)

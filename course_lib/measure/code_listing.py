@@ -13,15 +13,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import json
+import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from course_lib import whole_files
 from course_lib.measure import sass
 from course_lib.measure.device_code import Capability, DeviceCode
 from course_lib.measure.recording_files import (
@@ -37,9 +36,12 @@ from course_lib.measure.recording_files import (
 FOLDER = Path(__file__).parent / "listings"
 MATRICES = ("array(float32, 2d, C)",) * 3  # what the rungs are compiled for: A, B and C
 VERSIONS = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvdisasm")
-NOT_KNOWN = -1
+NOT_KNOWN = -1  # of an instruction: its line in the kernel
 FIGURES = ("registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", "shared_bytes")
 Figure = Annotated[int, Checked(lambda value: value >= 0, "a whole number of at least 0")]
+ListedLine = Annotated[
+    str, Checked(re.compile(r"-?\d+\t\S.*").fullmatch, "a number of a line, a tab, an instruction")
+]
 #: A file must say it; what is compiled here may not know it.
 Known = Annotated[int | None, Checked(lambda value: value and value > 0, "a whole number above 0")]
 
@@ -50,7 +52,7 @@ class ListedInstruction:
 
     text: str
     kind: str  # as `measure.sass` has it
-    source: int = NOT_KNOWN  # a line of the kernel, counted from 0: its decorator
+    source: int  # a line of the kernel, counted from 0: its decorator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +77,19 @@ class Listing:
     when: Moment  # ISO 8601, UTC
     commit: Commit
     # SASS; empty if the kernel has no loop with an FMA
-    loop: Annotated[tuple[ListedInstruction, ...], Checked(len, "one instruction or more")]
-    ptx: tuple[ListedInstruction, ...]  # the same loop, as far as it is one there
+    loop: Annotated[tuple[ListedLine, ...], Checked(len, "one instruction or more")]
+    ptx: tuple[ListedLine, ...]  # the same loop, as far as it is one there
+
+    def lines(self, language: str) -> tuple[ListedInstruction, ...]:
+        """Return the loop's instructions in "SASS" or in "PTX"."""
+        written, kind = (self.loop, sass.kind_of) if language == "SASS" else (self.ptx, sass.ptx_kind)
+        parts = [line.partition("\t") for line in written]
+        return tuple(ListedInstruction(text, kind(text), int(source)) for source, _, text in parts)
 
     @property
     def kinds(self) -> Counter[str]:
         """How many instructions of each kind a turn of the loop has."""
-        return Counter(line.kind for line in self.loop)
+        return Counter(line.kind for line in self.lines("SASS"))
 
     @property
     def fma_share(self) -> float:
@@ -103,13 +111,6 @@ class Listing:
             else f"Compiled here with {packages}."
         )
 
-    def data(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        loops = {
-            name: [f"{one.source}\t{one.text}" for one in getattr(self, name)] for name in ("loop", "ptx")
-        }
-        return asdict(self) | loops
-
 
 @dataclass(frozen=True)
 class ListingFile:
@@ -118,26 +119,7 @@ class ListingFile:
     listings: tuple[Listing, ...]
 
 
-def _arranged(content: dict[str, Any]) -> dict[str, Any]:
-    """Take the lines of loops apart, which stand in a file as "source<tab>text"."""
-
-    def lines(written: list[str], kind: Callable[[str], str]) -> list[dict[str, Any]]:
-        parts = [line.partition("\t") for line in written]
-        return [{"text": text, "kind": kind(text), "source": int(source)} for source, _, text in parts]
-
-    try:
-        listings = [
-            {**one, "loop": lines(one["loop"], _sass_kind), "ptx": lines(one["ptx"], sass.ptx_kind)}
-            for one in content["listings"]
-        ]
-    except KeyError as problem:
-        raise ValueError(f"{problem} is missing") from None
-    except (IndexError, TypeError, AttributeError) as problem:
-        raise ValueError(f"its loops are not as they should be ({problem!r})") from None
-    return {"listings": listings}
-
-
-FILES = RecordingFiles("code", ListingFile, FOLDER, arrange=_arranged)
+FILES = RecordingFiles("code", ListingFile, FOLDER, indent=1)
 
 
 def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: int | None) -> Listing:
@@ -150,10 +132,8 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         return line - first if first <= line < first + len(lines) else NOT_KNOWN
 
     loop = tuple(
-        ListedInstruction(
-            f"{one.predicate} {one.text}".strip(),
-            one.kind,
-            place(one.line) if one.file == file else NOT_KNOWN,
+        f"{place(one.line) if one.file == file else NOT_KNOWN}\t{one.predicate} {one.text}".replace(
+            "\t ", "\t"
         )
         for one in (code.hot.instructions if code.hot else ())
     )
@@ -165,10 +145,7 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         threads=threads,
         **{name: getattr(code, name) for name in FIGURES},
         loop=loop,
-        ptx=tuple(
-            ListedInstruction(text, sass.ptx_kind(text), place(line))
-            for line, text in sass.ptx_hot_loop(code.ptx)
-        ),
+        ptx=tuple(f"{place(line)}\t{text}" for line, text in sass.ptx_hot_loop(code.ptx)),
         versions=_versions(),
         **dict.fromkeys(("rung", "tile", "when", "commit"), ""),
     )
@@ -192,19 +169,12 @@ def shipped(folder: Path = FOLDER) -> tuple[Listing, ...]:
 def write(listings: list[Listing], folder: Path = FOLDER) -> Path:
     """Write the listings of one rung into its file, in place of those it had, and return the path."""
     path = folder / f"{listings[0].rung}.json"
-    content = {"kind": FILES.kind, "format": FILES.format, "listings": [one.data() for one in listings]}
-    FILES.restore(content, path.name)  # nothing is written that could not be read
-    whole_files.write(path, json.dumps(content, indent=1) + "\n")
+    FILES.write_to(path, ListingFile(tuple(listings)))
     shipped.cache_clear()
     return path
 
 
 # -- the parts ---------------------------------------------------------------------------------------------
-
-
-def _sass_kind(text: str) -> str:
-    (one,) = sass.parse(f"/*0000*/ {text} ;").instructions
-    return one.kind
 
 
 def _versions() -> dict[str, str]:

@@ -113,8 +113,7 @@ class RecordingFiles:
     """The files of one kind of recording, made by `record --<kind>`.
 
     `recording` is a frozen dataclass with at least `when` (a Moment) and `device`; what it refuses in its
-    `__post_init__` with a ValueError is refused when a file is read, too. `arrange` brings what a file holds
-    into the form that the dataclass takes, where the two differ.
+    `__post_init__` with a ValueError is refused when a file is read, too.
     """
 
     kind: str
@@ -122,7 +121,6 @@ class RecordingFiles:
     folder: Path
     format: int = 1
     indent: int = 0
-    arrange: Callable[[dict], dict] = dict
 
     def data(self, recording: Any) -> dict[str, Any]:
         """Return a recording as JSON can hold it."""
@@ -137,16 +135,21 @@ class RecordingFiles:
         return max(filter(fits, recordings), key=lambda recording: moment(recording.when), default=None)
 
     def write(self, recording: Any, folder: Path | None = None) -> Path:
-        """Write a recording (its `data()`) into a file of its own and return the path.
+        """Write a recording into a file of its own and return the path.
 
-        Nothing is written that could not be read. Raises MalformedRecording, or OSError.
+        Raises MalformedRecording, or OSError.
         """
-        folder, content = folder or self.folder, recording.data()
-        device = re.sub(r"[^a-z0-9]+", "-", content["device"].lower()).strip("-")
-        path = folder / f"{self.kind}-{device}-{re.sub('[^0-9]', '', content['when'][:19])}.json"
+        folder = folder or self.folder
+        device = re.sub(r"[^a-z0-9]+", "-", recording.device.lower()).strip("-")
+        path = folder / f"{self.kind}-{device}-{re.sub('[^0-9]', '', recording.when[:19])}.json"
+        self.write_to(path, recording)
+        return path
+
+    def write_to(self, path: Path, recording: Any) -> None:
+        """Write a recording into this file; nothing is written that could not be read."""
+        content = self.data(recording)
         self.restore(content, path.name)
         whole_files.write(path, json.dumps(content, indent=self.indent) + "\n")
-        return path
 
     def read(self, path: Path) -> Any:
         """Return the recording of a file; raises MalformedRecording, or OSError if there is no such file."""
@@ -162,7 +165,7 @@ class RecordingFiles:
             labels = (content.get("kind"), content.get("format")) if isinstance(content, dict) else ()
             if labels != (self.kind, self.format):
                 raise ValueError(f"it does not say 'kind': '{self.kind}' and 'format': {self.format}")
-            return validated(self.recording, self.arrange(content))
+            return validated(self.recording, content)
         except ValueError as problem:
             raise MalformedRecording(
                 f"{name} is no recording: {problem}; make it anew with "

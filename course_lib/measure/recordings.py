@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from course_lib.measure import recording_files
 from course_lib.measure.gpu_state import STATES as STATES
@@ -149,10 +149,6 @@ class Recording:
             f"{row.error:.1e}",
             digits(row.call_s * 1e6),
         )
-
-    def data(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        return FILES.data(self)
 
 
 FILES = RecordingFiles("gpu", Recording, FOLDER, indent=1)

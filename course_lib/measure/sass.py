@@ -46,6 +46,12 @@ KINDS = {
 OTHER = "index"  # integers: addresses, counters, comparisons, copies
 
 
+def kind_of(text: str) -> str:
+    """Return what an instruction of SASS does: one of KINDS' values, or OTHER."""
+    text = _PREDICATE.sub("", text)
+    return OTHER if _COPY.match(text) else KINDS.get(re.split(r"[.\s]", text, maxsplit=1)[0], OTHER)
+
+
 @dataclass(frozen=True)
 class SassInstruction:
     """One instruction: its text without the predicate, and where in the kernel's source it comes from."""
@@ -69,7 +75,7 @@ class SassInstruction:
     @property
     def kind(self) -> str:
         """What it does, in words: one of KINDS' values, or OTHER."""
-        return OTHER if _COPY.match(self.text) else KINDS.get(self.name, OTHER)
+        return kind_of(self.text)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ something is missing or makes no sense is refused with a sentence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from course_lib.arguments import one_of
 from course_lib.measure import recording_files
@@ -34,12 +34,11 @@ from course_lib.measure.recording_files import (
 )
 from course_lib.speech.encoder_profile import EncoderOp
 from course_lib.speech.encoder_speed import SpeedPoint
-from course_lib.speech.encoder_variants import DEVICES, Setting
+from course_lib.speech.encoder_variants import DEVICES
 
 FOLDER = Path(__file__).parent / "recordings"
 LARGE_PARAMETERS = 121_435_136
 VERSIONS = ("python", "numpy", "torch")
-SETTING = tuple(field.name for field in fields(Setting))
 
 
 def none(device_kind: str = "cpu") -> str:
@@ -100,28 +99,8 @@ class EncoderRecording:
         """Whether it was the talk's encoder; others are for trying the command."""
         return self.parameters == LARGE_PARAMETERS
 
-    def data(self) -> dict[str, Any]:
-        """Return it as JSON can hold it; a point's setting lies flat beside its figures."""
-        content = FILES.data(self)
-        content["points"] = [{**point.pop("setting"), **point} for point in content["points"]]
-        return content
 
-
-def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a file's content with the setting of each point in an object of its own."""
-    points = content.get("points")
-    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        return content  # which is refused for it
-    for place, point in enumerate(points):
-        if missing := [name for name in SETTING if name not in point]:
-            raise ValueError(f"'points, no. {place + 1}: {missing[0]}' is missing")
-    settings = [{name: point[name] for name in SETTING} for point in points]
-    return content | {
-        "points": [{**point, "setting": of} for point, of in zip(points, settings, strict=True)]
-    }
-
-
-FILES = RecordingFiles("encoder", EncoderRecording, FOLDER, arrange=_with_settings)
+FILES = RecordingFiles("encoder", EncoderRecording, FOLDER)
 read, restore, write = FILES.read, FILES.restore, FILES.write
 
 

@@ -137,8 +137,7 @@ class KernelCode(Live):
         return still(self._kernel, self.listing)
 
     def _kinds(self) -> list[tuple[str, str]]:
-        listing = self._listing(self.cc.value)
-        lines = listing.loop if self.language.value == "SASS" else listing.ptx
+        lines = self._listing(self.cc.value).lines(self.language.value)
         kinds = dict.fromkeys(line.kind for line in lines)
         return [("all kinds", ""), *((kind, kind) for kind in kinds)]
 
@@ -220,18 +219,19 @@ SPILL = "local memory"
 def still(kernel: Any, listing: Listing) -> Html:
     """Return the SASS of a listing with all that is said of it; its PTX opens at a key or a click."""
     shown = drawn(kernel, listing, "SASS")
+    made_from = _region(_rows(kernel, listing.lines("PTX"), "", False), "PTX")
     ptx = (
         '<details style="margin-top:10px"><summary style="cursor:pointer;font-weight:600">'
         f"PTX, from which it is made ({plural(len(listing.ptx), 'instruction')})</summary>"
-        f'<div style="margin-top:6px">{_region(_rows(kernel, listing.ptx, "", False), "PTX")}</div></details>'
+        f'<div style="margin-top:6px">{made_from}</div></details>'
     )
-    text = shown.text + "\n" + "\n".join(f"{line.kind:13} {line.text}" for line in listing.loop)
+    text = shown.text + "\n" + "\n".join(f"{line.kind:13} {line.text}" for line in listing.lines("SASS"))
     return Html(shown.body.removesuffix("</div>") + ptx + "</div>" if listing.ptx else shown.body, text)
 
 
 def drawn(kernel: Any, listing: Listing, language: str, only: str = "", whole: bool = False) -> Html:
     """Return the listing in one language; `only` shows one kind, `whole` every instruction."""
-    lines = listing.loop if language == "SASS" else listing.ptx
+    lines = listing.lines(language)
     said = finding(listing)
     if not lines:
         return Html(card(_figures(listing) + note(listing.origin), said, title=said), said)

@@ -89,11 +89,13 @@ def test_the_folder_of_the_package_has_true_recordings_only():
     for path in encoder_recordings.FOLDER.glob("*.json"):
         recording = encoder_recordings.read(path)
         assert recording.is_large and not recording.commit.endswith("+changes") and recording.forwards == 64
-        assert json.loads(json.dumps(recording.data())) == json.loads(path.read_text())
+        data = encoder_recordings.FILES.data(recording)
+        assert json.loads(json.dumps(data)) == json.loads(path.read_text())
 
 
 def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
-    whole = json.loads(json.dumps(made.data()))
+    whole = json.loads(json.dumps(encoder_recordings.FILES.data(made)))
+    setting = whole["points"][0]["setting"]
 
     def first(part, **fields):
         return whole | {part: [whole[part][0] | fields, *whole[part][1:]]}
@@ -101,9 +103,9 @@ def test_a_malformed_file_is_refused_in_a_sentence(made, tmp_path):
     for content, words in (
         (whole | {"device_kind": "cuda"}, "'cuda' and 'gpu' is None"),
         (first("points", error=math.nan), "'points, no. 1: error' is nan"),
-        (first("points", dtype="float8"), "dtype is 'float8'"),
-        (first("points", batch=2), "stands there twice"),
-        (first("points", device="cuda"), "of another device"),
+        (first("points", setting=setting | {"dtype": "float8"}), "dtype is 'float8'"),
+        (first("points", setting=whole["points"][1]["setting"]), "stands there twice"),
+        (first("points", setting=setting | {"device": "cuda"}), "of another device"),
         (first("profile", kind="thing"), "'profile, no. 1: kind' is 'thing'"),
     ):
         (tmp_path / "odd.json").write_text(json.dumps(content))

@@ -167,7 +167,7 @@ def test_a_small_recording_has_every_kind_and_every_way(pretend, monkeypatch):
     assert grouped[0].shape == (2, 512, 512, 256) and grouped[4].rows == int(counts.sum())
     assert all(0 < row.diff < 1e-5 and row.samples == 3 for row in rows)
     whole = replace(RECORDING, rows=tuple(rows), notes=tuple(notes))  # two groupings of the same rows, too
-    assert recordings.restore(json.loads(json.dumps(whole.data()))) == whole
+    assert recordings.restore(json.loads(json.dumps(recordings.FILES.data(whole)))) == whole
     assert all(whole.share(row) for row in grouped)
 
 

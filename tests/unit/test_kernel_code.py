@@ -72,7 +72,7 @@ def test_every_instruction_has_a_sign_a_word_and_its_line(rungs):
     view.whole.value = True
     shown, listing = rows(view.picture.value), view.listing
     assert len(shown) == len(listing.loop)
-    for (kind, text, _), line in zip(shown, listing.loop, strict=True):
+    for (kind, text, _), line in zip(shown, listing.lines("SASS"), strict=True):
         assert kind == LOOKS[line.kind][0] + line.kind and text == line.text.replace(">", "&gt;")
     barrier = next(cells for cells in shown if "barrier" in cells[0])
     number, _, text = barrier[2].partition("&nbsp; ")

@@ -53,11 +53,11 @@ def recording(recordings):
 
 
 @pytest.fixture(scope="module")
-def changed(recording):
+def changed(recordings, recording):
     """What makes the content of the recording's file, with other fields and other fields in its first row."""
 
     def content(row=None, **fields):
-        found = copy.deepcopy(json.loads(json.dumps(recording.data())))
+        found = copy.deepcopy(json.loads(json.dumps(recordings.FILES.data(recording))))
         found["rows"][0].update(row or {})
         return {**found, **fields}
 
