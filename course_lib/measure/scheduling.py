@@ -243,9 +243,8 @@ def schedule(
 
     `costs` (any unit) are needed by the policy "longest". What run raises is raised here, after the other
     threads have finished the item they were at. At the time limit no more items are handed out and the
-    timeline's `ended` says so. TimeoutError is raised if the threads have not even started by then, or if an
-    item itself goes on for as long again, half a second at least (its thread is left behind: a thread cannot
-    be ended from outside).
+    timeline's `ended` says so. TimeoutError is raised if an item itself goes on for as long again, half a
+    second at least (its thread is left behind: a thread cannot be ended from outside).
     """
     items = list(items)
     _check(threads, policy, chunk)
@@ -255,103 +254,67 @@ def schedule(
     weights = None if costs is None else _checked_costs(costs)
     if weights is not None and len(weights) != len(items):
         raise ValueError(f"There are {len(weights)} costs for {len(items)} items: one each is needed.")
-    order = _order(range(len(items)), policy, weights)
-    return _Work(items, run, threads, Hand(order, threads, policy, chunk), time_limit_s).timeline(
-        policy, chunk
-    )
+    hand = Hand(_order(range(len(items)), policy, weights), threads, policy, chunk)
+    bars: list[Bar] = []
+    problems: list[BaseException] = []
+    start, go, stop, one_at_a_time = 0, threading.Event(), threading.Event(), threading.Lock()
 
+    def do(item: int, thread: int) -> None:
+        cpu, begun = time.thread_time_ns(), time.perf_counter_ns()
+        run(items[item])
+        ended, cpu = time.perf_counter_ns(), time.thread_time_ns() - cpu
+        bars.append(Bar(item, thread, (begun - start) * 1e-9, (ended - start) * 1e-9, cpu * 1e-9))
 
-class _Work:
-    """Threads at work on items, and their stopwatch."""
-
-    def __init__(self, items: list, run: Callable, threads: int, hand: Hand, limit_s: float) -> None:
-        self._items, self._run, self._hand = items, run, hand
-        self._limit_s = limit_s
-        self._lock = threading.Lock()
-        self._ready = threading.Barrier(threads + 1, action=self._begin)
-        self._start = 0  # nanoseconds: when the last thread came to the start
-        self._stop = threading.Event()
-        self._bars: list[list[tuple[int, int, int, int]]] = [[] for _ in range(threads)]
-        self._problem: BaseException | None = None
-        self._threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"worker {number}", daemon=True)
-            for number in range(threads)
-        ]
-
-    def timeline(self, policy: str, chunk: int) -> Timeline:
-        for thread in self._threads:
-            thread.start()
+    def work(thread: int) -> None:
+        go.wait()
         try:
-            self._all_ready()
-            self._wait(self._limit_s)
-            is_late = any(thread.is_alive() for thread in self._threads)
-        finally:  # also when the learner interrupts the cell
-            self._stop.set()
-        self._wait(max(self._limit_s, GRACE_S))
-        if self._problem is not None:
-            raise self._problem
-        for place, thread in enumerate(self._threads):
-            if thread.is_alive():
-                raise TimeoutError(
-                    f"Thread {place} is still at one item long after the time limit of {self._limit_s:g} "
-                    "s: check that item for a loop that does not end."
-                )
-        start = self._start
-        bars = [
-            Bar(item, number, (begun - start) * 1e-9, (ended - start) * 1e-9, cpu * 1e-9)
-            for number, own in enumerate(self._bars)
-            for item, begun, ended, cpu in own
-        ]
-        bars.sort(key=lambda bar: (bar.start, bar.thread))
-        left = len(self._items) - len(bars)
-        how = "done"
-        if is_late and left:
-            how = (
-                f"The time limit of {self._limit_s:g} s was reached: {left} items of {len(self._items)} left."
-            )
-        threads = len(self._threads)
-        return Timeline(policy, chunk, threads, tuple(bars), len(self._items), how, measured=True)
-
-    def _begin(self) -> None:
-        self._start = time.perf_counter_ns()
-
-    def _all_ready(self) -> None:
-        """Wait until every thread stands at the start."""
-        try:
-            self._ready.wait(self._limit_s)
-        except threading.BrokenBarrierError:
-            raise TimeoutError(
-                f"The {len(self._threads)} threads did not start within the time limit of {self._limit_s:g} "
-                "s: give a larger time_limit_s, for example 20."
-            ) from None
-
-    def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-
-    def _work(self, number: int) -> None:
-        own = self._bars[number]
-        try:
-            self._ready.wait(self._limit_s)
-        except threading.BrokenBarrierError:
-            return  # the caller's thread sees the same and says so
-        try:
-            while not self._stop.is_set():
-                with self._lock:
-                    taken = self._hand.take(number)
+            while not stop.is_set():
+                with one_at_a_time:
+                    taken = hand.take(thread)
                 if not taken:
                     return
                 for item in taken:
-                    if self._stop.is_set():
-                        return
-                    cpu, begun = time.thread_time_ns(), time.perf_counter_ns()
-                    self._run(self._items[item])
-                    ended = time.perf_counter_ns()
-                    own.append((item, begun, ended, time.thread_time_ns() - cpu))
+                    if not stop.is_set():
+                        do(item, thread)
         except BaseException as problem:  # it belongs to the caller, whatever it is
-            self._problem = self._problem or problem
-            self._stop.set()
+            problems.append(problem)
+            stop.set()
+
+    team = [
+        threading.Thread(target=work, args=(number,), name=f"worker {number}", daemon=True)
+        for number in range(threads)
+    ]
+    for thread in team:
+        thread.start()  # returns when it runs
+    start = time.perf_counter_ns()
+    go.set()
+    try:
+        is_late = bool(_still_at_work(team, time_limit_s))
+    finally:  # also when the learner interrupts the cell
+        stop.set()
+    late = _still_at_work(team, max(time_limit_s, GRACE_S))
+    if problems:
+        raise problems[0]
+    if late:
+        raise TimeoutError(
+            f"Thread {late[0]} is still at one item long after the time limit of {time_limit_s:g} s: check "
+            "that item for a loop that does not end."
+        )
+    bars.sort(key=lambda bar: (bar.start, bar.thread))
+    left = len(items) - len(bars)
+    ended = f"The time limit of {time_limit_s:g} s was reached: {left} items of {len(items)} left."
+    is_over = is_late and left
+    return Timeline(
+        policy, chunk, threads, tuple(bars), len(items), ended if is_over else "done", measured=True
+    )
+
+
+def _still_at_work(team: Sequence[threading.Thread], seconds: float) -> list[int]:
+    """Wait so long for threads to end and return the numbers of those that have not."""
+    until = time.monotonic() + seconds
+    for thread in team:
+        thread.join(max(0.0, until - time.monotonic()))
+    return [number for number, thread in enumerate(team) if thread.is_alive()]
 
 
 # -- what is asked -----------------------------------------------------------------------------------------
