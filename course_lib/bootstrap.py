@@ -211,7 +211,6 @@ def make() -> None:
     VENV.mkdir()
     MADE.write_text("{}", encoding="utf-8")
     LOG.unlink(missing_ok=True)
-    remove_orphans(Path("course_lib"))
     # The base Python, for the running one may itself live in the .venv that stepped aside.
     step("python -m venv", getattr(sys, "_base_executable", None) or sys.executable, "-m", "venv", ".venv")
     packages = Path("constraints.txt").read_text(encoding="utf-8").count("==")
@@ -229,7 +228,7 @@ def take_cpu_torch() -> None:
     """On Linux without an NVIDIA GPU take PyTorch's CPU build; else pip finds its own."""
     index = os.environ.get("TORCH_INDEX", CPU_TORCH)
     torch = re.search(r"^torch==([\d.]+)$", Path("constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    if not index or not torch or sys.platform != "linux" or has_nvidia_gpu():
+    if not index or not torch or sys.platform != "linux" or shutil.which("nvidia-smi"):
         return
     pip, there = (PYTHON, "-m", "pip"), ("--index-url", index)
     # A proxy or a certificate in pip.conf must stay; its other places for packages must not, but pip passes
@@ -244,16 +243,6 @@ def take_cpu_torch() -> None:
         step("pip", *pip, "install", "--no-deps", *there, torch[0], variables=only_there)
     except Refusal:
         print(f"PyTorch comes from pip's own index, for {index} cannot be reached or lacks {torch[0]}.")
-
-
-def has_nvidia_gpu(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
-    """Whether there is an NVIDIA GPU, with a driver or without one."""
-    for device in devices.glob("*"):
-        with contextlib.suppress(OSError):  # some hide from some users
-            kind, maker = (device / "class").read_text(), (device / "vendor").read_text()
-            if kind.startswith("0x03") and maker.strip() == "0x10de":
-                return True
-    return shutil.which("nvidia-smi") is not None
 
 
 def step(name: str, *command: str | Path, variables: dict[str, str] | None = None) -> str:
@@ -332,15 +321,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def remove_orphans(package: Path) -> None:
-    """Delete the folders in which `git pull` left nothing but compiled files of modules that are gone."""
-    for folder, _, _ in os.walk(package):
-        files = [name for _, _, names in os.walk(folder) for name in names]
-        is_cache = os.path.basename(folder) == "__pycache__"
-        if files and not is_cache and all(name.endswith(".pyc") for name in files):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

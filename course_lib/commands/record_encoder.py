@@ -18,11 +18,10 @@ from course_lib.commands import record_order
 from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult
 from course_lib.measure import gpu_state, machine
 from course_lib.measure.recording_files import Range
-from course_lib.measure.table import Table, digits
 from course_lib.speech import encoder_recordings
 from course_lib.speech.encoder_recordings import EncoderRecording
 from course_lib.speech.encoder_speed import METHOD, SpeedPoint, grid, measure
-from course_lib.speech.encoder_variants import FRAMES_A_SECOND, Setting
+from course_lib.speech.encoder_variants import FRAMES_A_SECOND
 
 #: Seconds of measuring; what is built and called before takes as long again, and compiling a minute or two.
 BUDGET_S = {"cpu": 120.0, "cuda": 60.0}
@@ -34,12 +33,15 @@ SMALL = {"n_layers": 2, "d_model": 64, "n_heads": 4}
 
 
 def run(order: RecordOrder) -> int:
-    """Measure, print a table and write the file; return the exit code."""
+    """Measure, print the points and write the file; return the exit code."""
     folder = order.folder_or(encoder_recordings.FOLDER)
     if order.device == "cuda":
         record_order.refuse(machine.missing("torch-cuda"))
     recording = measured(order)
-    print(f"\n{table(recording)}\n")
+    print(f"\n{recording.origin}. {recording.method}", *recording.notes, sep="\n")
+    for point in recording.points:
+        took = f"{point.seconds * 1e3:8.4g} ms  {point.audio_per_s:8.4g} audio s/s"
+        print(f"{point.setting!s:60} {took}  error {point.error:.0e}")
     record_order.write(encoder_recordings.write, recording, folder)
     return 0
 
@@ -154,32 +156,3 @@ def _cpu_mhz() -> list[float]:
 def _range(values: Sequence[float]) -> Range | None:
     ordered = sorted(value for value in values if math.isfinite(value))
     return (ordered[0], ordered[len(ordered) // 2], ordered[-1]) if ordered else None
-
-
-def table(recording: EncoderRecording) -> Table:
-    """Return the points of a recording beside the first of them, the baseline."""
-    first = recording.points[0]
-    return Table(
-        columns=("", "ms", "audio s/s", "x baseline", "error"),
-        rows=tuple(
-            (
-                _short(point.setting, first.setting),
-                f"{digits(point.seconds * 1e3)} ± {digits(point.spread_s * 1e3, 2)}",
-                digits(point.audio_per_s),
-                digits(point.audio_per_s / first.audio_per_s),
-                f"{point.error:.0e}" if point.error else "–",
-            )
-            for point in recording.points
-        ),
-        caption=recording.origin,
-        notes=(f"The first row is the baseline: {first.setting}. {recording.method}", *recording.notes),
-    )
-
-
-def _short(setting: Setting, base: Setting) -> str:
-    """Return the setting in words, without what it shares with the baseline."""
-    parts = [f"batch {setting.batch}", f"{setting.length_s:g} s"]
-    parts += [one for one, other in ((setting.dtype, base.dtype), (setting.how, base.how)) if one != other]
-    if setting.threads != base.threads:
-        parts.append(f"{setting.threads} thread{'s' * (setting.threads > 1)}")
-    return ", ".join(parts)

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from course_lib.arguments import number, whole
+from course_lib.arguments import whole
 from course_lib.measure import clocks, hardware
+from course_lib.measure.recording_files import Count, Moment, Positive, naming, validated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +44,7 @@ DISTURBED = (
     "The machine was busy: half of the repeats were over 15 % below the best, so some peaks may be too low; "
     "machine.peaks(refresh=True) measures again."
 )
+Rates = Annotated[dict[str, Positive], naming(SPANS)]
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,14 @@ class Peaks:
     extra traffic, so it can exceed ``bandwidth`` by up to a third.
     """
 
-    flops: dict[str, dict[str, float]]
-    bandwidth: dict[str, float]
-    threads: int  # how many "all" were
-    when: str  # ISO 8601, UTC
-    array_bytes: int  # size of one of the triad's three arrays
+    flops: Annotated[dict[str, Rates], naming(DTYPES)]
+    bandwidth: Rates
+    threads: Count  # how many "all" were
+    when: Moment  # ISO 8601, UTC
+    array_bytes: Count  # size of one of the triad's three arrays
     notes: tuple[str, ...] = ()
     #: The same with 256-bit vectors where the CPU has wider ones (compilers often use no more); else None.
-    flops_256: dict[str, dict[str, float]] | None = None
+    flops_256: Annotated[dict[str, Rates], naming(DTYPES)] | None = None
 
     @property
     def is_disturbed(self) -> bool:
@@ -101,23 +103,9 @@ class Peaks:
 def restore(saved: Any) -> Peaks | None:
     """Return the Peaks that ``data`` was made of, None when the values cannot be trusted."""
     try:
-        if saved["method"] != METHOD:
-            return None
-        return Peaks(
-            flops=_restored_flops(saved["flops"]),
-            bandwidth={span: _positive(saved["bandwidth"][span]) for span in SPANS},
-            threads=int(_positive(saved["threads"])),
-            when=datetime.datetime.fromisoformat(saved["when"]).isoformat(timespec="seconds"),
-            array_bytes=int(_positive(saved["array_bytes"])),
-            notes=tuple(str(note) for note in saved["notes"]),
-            flops_256=None if saved["flops_256"] is None else _restored_flops(saved["flops_256"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return validated(Peaks, saved) if saved["method"] == METHOD else None
+    except (KeyError, TypeError, ValueError):
         return None
-
-
-def _restored_flops(saved: Any) -> dict[str, dict[str, float]]:
-    return {dtype: {span: _positive(saved[dtype][span]) for span in SPANS} for dtype in DTYPES}
 
 
 def higher(one: Peaks, other: Peaks) -> Peaks:
@@ -370,7 +358,3 @@ def _between(values: dict[str, float], threads: int, all_threads: int) -> float:
     """Return the limit of ``threads`` cores: as many times one core's, but not above all cores' together."""
     whole("threads", threads)
     return values["all"] if threads >= all_threads else min(threads * values["one"], values["all"])
-
-
-def _positive(value: Any) -> float:
-    return number("a limit", value, above=0)

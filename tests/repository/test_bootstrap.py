@@ -64,7 +64,7 @@ def bootstrap(tmp_path, monkeypatch):
     monkeypatch.chdir(module.PROJECT)
     (module.PROJECT / "pyproject.toml").write_text("[project]\n")
     (module.PROJECT / "constraints.txt").write_text("numpy==2.4\ntorch==2.13.0\n")
-    monkeypatch.setattr(module, "has_nvidia_gpu", lambda: False)
+    monkeypatch.setattr(module.shutil, "which", lambda program: None)
     monkeypatch.setattr(module, "step", PlayedPip(module))
     return module
 
@@ -267,19 +267,8 @@ def test_without_a_gpu_torch_comes_from_its_cpu_index(bootstrap, capsys, monkeyp
         assert len(commands) == number and said.splitlines()[-1].startswith("PyTorch comes from pip's own")
     bootstrap.step.fails = {}
     assert torch_commands(index="") == ([], "")
-    monkeypatch.setattr(bootstrap, "has_nvidia_gpu", lambda: True)
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda program: program)
     assert torch_commands() == ([], "")
-
-
-def test_an_nvidia_gpu_is_seen_without_its_driver(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    seen = load().has_nvidia_gpu
-    for maker, kind in (("0x8086", "0x030000"), ("0x10de", "0x040300"), ("0x10de", "0x030200")):
-        assert not seen(tmp_path), "Intel's graphics and NVIDIA's sound are none"
-        (tmp_path / f"{maker}{kind}").mkdir()
-        (tmp_path / f"{maker}{kind}" / "vendor").write_text(maker + "\n")
-        (tmp_path / f"{maker}{kind}" / "class").write_text(kind + "\n")
-    assert seen(tmp_path)
 
 
 # -- which Python: the Makefile ----------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def test_the_whole_way_from_measuring_to_the_file(made, monkeypatch, tmp_path, c
     (path,) = tmp_path.glob("*.json")
     assert encoder_recordings.read(path) == made
     said = capsys.readouterr().out
-    assert made.origin in said and "audio s/s" in said and "batch 2, 1 s" in said and "Written to" in said
+    assert made.origin in said and "audio s/s" in said and "batch 2 of 1 s" in said and "Written to" in said
     assert "torch.compile needs a C++ compiler here." in said
     monkeypatch.setattr(machine, "missing", lambda need: f"No {need} here.")
     assert command("--device", "cuda") == 2
