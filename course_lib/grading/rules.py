@@ -1,4 +1,4 @@
-"""Rules about the heart of one task, read in the text of an answer: the order of its loops …
+"""Rules about the heart of one task, read in the text of an answer: how deep its loops are nested …
 
 What an answer may be written in at all says `language`, the first rule of every task. A rule needs the text
 and the entry's name, nothing that runs; one that cannot read the entry does not pass it.
@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import Protocol
 
-from course_lib.grading.loop_nests import depth, writing_orders
+from course_lib.grading.loop_nests import depth
 from course_lib.grading.program import Program, read_program, returns_something
 
 
@@ -38,28 +38,6 @@ class EntryRule:
 
 
 @dataclass(frozen=True)
-class LoopOrder(EntryRule):
-    """Every element of the result is computed in loops of this order: LoopOrder("kij").
-
-    i runs over the rows of the result, j over its columns, k over the summands, whatever they are called.
-    """
-
-    order: str
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence unless all loops that compute the result have the order, outermost first."""
-        for node in program.nodes():
-            if isinstance(node, ast.FunctionDef) and node is not function and _has_loop(node):
-                return f"The loops are in {node.name}: this task wants them in {program.entry} itself."
-        found = writing_orders(function)
-        wrong = [one for one in found if one[0] != tuple(self.order)]
-        if found and not wrong:
-            return None
-        said = _order_text(*wrong[0]) if wrong else "not nested, or they do not write the result"
-        return f"The loops run over {said}; this task wants {', '.join(self.order)}, outermost first."
-
-
-@dataclass(frozen=True)
 class NestedLoops(EntryRule):
     """At least so many loops run inside each other; the functions called in a loop count with theirs.
 
@@ -75,12 +53,3 @@ class NestedLoops(EntryRule):
         if found >= self.at_least:
             return None
         return f"The deepest nest of loops in your answer has {found}: {self.instead}."
-
-
-def _has_loop(function: ast.FunctionDef) -> bool:
-    return any(isinstance(node, ast.For | ast.While | ast.comprehension) for node in ast.walk(function))
-
-
-def _order_text(roles: tuple[str, ...], names: tuple[str, ...]) -> str:
-    said = ", ".join(roles)
-    return said if roles == names else f"{said} (you call them {', '.join(names)})"

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -175,9 +175,10 @@ class InProcess:
         return InProcess(code).call
 
     def count(self, args: tuple) -> Counted:
-        """Call the answer on operands that write down what is done with them."""
-        tape = Tape()
-        outcome = self.call(taped(args, tape))
+        """Call the answer on operands that write down what is done with them, uncompiled."""
+        tape, plain = Tape(), copy.copy(self)
+        plain.function = uncompiled(self.function)
+        outcome = plain.call(taped(args, tape))
         return Counted(tape, lines_of(outcome.value), outcome.fault)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
@@ -264,6 +265,16 @@ class InProcess:
                 if shape:
                     found[name] = shape
         return tuple(found.items())
+
+
+def uncompiled(function: Callable) -> Callable:
+    """Return a function of which neither itself nor what it calls is compiled."""
+    names: dict[str, Any] = {}
+    for name, one in getattr(function, "py_func", function).__globals__.items():
+        plain = getattr(one, "py_func", one)
+        own = isinstance(plain, FunctionType) and plain is not one
+        names[name] = FunctionType(plain.__code__, names, name, plain.__defaults__) if own else one
+    return names[function.__name__] if hasattr(function, "py_func") else function
 
 
 def frames_in(error: BaseException, file: str) -> list[tuple[FrameType, int]]:

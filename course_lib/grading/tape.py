@@ -16,6 +16,7 @@ shown by evaluating it there, after Schwartz 1980 and Zippel 1979.)
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -244,6 +245,29 @@ def _values(tape: Tape, args: tuple) -> list[int]:
     return values
 
 
+def loop_orders(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[str]:
+    """Return the orders of three loops in which each A[i, k] B[k, j] is formed once, outermost first."""
+    (M, K), N = A.shape, B.shape[1]
+    formed = []
+    for code, *pair in zip(tape.codes, tape.left, tape.right, strict=True):
+        a, b = sorted(pair)  # the inputs are on the first lines, in a row
+        if code == MULTIPLY and a < M * K <= b < M * K + K * N and a % K == (b - M * K) // N:
+            formed.append({"i": a // K, "k": a % K, "j": (b - M * K) % N})
+    loops = map("".join, itertools.permutations("kij"))
+    complete = len(formed) == M * K * N == len({tuple(one.values()) for one in formed})
+    return [order for order in loops if complete and _is_nested(formed, order)]
+
+
+def _is_nested(formed: list[dict[str, int]], order: str) -> bool:
+    """Whether numbers change as in loops of this order: what an outer loop has left does not come again."""
+    places = [tuple(one[loop] for loop in order) for one in formed]
+    return all(
+        len({place[:depth] for place in places})
+        == sum(1 for _ in itertools.groupby(place[:depth] for place in places))
+        for depth in (1, 2)
+    )
+
+
 def whole(value: Any, rng: np.random.Generator) -> Any:
     """Return a copy with a random whole number in the place of every float; arrays are float64."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
@@ -274,13 +298,16 @@ class CountsOperations:
     """On counting operands the answer does exactly this many operations; None leaves one free.
 
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
-    numbers that the answer must multiply out on its way, up to their signs.
+    numbers that the answer must multiply out on its way, up to their signs; in the `order` of three loops,
+    outermost first, it forms those of a matrix product. Inputs of at most `most_numbers` are looked at.
     """
 
     multiplications: Callable[..., int] | None = None
     additions: Callable[..., int] | None = None
     whose: str = "of the definition"
     products: Callable[..., list[int]] | None = None
+    order: str = ""
+    most_numbers: int = LARGEST
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
         """Return a sentence if a count differs from the formula for these arguments."""
@@ -292,6 +319,14 @@ class CountsOperations:
                 what = "more than" if count > wanted else "fewer than"
                 return f"Your answer did {count} {name} on this input, {what} the {wanted} {self.whose}."
         return None
+
+    def judge_order(self, tape: Tape, args: tuple) -> str | None:
+        """Return a sentence if the products of two matrices are not formed in the order that is asked for."""
+        found = loop_orders(tape, *args) if self.order else [""]
+        if self.order in found:
+            return None
+        runs = f"The loops run over {', '.join(found[0])}" if found else "No three loops form the products"
+        return f"{runs}; this task wants {', '.join(self.order)}, outermost first."
 
     def judge_products(self, args: tuple, formed: set[int]) -> str | None:
         """Return a sentence if some product that is asked for is not among those that were formed."""

@@ -5,22 +5,9 @@ import textwrap
 import time
 from collections import Counter
 
-from rule_texts import ROWS, text
+from rule_texts import ROWS
 
-#: Around the body of a text on loops: the order is read from what they index, not from what they are called.
-ORDER = """\
-import numpy as np
-from numba import njit
-
-
-@njit
-def f(A, B):
-    M, K = A.shape
-    N = B.shape[1]
-    C = np.zeros((M, N), A.dtype)
-{body}
-    return C
-"""
+#: Around the body of a text on loops.
 NEST = """\
 def product(A, B, C):
     for i in range(A.shape[0]):
@@ -48,7 +35,7 @@ BARE = re.compile(r"^(?<!\)\n)(?<!jit\n)(?=def )", re.MULTILINE)
 def said(rules: str, code: str) -> str | None:
     """Return what the rules of this name say of a text."""
     from course_lib.grading.language import KERNEL, LOOPS, Language
-    from course_lib.grading.rules import LoopOrder, NestedLoops
+    from course_lib.grading.rules import NestedLoops
     from course_lib.grading.tasks.threads import LOCKS, THREADS
 
     rule = {
@@ -58,12 +45,10 @@ def said(rules: str, code: str) -> str | None:
         "library": Language(("numpy", "math", "collections", "itertools", "heapq", "numba")),
         "threads": THREADS,
         "kernel": KERNEL,
-        "loop order": LoopOrder("kij"),
         "nested loops": NestedLoops(3, "write four"),
     }[rules]
-    around = {"loop order": ORDER, "nested loops": NEST}.get(rules)
-    if around:
-        return rule.judge(around.format(body=textwrap.indent(code, "    ")), "f")
+    if rules == "nested loops":
+        return rule.judge(NEST.format(body=textwrap.indent(code, "    ")), "f")
     compiler = "@njit\n" if rules == "loops" else ""
     if rules == "kernel" and code.startswith("def f(A, B):"):
         compiler = "@cuda.jit\n"
@@ -108,13 +93,6 @@ def test_loops_are_counted_whatever_they_are_called():
         if rules == "nested loops":
             whole = NEST.format(body=textwrap.indent(body, "    "))
             assert depth(Program(whole, "f")) == int(words), name
-
-
-def test_the_task_takes_the_renamed_right_answer_and_refuses_the_renamed_wrong_one(judged):
-    for name, passed in (("other names", True), ("letters renamed", False)):
-        body = textwrap.indent(text("loop order", name), "    ")
-        report = judged("02.order", ORDER.replace("def f(", "def matmul_kij(").format(body=body))
-        assert report.passed == passed and ("you call them" in str(report)) != passed, name
 
 
 def test_a_refusal_says_what_where_and_why():

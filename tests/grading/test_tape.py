@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -210,3 +211,51 @@ def test_digits_cannot_be_cut_off_a_number_that_holds_two():
     assert load(text, "f")([a, b, c]) == [a * c, a * b]
     counted = InProcess(load(text, "f")).count(([a, b, c],))
     assert replay(counted.tape, counted.result, ([a, b, c],)) == [int(a * (b + c)), 0]
+
+
+#: Products in C, and in which orders of loops they are formed.
+NESTS = (
+    ("for k in range(K):\n for i in range(M):\n  for j in range(N): C[i, j] += A[i, k] * B[k, j]", ["kij"]),
+    ("for i in range(M):\n for j in range(N):\n  for k in range(K): C[i, j] += A[i, k] * B[k, j]", ["ijk"]),
+    ("for x in range(K):\n c = A[:, x]\n for y in range(M): C[y] += c[y] * B[x]", ["kij"]),
+    ("for k in range(0):\n pass\nfor i in range(M): C[i] += A[i] @ B", ["ijk"]),
+    (
+        "for k in range(K):\n for i in range(M):\n  for j in range(N): C[i, j] -= -A[i, k] * B[k, j]",
+        [],
+    ),
+    ("for k in range(K):\n for i in range(M):\n  for j in range(N): A[i, k] * B[k, j]\nC = A @ B", []),
+    ("for k in (1, 0, 1):\n for i in range(M):\n  for j in range(N): C[i, j] += A[i, k] * B[k, j]", []),
+)
+
+
+def test_the_order_of_loops_is_read_off_the_products_that_are_formed():
+    A, B = np.ones((3, 2)), np.ones((2, 4))
+    for nest, orders in NESTS:
+        written = Tape()
+        names = {"M": 3, "K": 2, "N": 4, "C": np.zeros((3, 4), object)}
+        exec(nest, names | dict(zip("AB", taped((A, B), written), strict=True)))
+        assert tape.loop_orders(written, A, B) == orders, nest
+
+
+def test_compiled_loops_in_another_order_are_told_so(judged):
+    text = """
+        import numpy as np
+        from numba import njit
+
+        @njit
+        def add(C, A, B, {0}):
+            for {1} in range({4[1]}):
+                for {2} in range({4[2]}):
+                    C[i, j] += A[i, k] * B[k, j]
+
+        @njit
+        def matmul_kij(A, B):
+            C = np.zeros((A.shape[0], B.shape[1]), A.dtype)
+            for {0} in range({4[0]}):
+                add(C, A, B, {0})
+            return C
+    """
+    sizes = {"i": "A.shape[0]", "k": "A.shape[1]", "j": "B.shape[1]"}
+    for order, passed in (("kij", True), ("kji", False)):
+        report = judged("02.order", dedent(text).format(*order, order, [sizes[one] for one in order]))
+        assert report.passed == passed and ("run over k, j, i;" in str(report)) != passed

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.compare import close, close_product, exact
 from course_lib.grading.language import LOOPS, Language
-from course_lib.grading.rules import LoopOrder
+from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, Code, SpeedRule, Task, source
 from course_lib.measure import roofline
 
@@ -222,7 +222,8 @@ ORDER = Task(
     difficulty=1,
     minutes=10,
     entry="matmul_kij",
-    **PRODUCT | {"rules": (*LOOPS_ONLY, LoopOrder("kij"))},
+    **PRODUCT,
+    counts=CountsOperations(order="kij", most_numbers=1000),
     hints=(
         "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",
         "A[i, k] is one number; it scales the whole row k of B, and the result is added to row i of C. The "
