@@ -15,8 +15,3 @@ for _verdict, _rules, _name, _, _lines in _BLOCKS:
         _whole = "\n".join(part.removeprefix(" ") for part in _text.removeprefix("| ").split(" ⏎"))
         _body = "def f(A, B):\n    " + _whole.replace("\n", "\n    ")
         ROWS.append((_verdict, _rules, _line, _words, f"{_whole if _text.startswith('| ') else _body}\n"))
-
-
-def text(rules: str, name: str) -> str:
-    """Return one text."""
-    return next(row[4] for row in ROWS if row[1:3] == (rules, name))
