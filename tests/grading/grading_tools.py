@@ -56,12 +56,16 @@ def answers_of(notebook: dict) -> str:
     return "\n\n\n".join(map(text_of, kept)) + "\n"
 
 
-def execute(path: Path, folder: Path) -> dict:
-    """Run a notebook in a fresh kernel in `folder`, errors allowed; return it with its outputs."""
+def execute(path: Path, folder: Path, leave_out: str = "-none") -> dict:
+    """Run a notebook in a fresh kernel in `folder`, errors allowed; return it with its outputs.
+
+    Cells whose id ends in `leave_out` are not run.
+    """
     import nbformat
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if not cell.get("id", "").endswith(leave_out)]
     client = NotebookClient(
         notebook,
         timeout=120,

@@ -1,4 +1,4 @@
-"""Points for speed, and answers that are fast, or right, by cheating: on untested sizes, by peeking."""
+"""Points for speed, and answers that are fast by leaving work out."""
 
 import signal
 import time
@@ -30,17 +30,6 @@ def matmul_fast(A, B):
             for j in range(N):
                 C[i, j] += a * B[k, j]
     return C
-"""
-PEEKING = """
-def repaired(A, B):
-    try:
-        1 / 0
-    except Exception as error:
-        frame = error.__traceback__.tb_frame
-        while frame:
-            if 'task' in frame.f_locals:
-                return frame.f_locals['task'].reference(A, B)
-            frame = frame.f_back
 """
 
 
@@ -168,14 +157,6 @@ def test_what_is_wrong_on_large_inputs_gets_nothing_and_the_honest_forms_pass():
 def test_an_index_beyond_the_array_is_found_in_every_kind_of_input_before_it_does_harm():
     for where, (old, new) in BEYOND.items():
         assert "outside an array" in str(verdict("02.fast", COMPILED.replace(old, new))), where
-
-
-# --- peeking ---
-
-
-def test_the_reference_cannot_be_had_from_the_traceback():
-    report = verdict("01.alias", PEEKING)
-    assert report.points == 0 and "uses .tb_frame in" in str(report)
 
 
 # --- inputs ---
