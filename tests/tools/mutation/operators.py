@@ -1,8 +1,9 @@
 """Operators that make one small fault in one place: each looks at one node and yields wrong text for it.
 
 An operator takes a node and the `Scope` of the function around it and yields source text that may stand in
-the node's place: an expression for an expression, statements for a statement. Faults of a call that is not
-there, of a result as a whole and of the inputs are in `whole`. CUDA kernels have some of their own.
+the node's place: an expression for an expression, statements for a statement. Faults of a result as a whole
+and of the inputs are in `whole`. CUDA kernels have some of their own. What the answers' language refuses by
+itself (results kept between calls, another compiler) is no fault here: it says nothing of a task's inputs.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ FUNCTIONS = {
     "sum": ("max", "len"),
 }
 SYMMETRIC = words("max min sum")  # their arguments may come in any order
-COMPILERS = words("njit jit")
 
 
 @dataclass(frozen=True)
@@ -307,17 +307,6 @@ def deleted(node: ast.AST, scope: Scope) -> Texts:
         yield ""
 
 
-def decorator(node: ast.AST, scope: Scope) -> Texts:
-    """Not compiled at all, or with promises to the compiler that the inputs do not keep."""
-    if isinstance(node, ast.FunctionDef):
-        for place, one in enumerate(node.decorator_list):
-            if _last(one.func if isinstance(one, ast.Call) else one) in COMPILERS:
-                careless = ast.parse("njit(fastmath=True)", mode="eval").body
-                for instead in ([], [careless]):
-                    kept = [*node.decorator_list[:place], *instead, *node.decorator_list[place + 1 :]]
-                    yield _with(node, decorator_list=kept)
-
-
 Operators = dict[str, Callable[[ast.AST, Scope], Texts]]
 
 
@@ -331,7 +320,7 @@ OPERATORS = _by_name(
     *(constant, word, name, unpacking),
     *(operator, operands, operand_missing, comparison, condition, function),
     *(index, dtype, one_list),
-    *(accumulate, precision, skip_zeros, deleted, decorator),
+    *(accumulate, precision, skip_zeros, deleted),
 )
 
 

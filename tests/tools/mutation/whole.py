@@ -1,4 +1,4 @@
-"""Operators on a function as a whole: its result, its inputs, what it keeps between calls.
+"""Operators on a function as a whole: its result and its inputs.
 
 Which of them make sense depends on what the function takes and gives, so they are shown one example.
 """
@@ -88,7 +88,6 @@ def whole_faults(tree: ast.Module, entry: str, args: tuple, value: Any) -> Chang
     """Yield the faults of the function `entry` as a whole; `args` and `value` are one example of its use."""
     yield from _of_result(tree, entry, value)
     yield from _of_inputs(tree, entry, args, value)
-    yield from _kept(tree, entry, args)
 
 
 def _of_result(tree: ast.Module, entry: str, value: Any) -> Changed:
@@ -155,30 +154,6 @@ def _changes(name: str, given: Any) -> Changed:
         yield "with its first column negated", f"{name}[:, :1] *= -1"
 
 
-def _kept(tree: ast.Module, entry: str, args: tuple) -> Changed:
-    """Yield answers that keep results: the first for ever, or one for each size of the inputs."""
-    keys = {"first result": "0"}
-    if any(isinstance(one, list | np.ndarray) for one in args):
-        keys["result for a size"] = "tuple(map(_size, given))"
-    for name, key in keys.items():
-        yield f"kept: {name}", _renamed(tree, entry) + KEEPING.format(entry=entry, key=key)
-
-
-KEEPING = """
-def _size(one):
-    inner = list(one[:1]) if hasattr(one, '__len__') else []
-    return (len(one), [len(row) for row in inner if hasattr(row, '__len__')]) if inner else one
-
-kept = {{}}
-
-def {entry}(*given):
-    key = str({key})
-    if key not in kept:
-        kept[key] = _once(*given)
-    return kept[key]
-"""
-
-
 def _returning(tree: ast.Module, entry: str, lines: list[str]) -> str:
     """Return the text with `result = …` and these lines in place of every return of the entry."""
     text = "\n".join(lines)
@@ -190,17 +165,6 @@ def _returning(tree: ast.Module, entry: str, lines: list[str]) -> str:
 
     copy = ast.parse(ast.unparse(tree))
     Returns().visit(_function(copy, entry))
-    return ast.unparse(copy)
-
-
-def _renamed(tree: ast.Module, entry: str) -> str:
-    """Return the text with the entry called `_once`, so that another function can stand before it."""
-    copy = ast.parse(ast.unparse(tree))
-    for node in ast.walk(copy):
-        if isinstance(node, ast.FunctionDef) and node.name == entry:
-            node.name = "_once"
-        elif isinstance(node, ast.Name) and node.id == entry:
-            node.id = "_once"
     return ast.unparse(copy)
 
 
