@@ -22,6 +22,14 @@ VIOLET = "#9700ff"
 INK = "#1f1b24"
 GREY = "#8a8494"
 PAPER = "#ffffff"
+#: Text colours that keep a contrast of at least 4.5 on white (the bright pink alone does not).
+QUIET = "#6b6375"
+DEEP_PINK = "#c4005f"
+#: Light fills for areas, with INK written on them.
+PINK_TINT = "#ffe3f0"
+VIOLET_TINT = "#efdcff"
+GREY_TINT = "#f4f2f6"
+LINE = "#d9d3e0"
 
 #: Colour, marker and line style belong together: series n takes SERIES[n % len(SERIES)].
 SERIES: tuple[tuple[str, str, str], ...] = (

@@ -13,20 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from course_lib.simulators.tensor_core import HOPPER, SumStep, TensorCore, one_step
-from course_lib.theme import GREY, INK, PINK, VIOLET
-from course_lib.views.paper import (
-    DEEP_PINK,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    box,
-    card,
-    note,
-    svg,
-    tag,
-    write,
-)
+from course_lib.theme import DEEP_PINK, GREY, INK, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
+from course_lib.views.paper import Html, box, card, note, svg, tag, write
 
 MOST = 12  # products that fit into a picture
 CELL, ROW = 14.0, 22.0

@@ -11,23 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.theme import GREY, INK, PINK, VIOLET
-from course_lib.views.paper import (
-    DEEP_PINK,
-    GREY_TINT,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    arrow,
-    box,
-    card,
-    in_bytes,
-    note,
-    plural,
-    svg,
-    write,
-)
+from course_lib.theme import DEEP_PINK, GREY, GREY_TINT, INK, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
+from course_lib.views.paper import Html, arrow, box, card, in_bytes, note, plural, svg, write
 
 DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
 SHARED_LABEL = 270.0  # room beside a list that stands in several rows, for the words that say so

@@ -10,10 +10,10 @@ import functools
 from dataclasses import dataclass
 
 from course_lib.arguments import one_of
-from course_lib.theme import GREY, INK, PAPER
+from course_lib.theme import GREY, INK, PAPER, QUIET
 from course_lib.views.live import Steps, widgets
 from course_lib.views.loop_orders import AXES, COLOURS, ORDERS, PANEL
-from course_lib.views.paper import QUIET, Html, box, card, note, plural, side_by_side, svg, tag, write
+from course_lib.views.paper import Html, box, card, note, plural, side_by_side, svg, tag, write
 
 BLOCKED = "blocked"
 NESTS = (*ORDERS, BLOCKED)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits, times
-from course_lib.theme import INK, PAPER, PINK, VIOLET, Picture
+from course_lib.theme import INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT, Picture
 from course_lib.views.figures import beside, centred, headline
-from course_lib.views.paper import LINE, PINK_TINT, QUIET, VIOLET_TINT, Html, box, card, plural, svg, write
+from course_lib.views.paper import Html, box, card, plural, svg, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,25 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Steps
-from course_lib.views.paper import (
+from course_lib.theme import (
     DEEP_PINK,
     GREY_TINT,
+    INK,
     LINE,
+    PAPER,
+    PINK,
     PINK_TINT,
     QUIET,
-    SANS,
+    VIOLET,
     VIOLET_TINT,
-    Html,
-    box,
-    card,
-    in_bytes,
-    plural,
-    side_by_side,
-    svg,
-    write,
 )
+from course_lib.views.live import Steps
+from course_lib.views.paper import SANS, Html, box, card, in_bytes, plural, side_by_side, svg, write
 
 STEPS = ("whole", "loop 5", "loop 4", "loop 3", "loop 2", "loop 1", "micro-kernel")
 A_AT, B_AT, C_AT = (14.0, 190.0), (164.0, 28.0), (164.0, 190.0)

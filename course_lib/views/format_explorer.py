@@ -16,27 +16,22 @@ from course_lib import theme
 from course_lib.arguments import one_of
 from course_lib.fp8.formats import E4M3, E5M2, FORMATS, Format, Look
 from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
-from course_lib.theme import GREY, INK, PINK, SERIES, VIOLET, Picture
-from course_lib.views.figures import beside, headline
-from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import (
+from course_lib.theme import (
     DEEP_PINK,
+    GREY,
     GREY_TINT,
-    MONO,
+    INK,
+    PINK,
     PINK_TINT,
     QUIET,
+    SERIES,
+    VIOLET,
     VIOLET_TINT,
-    Html,
-    arrow,
-    box,
-    card,
-    escape,
-    note,
-    svg,
-    table,
-    tag,
-    write,
+    Picture,
 )
+from course_lib.views.figures import beside, headline
+from course_lib.views.live import Explorer, buttons, widgets
+from course_lib.views.paper import MONO, Html, arrow, box, card, escape, note, svg, table, tag, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

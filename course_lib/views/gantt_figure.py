@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET, Picture
+from course_lib.theme import GREY, INK, PAPER, PINK, QUIET, VIOLET, Picture
 from course_lib.views.figures import centred, headline, stacked
-from course_lib.views.paper import QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

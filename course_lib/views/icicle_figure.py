@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from course_lib import theme
 from course_lib.speech.forward_tree import NUMBERED, ForwardTree, Span
 from course_lib.speech.operator_work import HANDING_ON
-from course_lib.theme import GREY, INK, PAPER
+from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, QUIET, VIOLET_TINT
 from course_lib.views.figures import centred, headline, stacked
 from course_lib.views.operator_lines import kind, short, time_in_words
-from course_lib.views.paper import DEEP_PINK, LINE, QUIET, VIOLET_TINT, card, escape, note
+from course_lib.views.paper import card, escape, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

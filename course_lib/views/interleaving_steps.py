@@ -8,24 +8,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from course_lib.theme import INK, PAPER, PINK, VIOLET
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.live import Steps
-from course_lib.views.paper import (
-    CODE_LETTER,
-    CODE_LINE,
-    DEEP_PINK,
-    GREY_TINT,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    box,
-    card,
-    code,
-    plural,
-    svg,
-    write,
-)
+from course_lib.views.paper import CODE_LETTER, CODE_LINE, Html, box, card, code, plural, svg, write
 
 if TYPE_CHECKING:
     from course_lib.simulators.interleavings import Replay, ReplayStep, Verdict

@@ -18,17 +18,10 @@ from course_lib.measure import code_listing, machine
 from course_lib.measure.code_listing import MATRICES, ListedInstruction, Listing
 from course_lib.measure.sizes import in_bytes
 from course_lib.simulators.gpu.occupancy import occupancy
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, LINE, PAPER, PINK_TINT, QUIET, VIOLET_TINT
 from course_lib.views.live import FITS, Live, buttons, widgets
 from course_lib.views.paper import (
-    DEEP_PINK,
-    GREY_TINT,
-    INK,
-    LINE,
     MONO,
-    PAPER,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
     Html,
     card,
     escape,

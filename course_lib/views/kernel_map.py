@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from course_lib.simulators.gpu.counting import WARP
-from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET
 from course_lib.views.kernel_window import fitting
-from course_lib.views.paper import DEEP_PINK, LINE, PINK_TINT, QUIET, arrow, box, plural, tag, write
+from course_lib.views.paper import arrow, box, plural, tag, write
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.tally import WarpStep

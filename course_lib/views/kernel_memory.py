@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course_lib.simulators.gpu.counting import BANK_BYTES, BANKS, SECTOR_BYTES
-from course_lib.theme import GREY, INK, PAPER, VIOLET
+from course_lib.theme import DEEP_PINK, GREY, GREY_TINT, INK, LINE, PAPER, QUIET, VIOLET
 from course_lib.views.kernel_access import (
     Pass,
     bank_span,
@@ -18,7 +18,7 @@ from course_lib.views.kernel_access import (
     verdict,
 )
 from course_lib.views.kernel_window import hatched, lane_label
-from course_lib.views.paper import DEEP_PINK, GREY_TINT, LINE, QUIET, box, plural, svg, tag, write
+from course_lib.views.paper import box, plural, svg, tag, write
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.tally import WarpStep

@@ -14,26 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_lib.simulators.gpu.counting import WARP
-from course_lib.theme import INK, PINK
+from course_lib.theme import GREY_TINT, INK, PINK, PINK_TINT, QUIET
 from course_lib.views import kernel_map
 from course_lib.views.kernel_access import finding, is_costly, key_steps, sentence
 from course_lib.views.kernel_map import place
 from course_lib.views.kernel_memory import SMALL, height, memory
 from course_lib.views.kernel_window import LEFT, SIDE, Window
 from course_lib.views.live import Steps, widgets
-from course_lib.views.paper import (
-    GREY_TINT,
-    MONO,
-    PINK_TINT,
-    QUIET,
-    Html,
-    card,
-    escape,
-    note,
-    side_by_side,
-    svg,
-    write,
-)
+from course_lib.views.paper import MONO, Html, card, escape, note, side_by_side, svg, write
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import Trace

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_lib.simulators.gpu.counting import SECTOR_BYTES
-from course_lib.theme import GREY, PAPER, VIOLET
+from course_lib.theme import GREY, LINE, PAPER, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.kernel_access import lanes_by_place, sectors
-from course_lib.views.paper import LINE, QUIET, VIOLET_TINT, box, plural, tag, write
+from course_lib.views.paper import box, plural, tag, write
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.tally import WarpStep

@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from course_lib import theme
-from course_lib.theme import GREY, INK, PINK, VIOLET, Picture
+from course_lib.theme import DEEP_PINK, GREY, INK, PINK, QUIET, VIOLET, Picture
 from course_lib.views.figures import beside, centred
-from course_lib.views.paper import DEEP_PINK, QUIET, plural, times, upper
+from course_lib.views.paper import plural, times, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course_lib.views.paper import DEEP_PINK, INK, QUIET, Html, card, listing
+from course_lib.theme import DEEP_PINK, INK, QUIET
+from course_lib.views.paper import Html, card, listing
 
 
 def source(code: Any) -> Html:

@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from course_lib.arguments import one_of, whole
-from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.live import Steps, widgets
 from course_lib.views.paper import (
-    DEEP_PINK,
-    LINE,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
     Html,
     arrow,
     box,

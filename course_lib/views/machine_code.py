@@ -8,18 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_lib.measure.table import Table, digits
-from course_lib.views.paper import (
-    DEEP_PINK,
-    PINK_TINT,
-    VIOLET_TINT,
-    Html,
-    card,
-    escape,
-    listing,
-    note,
-    plural,
-    side_by_side,
-)
+from course_lib.theme import DEEP_PINK, PINK_TINT, VIOLET_TINT
+from course_lib.views.paper import Html, card, escape, listing, note, plural, side_by_side
 
 if TYPE_CHECKING:
     from course_lib.measure.assembly import Loop

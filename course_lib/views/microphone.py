@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from importlib import resources
 
-from course_lib.views.paper import INK, PAPER, QUIET, escape
+from course_lib.theme import INK, PAPER, QUIET
+from course_lib.views.paper import escape
 
 LONGEST_S = 30  # a message of about 1.3 MB; Jupyter's largest are 10 MB
 RECORD, STOP = "● Record", "■ Stop"

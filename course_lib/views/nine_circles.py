@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.paper import GREY_TINT, LINE, QUIET, SANS, Html, card, escape, svg, tag, write
+from course_lib.theme import GREY_TINT, INK, LINE, PAPER, PINK, QUIET, VIOLET
+from course_lib.views.paper import SANS, Html, card, escape, svg, tag, write
 
 ROW = 66  # pixels a circle takes, in the drawing and in the text beside it
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.speech.operator_work import CONVOLUTIONS, HANDING_ON, HANDS_ON
-from course_lib.views.paper import LINE, PAPER
+from course_lib.theme import LINE, PAPER
 
 #: What carries out a convolution on some device: one family, whichever implementation torch chooses.
 CONVOLUTION = "convolution"

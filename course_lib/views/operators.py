@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.arguments import whole
-from course_lib.theme import PINK, VIOLET
+from course_lib.theme import PINK, QUIET, VIOLET
 from course_lib.views.operator_lines import bar, field, time_in_words
-from course_lib.views.paper import QUIET, Html, card, escape, note, table
+from course_lib.views.paper import Html, card, escape, note, table
 
 BAR = 110  # pixels of the longest bar
 HERE, TALK = "this machine", "the talk"

@@ -8,22 +8,15 @@ words; tables and listings stay readable text inside a labelled figure.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from course_lib.measure.sizes import in_bytes as in_bytes
-from course_lib.theme import INK, PAPER, PINK
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, LINE, PAPER, PINK, PINK_TINT, QUIET
 
 SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 MONO = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
-#: Text colours that keep a contrast of at least 4.5 on white (the bright pink alone does not).
-QUIET = "#6b6375"
-DEEP_PINK = "#c4005f"
-#: Light fills for areas, with INK written on them.
-PINK_TINT = "#ffe3f0"
-VIOLET_TINT = "#efdcff"
-GREY_TINT = "#f4f2f6"
-LINE = "#d9d3e0"
+Area = tuple[float, float, float, float]  # x, y, width, height
 CODE_LINE, CODE_LETTER = 19, 7.5  # height of a line of code in a drawing, mean width of its letters
 
 
@@ -130,6 +123,24 @@ def box(
     )
 
 
+def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1) -> str:
+    """Return an SVG line."""
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width)
+
+
+def cell(
+    area: Area, base: float, said: object, *, ink: str = INK, size: float = 13, bold=False, **look
+) -> str:
+    """Return a box (x, y, width, height) that looks as `look` says, with words in its middle.
+
+    base: from its top to the line on which the words stand.
+    """
+    x, y, width, _ = area
+    return box(*area, **look) + write(
+        x + width / 2, y + base, said, size=size, fill=ink, anchor="middle", bold=bold
+    )
+
+
 def code(
     lines: Sequence[str],
     x: float,
@@ -137,27 +148,26 @@ def code(
     width: float,
     runs: Callable[[int, str], bool],
     remarks: Mapping[int, str] | None = None,
-) -> list[str]:
+) -> Iterator[str]:
     """Return lines of code as SVG on a grey ground, the line that runs tinted, edged and bold.
 
     With `remarks`, which stand behind their lines (counted from 1), every line has its number.
     """
-    parts = [box(x, y, width, CODE_LINE * len(lines) + 12, fill=GREY_TINT, stroke=None, radius=4)]
-    for number, line in enumerate(lines, start=1):
+    yield box(x, y, width, CODE_LINE * len(lines) + 12, fill=GREY_TINT, stroke=None, radius=4)
+    for number, text in enumerate(lines, start=1):
         top = y + 6 + CODE_LINE * (number - 1)
-        is_running = runs(number, line)
+        is_running = runs(number, text)
         if is_running:
-            parts.append(box(x, top, width, CODE_LINE, fill=PINK_TINT, stroke=None))
-            parts.append(box(x, top, 4, CODE_LINE, fill=PINK, stroke=None))
+            yield box(x, top, width, CODE_LINE, fill=PINK_TINT, stroke=None)
+            yield box(x, top, 4, CODE_LINE, fill=PINK, stroke=None)
         start = x + 12
         if remarks is not None:
             start = x + 38
-            parts.append(write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end"))
-        parts.append(write(start, top + 14, line, size=12.5, mono=True, bold=is_running))
+            yield write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end")
+        yield write(start, top + 14, text, size=12.5, mono=True, bold=is_running)
         if remarks and number in remarks:
-            end = start + 6 + CODE_LETTER * len(line)
-            parts.append(write(end, top + 14, remarks[number], size=12, fill=DEEP_PINK, bold=True))
-    return parts
+            end = start + 6 + CODE_LETTER * len(text)
+            yield write(end, top + 14, remarks[number], size=12, fill=DEEP_PINK, bold=True)
 
 
 def arrow(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1.5) -> str:
@@ -167,8 +177,7 @@ def arrow(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, widt
     back_x, back_y = x2 - 7 * ux, y2 - 7 * uy
     head = f"{x2:.1f},{y2:.1f} {back_x - 3.5 * uy:.1f},{back_y + 3.5 * ux:.1f} "
     head += f"{back_x + 3.5 * uy:.1f},{back_y - 3.5 * ux:.1f}"
-    line = tag("line", x1=x1, y1=y1, x2=back_x, y2=back_y, stroke=stroke, stroke_width=width)
-    return line + tag("polygon", points=head, fill=stroke)
+    return line(x1, y1, back_x, back_y, stroke=stroke, width=width) + tag("polygon", points=head, fill=stroke)
 
 
 def card(content: str, label: str, *, title: str | None = None, width: str = "fit-content") -> str:
@@ -206,19 +215,19 @@ def table(
     Every cell carries its colours, because notebooks stripe the rows of tables in the colours of the page.
     """
 
-    def cell(kind: str, column: int, content: str, ground: str, extra: str) -> str:
+    def one(kind: str, column: int, content: str, ground: str, extra: str) -> str:
         side = "left" if column in left else "right"
         style = f"text-align:{side};padding:3px 10px 3px 4px;background:{ground};color:{INK};{extra}"
         scope = ' scope="col"' if kind == "th" else ""
         return f'<{kind}{scope} style="{style}">{content}</{kind}>'
 
     rule = f"border-bottom:1px solid {INK};font-weight:600;vertical-align:bottom"
-    top = "".join(cell("th", c, name, PAPER, rule) for c, name in enumerate(head))
+    top = "".join(one("th", c, name, PAPER, rule) for c, name in enumerate(head))
     lines = []
     for number, row in enumerate(rows):
         ground = PINK_TINT if number in marked else PAPER
-        line = f"border-bottom:1px solid {LINE};white-space:nowrap"
-        cells = "".join(cell("td", c, name, ground, line) for c, name in enumerate(row))
+        edge = f"border-bottom:1px solid {LINE};white-space:nowrap"
+        cells = "".join(one("td", c, name, ground, edge) for c, name in enumerate(row))
         lines.append(f'<tr style="background:{ground}">{cells}</tr>')
     return table_of(top, lines, "margin:0;font-size:13px")
 

@@ -22,10 +22,10 @@ from course_lib.simulators.pipeline import (
     PipelineTimeline,
     timeline,
 )
-from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
+from course_lib.theme import GREY, INK, PAPER, PINK, PINK_TINT, SERIES, VIOLET, VIOLET_TINT, Picture
 from course_lib.views.figures import centred, headline, stacked
 from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import PINK_TINT, VIOLET_TINT, Html, card, note, plural, upper
+from course_lib.views.paper import Html, card, note, plural, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

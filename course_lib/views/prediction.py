@@ -15,9 +15,9 @@ from typing import Any
 from course_lib import theme
 from course_lib.arguments import is_number, refusal
 from course_lib.measure.store import Store, StoreNotice
-from course_lib.theme import GREY, INK, PINK
+from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PINK, QUIET
 from course_lib.views.live import Live, widgets
-from course_lib.views.paper import DEEP_PINK, LINE, QUIET, Html, card, escape, note, svg, tag, write
+from course_lib.views.paper import Html, card, escape, note, svg, tag, write
 
 STEPS_PER_DECADE = 40
 KEYS = "Keyboard: Tab to the slider, arrow keys move it; Tab to the button, Space locks the guess in."

@@ -8,7 +8,7 @@ from typing import Any
 from course_lib.arguments import whole
 from course_lib.speech.operator_work import HANDING_ON
 from course_lib.speech.profiling import talk_profile
-from course_lib.theme import PINK, VIOLET
+from course_lib.theme import PINK, QUIET, VIOLET
 from course_lib.views.operator_lines import (
     CONVOLUTION,
     LAUNCHES,
@@ -22,7 +22,7 @@ from course_lib.views.operator_lines import (
     time_in_words,
     together,
 )
-from course_lib.views.paper import QUIET, Html, card, escape, note, table, times
+from course_lib.views.paper import Html, card, escape, note, table, times
 
 BAR = 60  # pixels of the longest bar
 REST = "rest"

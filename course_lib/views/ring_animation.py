@@ -22,25 +22,20 @@ from course_lib.simulators.ring import (
     run,
     trace,
 )
-from course_lib.theme import INK, PAPER, PINK, VIOLET
-from course_lib.views.live import Steps, widgets
-from course_lib.views.paper import (
+from course_lib.theme import (
     DEEP_PINK,
     GREY_TINT,
+    INK,
     LINE,
+    PAPER,
+    PINK,
     PINK_TINT,
     QUIET,
+    VIOLET,
     VIOLET_TINT,
-    Html,
-    box,
-    card,
-    escape,
-    note,
-    plural,
-    svg,
-    table,
-    write,
 )
+from course_lib.views.live import Steps, widgets
+from course_lib.views.paper import Html, box, card, escape, note, plural, svg, table, write
 
 MOST_STAGES = 6
 SEEDS = 400  # orders of steps that are tried until one goes wrong

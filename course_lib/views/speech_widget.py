@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from course_lib.speech import sample, synthetic
 from course_lib.speech.audio import UnreadableAudio, as_wav
 from course_lib.speech.sample import RATE, Sample
+from course_lib.theme import DEEP_PINK, INK, PAPER
 from course_lib.views import microphone
 from course_lib.views.live import Live, widgets
 from course_lib.views.log_mel_figure import log_mel
-from course_lib.views.paper import DEEP_PINK, INK, PAPER, Html, card, escape, note
+from course_lib.views.paper import Html, card, escape, note
 
 HOW = (
     "Keyboard: Tab to a button, Space or Enter presses it; in the list Space, arrow keys and Enter choose. "

@@ -9,23 +9,31 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.theme import GREY, INK, PAPER, PINK, VIOLET
+from course_lib.theme import (
+    DEEP_PINK,
+    GREY,
+    GREY_TINT,
+    INK,
+    LINE,
+    PAPER,
+    PINK,
+    PINK_TINT,
+    QUIET,
+    VIOLET,
+    VIOLET_TINT,
+)
 from course_lib.views.live import Steps
 from course_lib.views.paper import (
     CODE_LINE,
-    DEEP_PINK,
-    GREY_TINT,
-    LINE,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
+    Area,
     Html,
     box,
     card,
+    cell,
     code,
     number,
     plural,
@@ -136,7 +144,8 @@ class Stepper(Steps):
         width, height, parts = self._matrices(step)
         left = max(width, 250.0) + 36
         code_width = 7.6 * max(map(len, self.code)) + 24
-        parts += self._listing(step, left, 8, code_width)
+        begins = LINES.get(self.steps[step].kind, "no line")
+        parts += code(self.code, left, 8, code_width, lambda _, line: line.strip().startswith(begins))
         below = 8 + CODE_LINE * len(self.code) + 34
         parts += self._counters(step, left, below)
         bottom = max(height, below + 66) + 26
@@ -176,7 +185,7 @@ class Stepper(Steps):
         def cells(x: float, y: float, shown: Sequence[Sequence[str]], ground: Callable) -> None:
             for i, line in enumerate(shown):
                 for j, text in enumerate(line):
-                    parts.extend(_cell(x + j * side, y + i * high, side, high, text, ground(i, j, text)))
+                    parts.append(_cell((x + j * side, y + i * high, side, high), text, ground(i, j, text)))
 
         def of_A(i: int, k: int, _: str) -> str:
             return PINK if (i, k) == now[:2] else PINK_TINT if i == row else PAPER
@@ -209,27 +218,19 @@ class Stepper(Steps):
             return number(self.total(step))
         return number(_dot(self.A[i], self.B, j, self.shape[1])) if self._done_at[i, j] <= step else ""
 
-    def _listing(self, step: int, x: float, y: float, width: float) -> list[str]:
-        kind = self.steps[step].kind
-        return code(
-            self.code, x, y, width, lambda _, line: kind in LINES and line.strip().startswith(LINES[kind])
-        )
-
-    def _counters(self, step: int, x: float, y: float) -> list[str]:
+    def _counters(self, step: int, x: float, y: float) -> Iterator[str]:
         M, K, N = self.shape
         lines = [
             ("multiplications", self.pairs, f"M·N·K = {M}·{N}·{K}"),
             ("additions", self.pairs, f"M·N·K = {M}·{N}·{K}"),
             ("numbers read", self.reads, f"2·M·N·K + K·N = 2·{M * N * K} + {K * N}"),
         ]
-        parts = []
         for row, (name, count, formula) in enumerate(lines):
             top = y + 22 * row
-            parts.append(write(x, top, name))
-            parts.append(write(x + 152, top, count(step), bold=True, anchor="end"))
-            parts.append(write(x + 160, top, f"of {count(self.last)}"))
-            parts.append(write(x + 212, top, formula, size=12, fill=QUIET))
-        return parts
+            yield write(x, top, name)
+            yield write(x + 152, top, count(step), bold=True, anchor="end")
+            yield write(x + 160, top, f"of {count(self.last)}")
+            yield write(x + 212, top, formula, size=12, fill=QUIET)
 
     def _sentence(self, step: int) -> str:
         """Return the step in one line: "row 1, column 2:  1·5 + 2·7 = 19"."""
@@ -270,13 +271,11 @@ def _factor(value: float) -> str:
     return f"({number(value)})" if value < 0 else number(value)
 
 
-def _cell(x: float, y: float, width: float, height: float, content: str, ground: str) -> list[str]:
+def _cell(area: Area, content: str, ground: str) -> str:
     strong = ground in (PINK, VIOLET)
-    size, ink = 15 if len(content) <= 4 else 12, PAPER if strong else INK
-    return [
-        box(x, y, width, height, fill=ground, stroke=LINE if ground != PAPER else GREY, stroke_width=0.8),
-        write(x + width / 2, y + height / 2 + 5, content, size=size, fill=ink, anchor="middle", bold=strong),
-    ]
+    words = {"size": 15 if len(content) <= 4 else 12, "ink": PAPER if strong else INK, "bold": strong}
+    edge = LINE if ground != PAPER else GREY
+    return cell(area, area[3] / 2 + 5, content, fill=ground, stroke=edge, stroke_width=0.8, **words)
 
 
 def _band(x: float, y: float, width: float, height: float, colour: str) -> str:

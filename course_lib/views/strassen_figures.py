@@ -15,22 +15,9 @@ from typing import Any
 
 from course_lib import theme
 from course_lib.arguments import one_of
-from course_lib.theme import GREY, INK, Picture
+from course_lib.theme import GREY, GREY_TINT, INK, LINE, PINK_TINT, QUIET, VIOLET_TINT, Picture
 from course_lib.views.figures import curves, series
-from course_lib.views.paper import (
-    GREY_TINT,
-    LINE,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    box,
-    card,
-    note,
-    svg,
-    upper,
-    write,
-)
+from course_lib.views.paper import Html, box, card, note, svg, upper, write
 
 Rows = Sequence[Sequence[int]]
 

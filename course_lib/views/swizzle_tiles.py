@@ -11,22 +11,9 @@ from typing import Any
 
 from course_lib.arguments import one_of
 from course_lib.fp8.swizzle import BANK, BANKS, LINE, PIECE, WIDTHS, conflicts, swizzled
-from course_lib.theme import INK, PAPER, PINK, VIOLET
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, QUIET, VIOLET
 from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import (
-    DEEP_PINK,
-    GREY_TINT,
-    QUIET,
-    Html,
-    box,
-    card,
-    note,
-    plural,
-    side_by_side,
-    svg,
-    tag,
-    write,
-)
+from course_lib.views.paper import Html, box, card, note, plural, side_by_side, svg, tag, write
 
 LINES, LANES = 8, 8  # lines of 128 bytes that are drawn; lanes that the hardware serves together
 PIECES = LINE // PIECE

@@ -12,26 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.theme import INK, PAPER, VIOLET
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, LINE, PAPER, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.nine_circles import BELOW, CIRCLES, Chapter
-from course_lib.views.paper import (
-    DEEP_PINK,
-    GREY_TINT,
-    LINE,
-    MONO,
-    PINK_TINT,
-    QUIET,
-    VIOLET_TINT,
-    Html,
-    box,
-    card,
-    escape,
-    note,
-    plural,
-    svg,
-    table_of,
-    write,
-)
+from course_lib.views.paper import MONO, Html, box, card, escape, note, plural, svg, table_of, write
 
 if TYPE_CHECKING:
     from course_lib.grading.record import CheckResult, Record

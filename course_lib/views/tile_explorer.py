@@ -18,20 +18,10 @@ from course_lib.fp8.schedule import Schedule
 from course_lib.fp8.tiles import BLOCK, TILES, Tile
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.table import digits
-from course_lib.theme import GREY, INK, PAPER, SERIES, Picture
+from course_lib.theme import GREY, INK, PAPER, PINK_TINT, SERIES, VIOLET_TINT, Picture
 from course_lib.views.figures import centred, headline
 from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import (
-    PINK_TINT,
-    VIOLET_TINT,
-    Html,
-    card,
-    escape,
-    note,
-    plural,
-    side_by_side,
-    table,
-)
+from course_lib.views.paper import Html, card, escape, note, plural, side_by_side, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
