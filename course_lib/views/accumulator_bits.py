@@ -14,7 +14,7 @@ import numpy as np
 
 from course_lib.simulators.tensor_core import HOPPER, SumStep, TensorCore, one_step
 from course_lib.theme import DEEP_PINK, GREY, INK, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
-from course_lib.views.paper import Html, box, card, note, svg, tag, write
+from course_lib.views.paper import Html, Sheet, card, note
 
 MOST = 12  # products that fit into a picture
 CELL, ROW = 14.0, 22.0
@@ -129,61 +129,58 @@ class Grid:
 
 
 def _drawing(step: SumStep, core: TensorCore, label: str) -> str:
+    on = Sheet()
     drawn = rows(step, core)
     grid = Grid.of(drawn, step.unit)
     line = grid.at(step.unit - 1)  # behind it all is cut
     high = (len(drawn) - 3) * ROW  # of the terms
-    parts = [box(grid.left, TOP - 4, line - grid.left, high + 2, fill=VIOLET_TINT, stroke=None)]
+    on.box(grid.left, TOP - 4, line - grid.left, high + 2, fill=VIOLET_TINT, stroke=None)
     if grid.right > line:
-        parts.append(box(line, TOP - 4, grid.right - line, high + 2, fill=PINK_TINT, stroke=None))
-        parts.append(write(line + 5, TOP - 14, "cut off", size=12, fill=DEEP_PINK, bold=True))
-    parts.append(write(grid.left - 26, TOP - 14, "exponent", size=12, fill=QUIET, anchor="end"))
+        on.box(line, TOP - 4, grid.right - line, high + 2, fill=PINK_TINT, stroke=None)
+        on.write(line + 5, TOP - 14, "cut off", size=12, fill=DEEP_PINK, bold=True)
+    on.write(grid.left - 26, TOP - 14, "exponent", size=12, fill=QUIET, anchor="end")
     for exponent in (step.unit + core.sum_bits, step.unit):
         x = grid.at(exponent) + CELL / 2
-        parts.append(write(x, 22, f"2^{exponent}", size=12, anchor="middle", bold=True))
-        parts.append(tag("line", x1=x, y1=27, x2=x, y2=TOP - 6, stroke=GREY, stroke_width=1))
+        on.write(x, 22, f"2^{exponent}", size=12, anchor="middle", bold=True)
+        on.line(x, 27, x, TOP - 6, stroke=GREY, width=1)
     for number, row in enumerate(drawn):
         is_largest = row.exponent == step.unit + core.sum_bits
-        parts += _row(row, TOP + number * ROW + (12 if row.is_sum else 0), grid, is_largest)
+        _row(on, row, TOP + number * ROW + (12 if row.is_sum else 0), grid, is_largest)
     y = TOP + high + 5
-    parts.append(tag("line", x1=8, y1=y, x2=grid.right + VALUE, y2=y, stroke=INK, stroke_width=1.2))
-    parts.append(tag("line", x1=line, y1=TOP - 10, x2=line, y2=y - 5, stroke=DEEP_PINK, stroke_width=2.5))
-    return svg(max(grid.right + VALUE + 6, 480), TOP + len(drawn) * ROW + 18, parts, label)
+    on.line(8, y, grid.right + VALUE, y, stroke=INK, width=1.2)
+    on.line(line, TOP - 10, line, y - 5, stroke=DEEP_PINK, width=2.5)
+    return on.svg(max(grid.right + VALUE + 6, 480), TOP + len(drawn) * ROW + 18, label)
 
 
-def _row(row: BitRow, y: float, grid: Grid, is_largest: bool) -> list[str]:
+def _row(on: Sheet, row: BitRow, y: float, grid: Grid, is_largest: bool) -> None:
     base = y + 12
-    parts = [write(8, base, row.label, size=12.5, bold=row.is_sum)]
+    on.write(8, base, row.label, size=12.5, bold=row.is_sum)
     if row.exponent is not None:
         look = {"bold": True, "fill": VIOLET} if is_largest else {}
-        parts.append(write(grid.left - 30, base, str(row.exponent), size=12.5, anchor="end", **look))
+        on.write(grid.left - 30, base, str(row.exponent), size=12.5, anchor="end", **look)
     if row.value < 0:
-        parts.append(write(grid.left - 10, base, "−", size=14, anchor="middle", bold=True))
+        on.write(grid.left - 10, base, "−", size=14, anchor="middle", bold=True)
     text = digits(row.value, grid.top, grid.low)
     first, last = text.find("1"), text.rfind("1")
     for place, bit in enumerate(text):
         exponent = grid.top - place
         is_inside = first <= place <= last if row.value else exponent == 0
-        parts += _bit(bit if is_inside else "·", grid.at(exponent), y, row, exponent)
+        _bit(on, bit if is_inside else "·", grid.at(exponent), y, row, exponent)
     if (row.value / Fraction(2) ** grid.low).denominator > 1:
-        parts.append(write(grid.right + 2, base, "…", fill=DEEP_PINK))
-    value = write(grid.right + VALUE, base, _short(row.value), size=12.5, anchor="end", bold=row.is_sum)
-    return [*parts, value]
+        on.write(grid.right + 2, base, "…", fill=DEEP_PINK)
+    on.write(grid.right + VALUE, base, _short(row.value), size=12.5, anchor="end", bold=row.is_sum)
 
 
-def _bit(shown: str, x: float, y: float, row: BitRow, exponent: int) -> list[str]:
-    """Return one place of a row: a bit, or a dot where the number has none; a cut bit is struck through."""
-    if shown == "·":
-        return [write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", fill=GREY)]
-    is_cut = row.unit is not None and exponent < row.unit
-    fill = DEEP_PINK if is_cut else INK
-    parts = [write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", bold=True, fill=fill)]
+def _bit(on: Sheet, shown: str, x: float, y: float, row: BitRow, exponent: int) -> None:
+    """Draw one place of a row: a bit, or a dot where the number has none; a cut bit is struck through."""
+    is_bit = shown != "·"
+    is_cut = is_bit and row.unit is not None and exponent < row.unit
     if is_cut:
-        parts.insert(0, box(x, y - 3, CELL, ROW - 4, fill=PINK_TINT, stroke=None))
-        parts.append(
-            tag("line", x1=x + 1, y1=y + 7, x2=x + CELL - 1, y2=y + 7, stroke=PINK, stroke_width=1.5)
-        )
-    return parts
+        on.box(x, y - 3, CELL, ROW - 4, fill=PINK_TINT, stroke=None)
+    fill = DEEP_PINK if is_cut else INK if is_bit else GREY
+    on.write(x + CELL / 2, y + 12, shown, mono=True, anchor="middle", bold=is_bit, fill=fill)
+    if is_cut:
+        on.line(x + 1, y + 7, x + CELL - 1, y + 7, stroke=PINK, width=1.5)
 
 
 def _explained(core: TensorCore) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.theme import DEEP_PINK, GREY, GREY_TINT, INK, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
-from course_lib.views.paper import Html, arrow, box, card, in_bytes, note, plural, svg, write
+from course_lib.views.paper import Html, Sheet, card, in_bytes, note, plural
 
 DRAWN_ROWS, DRAWN_COLUMNS = 3, 4
 SHARED_LABEL = 270.0  # room beside a list that stands in several rows, for the words that say so
@@ -71,8 +71,9 @@ def memory(rows: Sequence[Sequence[float]]) -> Html:
     size = footprint(rows)
     array = np.array(rows)
     shown = [list(row[:DRAWN_COLUMNS]) for row in rows[:DRAWN_ROWS]]
-    drawn, bottom, width = _lists(rows, shown)
-    below, end = _array(array, shown, bottom + 34)
+    on = Sheet()
+    bottom, width = _lists(on, rows, shown)
+    end = _array(on, array, bottom + 34)
     title = (
         f"{_fewer_lists(rows)}{plural(size.numbers, 'number')}: {in_bytes(size.as_lists)} as lists, "
         f"{in_bytes(size.as_array)} as an array, a ratio of {size.ratio:.3g}"
@@ -86,7 +87,7 @@ def memory(rows: Sequence[Sequence[float]]) -> Html:
     label = (
         f"{title}. {words} A number of the lists is two pointers away, those of the array lie side by side."
     )
-    picture = svg(width, end + 6, drawn + below, label)
+    picture = on.svg(width, end + 6, label)
     corner = (
         ""
         if len(shown) == len(rows) and len(shown[0]) == len(rows[0])
@@ -103,7 +104,7 @@ def _fewer_lists(rows: list[list[Any]]) -> str:
     return f"{len(rows):,} rows, but {'one list' if lists == 1 else plural(lists, 'list')}. "
 
 
-def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], float, float]:
+def _lists(on: Sheet, rows: list[list[Any]], shown: list[list[Any]]) -> tuple[float, float]:
     """Draw the outer list, the lists its rows are and the number objects, in the order of their addresses.
 
     A list that stands in several rows is drawn once, with an arrow from each.
@@ -124,44 +125,38 @@ def _lists(rows: list[list[Any]], shown: list[list[Any]]) -> tuple[list[str], fl
             end += row_width + (SHARED_LABEL if len(places[id(row)]) > 1 else gap)
     width = max(end, left + len(objects) * 62, 560)
     top, middle, bottom = 46.0, 122.0, 232.0
-    parts = [
-        write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
-    ]
+    on.write(left, 22, "list of lists: pointers to rows, pointers to numbers", bold=True, fill=DEEP_PINK)
     words = f"list, {in_bytes(sys.getsizeof(rows))}"
-    parts.append(write(left + len(shown) * side + 10, top + 17, words, size=12, fill=QUIET))
+    on.write(left + len(shown) * side + 10, top + 17, words, size=12, fill=QUIET)
     place = {address: left + n * 62 + 27 for n, (address, _) in enumerate(objects)}
     for n, row in enumerate(shown):
         pointer = left + (n + 0.5) * side
-        parts.append(box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK))
+        on.box(left + n * side, top, side, high, fill=PINK_TINT, stroke=PINK)
         start, same = starts[id(rows[n])], places[id(rows[n])]
         tip = start + 14 + 9 * same.index(n)
-        parts.append(arrow(pointer, top + high, tip, middle - 2, stroke=GREY))
+        on.arrow(pointer, top + high, tip, middle - 2, stroke=GREY)
         if same[0] != n:
             continue
         for k, value in enumerate(row):
             x = start + k * side
-            parts.append(box(x, middle, side, high, fill=PINK_TINT, stroke=PINK))
-            parts.append(
-                arrow(x + side / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
-            )
+            on.box(x, middle, side, high, fill=PINK_TINT, stroke=PINK)
+            on.arrow(x + side / 2, middle + high, place[id(value)], bottom - 2, stroke=INK, width=1.1)
         size = in_bytes(sys.getsizeof(rows[n]))
         if len(same) == 1:
-            parts.append(write(start + 24, middle - 6, f"row {n}, {size}", size=12, fill=QUIET))
+            on.write(start + 24, middle - 6, f"row {n}, {size}", size=12, fill=QUIET)
             continue
         beside = start + row_width + 10
-        parts.append(
-            write(beside, middle + 11, f"{_row_names(same)}: the same list", bold=True, fill=DEEP_PINK)
-        )
-        parts.append(write(beside, middle + 27, size, size=12, fill=QUIET))
+        on.write(beside, middle + 11, f"{_row_names(same)}: the same list", bold=True, fill=DEEP_PINK)
+        on.write(beside, middle + 27, size, size=12, fill=QUIET)
     for address, value in objects:
         x = place[address] - 27
-        parts.append(box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4))
-        parts += _number(value, address - first, x + 27, bottom + 20, bottom + 46)
+        on.box(x, bottom, 54, high + 4, fill=GREY_TINT, stroke=INK, radius=4)
+        _number(on, value, address - first, x + 27, bottom + 20, bottom + 46)
     kind = type(objects[0][1]).__name__
     each = in_bytes(sys.getsizeof(objects[0][1]))
     base = f"{kind} objects of {each} each, by address: bytes from {first:#x}"
-    parts.append(write(left, bottom + 66, base, size=12, fill=QUIET))
-    return parts, bottom + 66, width
+    on.write(left, bottom + 66, base, size=12, fill=QUIET)
+    return bottom + 66, width
 
 
 def _row_names(places: list[int]) -> str:
@@ -171,32 +166,30 @@ def _row_names(places: list[int]) -> str:
     return f"rows {named} and {more:,} more" if more > 0 else f"rows {named}"
 
 
-def _array(array: Any, shown: list[list[Any]], top: float) -> tuple[list[str], float]:
-    """Draw the array's buffer: one row of numbers, each with its offset."""
+def _array(on: Sheet, array: Any, top: float) -> float:
+    """Draw the array's buffer: one row of numbers, each with its offset; return where it ends."""
     side, left = 46.0, 16.0
     flat = array.reshape(-1)[: DRAWN_ROWS * DRAWN_COLUMNS].tolist()
     words = f"array: {array.dtype} numbers in one buffer, no pointers between"
-    parts = [write(left, top, words, bold=True, fill=VIOLET)]
+    on.write(left, top, words, bold=True, fill=VIOLET)
     for n, value in enumerate(flat):
         x = left + n * side
-        parts.append(box(x, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET))
-        parts += _number(value, n * array.itemsize, x + side / 2, top + 33, top + 58)
+        on.box(x, top + 14, side, 28, fill=VIOLET_TINT, stroke=VIOLET)
+        _number(on, value, n * array.itemsize, x + side / 2, top + 33, top + 58)
     if len(flat) < array.size:
-        parts.append(write(left + len(flat) * side + 8, top + 33, "…"))
+        on.write(left + len(flat) * side + 8, top + 33, "…")
     base = f"bytes from {array.ctypes.data:#x}"
-    parts.append(write(left, top + 78, base, size=12, fill=QUIET))
-    return parts, top + 82
+    on.write(left, top + 78, base, size=12, fill=QUIET)
+    return top + 82
 
 
-def _number(value: Any, distance: int, middle: float, y: float, below: float) -> list[str]:
+def _number(on: Sheet, value: Any, distance: int, middle: float, y: float, below: float) -> None:
     """Write a number, as short as it can be, and below it how far its memory is from the first one's."""
     shown = str(value)[:6]
     if isinstance(value, float):
         shown = f"{value:.3g}" + (".0" if value.is_integer() and abs(value) < 1e3 else "")
-    return [
-        write(middle, y, shown, size=13, anchor="middle", bold=True),
-        write(middle, below, offset(distance), size=11, fill=QUIET, anchor="middle"),
-    ]
+    on.write(middle, y, shown, size=13, anchor="middle", bold=True)
+    on.write(middle, below, offset(distance), size=11, fill=QUIET, anchor="middle")
 
 
 def offset(distance: int) -> str:

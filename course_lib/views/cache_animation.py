@@ -13,7 +13,7 @@ from course_lib.arguments import one_of
 from course_lib.theme import GREY, INK, PAPER, QUIET
 from course_lib.views.live import Steps, widgets
 from course_lib.views.loop_orders import AXES, COLOURS, ORDERS, PANEL
-from course_lib.views.paper import Html, box, card, note, plural, side_by_side, svg, tag, write
+from course_lib.views.paper import Html, Sheet, card, note, plural, side_by_side
 
 BLOCKED = "blocked"
 NESTS = (*ORDERS, BLOCKED)
@@ -149,21 +149,22 @@ _LEGEND = (
 
 def frame(nest: str, step: int, is_small: bool = False) -> str:
     """Return the matrices, the cache and the counts after a step of the nest, as SVG."""
+    on = Sheet()
     moment = moments(nest)[step]
     i, j, k = (moment.index[name] for name in "ijk")
     statement = f"C[{i}, {j}] += A[{i}, {k}] * B[{k}, {j}]"
     name = f"{nest} {BLOCK} × {BLOCK}" if nest == BLOCKED else nest
-    parts = [write(12, 24, name, size=17, bold=True)]
-    parts.append(write(12 + 10.5 * len(name) + 14, 24, statement, size=14, mono=True))
+    on.write(12, 24, name, size=17, bold=True)
+    on.write(12 + 10.5 * len(name) + 14, 24, statement, size=14, mono=True)
     wide = N * SIDE
     for place, matrix in enumerate(AXES):
-        parts += _matrix(matrix, 12 + place * (wide + GAP), moment)
+        _matrix(on, matrix, 12 + place * (wide + GAP), moment)
     width = 12 + 3 * (wide + GAP)
     bottom = TOP + wide + 26
     for place, matrix in enumerate(AXES):  # under each matrix how often it missed and hit so far
         x = 12 + place * (wide + GAP)
-        parts.append(write(x, bottom, _misses(moment.misses[matrix]), bold=True, fill=COLOURS[matrix][2]))
-        parts.append(write(x, bottom + 18, plural(moment.hits[matrix], "hit"), size=12, fill=QUIET))
+        on.write(x, bottom, _misses(moment.misses[matrix]), bold=True, fill=COLOURS[matrix][2])
+        on.write(x, bottom + 18, plural(moment.hits[matrix], "hit"), size=12, fill=QUIET)
     misses, accesses = sum(moment.misses.values()), 4 * (step + 1)
     said = f"step {step + 1:,} of {N**3:,}: {_misses(misses)} in {accesses:,} accesses"
     label = (
@@ -172,22 +173,21 @@ def frame(nest: str, step: int, is_small: bool = False) -> str:
     )
     if is_small:
         total = total_misses(nest)
-        parts.append(write(12, bottom + 50, f"{said};", size=14))
-        parts.append(write(12, bottom + 70, f"at the end {_misses(total)}", size=14, bold=True))
-        return svg(width, bottom + 82, parts, label, widest=PANEL)
-    parts.append(write(12, bottom + 50, f"{said}. {_touched_in_words(moment)}", size=13))
-    slots, below = _slots(moment, bottom + 84, max(width, 700))
-    parts += slots
+        on.write(12, bottom + 50, f"{said};", size=14)
+        on.write(12, bottom + 70, f"at the end {_misses(total)}", size=14, bold=True)
+        return on.svg(width, bottom + 82, label, widest=PANEL)
+    on.write(12, bottom + 50, f"{said}. {_touched_in_words(moment)}", size=13)
+    below = _slots(on, moment, bottom + 84, max(width, 700))
     for number, sentence in enumerate(_LEGEND):
-        parts.append(write(12, below + 22 + 17 * number, sentence, size=12, fill=QUIET))
-    return svg(max(width, 724), below + 22 + 17 * len(_LEGEND), parts, label)
+        on.write(12, below + 22 + 17 * number, sentence, size=12, fill=QUIET)
+    return on.svg(max(width, 724), below + 22 + 17 * len(_LEGEND), label)
 
 
-def _matrix(name: str, x: float, moment: CacheMoment) -> list[str]:
+def _matrix(on: Sheet, name: str, x: float, moment: CacheMoment) -> None:
     """Draw one matrix: a frame for each line, its elements as ticks."""
-    strong, tint, ink = COLOURS[name]
+    strong, tint, dark = COLOURS[name]
     down, along = AXES[name]
-    parts = [write(x, TOP - 10, f"{name}[{down}, {along}]", size=13, fill=ink, bold=True)]
+    on.write(x, TOP - 10, f"{name}[{down}, {along}]", size=13, fill=dark, bold=True)
     now, was_hit = moment.touched[name]
     wide = LINE * SIDE
     for row in range(N):
@@ -195,53 +195,47 @@ def _matrix(name: str, x: float, moment: CacheMoment) -> list[str]:
             line = (name, row, number)
             left, top = x + number * wide, TOP + row * SIDE
             ground = strong if line == now else tint if line in moment.slots else PAPER
-            parts.append(box(left, top, wide, SIDE, fill=ground, stroke=GREY, stroke_width=0.8))
+            on.box(left, top, wide, SIDE, fill=ground, stroke=GREY, stroke_width=0.8)
             for x_tick in (left + e * SIDE for e in range(1, LINE)):
-                ends = {"x1": x_tick, "y1": top + SIDE * 0.72, "x2": x_tick, "y2": top + SIDE}
-                parts.append(tag("line", **ends, stroke=PAPER if line == now else GREY, stroke_width=0.7))
+                ink = PAPER if line == now else GREY
+                on.line(x_tick, top + SIDE * 0.72, x_tick, top + SIDE, stroke=ink, width=0.7)
             if line in moment.evicted:
-                parts += _crossed_out(left, top, wide)
+                _crossed_out(on, left, top, wide)
     row, number = now[1:]
     if not was_hit:
-        parts += _double_frame(x + number * wide, TOP + row * SIDE, wide)
+        _double_frame(on, x + number * wide, TOP + row * SIDE, wide)
     column = moment.index[along]
     centre = {"cx": x + (column + 0.5) * SIDE, "cy": TOP + (row + 0.5) * SIDE}
-    parts.append(tag("circle", **centre, r=SIDE / 4.5, fill=PAPER, stroke=INK, stroke_width=1))
-    return parts
+    on.tag("circle", **centre, r=SIDE / 4.5, fill=PAPER, stroke=INK, stroke_width=1)
 
 
-def _double_frame(x: float, y: float, wide: float) -> list[str]:
+def _double_frame(on: Sheet, x: float, y: float, wide: float) -> None:
     """Dark outside and light inside, so that it shows on every colour."""
-    return [
-        box(x, y, wide, SIDE, fill="none", stroke=INK, stroke_width=3),
-        box(x + 3, y + 3, wide - 6, SIDE - 6, fill="none", stroke=PAPER, stroke_width=1.5),
-    ]
+    on.box(x, y, wide, SIDE, fill="none", stroke=INK, stroke_width=3)
+    on.box(x + 3, y + 3, wide - 6, SIDE - 6, fill="none", stroke=PAPER, stroke_width=1.5)
 
 
-def _crossed_out(x: float, y: float, wide: float) -> list[str]:
-    line = {"stroke": INK, "stroke_width": 1.3}
-    return [
-        box(x + 1.5, y + 1.5, wide - 3, SIDE - 3, fill="none", stroke=INK, stroke_width=1.5, dash="4 3"),
-        tag("line", x1=x + 3, y1=y + 3, x2=x + wide - 3, y2=y + SIDE - 3, **line),
-        tag("line", x1=x + 3, y1=y + SIDE - 3, x2=x + wide - 3, y2=y + 3, **line),
-    ]
+def _crossed_out(on: Sheet, x: float, y: float, wide: float) -> None:
+    on.box(x + 1.5, y + 1.5, wide - 3, SIDE - 3, fill="none", stroke=INK, stroke_width=1.5, dash="4 3")
+    on.line(x + 3, y + 3, x + wide - 3, y + SIDE - 3, width=1.3)
+    on.line(x + 3, y + SIDE - 3, x + wide - 3, y + 3, width=1.3)
 
 
-def _slots(moment: CacheMoment, y: float, width: float) -> tuple[list[str], float]:
-    """Draw what the cache holds as a row of slots that wraps; return it with its lower edge."""
-    parts = [write(12, y - 8, f"the cache, used last first: {CACHE}", bold=True)]
+def _slots(on: Sheet, moment: CacheMoment, y: float, width: float) -> float:
+    """Draw what the cache holds as a row of slots that wraps; return its lower edge."""
+    on.write(12, y - 8, f"the cache, used last first: {CACHE}", bold=True)
     in_a_row = max(1, int((width - 12) // SLOT))
     for number in range(LINES):
         x, top = 12 + number % in_a_row * SLOT, y + number // in_a_row * 28
         held = moment.slots[number]
         is_now = held is not None and any(held == line for line, _ in moment.touched.values())
-        ground = PAPER if held is None else COLOURS[held[0]][0 if is_now else 1]
-        parts.append(box(x, top, SLOT, 24, fill=ground, stroke=GREY, dash=None if held else "3 3"))
         if held:
-            ink = PAPER if is_now else INK
-            middle = x + SLOT / 2, top + 16
-            parts.append(write(*middle, _name(held), size=11.5, anchor="middle", fill=ink, bold=is_now))
-    return parts, y + ((LINES - 1) // in_a_row + 1) * 28
+            ground = COLOURS[held[0]][0 if is_now else 1]
+            look = {"ink": PAPER if is_now else INK, "bold": is_now, "fill": ground, "stroke": GREY}
+            on.cell((x, top, SLOT, 24), 16, _name(held), size=11.5, **look)
+        else:
+            on.box(x, top, SLOT, 24, stroke=GREY, dash="3 3")
+    return y + ((LINES - 1) // in_a_row + 1) * 28
 
 
 def _name(line: Line) -> str:

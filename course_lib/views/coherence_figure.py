@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from course_lib import theme
 from course_lib.measure.table import digits, times
-from course_lib.theme import INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT, Picture
+from course_lib.theme import INK, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT, Picture
 from course_lib.views.figures import beside, centred, headline
-from course_lib.views.paper import Html, box, card, plural, svg, write
+from course_lib.views.paper import Html, Sheet, card, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,36 +143,32 @@ def line_states(events: Events) -> Html:
 
 
 def _grid(steps: Sequence[Transition], cores: int) -> str:
+    on = Sheet()
     left, column, row, top = 210.0, 78.0, 25.0, 34.0
     right = left + cores * column
-    parts = [write(12, 20, "access", fill=QUIET), write(right + 18, 20, "on the bus", fill=QUIET)]
+    on.write(12, 20, "access", fill=QUIET)
+    on.write(right + 18, 20, "on the bus", fill=QUIET)
     for core in range(cores):
-        parts.append(write(left + core * column + column / 2, 20, f"core {core}", anchor="middle", bold=True))
+        on.write(left + core * column + column / 2, 20, f"core {core}", anchor="middle", bold=True)
     for number, step in enumerate(steps):
         y = top + number * row
         what = "writes" if step.write else "reads"
-        parts.append(
-            write(12, y + 17, f"core {step.core} {what} byte {step.address % LINE_BYTES}", bold=step.write)
-        )
+        on.write(12, y + 17, f"core {step.core} {what} byte {step.address % LINE_BYTES}", bold=step.write)
         for core, letter in enumerate(step.states):
             fill, ink, _ = STATES[letter]
-            x = left + core * column + 8
+            area = left + core * column + 8, y + 2, column - 16, row - 4
             dash = "3 3" if letter == "I" else None
-            parts.append(box(x, y + 2, column - 16, row - 4, fill=fill, stroke=LINE, dash=dash, radius=3))
-            parts.append(
-                write(x + column / 2 - 8, y + 17, letter, fill=ink, anchor="middle", bold=letter != "I")
-            )
+            on.cell(area, 15, letter, ink=ink, bold=letter != "I", fill=fill, dash=dash, radius=3)
             if core == step.core:
-                mark = box(x, y + 2, column - 16, row - 4, fill="none", stroke=INK, stroke_width=2, radius=3)
-                parts.append(mark)
-        parts.append(write(right + 18, y + 17, _on_the_bus(step), size=12.5))
+                on.box(*area, fill="none", stroke=INK, stroke_width=2, radius=3)
+        on.write(right + 18, y + 17, _on_the_bus(step), size=12.5)
     y = top + len(steps) * row + 28
     for number, (letter, (fill, ink, meaning)) in enumerate(STATES.items()):
         x, at = 12 + (number % 2) * 330, y + (number // 2) * 22
-        parts.append(box(x, at - 14, 22, 18, fill=fill, stroke=LINE, dash="3 3" if letter == "I" else None))
-        parts.append(write(x + 11, at, letter, fill=ink, anchor="middle", size=12, bold=True))
-        parts.append(write(x + 30, at, meaning, size=12, fill=QUIET))
-    return svg(max(right + 300, 680), y + 34, parts, f"States of one cache line over {len(steps)} accesses.")
+        dash = "3 3" if letter == "I" else None
+        on.cell((x, at - 14, 22, 18), 14, letter, ink=ink, size=12, bold=True, fill=fill, dash=dash)
+        on.write(x + 30, at, meaning, size=12, fill=QUIET)
+    return on.svg(max(right + 300, 680), y + 34, f"States of one cache line over {len(steps)} accesses.")
 
 
 def _on_the_bus(step: Transition) -> str:

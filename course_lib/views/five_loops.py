@@ -7,7 +7,6 @@ pictures of Van Zee and van de Geijn, "BLIS", ACM TOMS 41(3), 2015.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.theme import (
@@ -23,7 +22,7 @@ from course_lib.theme import (
     VIOLET_TINT,
 )
 from course_lib.views.live import Steps
-from course_lib.views.paper import SANS, Html, box, card, in_bytes, plural, side_by_side, svg, write
+from course_lib.views.paper import SANS, Area, Html, Sheet, card, in_bytes, plural, side_by_side
 
 STEPS = ("whole", "loop 5", "loop 4", "loop 3", "loop 2", "loop 1", "micro-kernel")
 A_AT, B_AT, C_AT = (14.0, 190.0), (164.0, 28.0), (164.0, 190.0)
@@ -126,24 +125,22 @@ def title(step: int, own: Sizes) -> str:
 
 # -- the matrices ------------------------------------------------------------------------------------------
 
-Area = tuple[float, float, float, float]  # x, y, width, height
-
 
 def matrices(step: int, own: Sizes) -> str:
     """Return the drawing of A, B and C with the pieces of a step marked, from the largest to the smallest."""
-    parts = [
-        box(*A_AT, DEEP, TALL, fill=GREY_TINT),
-        box(*B_AT, WIDE, DEEP, fill=GREY_TINT),
-        box(*C_AT, WIDE, TALL, fill=GREY_TINT),
-    ]
-    parts += [part for at in range(1, step + 1) for part in _pieces(at, is_now=at == step)]
-    parts += _names()
+    on = Sheet()
+    on.box(*A_AT, DEEP, TALL, fill=GREY_TINT)
+    on.box(*B_AT, WIDE, DEEP, fill=GREY_TINT)
+    on.box(*C_AT, WIDE, TALL, fill=GREY_TINT)
+    for at in range(1, step + 1):
+        _pieces(on, at, is_now=at == step)
+    _names(on)
     label = f"{title(step, own)}. The pieces of A, B and C in hand are marked."
-    return svg(*PICTURE, parts, label)
+    return on.svg(*PICTURE, label)
 
 
-def _pieces(step: int, is_now: bool) -> list[str]:
-    """Return the marked areas of one step; what an outer loop holds stays as a pale ground."""
+def _pieces(on: Sheet, step: int, is_now: bool) -> None:
+    """Draw the marked areas of one step; what an outer loop holds stays as a pale ground."""
     deep, block = DEEP / BLOCKS_K, WIDE / BLOCKS_N
     panel, sliver = block / PANELS, TALL / SLIVERS
     (ax, ay), (bx, by), (cx, cy) = A_AT, B_AT, C_AT
@@ -160,32 +157,28 @@ def _pieces(step: int, is_now: bool) -> list[str]:
             (j, i, panel, sliver),
         ),
     }
-    drawn = []
     for x, y, width, height in areas[STEPS[step]]:
         in_c = x >= cx and y >= cy
         if is_now:
             fill, stroke = (PINK, DEEP_PINK) if in_c else (VIOLET, "#5b00a0")
-            drawn.append(box(x, y, width, height, fill=fill, stroke=stroke, stroke_width=1.5))
+            on.box(x, y, width, height, fill=fill, stroke=stroke, stroke_width=1.5)
         else:
             tint = PINK_TINT if in_c else VIOLET_TINT
-            drawn.append(box(x, y, width, height, fill=tint, stroke=QUIET, dash="4 2"))
+            on.box(x, y, width, height, fill=tint, stroke=QUIET, dash="4 2")
     if is_now and STEPS[step] in ("loop 4", "loop 3", "loop 2"):
-        edges = [bx + n * panel - 0.5 for n in range(1, PANELS)]
-        drawn += [box(x, by + deep, 1, deep, fill=PAPER, stroke=None) for x in edges]
-    return drawn
+        for n in range(1, PANELS):
+            on.box(bx + n * panel - 0.5, by + deep, 1, deep, fill=PAPER, stroke=None)
 
 
-def _names() -> Sequence[str]:
+def _names(on: Sheet) -> None:
     (ax, ay), (bx, by), (cx, cy) = A_AT, B_AT, C_AT
-    return (
-        write(ax, ay - 6, "A  (M x K)", bold=True),
-        write(bx, by - 8, "B  (K x N)", bold=True),
-        write(cx, cy - 6, "C  (M x N)", bold=True),
-        write(14, 40, "violet: read", fill="#5b00a0"),
-        write(14, 58, "pink: computed", fill=DEEP_PINK),
-        write(14, 76, "dashed: held by", fill=QUIET),
-        write(14, 92, "a loop further out", fill=QUIET),
-    )
+    on.write(ax, ay - 6, "A  (M x K)", bold=True)
+    on.write(bx, by - 8, "B  (K x N)", bold=True)
+    on.write(cx, cy - 6, "C  (M x N)", bold=True)
+    on.write(14, 40, "violet: read", fill="#5b00a0")
+    on.write(14, 58, "pink: computed", fill=DEEP_PINK)
+    on.write(14, 76, "dashed: held by", fill=QUIET)
+    on.write(14, 92, "a loop further out", fill=QUIET)
 
 
 # -- the memories ------------------------------------------------------------------------------------------
@@ -193,21 +186,20 @@ def _names() -> Sequence[str]:
 
 def memories(step: int, own: Sizes) -> str:
     """Return the drawing of registers, caches and memory with what they hold from a step on."""
-    parts, height, y = [], 78.0, 10.0
+    on = Sheet()
+    height, y = 78.0, 10.0
     for name, held, since in _tiers(own):
         is_full, is_now = step >= since, step == since or (since == 5 < step)
         fill = PINK_TINT if is_now else (VIOLET_TINT if is_full else GREY_TINT)
-        parts.append(
-            box(4, y, MEMORY[0] - 8, height, fill=fill, stroke=DEEP_PINK if is_now else LINE, radius=4)
-        )
-        parts.append(write(14, y + 20, name, bold=True))
+        on.box(4, y, MEMORY[0] - 8, height, fill=fill, stroke=DEEP_PINK if is_now else LINE, radius=4)
+        on.write(14, y + 20, name, bold=True)
         for n, line in enumerate(held.split("; ") if is_full else ["–"]):
-            parts.append(write(14, y + 37 + 16 * n, line, size=12.5))
+            on.write(14, y + 37 + 16 * n, line, size=12.5)
         y += height + 8
     label = ". ".join(
         f"{name}: {held if step >= since else 'nothing yet'}" for name, held, since in _tiers(own)
     )
-    return svg(*MEMORY, parts, label)
+    return on.svg(*MEMORY, label)
 
 
 def _tiers(own: Sizes) -> tuple[tuple[str, str, int], ...]:

@@ -31,7 +31,7 @@ from course_lib.theme import (
 )
 from course_lib.views.figures import beside, headline
 from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import MONO, Html, arrow, box, card, escape, note, svg, table, tag, write
+from course_lib.views.paper import MONO, Html, Sheet, card, escape, note, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,24 +222,25 @@ def fields(form: Format) -> tuple[int, ...]:
 
 def bits(look: Look) -> str:
     """Return the eight bits in boxes, each with what it counts, under the names of the three fields."""
+    on = Sheet()
     form, text = look.format, f"{look.code:08b}"
     _, exponent, fraction = (int(part, 2) for part in look.bits)
     names = ("sign", f"exponent field = {exponent}", f"fraction = {fraction}/{2**form.fraction_bits}")
-    parts, x, last = [], 4.0, 0
+    x, last = 4.0, 0
     for n, (field, worth) in enumerate(zip(fields(form), weights(form), strict=True)):
         x += GAP if field != last else 0
         if field != last or n == 0:
-            parts.append(write(x, 16, names[field], size=12.5, fill=QUIET))
+            on.write(x, 16, names[field], size=12.5, fill=QUIET)
         last = field
-        parts.append(box(x, 24, BIT, HIGH, fill=GROUNDS[field], stroke=EDGES[field], stroke_width=1.5))
-        parts.append(write(x + BIT / 2, 51, text[n], size=20, anchor="middle", bold=True, mono=True))
-        parts.append(write(x + BIT / 2, 24 + HIGH + 17, worth, size=12, anchor="middle", fill=QUIET))
+        on.box(x, 24, BIT, HIGH, fill=GROUNDS[field], stroke=EDGES[field], stroke_width=1.5)
+        on.write(x + BIT / 2, 51, text[n], size=20, anchor="middle", bold=True, mono=True)
+        on.write(x + BIT / 2, 24 + HIGH + 17, worth, size=12, anchor="middle", fill=QUIET)
         x += BIT
-    parts.append(write(x + 24, 42, f"code 0x{look.code:02x}", size=15, bold=True))
-    parts.append(write(x + 24, 62, kind(look), size=14))
-    parts.append(write(x + 24, 24 + HIGH + 17, "what the bit counts", size=12, fill=QUIET))
+    on.write(x + 24, 42, f"code 0x{look.code:02x}", size=15, bold=True)
+    on.write(x + 24, 62, kind(look), size=14)
+    on.write(x + 24, 24 + HIGH + 17, "what the bit counts", size=12, fill=QUIET)
     label = f"The bits of {form.name}: sign {look.bits[0]}, exponent {look.bits[1]}, fraction {look.bits[2]}"
-    return svg(WIDTH, 24 + HIGH + 26, parts, label)
+    return on.svg(WIDTH, 24 + HIGH + 26, label)
 
 
 def formula(look: Look) -> str:
@@ -263,6 +264,7 @@ def formula(look: Look) -> str:
 
 def neighbours(look: Look) -> str:
     """Return the stored number between its two neighbours, with x where it lies; nothing for NaN."""
+    on = Sheet()
     below, above = look.neighbours
     if not math.isfinite(look.value):
         return ""
@@ -273,43 +275,44 @@ def neighbours(look: Look) -> str:
     def place(value: float) -> float:
         return EDGE + (value - left) / (right - left) * (WIDTH - 2 * EDGE)
 
-    parts = [tag("line", x1=EDGE - 40, y1=y, x2=WIDTH - EDGE + 40, y2=y, stroke=GREY, stroke_width=1.5)]
+    on.line(EDGE - 40, y, WIDTH - EDGE + 40, y, stroke=GREY, width=1.5)
     for value in (below, above):
         if math.isfinite(value):
             x, half = place(value), place((value + look.value) / 2)
-            parts.append(tag("line", x1=x, y1=y - 9, x2=x, y2=y + 9, stroke=INK, stroke_width=2))
-            parts.append(write(x, y + 27, short(value), anchor="middle"))
+            on.line(x, y - 9, x, y + 9, stroke=INK, width=2)
+            on.write(x, y + 27, short(value), anchor="middle")
             dashes = {"stroke": GREY, "stroke_dasharray": "2 2"}
-            parts.append(tag("line", x1=half, y1=y - 6, x2=half, y2=y + 6, **dashes))
+            on.tag("line", x1=half, y1=y - 6, x2=half, y2=y + 6, **dashes)
         else:
             x = EDGE if value < 0 else WIDTH - EDGE
-            parts.append(write(x, y + 27, "no number beyond", size=12, fill=QUIET, anchor="middle"))
+            on.write(x, y + 27, "no number beyond", size=12, fill=QUIET, anchor="middle")
     x = place(look.value)
-    parts.append(box(x - 6, y - 6, 12, 12, fill=VIOLET, stroke=INK))
-    parts.append(write(x, y + 27, short(look.value), anchor="middle", bold=True, fill=VIOLET))
-    parts += _mark_of_x(look, place(look.x), y)
+    on.box(x - 6, y - 6, 12, 12, fill=VIOLET, stroke=INK)
+    on.write(x, y + 27, short(look.value), anchor="middle", bold=True, fill=VIOLET)
+    _mark_of_x(on, look, place(look.x), y)
     words = "dashed: half-way, from there on the neighbour is nearer"
-    parts.append(write(x, y + 48, words, size=12, fill=QUIET, anchor="middle"))
+    on.write(x, y + 48, words, size=12, fill=QUIET, anchor="middle")
     label = (
         f"Number line: x = {short(look.x)}; stored is {short(look.value)}, "
         f"its neighbours are {_neighbour(below)} and {_neighbour(above)}"
     )
-    return svg(WIDTH, y + 56, parts, label)
+    return on.svg(WIDTH, y + 56, label)
 
 
-def _mark_of_x(look: Look, x: float, y: float) -> list[str]:
-    """Return a diamond at x with its number; an arrow to the edge for what lies beyond the picture."""
+def _mark_of_x(on: Sheet, look: Look, x: float, y: float) -> None:
+    """Draw a diamond at x with its number; an arrow to the edge for what lies beyond the picture."""
     words = f"x = {short(look.x)}"
     if look.x == look.value:
-        return [write(x, y - 18, f"{words}, stored exactly", anchor="middle", fill=DEEP_PINK)]
-    if not 20 < x < WIDTH - 20:
+        on.write(x, y - 18, f"{words}, stored exactly", anchor="middle", fill=DEEP_PINK)
+    elif not 20 < x < WIDTH - 20:
         side = 1 if look.x > 0 else -1
         edge, anchor = (WIDTH - 4, "end") if side > 0 else (4, "start")
-        head = arrow(edge - 28 * side, y - 10, edge, y - 10, stroke=DEEP_PINK, width=2)
-        return [head, write(edge, y - 20, words, anchor=anchor, bold=True, fill=DEEP_PINK)]
-    points = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in ((0, -7), (7, 0), (0, 7), (-7, 0)))
-    mark = tag("polygon", points=points, fill=PINK, stroke=INK)
-    return [mark, write(x, y - 18, words, anchor="middle", bold=True, fill=DEEP_PINK)]
+        on.arrow(edge - 28 * side, y - 10, edge, y - 10, stroke=DEEP_PINK, width=2)
+        on.write(edge, y - 20, words, anchor=anchor, bold=True, fill=DEEP_PINK)
+    else:
+        points = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in ((0, -7), (7, 0), (0, 7), (-7, 0)))
+        on.tag("polygon", points=points, fill=PINK, stroke=INK)
+        on.write(x, y - 18, words, anchor="middle", bold=True, fill=DEEP_PINK)
 
 
 def formats_table(look: Look) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.live import Steps
-from course_lib.views.paper import CODE_LETTER, CODE_LINE, Html, box, card, code, plural, svg, write
+from course_lib.views.paper import CODE_LETTER, CODE_LINE, Html, Sheet, card, plural
 
 if TYPE_CHECKING:
     from course_lib.simulators.interleavings import Replay, ReplayStep, Verdict
@@ -61,34 +61,34 @@ class ScheduleSteps(Steps):
 
     def frame(self, step: int) -> str:
         """Return the picture after `step` steps (0: before the first) as SVG."""
+        on = Sheet()
         start = min(max(0, step - ROWS + 3), max(0, self.last - ROWS))
         rows = range(start, min(start + ROWS, self.last))
-        width, height, parts = self._table(rows, step)
+        width, height = self._table(on, rows, step)
         right = width + 26
-        side, bottom = self._state(right, step)
-        listing, listing_bottom = self._listing(right, bottom + 16, step)
-        floor = max(height, listing_bottom) + 30
-        parts += side + listing
-        parts.append(write(12, floor, self._sentence(step), size=15, bold=True))
+        bottom = self._state(on, right, step)
+        floor = max(height, self._listing(on, right, bottom + 16, step)) + 30
+        on.write(12, floor, self._sentence(step), size=15, bold=True)
         full = max(
             right + self._side_width(), 12 + 8.4 * max(map(len, map(self._sentence, range(self.last + 1))))
         )
         ending = textwrap.wrap(self.replay.sentence, int((full - 12) / LETTER)) or [""]
         if step == self.last:
             for line, words in enumerate(ending):
-                parts.append(write(12, floor + 22 + 18 * line, words, fill=DEEP_PINK))
-        return svg(full + 12, floor + 18 + 18 * len(ending), parts, self._label(step))
+                on.write(12, floor + 22 + 18 * line, words, fill=DEEP_PINK)
+        return on.svg(full + 12, floor + 18 + 18 * len(ending), self._label(step))
 
     def static(self) -> Html:
         """Return the whole schedule as one picture."""
+        on = Sheet()
         shown = min(self.last, MOST_STILL)
-        width, height, parts = self._table(range(shown), None)
+        width, height = self._table(on, range(shown), None)
         right = width + 26
-        listing, bottom = self._listing(right, 20, None)
         if shown < self.last:
-            parts.append(write(12, height + 16, f"… {self.last - shown} more steps", fill=QUIET))
+            on.write(12, height + 16, f"… {self.last - shown} more steps", fill=QUIET)
             height += 20
-        drawing = svg(right + self._side_width(), max(height, bottom) + 14, parts + listing, self.finding)
+        bottom = self._listing(on, right, 20, None)
+        drawing = on.svg(right + self._side_width(), max(height, bottom) + 14, self.finding)
         words = f"{self.finding} {plural(self.last, 'step')}: " + " ".join(
             f"{number}. thread {step.thread} {step.does}." for number, step in enumerate(self.replay.steps, 1)
         )
@@ -96,23 +96,23 @@ class ScheduleSteps(Steps):
 
     # -- parts ----------------------------------------------------------------------------------------------
 
-    def _table(self, rows: range, step: int | None) -> tuple[float, float, list[str]]:
+    def _table(self, on: Sheet, rows: range, step: int | None) -> tuple[float, float]:
         """Draw the steps of `rows`; those after `step` stay empty (None: all, with what is shared)."""
         top, high, left = 34.0, 26.0, 40.0
-        parts = [write(12, 20, "step", fill=QUIET, size=12)]
+        on.write(12, 20, "step", fill=QUIET, size=12)
         for thread, name in enumerate(self.replay.threads):
             x = left + thread * self._column
             _, edge, _ = STYLES[thread % len(STYLES)]
-            parts.append(write(x + 8, 20, f"thread {thread}: {name}", bold=True))
-            parts.append(box(x + 4, 26, self._column - 8, 3, fill=edge, stroke=None))
+            on.write(x + 8, 20, f"thread {thread}: {name}", bold=True)
+            on.box(x + 4, 26, self._column - 8, 3, fill=edge, stroke=None)
         width = left + len(self.replay.threads) * self._column
         if step is None:
-            parts.append(write(width + 10, 20, "shared afterwards", fill=QUIET, size=12))
+            on.write(width + 10, 20, "shared afterwards", fill=QUIET, size=12)
         for place, number in enumerate(rows):
             y = top + place * high
             one = self.replay.steps[number]
             is_done = step is None or number < step
-            parts.append(write(30, y + 18, number + 1, fill=QUIET, size=12, anchor="end"))
+            on.write(30, y + 18, number + 1, fill=QUIET, size=12, anchor="end")
             if not is_done:
                 continue
             is_now = step is not None and number == step - 1
@@ -120,57 +120,50 @@ class ScheduleSteps(Steps):
             fill, edge, dash = STYLES[one.thread % len(STYLES)]
             look = {"stroke": INK, "stroke_width": 2.5} if is_now else {"stroke": edge, "stroke_width": 1}
             look |= {"fill": PAPER, "dash": "2 3"} if one.waits else {"fill": fill, "dash": dash}
-            parts.append(box(x + 4, y + 2, self._column - 8, high - 4, radius=4, **look))
-            parts.append(write(x + 12, y + 18, _short(one), bold=is_now))
+            on.box(x + 4, y + 2, self._column - 8, high - 4, radius=4, **look)
+            on.write(x + 12, y + 18, _short(one), bold=is_now)
             if step is None:
-                parts.append(write(width + 10, y + 18, _cut(_values(one.shared), 34), size=12.5, mono=True))
+                on.write(width + 10, y + 18, _cut(_values(one.shared), 34), size=12.5, mono=True)
         if step is None:
             width += 20 + CODE_LETTER * min(34, max(len(_values(one.shared)) for one in self.replay.steps))
             width = max(width, left + len(self.replay.threads) * self._column + 130)
-        return width, top + len(rows) * high, parts
+        return width, top + len(rows) * high
 
-    def _state(self, x: float, step: int) -> tuple[list[str], float]:
+    def _state(self, on: Sheet, x: float, step: int) -> float:
         """Draw what is shared and who holds which lock after `step` steps."""
         shared = self.replay.steps[step - 1].shared if step else self.replay.before
         before = self.replay.steps[step - 2].shared if step > 1 else self.replay.before
         held = self.replay.steps[step - 1].held if step else {}
-        parts = [write(x, 20, "shared", bold=True)]
+        on.write(x, 20, "shared", bold=True)
         y = 30.0
         for name, value in shared.items():
             is_new = before.get(name) != value and step > 0
             line = _cut(f"{name} = {value}", 44)
-            parts.append(
-                box(x, y, CODE_LETTER * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
-            )
-            parts.append(write(x + 8, y + 16, line, size=12.5, mono=True, bold=is_new))
+            on.box(x, y, CODE_LETTER * len(line) + 16, 22, fill=PINK_TINT if is_new else GREY_TINT, radius=3)
+            on.write(x + 8, y + 16, line, size=12.5, mono=True, bold=is_new)
             y += 26
         names = [lock for one in self.replay.steps for lock in one.held]
         if names:
             y += 18
-            parts.append(write(x, y, "locks", bold=True))
+            on.write(x, y, "locks", bold=True)
             y += 8
             for name in dict.fromkeys(names):
                 who = held.get(name, "free")
-                parts.append(write(x, y + 14, f"{name}: {who}", size=12.5, mono=True, bold=who != "free"))
+                on.write(x, y + 14, f"{name}: {who}", size=12.5, mono=True, bold=who != "free")
                 y += 20
-        return parts, y
+        return y
 
-    def _listing(self, x: float, y: float, step: int | None) -> tuple[list[str], float]:
+    def _listing(self, on: Sheet, x: float, y: float, step: int | None) -> float:
         """Draw the source; the line of the present step is marked, and where each other thread was last."""
         at: dict[int, int] = {}
         for one in self.replay.steps[: step or 0]:
             at[one.thread] = one.line
         now = self.replay.steps[step - 1] if step else None
         threads = {line: [str(thread) for thread, own in at.items() if own == line] for line in at.values()}
-        parts = code(
-            [_cut(line, 60) for line in self._lines],
-            x,
-            y,
-            self._side_width() - 16,
-            lambda number, _: now is not None and now.line == number,
-            remarks={line: f"◀ {', '.join(names)}" for line, names in threads.items()},
-        )
-        return parts, y + CODE_LINE * len(self._lines) + 12
+        remarks = {line: f"◀ {', '.join(names)}" for line, names in threads.items()}
+        lines, width = [_cut(line, 60) for line in self._lines], self._side_width() - 16
+        on.code(lines, x, y, width, lambda number, _: now is not None and now.line == number, remarks)
+        return y + CODE_LINE * len(self._lines) + 12
 
     def _side_width(self) -> float:
         return 38 + CODE_LETTER * max([min(60, len(line)) for line in self._lines] + [30]) + 80

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET
 from course_lib.views.kernel_window import fitting
-from course_lib.views.paper import arrow, box, plural, tag, write
+from course_lib.views.paper import Sheet, plural
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.tally import WarpStep
@@ -41,10 +41,9 @@ def written(coordinates: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, coordinates))})"
 
 
-def hierarchy(
-    grid: Size, block: Size, number: int, warp: int, step: WarpStep | None
-) -> tuple[list[str], str]:
-    """Return the drawing (WIDTH x HEIGHT) of where a warp is and which lanes are active, and it in words."""
+def hierarchy(grid: Size, block: Size, number: int, warp: int, step: WarpStep | None) -> str:
+    """Return the drawing of where a warp is and which lanes are active."""
+    on = Sheet()
     at, threads = place(number, grid), block[0] * block[1] * block[2]
     first, last = warp * WARP, min(warp * WARP + WARP, threads) - 1
     lanes = active_lanes(step, last - first + 1)
@@ -53,27 +52,24 @@ def hierarchy(
         ("block", by(block), f"warp {warp}"),
         (f"warp {warp}", "", f"{len(lanes)} of {WARP} active"),
     )
-    parts: list[str] = []
     for panel, (name, size, chosen) in enumerate(titles):
         x = panel * (_SIDE + _ARROW)
-        parts.append(write(x, 13, name, bold=True))
-        parts.append(write(x, 29, size, size=fitting(size, 11.5, _ROOM), fill=QUIET))
-        parts.append(
-            write(x, _TOP + _SIDE + 17, chosen, size=fitting(chosen, 12.5, _ROOM), bold=True, fill=DEEP_PINK)
-        )
-    parts += _grid(grid, at)
-    parts += _block(block, first, last, _SIDE + _ARROW)
-    parts += _lanes(lanes, last - first + 1, 2 * (_SIDE + _ARROW))
+        on.write(x, 13, name, bold=True)
+        on.write(x, 29, size, size=fitting(size, 11.5, _ROOM), fill=QUIET)
+        on.write(x, _TOP + _SIDE + 17, chosen, size=fitting(chosen, 12.5, _ROOM), bold=True, fill=DEEP_PINK)
+    _grid(on, grid, at)
+    _block(on, block, first, last, _SIDE + _ARROW)
+    _lanes(on, lanes, last - first + 1, 2 * (_SIDE + _ARROW))
     for panel in (1, 2):
         x = panel * (_SIDE + _ARROW) - _ARROW
-        parts.append(arrow(x + 6, _TOP + 49, x + _ARROW - 6, _TOP + 49, stroke=GREY))
+        on.arrow(x + 6, _TOP + 49, x + _ARROW - 6, _TOP + 49, stroke=GREY)
     ends = f"threads {written(place(first, block))} to {written(place(last, block))}"
-    parts.append(write(0, HEIGHT - 6, f"lanes 0 to {last - first} are {ends}", size=11.5, fill=QUIET))
+    on.write(0, HEIGHT - 6, f"lanes 0 to {last - first} are {ends}", size=11.5, fill=QUIET)
     label = (
         f"Grid of {by(grid)} blocks, block {written(at)} chosen; block of {by(block)} threads, warp {warp} "
         f"chosen: {ends}. {plural(len(lanes), 'lane')} of {WARP} active."
     )
-    return parts, label
+    return on.svg(WIDTH, HEIGHT, label)
 
 
 def active_lanes(step: WarpStep | None, threads: int) -> set[int]:
@@ -96,63 +92,58 @@ def _top(rows: int, high: float) -> float:
     return _TOP + (_SIDE - rows * high) / 2
 
 
-def _mesh(x: float, columns: int, rows: int, wide: float, high: float) -> list[str]:
+def _mesh(on: Sheet, x: float, columns: int, rows: int, wide: float, high: float) -> None:
     """Draw a frame with a cell for each member, or the frame alone when they are too many."""
     top = _top(rows, high)
-    parts = [box(x, top, columns * wide, rows * high, fill=PAPER, stroke=GREY)]
+    on.box(x, top, columns * wide, rows * high, fill=PAPER, stroke=GREY)
     lines = []
     if columns <= _GRIDDED:
         lines += [f"M{x + n * wide:.1f} {top:.1f}v{rows * high:.1f}" for n in range(1, columns)]
     if rows <= _GRIDDED:
         lines += [f"M{x:.1f} {top + n * high:.1f}h{columns * wide:.1f}" for n in range(1, rows)]
     if lines:
-        parts.append(tag("path", d="".join(lines), stroke=LINE, stroke_width=0.7))
-    return parts
+        on.tag("path", d="".join(lines), stroke=LINE, stroke_width=0.7)
 
 
-def _grid(grid: Size, at: tuple[int, ...]) -> list[str]:
+def _grid(on: Sheet, grid: Size, at: tuple[int, ...]) -> None:
     """Draw the blocks of the chosen block's plane (z)."""
     wide, high = _cells(grid[0], grid[1])
-    parts = _mesh(1.0, grid[0], grid[1], wide, high)
+    _mesh(on, 1.0, grid[0], grid[1], wide, high)
     column, row = (*at, 0)[:2]
     x = 1.0 + min(column * wide, max(0.0, grid[0] * wide - 4))
     y = _top(grid[1], high) + min(row * high, max(0.0, grid[1] * high - 4))
-    return [*parts, _chosen(x, y, wide, high)]
+    _chosen(on, x, y, wide, high)
 
 
-def _block(block: Size, first: int, last: int, x: float) -> list[str]:
+def _block(on: Sheet, block: Size, first: int, last: int, x: float) -> None:
     """Draw the block's threads, x across, y (and z) down; long rows go on in the next line."""
     columns = block[0] if block[0] <= 64 else WARP
     rows = -(-(block[0] * block[1] * block[2]) // columns)
     wide, high = _cells(columns, rows)
-    parts = _mesh(x, columns, rows, wide, high)
+    _mesh(on, x, columns, rows, wide, high)
     top = _top(rows, high)
     if first % columns == 0 and (last + 1) % columns == 0:  # whole rows
         tall = (last - first + 1) // columns * high
-        return [*parts, _chosen(x, top + first // columns * high, columns * wide, tall)]
+        _chosen(on, x, top + first // columns * high, columns * wide, tall)
+        return
     for row in range(first // columns, last // columns + 1):
         start, end = max(first, row * columns), min(last, row * columns + columns - 1)
         left = x + start % columns * wide
-        parts.append(_chosen(left, top + row * high, (end - start + 1) * wide, high))
-    return parts
+        _chosen(on, left, top + row * high, (end - start + 1) * wide, high)
 
 
-def _chosen(x: float, y: float, wide: float, high: float) -> str:
-    return box(x, y, max(wide, 4.0), max(high, 2.5), fill=PINK, stroke=INK, stroke_width=1)
+def _chosen(on: Sheet, x: float, y: float, wide: float, high: float) -> None:
+    on.box(x, y, max(wide, 4.0), max(high, 2.5), fill=PINK, stroke=INK, stroke_width=1)
 
 
-def _lanes(active: set[int], threads: int, x: float) -> list[str]:
+def _lanes(on: Sheet, active: set[int], threads: int, x: float) -> None:
     """Draw the 32 lanes with their numbers; idle ones stay pale, missing ones dashed."""
-    parts = []
     wide, high = _LANE, 20.0
     for lane in range(WARP):
         left, top = x + lane % _ACROSS * wide, _top(_DOWN, high) + lane // _ACROSS * high
         is_active = lane in active
         dash = None if lane < threads else "2 2"
         ground = VIOLET if is_active else PINK_TINT if lane < threads else PAPER
-        parts.append(box(left, top, wide, high, fill=ground, stroke=PAPER if is_active else GREY, dash=dash))
-        ink = PAPER if is_active else QUIET
-        parts.append(
-            write(left + wide / 2, top + 13.5, lane, size=9, fill=ink, anchor="middle", bold=is_active)
-        )
-    return parts
+        ink, edge = (PAPER, PAPER) if is_active else (QUIET, GREY)
+        look = {"fill": ground, "stroke": edge, "dash": dash}
+        on.cell((left, top, wide, high), 13.5, lane, ink=ink, size=9, bold=is_active, **look)

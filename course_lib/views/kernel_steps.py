@@ -21,7 +21,7 @@ from course_lib.views.kernel_map import place
 from course_lib.views.kernel_memory import SMALL, height, memory
 from course_lib.views.kernel_window import LEFT, SIDE, Window
 from course_lib.views.live import Steps, widgets
-from course_lib.views.paper import MONO, Html, card, escape, note, side_by_side, svg, write
+from course_lib.views.paper import MONO, Html, Sheet, card, escape, note, side_by_side
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import Trace
@@ -235,8 +235,7 @@ class Frames:
     def frame(self, number: int) -> str:
         """Return the picture of a step as HTML that wraps on a narrow page."""
         step = self.steps[number] if self.steps else None
-        drawn, words = self._map(step)
-        left = svg(kernel_map.WIDTH, kernel_map.HEIGHT, drawn, words) + self._source(step)
+        left = self._map(step) + self._source(step)
         array_height, memory_height = self._heights
         flex = "display:flex;flex-wrap:wrap;gap:16px 24px;align-items:flex-start"
         body = (
@@ -265,8 +264,7 @@ class Frames:
         chosen = key_steps(self.steps)
         words = " ".join(self.label(number).removeprefix(f"{self.title}. ") for number in chosen)
         words = f"{self.title}. {words}"
-        place, place_label = self._map(self.steps[chosen[0]] if chosen else None)
-        top = side_by_side([svg(kernel_map.WIDTH, kernel_map.HEIGHT, place, place_label), self._source(None)])
+        top = side_by_side([self._map(self.steps[chosen[0]] if chosen else None), self._source(None)])
         panels = [self._panel(number) for number in chosen]
         count = f"{len(chosen)} of the {len(self.steps):,} steps of this warp. {_LEGEND}" if chosen else ""
         return Html(
@@ -283,16 +281,19 @@ class Frames:
         )
         return head + self._array(step, 0.0, PANEL) + memory(step, SMALL, widest=PANEL)
 
-    def _map(self, step: WarpStep | None) -> tuple[list[str], str]:
+    def _map(self, step: WarpStep | None) -> str:
         launch = self.trace.launch
         return kernel_map.hierarchy(launch.grid, launch.block, self.block, self.warp, step)
 
     def _array(self, step: WarpStep | None, least: float, widest: float = 960) -> str:
+        on = Sheet()
         if step is None or step.kind == "barrier":
             said = "A barrier: no array is touched." if step else "No array is touched."
-            return svg(ARRAY_WIDTH, max(least, 24.0), [write(0, 14, said, fill=QUIET)], said)
+            on.write(0, 14, said, fill=QUIET)
+            return on.svg(ARRAY_WIDTH, max(least, 24.0), said)
         window = self._window(step)
-        return svg(ARRAY_WIDTH, max(least, window.height), window.parts(), window.words(), widest=widest)
+        window.draw(on)
+        return on.svg(ARRAY_WIDTH, max(least, window.height), window.words(), widest=widest)
 
     @cached_property
     def _heights(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import numpy as np
 from course_lib.simulators.gpu.counting import SECTOR_BYTES
 from course_lib.theme import GREY, LINE, PAPER, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.kernel_access import lanes_by_place, sectors
-from course_lib.views.paper import box, plural, tag, write
+from course_lib.views.paper import Sheet, plural
 
 if TYPE_CHECKING:
     from course_lib.simulators.gpu.tally import WarpStep
@@ -199,59 +199,55 @@ class Window:
         each = plural(self.step.item_bytes, "byte")
         return f"{self.step.array}: {shape} elements of {each}, {self.step.space}{wrapped}"
 
-    def parts(self) -> list[str]:
+    def draw(self, on: Sheet) -> None:
         """Draw the window."""
         wide, high = self.cell
         across, down = self._starts(self.columns, LEFT, wide), self._starts(self.rows, TOP, high)
         x = {c: start + (c - run.start) * wide for run, start in across for c in run}
         y = {r: start + (r - run.start) * high for run, start in down for r in run}
         name, _, what = self.heading().partition(": ")
-        parts = [write(0, 14, name, size=fitting(name, 13.0, LEFT + SIDE), bold=True)]
-        parts.append(write(0, 30, what, size=fitting(what, 11.5, LEFT + SIDE), fill=QUIET))
-        parts += self._ground(across, down)
+        on.write(0, 14, name, size=fitting(name, 13.0, LEFT + SIDE), bold=True)
+        on.write(0, 30, what, size=fitting(what, 11.5, LEFT + SIDE), fill=QUIET)
+        self._ground(on, across, down)
         seen = [(x[c], y[r]) for r, c in sorted(self.moved) if r in y and c in x]
-        parts += hatched(seen, wide, high)
+        hatched(on, seen, wide, high)
         for (row, column), lanes in self.touched.items():
             if row in y and column in x:
-                parts += self._touched_cell(x[column], y[row], lanes)
-        parts += self._labels(across, down)
-        return parts
+                self._touched_cell(on, x[column], y[row], lanes)
+        self._labels(on, across, down)
 
-    def _ground(self, across: list, down: list) -> list[str]:
-        parts, (side, tall) = [], self.cell
+    def _ground(self, on: Sheet, across: list, down: list) -> None:
+        side, tall = self.cell
         for columns, x in across:
             for rows, y in down:
                 wide, high = len(columns) * side, len(rows) * tall
                 lines = [f"M{x + n * side:.1f} {y:.1f}v{high:.1f}" for n in range(1, len(columns))]
                 lines += [f"M{x:.1f} {y + n * tall:.1f}h{wide:.1f}" for n in range(1, len(rows))]
-                parts.append(box(x, y, wide, high, stroke=GREY))
-                parts.append(tag("path", d="".join(lines) or "M0 0", stroke=LINE, stroke_width=0.6))
-        return parts
+                on.box(x, y, wide, high, stroke=GREY)
+                on.tag("path", d="".join(lines) or "M0 0", stroke=LINE, stroke_width=0.6)
 
-    def _touched_cell(self, x: float, y: float, lanes: tuple[int, ...]) -> list[str]:
+    def _touched_cell(self, on: Sheet, x: float, y: float, lanes: tuple[int, ...]) -> None:
         wide, high = self.cell
-        parts = [box(x, y, wide, high, fill=VIOLET, stroke=PAPER, stroke_width=0.7)]
+        on.box(x, y, wide, high, fill=VIOLET, stroke=PAPER, stroke_width=0.7)
         if min(wide, high) >= NUMBERED_CELL:
-            parts.append(lane_label(x + wide / 2, y + high / 2, lanes))
+            lane_label(on, x + wide / 2, y + high / 2, lanes)
         elif 0 in lanes:
-            parts.append(tag("circle", cx=x + wide / 2, cy=y + high / 2, r=min(wide, high) / 4, fill=PAPER))
-        return parts
+            on.tag("circle", cx=x + wide / 2, cy=y + high / 2, r=min(wide, high) / 4, fill=PAPER)
 
-    def _labels(self, across: list, down: list) -> list[str]:
-        parts, (wide, high) = [], self.cell
+    def _labels(self, on: Sheet, across: list, down: list) -> None:
+        wide, high = self.cell
         every = 1 if min(wide, high) >= NUMBERED_CELL else 8
         for number, at in _labelled(across, wide, every, lambda number: 9 + 6 * len(str(number))):
-            parts.append(write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle"))
+            on.write(at, TOP - 6, number, size=10.5, fill=QUIET, anchor="middle")
         every = 1 if self.layout.rows <= 8 else every
         for number, at in _labelled(down, high, every, lambda _: 12):
             name = self.layout.row_name(number)
             size = fitting(name, 10.5, LEFT - 8)
-            parts.append(write(LEFT - 6, at + 4, name, size=size, fill=QUIET, anchor="end"))
+            on.write(LEFT - 6, at + 4, name, size=size, fill=QUIET, anchor="end")
         if self.left_out:
             bottom = self.height - 6
             said = f"{plural(self.left_out, 'touched element')} more not drawn"
-            parts.append(write(LEFT, bottom, said, size=11.5, fill=QUIET))
-        return parts
+            on.write(LEFT, bottom, said, size=11.5, fill=QUIET)
 
 
 def _labelled(pieces: list, side: float, every: int, room: Callable) -> Iterator[tuple[int, float]]:
@@ -270,20 +266,18 @@ def fitting(text: str, size: float, room: float) -> float:
     return min(size, room / (0.62 * max(1, len(text))))
 
 
-def lane_label(x: float, y: float, lanes: tuple[int, ...], size: float = 9.5) -> str:
+def lane_label(on: Sheet, x: float, y: float, lanes: tuple[int, ...], size: float = 9.5) -> None:
     """Write a lane's number, or how many lanes there are ("32×"), centred in a dark cell."""
     said = str(lanes[0]) if len(lanes) == 1 else f"{len(lanes)}×"
     size *= 0.85 if len(said) > 2 else 1
-    return write(x, y + size * 0.36, said, size=size, fill=PAPER, anchor="middle", bold=True)
+    on.write(x, y + size * 0.36, said, size=size, fill=PAPER, anchor="middle", bold=True)
 
 
-def hatched(corners: list[tuple[float, float]], wide: float, high: float) -> list[str]:
+def hatched(on: Sheet, corners: list[tuple[float, float]], wide: float, high: float) -> None:
     """Draw light cells with a stroke through them: moved, but not wanted."""
     if not corners:
-        return []
+        return
     cells = "".join(f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z" for x, y in corners)
     strokes = "".join(f"M{x:.1f} {y + high:.1f}l{wide:.1f} {-high:.1f}" for x, y in corners)
-    return [
-        tag("path", d=cells, fill=VIOLET_TINT, stroke=LINE, stroke_width=0.6),
-        tag("path", d=strokes, stroke=VIOLET, stroke_width=0.7, fill="none"),
-    ]
+    on.tag("path", d=cells, fill=VIOLET_TINT, stroke=LINE, stroke_width=0.6)
+    on.tag("path", d=strokes, stroke=VIOLET, stroke_width=0.7, fill="none")

@@ -11,20 +11,7 @@ from collections.abc import Mapping
 from course_lib.arguments import one_of, whole
 from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PAPER, PINK, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.live import Steps, widgets
-from course_lib.views.paper import (
-    Html,
-    arrow,
-    box,
-    card,
-    in_bytes,
-    note,
-    plural,
-    side_by_side,
-    svg,
-    table,
-    tag,
-    write,
-)
+from course_lib.views.paper import Html, Sheet, card, in_bytes, note, plural, side_by_side, table
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 #: Which loop index walks down the rows of a matrix and which along its columns.
@@ -51,15 +38,16 @@ def strides_of(order: str, n: int, itemsize: int) -> dict[str, int]:
 
 def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
     """Return the path of the innermost loop through A, B and C for n x n matrices of `itemsize` bytes."""
+    on = Sheet()
     moves = strides_of(order, n, itemsize)
     inner = order[-1]
     captions = {name: _in_words(step) for name, step in moves.items()}
     said = "; ".join(f"{name} {caption}" for name, caption in captions.items())
     label = f"Loop order {order}, {inner} innermost, {n} x {n}, {itemsize} bytes an element: {said}."
-    side, gap, parts = 30.0, 60.0, []
+    side, gap = 30.0, 60.0
     for position, name in enumerate(AXES):
         x = 16 + position * (DRAWN * side + gap)
-        parts += _path(name, inner, x, 34.0, side, captions[name])
+        _path(on, name, inner, x, 34.0, side, captions[name])
     largest = max(moves.values())
     jumping = " and ".join(name for name, step in moves.items() if step == largest)
     how = f"jumps {in_bytes(largest)} in {jumping}"
@@ -67,7 +55,7 @@ def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
         how = f"moves at most {in_bytes(largest)}"
     title = f"{order}: each step of the {inner} loop {how}"
     size = f"{n:,} × {n:,}, {in_bytes(itemsize)} an element, row after row in memory"
-    drawing = svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, parts, label)
+    drawing = on.svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, label)
     return Html(
         card(drawing + note(size + ("" if n == DRAWN else "; the corner is drawn")), label, title=title),
         label,
@@ -140,25 +128,26 @@ class Walker(Steps):
 
 def frame(order: str, step: int, widest: float = 960) -> str:
     """Return where A, B and C of 4 x 4 are touched after `step` more steps of the nest, as SVG."""
+    on = Sheet()
     cells = [_cells(order, earlier) for earlier in range(step + 1)]
     touched = {name: {cell[name] for cell in cells} for name in AXES}
     indices = _indices(order, step)
     side, n = 30.0, DRAWN
-    parts = [write(12, 22, order, size=17, bold=True)]
+    on.write(12, 22, order, size=17, bold=True)
     at = "  ".join(f"{name} = {indices[name]}" for name in order)
-    parts.append(write(62, 22, at, size=14, mono=True))
+    on.write(62, 22, at, size=14, mono=True)
     i, j, k = (indices[name] for name in "ijk")
     statement = f"C[{i}, {j}] += A[{i}, {k}] * B[{k}, {j}]"
     for position, name in enumerate(AXES):
         x = 12 + position * (n * side + 26)
-        parts += _touched_grid(name, x, 62.0, side, touched[name], cells[-1][name])
+        _touched_grid(on, name, x, 62.0, side, touched[name], cells[-1][name])
     width = 12 + 3 * (n * side + 26)
     bottom = 62 + n * side
-    parts.append(write(12, bottom + 24, statement, size=14, mono=True))
+    on.write(12, bottom + 24, statement, size=14, mono=True)
     seen = ", ".join(f"{plural(len(touched[name]), 'cell')} of {name}" for name in AXES)
-    parts.append(write(12, bottom + 44, f"step {step + 1} of {n**3:,}: {seen} so far", size=12.5, fill=QUIET))
+    on.write(12, bottom + 44, f"step {step + 1} of {n**3:,}: {seen} so far", size=12.5, fill=QUIET)
     label = f"Loop order {order}, step {step + 1} of {n**3}: {statement}. Touched so far: {seen}."
-    return svg(width, bottom + 56, parts, label, widest=widest)
+    return on.svg(width, bottom + 56, label, widest=widest)
 
 
 def _indices(order: str, step: int) -> dict[str, int]:
@@ -171,42 +160,41 @@ def _cells(order: str, step: int) -> dict[str, tuple[int, int]]:
 
 
 def _touched_grid(
-    name: str, x: float, y: float, side: float, cells: set[tuple[int, int]], now: tuple[int, int]
-) -> list[str]:
+    on: Sheet, name: str, x: float, y: float, side: float, cells: set[tuple[int, int]], now: tuple[int, int]
+) -> None:
     strong, tint, ink = COLOURS[name]
     down, along = AXES[name]
-    parts = [write(x, y - 8, f"{name}[{down}, {along}]", size=13, fill=ink, bold=True)]
+    on.write(x, y - 8, f"{name}[{down}, {along}]", size=13, fill=ink, bold=True)
     for row in range(DRAWN):
         for column in range(DRAWN):
             ground = strong if (row, column) == now else tint if (row, column) in cells else PAPER
             place = x + column * side, y + row * side
-            parts.append(box(*place, side, side, fill=ground, stroke=GREY, stroke_width=0.8))
+            on.box(*place, side, side, fill=ground, stroke=GREY, stroke_width=0.8)
     row, column = now
     centre = {"cx": x + column * side + side / 2, "cy": y + row * side + side / 2}
-    return [*parts, tag("circle", **centre, r=side / 6, fill=PAPER)]
+    on.tag("circle", **centre, r=side / 6, fill=PAPER)
 
 
-def _path(name: str, inner: str, x: float, y: float, side: float, caption: str) -> list[str]:
+def _path(on: Sheet, name: str, inner: str, x: float, y: float, side: float, caption: str) -> None:
     """Draw one matrix with the path of its innermost loop: along a row, down a column, or a dot."""
     _, tint, ink = COLOURS[name]
     down, along = AXES[name]
     row, column = 1, 1
-    parts = [write(x, y - 10, f"{name}[{down}, {along}]", size=14, fill=ink, bold=True)]
+    on.write(x, y - 10, f"{name}[{down}, {along}]", size=14, fill=ink, bold=True)
     for r in range(DRAWN):
         for c in range(DRAWN):
             on_path = (r == row or inner == down) and (c == column or inner == along)
             ground = tint if on_path else PAPER
-            parts.append(box(x + c * side, y + r * side, side, side, fill=ground, stroke=LINE))
+            on.box(x + c * side, y + r * side, side, side, fill=ground, stroke=LINE)
     middle_x, middle_y = x + (column + 0.5) * side, y + (row + 0.5) * side
     far = DRAWN * side
     if inner == along:
-        parts.append(arrow(x + 6, middle_y, x + far + 12, middle_y, stroke=ink, width=2.5))
+        on.arrow(x + 6, middle_y, x + far + 12, middle_y, stroke=ink, width=2.5)
     elif inner == down:
-        parts.append(arrow(middle_x, y + 6, middle_x, y + far + 10, stroke=ink, width=2.5))
+        on.arrow(middle_x, y + 6, middle_x, y + far + 10, stroke=ink, width=2.5)
     else:
-        parts.append(tag("circle", cx=middle_x, cy=middle_y, r=6, fill=ink))
-    parts.append(write(x, y + far + 26, caption, size=13))
-    return parts
+        on.tag("circle", cx=middle_x, cy=middle_y, r=6, fill=ink)
+    on.write(x, y + far + 26, caption, size=13)
 
 
 def _in_words(step: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.theme import GREY_TINT, INK, LINE, PAPER, PINK, QUIET, VIOLET
-from course_lib.views.paper import SANS, Html, card, escape, svg, tag, write
+from course_lib.views.paper import SANS, Html, Sheet, card, escape
 
 ROW = 66  # pixels a circle takes, in the drawing and in the text beside it
 
@@ -72,7 +72,9 @@ def course_map(folder: str | Path | None = None) -> Html:
     title = f"Nine circles, from three loops down to the arcane: {there} of 9 are open"
     rows = "".join(_row(chapter, chapter.file in ready) for chapter in CIRCLES)
     label = "The nine circles as rings of a funnel that narrows as it goes down, one ring a circle."
-    picture = svg(190, 9 * ROW, _funnel([c.file in ready for c in CIRCLES]), label)
+    on = Sheet()
+    _funnel(on, [chapter.file in ready for chapter in CIRCLES])
+    picture = on.svg(190, 9 * ROW, label)
     circles = (
         f'<div style="display:flex;gap:14px"><div style="flex:none">{picture}</div>'
         f'<div style="min-width:0">{rows}</div></div>'
@@ -111,28 +113,24 @@ def _line(chapter: Chapter, ready: bool) -> str:
     return f'<div style="color:{INK};margin:3px 0">{_name(chapter, ready)}{words}</div>'
 
 
-def _funnel(ready: Sequence[bool]) -> list[str]:
+def _funnel(on: Sheet, ready: Sequence[bool]) -> None:
     """Draw nine rings, each narrower than the one above; the open ones filled."""
-    parts = []
     middle = 95.0
     for circle in range(1, 9):
         y = (circle - 0.5) * ROW
         wide = 88.0 - 7.6 * (circle - 1)
         for side in (-1, 1):
             x1, x2 = middle + side * wide, middle + side * (wide - 7.6)
-            parts.append(tag("line", x1=x1, y1=y, x2=x2, y2=y + ROW, stroke=LINE, stroke_width=1.5))
+            on.line(x1, y, x2, y + ROW, stroke=LINE, width=1.5)
     for circle, is_open in enumerate(ready, start=1):
         y = (circle - 0.5) * ROW
         wide = 88.0 - 7.6 * (circle - 1)
         share = (circle - 1) / 8
         colour = _between(PINK, VIOLET, share)
         fill = colour if is_open else PAPER
-        parts.append(
-            tag("ellipse", cx=middle, cy=y, rx=wide, ry=21, fill=fill, stroke=colour, stroke_width=2.5)
-        )
+        on.tag("ellipse", cx=middle, cy=y, rx=wide, ry=21, fill=fill, stroke=colour, stroke_width=2.5)
         ink = PAPER if is_open else INK
-        parts.append(write(middle, y + 7, circle, size=20, fill=ink, anchor="middle", bold=True))
-    return parts
+        on.write(middle, y + 7, circle, size=20, fill=ink, anchor="middle", bold=True)
 
 
 def _between(first: str, second: str, share: float) -> str:

@@ -8,7 +8,7 @@ words; tables and listings stay readable text inside a labelled figure.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from course_lib.measure.sizes import in_bytes as in_bytes
@@ -53,131 +53,142 @@ def _short(value: object) -> object:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 
-def svg(width: float, height: float, parts: Iterable[str], label: str, *, widest: float = 960) -> str:
-    """Return a drawing on white paper, at most `widest` wide; `label` says in words what it shows."""
-    scale = min(1.0, widest / width)
-    ground = tag("rect", width=width, height=height, fill=PAPER)
-    return tag(
-        "svg",
-        ground + "".join(parts),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {_short(float(width))} {_short(float(height))}",
-        width=width * scale,
-        height=height * scale,
-        role="img",
-        aria_label=label,
-        style=f"max-width:100%;height:auto;display:block;background:{PAPER};color:{INK}",
-    )
+class Sheet:
+    """A drawing in SVG: what is drawn later lies above what was there before."""
 
+    def __init__(self) -> None:
+        self.parts: list[str] = []
 
-def write(
-    x: float,
-    y: float,
-    content: object,
-    *,
-    size: float = 13,
-    fill: str = INK,
-    anchor: str = "start",
-    bold: bool = False,
-    mono: bool = False,
-) -> str:
-    """Return SVG text whose baseline starts (or is centred, or ends) at x, y."""
-    return tag(
-        "text",
-        escape(content),
-        x=x,
-        y=y,
-        fill=fill,
-        font_size=size,
-        font_family=MONO if mono else SANS,
-        font_weight="700" if bold else None,
-        text_anchor=None if anchor == "start" else anchor,
-        style="white-space:pre",
-    )
+    def tag(self, name: str, content: str = "", **attributes: object) -> None:
+        """Draw an element."""
+        self.parts.append(tag(name, content, **attributes))
 
+    def svg(self, width: float, height: float, label: str, *, widest: float = 960) -> str:
+        """Return a drawing on white paper, at most `widest` wide; `label` says in words what it shows."""
+        scale = min(1.0, widest / width)
+        ground = tag("rect", width=width, height=height, fill=PAPER)
+        return tag(
+            "svg",
+            ground + "".join(self.parts),
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {_short(float(width))} {_short(float(height))}",
+            width=width * scale,
+            height=height * scale,
+            role="img",
+            aria_label=label,
+            style=f"max-width:100%;height:auto;display:block;background:{PAPER};color:{INK}",
+        )
 
-def box(
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    *,
-    fill: str = PAPER,
-    stroke: str | None = LINE,
-    stroke_width: float = 1,
-    dash: str | None = None,
-    radius: float | None = None,
-) -> str:
-    """Return an SVG rectangle."""
-    return tag(
-        "rect",
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        fill=fill,
-        stroke=stroke,
-        stroke_width=stroke_width if stroke else None,
-        stroke_dasharray=dash,
-        rx=radius,
-    )
+    def write(
+        self,
+        x: float,
+        y: float,
+        content: object,
+        *,
+        size: float = 13,
+        fill: str = INK,
+        anchor: str = "start",
+        bold: bool = False,
+        mono: bool = False,
+    ) -> None:
+        """Write text whose baseline starts (or is centred, or ends) at x, y."""
+        self.tag(
+            "text",
+            escape(content),
+            x=x,
+            y=y,
+            fill=fill,
+            font_size=size,
+            font_family=MONO if mono else SANS,
+            font_weight="700" if bold else None,
+            text_anchor=None if anchor == "start" else anchor,
+            style="white-space:pre",
+        )
 
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        fill: str = PAPER,
+        stroke: str | None = LINE,
+        stroke_width: float = 1,
+        dash: str | None = None,
+        radius: float | None = None,
+    ) -> None:
+        """Draw a rectangle."""
+        self.tag(
+            "rect",
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            fill=fill,
+            stroke=stroke,
+            stroke_width=stroke_width if stroke else None,
+            stroke_dasharray=dash,
+            rx=radius,
+        )
 
-def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1) -> str:
-    """Return an SVG line."""
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width)
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1
+    ) -> None:
+        """Draw a line."""
+        self.tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width)
 
+    def cell(
+        self, area: Area, base: float, said: object, *, ink: str = INK, size: float = 13, bold=False, **look
+    ) -> None:
+        """Draw a box (x, y, width, height) that looks as `look` says, with words in its middle.
 
-def cell(
-    area: Area, base: float, said: object, *, ink: str = INK, size: float = 13, bold=False, **look
-) -> str:
-    """Return a box (x, y, width, height) that looks as `look` says, with words in its middle.
+        base: from its top to the line on which the words stand.
+        """
+        x, y, width, _ = area
+        self.box(*area, **look)
+        self.write(x + width / 2, y + base, said, size=size, fill=ink, anchor="middle", bold=bold)
 
-    base: from its top to the line on which the words stand.
-    """
-    x, y, width, _ = area
-    return box(*area, **look) + write(
-        x + width / 2, y + base, said, size=size, fill=ink, anchor="middle", bold=bold
-    )
+    def code(
+        self,
+        lines: Sequence[str],
+        x: float,
+        y: float,
+        width: float,
+        runs: Callable[[int, str], bool],
+        remarks: Mapping[int, str] | None = None,
+    ) -> None:
+        """Draw lines of code on a grey ground, the line that runs tinted, edged and bold.
 
+        With `remarks`, which stand behind their lines (counted from 1), every line has its number.
+        """
+        self.box(x, y, width, CODE_LINE * len(lines) + 12, fill=GREY_TINT, stroke=None, radius=4)
+        for number, text in enumerate(lines, start=1):
+            top = y + 6 + CODE_LINE * (number - 1)
+            is_running = runs(number, text)
+            if is_running:
+                self.box(x, top, width, CODE_LINE, fill=PINK_TINT, stroke=None)
+                self.box(x, top, 4, CODE_LINE, fill=PINK, stroke=None)
+            start = x + 12
+            if remarks is not None:
+                start = x + 38
+                self.write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end")
+            self.write(start, top + 14, text, size=12.5, mono=True, bold=is_running)
+            if remarks and number in remarks:
+                end = start + 6 + CODE_LETTER * len(text)
+                self.write(end, top + 14, remarks[number], size=12, fill=DEEP_PINK, bold=True)
 
-def code(
-    lines: Sequence[str],
-    x: float,
-    y: float,
-    width: float,
-    runs: Callable[[int, str], bool],
-    remarks: Mapping[int, str] | None = None,
-) -> Iterator[str]:
-    """Return lines of code as SVG on a grey ground, the line that runs tinted, edged and bold.
-
-    With `remarks`, which stand behind their lines (counted from 1), every line has its number.
-    """
-    yield box(x, y, width, CODE_LINE * len(lines) + 12, fill=GREY_TINT, stroke=None, radius=4)
-    for number, text in enumerate(lines, start=1):
-        top = y + 6 + CODE_LINE * (number - 1)
-        is_running = runs(number, text)
-        if is_running:
-            yield box(x, top, width, CODE_LINE, fill=PINK_TINT, stroke=None)
-            yield box(x, top, 4, CODE_LINE, fill=PINK, stroke=None)
-        start = x + 12
-        if remarks is not None:
-            start = x + 38
-            yield write(x + 30, top + 14, number, size=11, mono=True, fill=QUIET, anchor="end")
-        yield write(start, top + 14, text, size=12.5, mono=True, bold=is_running)
-        if remarks and number in remarks:
-            end = start + 6 + CODE_LETTER * len(text)
-            yield write(end, top + 14, remarks[number], size=12, fill=DEEP_PINK, bold=True)
-
-
-def arrow(x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1.5) -> str:
-    """Return an SVG line with a head at x2, y2 (the head is drawn, so two drawings never share an id)."""
-    length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5 or 1.0
-    ux, uy = (x2 - x1) / length, (y2 - y1) / length
-    back_x, back_y = x2 - 7 * ux, y2 - 7 * uy
-    head = f"{x2:.1f},{y2:.1f} {back_x - 3.5 * uy:.1f},{back_y + 3.5 * ux:.1f} "
-    head += f"{back_x + 3.5 * uy:.1f},{back_y - 3.5 * ux:.1f}"
-    return line(x1, y1, back_x, back_y, stroke=stroke, width=width) + tag("polygon", points=head, fill=stroke)
+    def arrow(
+        self, x1: float, y1: float, x2: float, y2: float, *, stroke: str = INK, width: float = 1.5
+    ) -> None:
+        """Draw a line with a head at x2, y2 (the head is drawn, so two drawings never share an id)."""
+        length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5 or 1.0
+        ux, uy = (x2 - x1) / length, (y2 - y1) / length
+        back_x, back_y = x2 - 7 * ux, y2 - 7 * uy
+        head = f"{x2:.1f},{y2:.1f} {back_x - 3.5 * uy:.1f},{back_y + 3.5 * ux:.1f} "
+        head += f"{back_x + 3.5 * uy:.1f},{back_y - 3.5 * ux:.1f}"
+        self.line(x1, y1, back_x, back_y, stroke=stroke, width=width)
+        self.tag("polygon", points=head, fill=stroke)
 
 
 def card(content: str, label: str, *, title: str | None = None, width: str = "fit-content") -> str:

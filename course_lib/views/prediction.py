@@ -17,7 +17,7 @@ from course_lib.arguments import is_number, refusal
 from course_lib.measure.store import Store, StoreNotice
 from course_lib.theme import DEEP_PINK, GREY, INK, LINE, PINK, QUIET
 from course_lib.views.live import Live, widgets
-from course_lib.views.paper import Html, card, escape, note, svg, tag, write
+from course_lib.views.paper import Html, Sheet, card, escape, note
 
 STEPS_PER_DECADE = 40
 KEYS = "Keyboard: Tab to the slider, arrow keys move it; Tab to the button, Space locks the guess in."
@@ -218,6 +218,7 @@ def _checked(question: str, low: float, high: float, step: float | None) -> tupl
 
 def _scale_of(guess: Prediction) -> str:
     """Return the scale with its ends, and the guess if it is locked in."""
+    on = Sheet()
     left, right, y = 30.0, 450.0, 44.0
 
     def place(value: float) -> float:
@@ -226,20 +227,20 @@ def _scale_of(guess: Prediction) -> str:
             low, high, at = math.log(low), math.log(high), math.log(at)
         return left + (right - left) * (at - low) / (high - low)
 
-    parts = [tag("line", x1=left, y1=y, x2=right, y2=y, stroke=LINE, stroke_width=4, stroke_linecap="round")]
+    on.tag("line", x1=left, y1=y, x2=right, y2=y, stroke=LINE, stroke_width=4, stroke_linecap="round")
     for value in _ticks(guess):
         x = place(value)
-        parts.append(tag("line", x1=x, y1=y - 5, x2=x, y2=y + 5, stroke=GREY, stroke_width=1))
-        parts.append(write(x, y + 22, _written(value), size=12, fill=QUIET, anchor="middle"))
+        on.line(x, y - 5, x, y + 5, stroke=GREY, width=1)
+        on.write(x, y + 22, _written(value), size=12, fill=QUIET, anchor="middle")
     if guess.locked:
         x = place(float(guess))
-        parts.append(tag("circle", cx=x, cy=y, r=8, fill=PINK, stroke=INK, stroke_width=1.5))
+        on.tag("circle", cx=x, cy=y, r=8, fill=PINK, stroke=INK, stroke_width=1.5)
         words = f"your guess: {guess._written()}"
-        parts.append(write(min(max(x, 80), 400), y - 18, words, fill=DEEP_PINK, anchor="middle", bold=True))
+        on.write(min(max(x, 80), 400), y - 18, words, fill=DEEP_PINK, anchor="middle", bold=True)
     else:
         words = "no guess locked in: the slider needs a running kernel"
-        parts.append(write(left, y - 18, words, size=12.5, fill=QUIET))
-    return svg(480, 76, parts, guess._summary()) + (note(f"in {guess.unit}") if guess.unit else "")
+        on.write(left, y - 18, words, size=12.5, fill=QUIET)
+    return on.svg(480, 76, guess._summary()) + (note(f"in {guess.unit}") if guess.unit else "")
 
 
 def _ticks(guess: Prediction) -> list[float]:

@@ -35,7 +35,7 @@ from course_lib.theme import (
     VIOLET_TINT,
 )
 from course_lib.views.live import Steps, widgets
-from course_lib.views.paper import Html, box, card, escape, note, plural, svg, table, write
+from course_lib.views.paper import Html, Sheet, card, escape, note, plural, table
 
 MOST_STAGES = 6
 SEEDS = 400  # orders of steps that are tried until one goes wrong
@@ -171,29 +171,31 @@ def turns(shown: RingRun) -> list[int]:
 
 def frame(shown: RingRun, step: int) -> str:
     """Return the picture of a step: stages with their barriers, and below each those who are at it."""
+    on = Sheet()
     moment = shown.moments[step]
     before = shown.moments[max(step - 1, 0)]
     width = LEFT + shown.ring.stages * (WIDE + GAP) + 4
     width = max(width, 640.0)
-    parts, y = [write(10, 18, _left_out(shown.ring), size=12.5, fill=QUIET)], 28.0
+    on.write(10, 18, _left_out(shown.ring), size=12.5, fill=QUIET)
+    y = 28.0
     for block, stages in enumerate(moment.stages):
         name = f"block {block}" if shown.ring.blocks > 1 else "stages"
-        parts.append(write(10, y + 18, name, bold=True))
+        on.write(10, y + 18, name, bold=True)
         for number, stage in enumerate(stages):
             x = LEFT + number * (WIDE + GAP)
-            parts += _stage(x, y, number, stage, is_new=stage != before.stages[block][number])
+            _stage(on, x, y, number, stage, is_new=stage != before.stages[block][number])
         y += HIGH + 4
         for actor in (one for one in moment.actors if one.block == block):
-            parts += _actor(y, actor, is_new=actor not in before.actors)
+            _actor(on, y, actor, is_new=actor not in before.actors)
             y += ROW
         y += 14
     on_their_way = _copies(moment, shown.ring)
-    parts.append(write(10, y + 8, f"on their way: {on_their_way}", fill=QUIET))
-    parts.append(write(10, y + 32, sentence(shown, step), size=15, bold=True))
+    on.write(10, y + 8, f"on their way: {on_their_way}", fill=QUIET)
+    on.write(10, y + 32, sentence(shown, step), size=15, bold=True)
     is_last = step == len(shown.moments) - 1
     if is_last and shown.outcome.problem:
-        parts.append(write(10, y + 54, f"It goes wrong. {shown.outcome.problem}", fill=DEEP_PINK, bold=True))
-    return svg(width, y + 66, parts, label(shown, step))
+        on.write(10, y + 54, f"It goes wrong. {shown.outcome.problem}", fill=DEEP_PINK, bold=True)
+    return on.svg(width, y + 66, label(shown, step))
 
 
 def _left_out(ring: Ring) -> str:
@@ -242,20 +244,19 @@ def state(stage: StageState) -> str:
     return "ordered" if stage.full.arrivals == 0 else "empty"
 
 
-def _stage(x: float, y: float, number: int, stage: StageState, is_new: bool) -> list[str]:
+def _stage(on: Sheet, x: float, y: float, number: int, stage: StageState, is_new: bool) -> None:
     said = state(stage)
     is_full = stage.full.phase > stage.empty.phase
     fill = VIOLET_TINT if stage.readers else PINK_TINT if is_full else GREY_TINT
     dash = "5 3" if said == "ordered" else None
     stroke, thick = (INK, 2.5) if is_new else (LINE if not (is_full or dash) else QUIET, 1)
-    parts = [box(x, y, WIDE, HIGH, fill=fill, stroke=stroke, stroke_width=thick, dash=dash, radius=5)]
-    parts.append(write(x + 10, y + 19, f"stage {number}", bold=True))
-    parts.append(write(x + 10, y + 37, said, size=12.5))
+    on.box(x, y, WIDE, HIGH, fill=fill, stroke=stroke, stroke_width=thick, dash=dash, radius=5)
+    on.write(x + 10, y + 19, f"stage {number}", bold=True)
+    on.write(x + 10, y + 37, said, size=12.5)
     for line, (name, barrier) in enumerate((("full", stage.full), ("empty", stage.empty))):
         top = y + 58 + 38 * line
-        parts.append(write(x + 10, top, f"{name}: phase {barrier.phase}, parity {barrier.parity}", size=12))
-        parts.append(write(x + 10, top + 16, _missing(barrier), size=11.5, fill=QUIET))
-    return parts
+        on.write(x + 10, top, f"{name}: phase {barrier.phase}, parity {barrier.parity}", size=12)
+        on.write(x + 10, top + 16, _missing(barrier), size=11.5, fill=QUIET)
 
 
 def _missing(barrier: BarrierState) -> str:
@@ -269,22 +270,20 @@ def _missing(barrier: BarrierState) -> str:
     return f"needs {', '.join(needs) or 'nothing'}{early}"
 
 
-def _actor(y: float, actor: ActorState, is_new: bool) -> list[str]:
+def _actor(on: Sheet, y: float, actor: ActorState, is_new: bool) -> None:
     """Draw where somebody is: a strip in the column of the stage."""
     is_producer = actor.name == "producer"
     colour, tint = (PINK, PINK_TINT) if is_producer else (VIOLET, VIOLET_TINT)
-    parts = [write(10, y + 17, actor.name, size=12.5, bold=True)]
+    on.write(10, y + 17, actor.name, size=12.5, bold=True)
     at_home = actor.has_ended or actor.waits_for == "the others"
     x = LEFT + (0 if at_home else actor.stage) * (WIDE + GAP)
     ground, dash = (tint, None) if actor.is_able and not actor.has_ended else (PAPER, "4 3")
     if actor.has_ended:
-        return [*parts, write(x + 8, y + 17, "has ended", size=12, fill=QUIET)]
+        on.write(x + 8, y + 17, "has ended", size=12, fill=QUIET)
+        return
     edge, thick = (INK, 2.5) if is_new else (colour, 1)
-    parts.append(
-        box(x, y + 2, WIDE, ROW - 4, fill=ground, stroke=edge, stroke_width=thick, dash=dash, radius=4)
-    )
-    parts.append(write(x + 8, y + 18, _doing(actor).removeprefix("block "), size=11.5))
-    return parts
+    on.box(x, y + 2, WIDE, ROW - 4, fill=ground, stroke=edge, stroke_width=thick, dash=dash, radius=4)
+    on.write(x + 8, y + 18, _doing(actor).removeprefix("block "), size=11.5)
 
 
 def _doing(actor: ActorState) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,20 +27,7 @@ from course_lib.theme import (
     VIOLET_TINT,
 )
 from course_lib.views.live import Steps
-from course_lib.views.paper import (
-    CODE_LINE,
-    Area,
-    Html,
-    box,
-    card,
-    cell,
-    code,
-    number,
-    plural,
-    side_by_side,
-    svg,
-    write,
-)
+from course_lib.views.paper import CODE_LINE, Area, Html, Sheet, card, number, plural, side_by_side
 
 LARGEST = 6
 PANEL = 430  # widest small picture: two fit beside each other in a notebook
@@ -141,30 +128,32 @@ class Stepper(Steps):
 
     def frame(self, step: int) -> str:
         """Return the picture of a step: matrices, running sum and counters, with the code beside them."""
-        width, height, parts = self._matrices(step)
+        on = Sheet()
+        width, height = self._matrices(on, step)
         left = max(width, 250.0) + 36
         code_width = 7.6 * max(map(len, self.code)) + 24
         begins = LINES.get(self.steps[step].kind, "no line")
-        parts += code(self.code, left, 8, code_width, lambda _, line: line.strip().startswith(begins))
+        on.code(self.code, left, 8, code_width, lambda _, line: line.strip().startswith(begins))
         below = 8 + CODE_LINE * len(self.code) + 34
-        parts += self._counters(step, left, below)
+        self._counters(on, step, left, below)
         bottom = max(height, below + 66) + 26
-        parts.append(write(12, bottom, self._sentence(step), size=15, bold=True))
+        on.write(12, bottom, self._sentence(step), size=15, bold=True)
         longest = max(len(self._sentence(any_step)) for any_step in range(self.last + 1))
         full = max(left + code_width, 12 + 8.6 * longest) + 12  # one size for all steps: nothing jumps
-        return svg(full, bottom + 14, parts, self._label(step))
+        return on.svg(full, bottom + 14, self._label(step))
 
     def panel(self, step: int) -> str:
         """Return a small picture of a step: matrices, running sum and one line of counts."""
-        width, height, parts = self._matrices(step)
+        on = Sheet()
+        width, height = self._matrices(on, step)
         pairs = self.pairs(step)
-        parts.append(write(12, height + 22, self._sentence(step), size=13, bold=True))
+        on.write(12, height + 22, self._sentence(step), size=13, bold=True)
         count = f"{plural(pairs, 'multiplication')}, {plural(pairs, 'addition')}"
-        parts.append(write(12, height + 42, count, size=12.5, fill=QUIET))
+        on.write(12, height + 42, count, size=12.5, fill=QUIET)
         full = max(width, 20 + 7.6 * len(self._sentence(step)), 270.0)
-        return svg(full, height + 52, parts, self._label(step), widest=PANEL)
+        return on.svg(full, height + 52, self._label(step), widest=PANEL)
 
-    def _matrices(self, step: int) -> tuple[float, float, list[str]]:
+    def _matrices(self, on: Sheet, step: int) -> tuple[float, float]:
         """Draw B above C and A to its left, so that a row and a column meet in the element they make."""
         at = self.steps[step]
         M, K, N = self.shape
@@ -176,16 +165,14 @@ class Stepper(Steps):
         row = at.i
         column = at.j if active else None
         now = (at.i, at.k, at.j) if at.kind == "pair" else (None, None, None)
-        parts = [
-            write(x_A, y_A - 8, f"A  {M} × {K}", fill=DEEP_PINK, bold=True),
-            write(x_B, y_B - 8, f"B  {K} × {N}", fill=VIOLET, bold=True),
-            write(x_B, y_A - 8, f"C  {M} × {N}", bold=True),
-        ]
+        on.write(x_A, y_A - 8, f"A  {M} × {K}", fill=DEEP_PINK, bold=True)
+        on.write(x_B, y_B - 8, f"B  {K} × {N}", fill=VIOLET, bold=True)
+        on.write(x_B, y_A - 8, f"C  {M} × {N}", bold=True)
 
         def cells(x: float, y: float, shown: Sequence[Sequence[str]], ground: Callable) -> None:
             for i, line in enumerate(shown):
                 for j, text in enumerate(line):
-                    parts.append(_cell((x + j * side, y + i * high, side, high), text, ground(i, j, text)))
+                    _cell(on, (x + j * side, y + i * high, side, high), text, ground(i, j, text))
 
         def of_A(i: int, k: int, _: str) -> str:
             return PINK if (i, k) == now[:2] else PINK_TINT if i == row else PAPER
@@ -199,12 +186,12 @@ class Stepper(Steps):
         cells(x_B, y_A, C, lambda i, j, text: GREY_TINT if text else PAPER)
         if active:
             place = x_B + at.j * side, y_A + at.i * high
-            parts.append(box(*place, side, high, fill="none", stroke=INK, stroke_width=3))
+            on.box(*place, side, high, fill="none", stroke=INK, stroke_width=3)
         if row is not None:
-            parts.append(_band(x_A, y_A + row * high, K * side, high, DEEP_PINK))
+            _band(on, x_A, y_A + row * high, K * side, high, DEEP_PINK)
         if column is not None:
-            parts.append(_band(x_B + column * side, y_B, side, K * high, VIOLET))
-        return x_B + N * side + 12, y_A + M * high + 4, parts
+            _band(on, x_B + column * side, y_B, side, K * high, VIOLET)
+        return x_B + N * side + 12, y_A + M * high + 4
 
     def _widths(self) -> list[int]:
         written = [number(x) for matrix in (self.A, self.B) for row in matrix for x in row]
@@ -218,7 +205,7 @@ class Stepper(Steps):
             return number(self.total(step))
         return number(_dot(self.A[i], self.B, j, self.shape[1])) if self._done_at[i, j] <= step else ""
 
-    def _counters(self, step: int, x: float, y: float) -> Iterator[str]:
+    def _counters(self, on: Sheet, step: int, x: float, y: float) -> None:
         M, K, N = self.shape
         lines = [
             ("multiplications", self.pairs, f"M·N·K = {M}·{N}·{K}"),
@@ -227,10 +214,10 @@ class Stepper(Steps):
         ]
         for row, (name, count, formula) in enumerate(lines):
             top = y + 22 * row
-            yield write(x, top, name)
-            yield write(x + 152, top, count(step), bold=True, anchor="end")
-            yield write(x + 160, top, f"of {count(self.last)}")
-            yield write(x + 212, top, formula, size=12, fill=QUIET)
+            on.write(x, top, name)
+            on.write(x + 152, top, count(step), bold=True, anchor="end")
+            on.write(x + 160, top, f"of {count(self.last)}")
+            on.write(x + 212, top, formula, size=12, fill=QUIET)
 
     def _sentence(self, step: int) -> str:
         """Return the step in one line: "row 1, column 2:  1·5 + 2·7 = 19"."""
@@ -271,15 +258,15 @@ def _factor(value: float) -> str:
     return f"({number(value)})" if value < 0 else number(value)
 
 
-def _cell(area: Area, content: str, ground: str) -> str:
+def _cell(on: Sheet, area: Area, content: str, ground: str) -> None:
     strong = ground in (PINK, VIOLET)
     words = {"size": 15 if len(content) <= 4 else 12, "ink": PAPER if strong else INK, "bold": strong}
     edge = LINE if ground != PAPER else GREY
-    return cell(area, area[3] / 2 + 5, content, fill=ground, stroke=edge, stroke_width=0.8, **words)
+    on.cell(area, area[3] / 2 + 5, content, fill=ground, stroke=edge, stroke_width=0.8, **words)
 
 
-def _band(x: float, y: float, width: float, height: float, colour: str) -> str:
-    return box(x, y, width, height, fill="none", stroke=colour, stroke_width=2.5, radius=3)
+def _band(on: Sheet, x: float, y: float, width: float, height: float, colour: str) -> None:
+    on.box(x, y, width, height, fill="none", stroke=colour, stroke_width=2.5, radius=3)
 
 
 def _code() -> list[str]:

@@ -15,9 +15,9 @@ from typing import Any
 
 from course_lib import theme
 from course_lib.arguments import one_of
-from course_lib.theme import GREY, GREY_TINT, INK, LINE, PINK_TINT, QUIET, VIOLET_TINT, Picture
+from course_lib.theme import GREY, GREY_TINT, INK, PINK_TINT, QUIET, VIOLET_TINT, Picture
 from course_lib.views.figures import curves, series
-from course_lib.views.paper import Html, box, card, note, svg, upper, write
+from course_lib.views.paper import Html, Sheet, card, note, upper
 
 Rows = Sequence[Sequence[int]]
 
@@ -120,48 +120,43 @@ def _terms(total: Sequence[Sequence[int]]) -> str:
 
 def _lay_out(grids: Sequence[tuple], label: str, columns: int, has_result: bool = False) -> str:
     """Return the grids in rows of `columns`; the last one is the sum of the others if it `has_result`."""
+    on = Sheet()
     lines = max(len(said) for _, _, said in grids)
     width, height = GRID + GAP + (44 if lines else 0), GRID + 28 + LINE_HEIGHT * lines
-    parts = []
     for number, (terms, title, said) in enumerate(grids):
         x, y = number % columns * width + 4, number // columns * height + 16
         is_result = has_result and number == len(grids) - 1
-        parts.append(_grid(x, y, terms, title, said, framed=is_result))
+        _grid(on, x, y, terms, title, said, framed=is_result)
         if is_result:
-            parts.append(write(x - GAP / 2, y + LABEL + 2 * CELL + 6, "=", size=20, anchor="middle"))
+            on.write(x - GAP / 2, y + LABEL + 2 * CELL + 6, "=", size=20, anchor="middle")
     extra = 60 if has_result else 0  # its title is long
     across, down = min(len(grids), columns), -(-len(grids) // columns)
-    return svg(across * width - GAP / 2 + extra, down * height - 6, parts, label)
+    return on.svg(across * width - GAP / 2 + extra, down * height - 6, label)
 
 
-def _grid(
-    x: float, y: float, terms: Sequence[Sequence[int]], title: str, said: Sequence[str], framed: bool
-) -> str:
-    """Return one grid of signs: its title, lines of what it is, then a cell for each term."""
-    parts = [write(x, y, title, size=13, bold=True)]
+def _grid(on: Sheet, x: float, y: float, terms: Rows, title: str, said: Sequence[str], framed: bool) -> None:
+    """Draw one grid of signs: its title, lines of what it is, then a cell for each term."""
+    on.write(x, y, title, size=13, bold=True)
     for number, line in enumerate(said):
         if number == 0:
-            parts.append(write(x + LABEL, y, line, size=11.5, fill=QUIET))
+            on.write(x + LABEL, y, line, size=11.5, fill=QUIET)
         else:
-            parts.append(write(x, y + number * LINE_HEIGHT, line, size=12))
+            on.write(x, y + number * LINE_HEIGHT, line, size=12)
     top, side = y + LABEL + LINE_HEIGHT * max(len(said) - 1, 0), x + LABEL
     for place, block in enumerate(BLOCKS):
         middle = (place + 0.5) * CELL
-        parts.append(write(side + middle, top - 6, f"B{block}", size=9, fill=QUIET, anchor="middle"))
-        parts.append(write(side - 5, top + middle + 4, f"A{block}", size=9, fill=QUIET, anchor="end"))
+        on.write(side + middle, top - 6, f"B{block}", size=9, fill=QUIET, anchor="middle")
+        on.write(side - 5, top + middle + 4, f"A{block}", size=9, fill=QUIET, anchor="end")
     for a, row in enumerate(terms):
         for b, count in enumerate(row):
             fill = {0: GREY_TINT, 1: PINK_TINT, -1: VIOLET_TINT}[(count > 0) - (count < 0)]
-            left, up = side + b * CELL, top + a * CELL
-            parts.append(box(left, up, CELL, CELL, fill=fill, stroke=LINE))
+            area = side + b * CELL, top + a * CELL, CELL, CELL
             if count:
-                sign = SIGNS.get(count, f"{count:+d}")
-                parts.append(
-                    write(left + CELL / 2, up + CELL / 2 + 5, sign, size=15, bold=True, anchor="middle")
-                )
+                on.cell(area, CELL / 2 + 5, SIGNS.get(count, f"{count:+d}"), size=15, bold=True, fill=fill)
+            else:
+                on.box(*area, fill=fill)
     if framed:
-        parts.append(box(side, top, 4 * CELL, 4 * CELL, fill="none", stroke=INK, stroke_width=2))
-    return "".join(parts)
+        on.box(side, top, 4 * CELL, 4 * CELL, fill="none", stroke=INK, stroke_width=2)
 
 
 Curve = Mapping[float, float]

@@ -13,7 +13,7 @@ from course_lib.arguments import one_of
 from course_lib.fp8.swizzle import BANK, BANKS, LINE, PIECE, WIDTHS, conflicts, swizzled
 from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, QUIET, VIOLET
 from course_lib.views.live import Explorer, buttons, widgets
-from course_lib.views.paper import Html, box, card, note, plural, side_by_side, svg, tag, write
+from course_lib.views.paper import Html, Sheet, card, note, plural, side_by_side
 
 LINES, LANES = 8, 8  # lines of 128 bytes that are drawn; lanes that the hardware serves together
 PIECES = LINE // PIECE
@@ -178,57 +178,50 @@ def _rgb(name: str) -> tuple[int, int, int]:
 
 
 def _map(access: Access, is_swizzled: bool) -> str:
+    on = Sheet()
     places = {
         access.address(row, piece, is_swizzled): (row, piece)
         for row in range(access.rows)
         for piece in range(access.in_row)
     }
     head = f"swizzled over {access.width} bytes" if is_swizzled else "plain, as the rows follow each other"
-    parts = [
-        write(LEFT, 18, head, size=14, bold=True),
-        write(LEFT - 4, TOP - 22, "bank", size=11, fill=QUIET, anchor="end"),
-        write(LEFT - 4, TOP - 7, "byte", size=11, fill=QUIET, anchor="end"),
-    ]
+    on.write(LEFT, 18, head, size=14, bold=True)
+    on.write(LEFT - 4, TOP - 22, "bank", size=11, fill=QUIET, anchor="end")
+    on.write(LEFT - 4, TOP - 7, "byte", size=11, fill=QUIET, anchor="end")
     for place in range(PIECES):
         first = place * PIECE // BANK
         middle = LEFT + (place + 0.5) * CELL
-        parts.append(write(middle, TOP - 8, f"{first}–{first + 3}", size=11, fill=QUIET, anchor="middle"))
+        on.write(middle, TOP - 8, f"{first}–{first + 3}", size=11, fill=QUIET, anchor="middle")
     marked = set(access.addresses(is_swizzled))
     for address, (row, piece) in sorted(places.items(), key=lambda item: item[0] in marked):
         line, place = divmod(address // PIECE, PIECES)
         x, y = LEFT + place * CELL, TOP + line * HIGH
         if place == 0:
-            parts.append(write(LEFT - 4, y + 17, line * LINE, size=11, fill=QUIET, anchor="end"))
+            on.write(LEFT - 4, y + 17, line * LINE, size=11, fill=QUIET, anchor="end")
         is_marked = address in marked
         ground = DEEP_PINK if is_marked else colour(piece, access.in_row)
         edge = {"stroke": INK, "stroke_width": 2.5} if is_marked else {"stroke": PAPER, "stroke_width": 1}
-        parts.append(box(x, y, CELL, HIGH, fill=ground, **edge))
-        ink = PAPER if is_marked else INK
-        parts.append(
-            write(
-                x + CELL / 2, y + 17, f"r{row} c{piece}", size=10.5, anchor="middle", bold=is_marked, fill=ink
-            )
-        )
-    parts += _bars(access, is_swizzled)
+        edge |= {"fill": ground, "ink": PAPER if is_marked else INK, "bold": is_marked}
+        on.cell((x, y, CELL, HIGH), 17, f"r{row} c{piece}", size=10.5, **edge)
+    _bars(on, access, is_swizzled)
     label = f"{head}: {in_words(access).split('Swizzled: ')[is_swizzled]}"
-    return svg(LEFT + PIECES * CELL + 6, TOP + LINES * HIGH + 8 * BAR + 52, parts, label)
+    return on.svg(LEFT + PIECES * CELL + 6, TOP + LINES * HIGH + 8 * BAR + 52, label)
 
 
-def _bars(access: Access, is_swizzled: bool) -> list[str]:
+def _bars(on: Sheet, access: Access, is_swizzled: bool) -> None:
     """Return a bar for each bank: how many words it has to give."""
     floor = TOP + LINES * HIGH + 8 * BAR + 22
     wide = CELL * PIECES / BANKS
-    parts = [tag("line", x1=LEFT, y1=floor, x2=LEFT + BANKS * wide, y2=floor, stroke=INK, stroke_width=1)]
+    on.line(LEFT, floor, LEFT + BANKS * wide, floor, stroke=INK, width=1)
     requests = access.requests(is_swizzled)
     for bank, count in enumerate(requests):
         x = LEFT + bank * wide
-        parts.append(box(x + 0.5, floor - 8 * BAR, wide - 1, 8 * BAR, fill=GREY_TINT, stroke=None))
+        on.box(x + 0.5, floor - 8 * BAR, wide - 1, 8 * BAR, fill=GREY_TINT, stroke=None)
         for n in range(count):
             fill = DEEP_PINK if count > 1 else VIOLET
-            parts.append(box(x + 1.5, floor - (n + 1) * BAR + 1, wide - 3, BAR - 1.5, fill=fill, stroke=None))
-    parts.append(write(LEFT - 4, floor - 8 * BAR + 9, "8", size=11, fill=QUIET, anchor="end"))
-    parts.append(write(LEFT - 4, floor, "0", size=11, fill=QUIET, anchor="end"))
+            on.box(x + 1.5, floor - (n + 1) * BAR + 1, wide - 3, BAR - 1.5, fill=fill, stroke=None)
+    on.write(LEFT - 4, floor - 8 * BAR + 9, "8", size=11, fill=QUIET, anchor="end")
+    on.write(LEFT - 4, floor, "0", size=11, fill=QUIET, anchor="end")
     passes = access.passes(is_swizzled)
     words = f"words for each bank: {_passes(passes)}"
-    parts.append(write(LEFT, floor + 19, words, size=13, bold=True, fill=DEEP_PINK if passes > 1 else INK))
-    return parts
+    on.write(LEFT, floor + 19, words, size=13, bold=True, fill=DEEP_PINK if passes > 1 else INK)

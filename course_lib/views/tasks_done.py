@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.theme import DEEP_PINK, GREY_TINT, INK, LINE, PAPER, PINK_TINT, QUIET, VIOLET, VIOLET_TINT
 from course_lib.views.nine_circles import BELOW, CIRCLES, Chapter
-from course_lib.views.paper import MONO, Html, box, card, escape, note, plural, svg, table_of, write
+from course_lib.views.paper import MONO, Html, Sheet, card, escape, note, plural, table_of
 
 if TYPE_CHECKING:
     from course_lib.grading.record import CheckResult, Record
@@ -276,25 +276,25 @@ def _from_here(file: Path) -> str | None:
 
 def _bar(part: ChapterTasks) -> str:
     """Draw a piece for each task, as wide as its points, filled as far as it is earned."""
+    on = Sheet()
     unit = BAR / sum(row.task.points for row in part.rows)
-    drawn, x = [], 0.0
+    x = 0.0
     for row in part.rows:
         wide = unit * row.task.points
-        drawn += _piece(row, x, wide)
+        _piece(on, row, x, wide)
         x += wide
     said = "; ".join(f"{row.task.id} {row.state}, {row.score}" for row in part.rows)
-    return svg(BAR, HEIGHT, drawn, f"Bar of chapter {part.number}: {part.finding()}. {said}.")
+    return on.svg(BAR, HEIGHT, f"Bar of chapter {part.number}: {part.finding()}. {said}.")
 
 
-def _piece(row: TaskRow, x: float, wide: float) -> Iterator[str]:
+def _piece(on: Sheet, row: TaskRow, x: float, wide: float) -> None:
     ground, ink, _ = COLOURS[row.state]
-    yield box(
-        x + 1, 1, wide - 2, HEIGHT - 2, fill=ground, stroke=None if row.state == PASSED else LINE, radius=3
-    )
+    edge = None if row.state == PASSED else LINE
+    on.box(x + 1, 1, wide - 2, HEIGHT - 2, fill=ground, stroke=edge, radius=3)
     if row.state == PARTLY:
         share = row.points / row.task.points
-        yield box(x + 1, HEIGHT - 6, (wide - 2) * share, 5, fill=VIOLET, stroke=None, radius=2)
-    yield write(x + wide / 2, HEIGHT / 2 + 4.5, SIGNS[row.state], fill=ink, anchor="middle", bold=True)
+        on.box(x + 1, HEIGHT - 6, (wide - 2) * share, 5, fill=VIOLET, stroke=None, radius=2)
+    on.write(x + wide / 2, HEIGHT / 2 + 4.5, SIGNS[row.state], fill=ink, anchor="middle", bold=True)
 
 
 def _table(part: ChapterTasks) -> str:
