@@ -14,17 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.launch import (
-    BarrierRow,
-    CountedAccess,
-    GlobalRow,
-    HazardRow,
-    LaunchCounts,
-    Limit,
-    Row,
-    Shape,
-    ShuffleRow,
-)
+from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, Row, Shape
 from course_lib.grading.program import read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
 from course_lib.grading.runner import Fault, Outcome, Runner, Traced, clone, unchanged
@@ -91,16 +81,18 @@ def _report_on_launch(
         return wrong(task, [_fault_line(traced.fault)], input_note(task, case))
     shape = task.launch.shape(case.args)
     notes = (*input_note(task, case), *look_closer(task.entry, shape, own))
-    if traced.counts.hazards:
-        return wrong(task, _hazard_lines(traced.counts.hazards), notes)
+    undefined = [one for one in traced.counts.hazards if one.kind == UNDEFINED]
+    hazards = [one for one in traced.counts.hazards if one.kind != UNDEFINED]
+    if hazards:
+        return wrong(task, _hazard_lines(hazards), notes)
     before, after = case.args, traced.args_after
     for n, pair in enumerate(zip(before[:-1], after[:-1], strict=True)):
         if case.must_not_change and not unchanged(*pair):
             return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
     found = judged(task, replace(case, must_not_change=False), Outcome(after[-1]))
     if found:
-        said = _never_written(before[-1], after[-1], own[-1], traced.counts.global_rows)
-        said += _hazard_lines(traced.counts.undefined)
+        said = _never_written(before[-1], after[-1], own[-1], traced.counts.of("global"))
+        said += _hazard_lines(undefined)
         return replace(found, lines=(*said, *found.lines))
     costly = (_limit_lines(limit, traced.counts, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
@@ -165,38 +157,35 @@ def look_closer(entry: str, shape: Shape, names: Sequence[str]) -> tuple[str, ..
 
 def _limit_lines(limit: Limit, counts: LaunchCounts, args: tuple) -> list[str]:
     """Return what to say of a limit: nothing if it is kept, else its sentence and the rows it is about."""
-    said = limit.judge(counts, args)
-    if not said:
+    missed = limit.judge(counts, args)
+    if not missed:
         return []
-    rows = sorted(limit.rows(counts), key=_cost, reverse=True)
+    said, rows = missed
+    rows = sorted(rows, key=lambda row: row.cost or row.requests, reverse=True)
     lines = [_row(row) for row in rows[:MOST_ROWS_TOLD]]
     more = len(rows) - MOST_ROWS_TOLD
     return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]
 
 
-def _cost(row: Row) -> int:
-    return row.cost if isinstance(row, CountedAccess) else getattr(row, "warps", 0)
-
-
 def _row(row: Row) -> str:
     """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
-    if isinstance(row, CountedAccess):
-        unit = "sector" if isinstance(row, GlobalRow) else "wavefront"
-        return (
-            f"{place}{row.kind} of {row.array}, {_number(row.requests, 'request')}, "
-            f"{_number(row.cost, unit)} ({row.each:.3g} each)"
-        )
-    if isinstance(row, ShuffleRow):
-        return f"{place}{_number(row.warps, 'shuffle')}"
-    return f"{place}{_number(row.warps, 'warp')} at the barrier" if isinstance(row, BarrierRow) else place
+    if row.where == "shuffle":
+        return f"{place}{_number(row.requests, 'shuffle')}"
+    if row.where == "barrier":
+        return f"{place}{_number(row.requests, 'warp')} at the barrier"
+    unit = "sector" if row.where == "global" else "wavefront"
+    return (
+        f"{place}{row.kind} of {row.array}, {_number(row.requests, 'request')}, "
+        f"{_number(row.cost, unit)} ({row.each:.3g} each)"
+    )
 
 
 def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]) -> list[str]:
+def _never_written(before: Any, after: Any, name: str, rows: Sequence[Row]) -> list[str]:
     """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
 
     A NaN goes through sums and products as it is: where a line of `rows` adds to the result, it may have been
@@ -221,7 +210,7 @@ def _never_written(before: Any, after: Any, name: str, rows: Sequence[GlobalRow]
     return [f"No thread wrote {name if left == before.size else part}: NaN stood there before the launch."]
 
 
-def _is_added_to(row: GlobalRow, rows: Sequence[GlobalRow]) -> bool:
+def _is_added_to(row: Row, rows: Sequence[Row]) -> bool:
     """Whether the row's line reads an element and writes it, and no other line writes its array."""
     stores = {one.line for one in rows if one.array == row.array and one.kind == "store"}
     return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})

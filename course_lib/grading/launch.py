@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
-KINDS = ("load", "store", "atomic")
-HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier")
+MEMORIES = ("global", "shared", "barrier", "shuffle")
+KINDS = ("load", "store", "atomic", "")
 UNDEFINED = "undefined-value"  # what a lane gets from one that gives nothing: a fault if it is used
+HAZARDS = ("race", "uninitialised", "out-of-bounds", "divergent-barrier", UNDEFINED)
 MOST_ROWS = 5_000  # of each kind; an honest kernel has some dozens
 MOST_HAZARDS = 50
 LONGEST_WORDS = 600
@@ -52,42 +53,29 @@ class NoCounts(ValueError):
 
 
 @dataclass(frozen=True)
-class CountedAccess:
-    """The accesses of one line to one array.
+class Row:
+    """What one line of a kernel did with an array in "global" or "shared" memory, as "barrier" or "shuffle".
 
-    A request is one instruction of a warp, `cost` is what all requests took of the memory, `accesses` are
+    A request is one instruction of a warp. `cost` is what all requests took of the memory: of global memory
+    sectors, the 32-byte pieces that they touch (4 for each are best for 4-byte elements, 32 are worst), of
+    shared memory wavefronts (1 for each is free of bank conflicts, 2 for 8-byte elements). `accesses` are
     those of single threads.
     """
 
-    array: str
+    where: str
     line: int
-    kind: str
     requests: int
-    cost: int
-    accesses: int
-    bytes: int
+    array: str = ""
+    kind: str = ""
+    cost: int = 0
+    accesses: int = 0
+    bytes: int = 0
     code: str = ""
 
     @property
     def each(self) -> float:
         """The cost of each request."""
         return self.cost / self.requests if self.requests else 0.0
-
-
-@dataclass(frozen=True)
-class GlobalRow(CountedAccess):
-    """In global memory; the cost is in sectors, the 32-byte pieces that a request touches.
-
-    4 for each request are best for 4-byte elements, 32 are worst.
-    """
-
-
-@dataclass(frozen=True)
-class SharedRow(CountedAccess):
-    """In shared memory; the cost is in wavefronts.
-
-    1 for each request is free of bank conflicts (2 for 8-byte elements).
-    """
 
 
 @dataclass(frozen=True)
@@ -103,46 +91,20 @@ class HazardRow:
 
 
 @dataclass(frozen=True)
-class BarrierRow:
-    """A line with a barrier, and how many warps came to it."""
-
-    line: int
-    warps: int
-    code: str = ""
-
-
-@dataclass(frozen=True)
-class ShuffleRow:
-    """A line where lanes of a warp give each other values, and how many warps did so."""
-
-    line: int
-    warps: int
-    code: str = ""
-
-
-Row = GlobalRow | SharedRow | HazardRow | BarrierRow | ShuffleRow
-
-
-@dataclass(frozen=True)
 class LaunchCounts:
     """What one launch did, in the order of the source. Lines are those of the learner's cell."""
 
-    global_rows: tuple[GlobalRow, ...] = ()
-    shared_rows: tuple[SharedRow, ...] = ()
+    rows: tuple[Row, ...] = ()
     hazards: tuple[HazardRow, ...] = ()
-    undefined: tuple[HazardRow, ...] = ()
-    barriers: tuple[BarrierRow, ...] = ()
-    shuffles: tuple[ShuffleRow, ...] = ()
     busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
+
+    def of(self, *places: str, kind: str | None = None) -> tuple[Row, ...]:
+        """Return the rows of these memories, or of barriers or shuffles, and of one kind of access."""
+        return tuple(row for row in self.rows if row.where in places and kind in (None, row.kind))
 
     def placed(self, place: Places) -> LaunchCounts:
         """Return the counts with the lines of the learner's cell; each row gets the text of its line."""
-        moved = {
-            one.name: tuple(place.row(row) for row in getattr(self, one.name))
-            for one in fields(self)
-            if one.name != "busiest_warp"
-        }
-        return replace(self, **moved)
+        return replace(self, rows=place.rows(self.rows), hazards=place.rows(self.hazards))
 
 
 class Places:
@@ -162,10 +124,11 @@ class Places:
         """Return the text of a line."""
         return self._text[line - 1].strip() if 0 < line <= len(self._text) else ""
 
-    def row(self, row: Row) -> Row:
-        """Return the row with its line, and the line's text, in the learner's cell."""
-        said = {"what": self.words(row.what)} if isinstance(row, HazardRow) else {}
-        return replace(row, line=self.line(row.line), code=self.code(row.line), **said)
+    def rows(self, rows: Sequence[Any]) -> tuple[Any, ...]:
+        """Return rows with their lines, and the text of these, in the learner's cell."""
+        said = ({"what": self.words(row.what)} if isinstance(row, HazardRow) else {} for row in rows)
+        places = (dict(line=self.line(row.line), code=self.code(row.line)) for row in rows)
+        return tuple(replace(row, **at, **words) for row, at, words in zip(rows, places, said, strict=True))
 
     def fault(self, fault: Any) -> Any:
         """Return a fault with the line, and its text, in the learner's cell; None for nowhere."""
@@ -180,168 +143,127 @@ class Places:
 
 # --- what comes from the tracer -----------------------------------------------------------------------------
 
+#: What a row and a hazard are made of on the wire: whole numbers, words, and one of some words.
+ROW = (frozenset(MEMORIES), int, int, str, frozenset(KINDS), int, int, int)
+HAZARD = (frozenset(HAZARDS), int, str, int, (int, int, int))
+
 
 def plain_counts(trace: Any) -> dict[str, Any]:
     """Return what a `Trace` counted as lists of plain values, no more than anybody reads."""
-    names = ("array", "line", "kind", "requests", "cost", "accesses", "bytes")
-    accesses = [
-        [getattr(row, name if name != "cost" else cost) for name in names]
-        for rows, cost in ((trace.global_accesses, "sectors"), (trace.shared_accesses, "wavefronts"))
-        for row in rows
+    rows = [
+        [where, one.line, one.requests, one.array, one.kind, getattr(one, cost), one.accesses, one.bytes]
+        for where, accesses, cost in (
+            ("global", trace.global_accesses, "sectors"),
+            ("shared", trace.shared_accesses, "wavefronts"),
+        )
+        for one in accesses
     ]
-    split = len(trace.global_accesses)
-    return {
-        "global_rows": accesses[:split],
-        "shared_rows": accesses[split:],
-        "hazards": _plain_hazards(trace.hazards),
-        "undefined": _plain_hazards([one for one in trace.remarks if one.kind == UNDEFINED]),
-        "barriers": [[line, warps] for line, warps in trace.barriers.items()],
-        "shuffles": [[line, warps] for line, warps in trace.shuffles.items()],
-        "busiest_warp": int(trace.busiest_warp),
-    }
-
-
-def _plain_hazards(hazards: Sequence[Any]) -> list[list]:
-    return [
+    for where, lines in (("barrier", trace.barriers), ("shuffle", trace.shuffles)):
+        rows += [[where, line, warps, "", "", 0, 0, 0] for line, warps in lines.items()]
+    undefined = [one for one in trace.remarks if one.kind == UNDEFINED]
+    hazards = [
         [one.kind, one.line, one.what[:LONGEST_WORDS], int(one.times), [int(n) for n in one.block]]
-        for one in hazards[:MOST_HAZARDS]
+        for one in (*trace.hazards[:MOST_HAZARDS], *undefined[:MOST_HAZARDS])
     ]
+    return {"rows": rows, "hazards": hazards, "busiest_warp": int(trace.busiest_warp)}
 
 
 def counts_of(plain: Any) -> LaunchCounts:
     """Return the counts in a reply; NoCounts if it has anything else than `plain_counts` has."""
-    access = (_words, _count, _one_of(KINDS), _count, _count, _count, _count)
-    hazard = (_count, _words, _count, _block)
-    rows = {
-        "global_rows": (GlobalRow, access, MOST_ROWS),
-        "shared_rows": (SharedRow, access, MOST_ROWS),
-        "hazards": (HazardRow, (_one_of(HAZARDS), *hazard), MOST_HAZARDS),
-        "undefined": (HazardRow, (_one_of((UNDEFINED,)), *hazard), MOST_HAZARDS),
-        "barriers": (BarrierRow, (_count, _count), MOST_ROWS),
-        "shuffles": (ShuffleRow, (_count, _count), MOST_ROWS),
-    }
     try:
-        read = {name: _rows(plain[name], *how) for name, how in rows.items()}
-        return LaunchCounts(**read, busiest_warp=_count(plain["busiest_warp"]))
+        rows, hazards, busiest = plain["rows"], plain["hazards"], plain["busiest_warp"]
     except (KeyError, TypeError) as problem:
         raise NoCounts(f"these are no counts ({type(problem).__name__})") from None
+    for many, form, most in (
+        (rows, ROW, MOST_ROWS),
+        (hazards, HAZARD, 2 * MOST_HAZARDS),
+        ([busiest], int, 1),
+    ):
+        if type(many) is not list or len(many) > most or not all(_has_form(one, form) for one in many):
+            raise NoCounts("these are no rows of counts")
+    found = tuple(HazardRow(*one, tuple(block)) for *one, block in hazards)
+    return LaunchCounts(tuple(Row(*one) for one in rows), found, busiest)
 
 
-def _rows(rows: Any, make: type[Row], parts: Sequence[Callable], most: int) -> tuple[Row, ...]:
-    good = isinstance(rows, list) and len(rows) <= most
-    if not good or any(not isinstance(row, list) or len(row) != len(parts) for row in rows):
-        raise NoCounts("these are no rows of counts")
-    return tuple(make(*(read(one) for read, one in zip(parts, row, strict=True))) for row in rows)
-
-
-def _count(number: Any) -> int:
-    if type(number) is not int or not 0 <= number < 2**62:
-        raise NoCounts("a count is no whole number")
-    return number
-
-
-def _words(words: Any) -> str:
-    if type(words) is not str or len(words) > LONGEST_WORDS:
-        raise NoCounts("a word is none")
-    return words
-
-
-def _block(block: Any) -> tuple[int, ...]:
-    if not isinstance(block, list) or len(block) != 3:
-        raise NoCounts("a hazard has no block")
-    return tuple(map(_count, block))
-
-
-def _one_of(known: Sequence[str]) -> Callable[[Any], str]:
-    def read(word: Any) -> str:
-        if type(word) is not str or word not in known:
-            raise NoCounts("a kind is unknown")
-        return word
-
-    return read
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, tuple):
+        parts = type(value) is list and len(value) == len(form)
+        return parts and all(map(_has_form, value, form))
+    if form is int:
+        return type(value) is int and 0 <= value < 2**62
+    return type(value) is str and (len(value) <= LONGEST_WORDS if form is str else value in form)
 
 
 # --- limits on what a launch may cost: each has one idea ----------------------------------------------------
 
 SECTOR_BYTES = 32
 Formula = Callable[..., float]  # of the case's arguments
+#: What is wrong (what, got, wanted, how to mend it), and the rows that show it.
+Missed = tuple[str, tuple[Row, ...]]
 
 
-class Limit:
-    """A limit on what a launch may cost; where it is missed, it is shown with its `rows`."""
+class Limit(Protocol):
+    """A limit on what a launch may cost."""
 
-    def rows(self, counts: LaunchCounts) -> tuple[Row, ...]:
-        """Return the rows that it looks at."""
-        return ()
-
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
-        """Return None if the limit is kept, else one sentence: what, got, wanted, how to mend it."""
-        raise NotImplementedError
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
 
 
 @dataclass(frozen=True)
-class _PerRequest(Limit):
-    """No line's requests cost more than `most` each, on average over the launch."""
-
-    most: float
-
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
-        worst = max(self.rows(counts), key=lambda row: row.each, default=None)
-        return None if worst is None or worst.each <= self.most else self._sentence(worst)
-
-    def _sentence(self, worst: CountedAccess) -> str:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class SectorsPerRequest(_PerRequest):
+class SectorsPerRequest:
     """No line's requests to global memory touch more than `most` sectors each, on average over the launch.
 
     4 are the least for a warp that reads 32 floats. A mean says nothing of a request with one lane, nor of a
     dear access among cheap ones in its line: it goes with `TotalSectors`.
     """
 
-    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
-        return counts.global_rows
+    most: float
 
-    def _sentence(self, worst: GlobalRow) -> str:
-        return (
-            f"{_place(worst)} needs {worst.each:.3g} sectors for each request of a warp, and "
-            f"{self.most:g} are enough: {_cure(worst)}."
-        )
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
+        return _worst(counts.of("global"), self.most, "needs", "sectors", "are enough", _cure)
 
 
 @dataclass(frozen=True)
-class WavefrontsPerRequest(_PerRequest):
+class WavefrontsPerRequest:
     """No line's requests to shared memory take more than `most` wavefronts each: 1 is free of conflicts."""
 
-    def rows(self, counts: LaunchCounts) -> tuple[SharedRow, ...]:
-        return counts.shared_rows
+    most: float
 
-    def _sentence(self, worst: SharedRow) -> str:
-        return (
-            f"{_place(worst)} takes {worst.each:.3g} wavefronts for each request of a warp, and "
-            f"{self.most:g} should do: its threads want different words of the same bank of shared memory."
-        )
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
+        return _worst(counts.of("shared"), self.most, "takes", "wavefronts", "should do", lambda row: BANKS)
+
+
+def _worst(
+    rows: tuple[Row, ...], most: float, takes: str, unit: str, enough: str, cure: Callable
+) -> Missed | None:
+    worst = max(rows, key=lambda row: row.each, default=None)
+    if worst is None or worst.each <= most:
+        return None
+    place = f"{_place(worst)} {takes} {worst.each:.3g} {unit} for each request of a warp"
+    return f"{place}, and {most:g} {enough}: {cure(worst)}.", rows
 
 
 @dataclass(frozen=True)
-class _Total(Limit):
+class _Total:
     """A sum over the whole launch is at most `formula(*args)`; `wanted` says how that can be."""
 
     formula: Formula
     wanted: str
 
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
-        (total, what), most = self._total(counts), self.formula(*args)
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
+        (total, what, rows), most = self._total(counts), self.formula(*args)
         if total <= most:
             return None
-        return (
+        said = (
             f"On this input your kernel needs {total:,} {what}, and {most:,.10g} are enough: {self.wanted}."
         )
+        return said, rows
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
-        """Return the sum, and in words what of."""
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+        """Return the sum, in words what of, and the rows that it is of."""
         raise NotImplementedError
 
 
@@ -351,12 +273,10 @@ class TotalSectors(_Total):
 
     kind: str | None = None
 
-    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow, ...]:
-        return tuple(row for row in counts.global_rows if self.kind in (None, row.kind))
-
-    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
         done = {None: "", "load": " to read", "store": " to write", "atomic": " to update"}[self.kind]
-        return sum(row.cost for row in self.rows(counts)), f"sectors{done}"
+        rows = counts.of("global", kind=self.kind)
+        return sum(row.cost for row in rows), f"sectors{done}", rows
 
 
 @dataclass(frozen=True)
@@ -368,13 +288,10 @@ class SharedRequests(_Total):
     So it is no way around a limit on the loads.
     """
 
-    def rows(self, counts: LaunchCounts) -> tuple[SharedRow | ShuffleRow, ...]:
-        return (*counts.shared_rows, *counts.shuffles)
-
-    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
-        shuffles = sum(row.warps for row in counts.shuffles)
-        total = sum(row.requests for row in counts.shared_rows) + shuffles
-        return total, "requests to shared memory" + " and shuffles" * bool(shuffles)
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+        rows, shuffles = counts.of("shared", "shuffle"), counts.of("shuffle")
+        what = "requests to shared memory" + " and shuffles" * bool(shuffles)
+        return sum(row.requests for row in rows), what, rows
 
 
 @dataclass(frozen=True)
@@ -383,19 +300,17 @@ class Barriers(_Total):
 
     least: Formula = field(default=lambda *args: 0)
 
-    def rows(self, counts: LaunchCounts) -> tuple[BarrierRow, ...]:
-        return counts.barriers
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
+        (total, _, rows), least = self._total(counts), self.least(*args)
+        if total >= least:
+            return super().judge(counts, args)
+        said = f"On this input {total:,} warps come to a barrier, and {least:,.10g} should: {self.wanted}."
+        return said, rows
 
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
-        total, least = self._total(counts)[0], self.least(*args)
-        if total < least:
-            return (
-                f"On this input {total:,} warps come to a barrier, and {least:,.10g} should: {self.wanted}."
-            )
-        return super().judge(counts, args)
-
-    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
-        return sum(row.warps for row in counts.barriers), "warps at barriers"
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+        rows = counts.of("barrier")
+        return sum(row.requests for row in rows), "warps at barriers", rows
 
 
 @dataclass(frozen=True)
@@ -405,15 +320,13 @@ class Atomics(_Total):
     Those of a warp's lanes on one address take turns, so each lane's counts.
     """
 
-    def rows(self, counts: LaunchCounts) -> tuple[GlobalRow | SharedRow, ...]:
-        return tuple(row for row in (*counts.global_rows, *counts.shared_rows) if row.kind == "atomic")
-
-    def _total(self, counts: LaunchCounts) -> tuple[int, str]:
-        return sum(row.accesses for row in self.rows(counts)), "atomic operations"
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+        rows = counts.of("global", "shared", kind="atomic")
+        return sum(row.accesses for row in rows), "atomic operations", rows
 
 
 @dataclass(frozen=True)
-class BusiestWarp(Limit):
+class BusiestWarp:
     """No warp makes more than `formula(*args)` requests, in both memories and to other lanes (shuffles): the
     work is shared by all of them.
 
@@ -423,18 +336,22 @@ class BusiestWarp(Limit):
     formula: Formula
     wanted: str
 
-    def judge(self, counts: LaunchCounts, args: tuple) -> str | None:
+    def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
+        """Return None if the limit is kept."""
         most = self.formula(*args)
         if counts.busiest_warp <= most:
             return None
-        what = "requests to memory" + " and other lanes" * bool(counts.shuffles)
+        what = "requests to memory" + " and other lanes" * bool(counts.of("shuffle"))
         return (
             f"One warp makes {counts.busiest_warp:,} {what}, and no warp needs more than {most:,.10g}: "
             f"{self.wanted}. A launch lasts as long as its busiest warp."
-        )
+        ), ()
 
 
-def _cure(row: GlobalRow) -> str:
+BANKS = "its threads want different words of the same bank of shared memory"
+
+
+def _cure(row: Row) -> str:
     """Say what makes requests cheaper: neighbours that begin elsewhere need one sector more, not several."""
     if row.each <= row.bytes / row.requests / SECTOR_BYTES + 1:
         return (
@@ -444,7 +361,7 @@ def _cure(row: GlobalRow) -> str:
     return "let neighbouring threads (threadIdx.x) take neighbouring elements"
 
 
-def _place(row: GlobalRow | SharedRow) -> str:
+def _place(row: Row) -> str:
     verb = {"load": "reading", "store": "writing", "atomic": "updating"}[row.kind]
     code = f", `{row.code}`," if row.code else ""
     return f"{verb.capitalize()} {row.array} in line {row.line}{code}"

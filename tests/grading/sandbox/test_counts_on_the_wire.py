@@ -38,10 +38,10 @@ def shipped(value):
 def test_counts_come_over_the_wire_as_they_were():
     counts = counts_of(shipped(plain()))
     assert counts == counts_of(plain())
-    (load_of_a,) = (row for row in counts.global_rows if row.kind == "load")
+    (load_of_a,) = counts.of("global", kind="load")
     assert (load_of_a.requests, load_of_a.cost, load_of_a.each) == (8, 8, 1.0)
     assert counts.hazards[0].kind == "race"
-    assert sum(row.warps for row in counts_of(plain(TURNED)).barriers) == 32
+    assert sum(row.requests for row in counts_of(plain(TURNED)).of("barrier")) == 32
 
 
 LIES = {
@@ -49,25 +49,25 @@ LIES = {
     "nothing": None,
     "a row is missing": {"hazards": None},
     "rows are a tuple": {"hazards": ()},
-    "a row too short": {"global_rows": [["A", 1, "load"]]},
-    "a row is a text": {"global_rows": ["0123456"]},
-    "a negative count": {"global_rows": [["A", 1, "load", -1, 0, 0, 0]]},
-    "a float": {"global_rows": [["A", 1, "load", 1.0, 0, 0, 0]]},
-    "a truth": {"global_rows": [["A", 1, "load", True, 0, 0, 0]]},
-    "an array": {"global_rows": [["A", 1, "load", np.ones(3), 0, 0, 0]]},
+    "a row too short": {"rows": [["global", 1, 1]]},
+    "a row is a text": {"rows": ["01234567"]},
+    "a negative count": {"rows": [["global", 1, -1, "A", "load", 0, 0, 0]]},
+    "a float": {"rows": [["global", 1, 1.0, "A", "load", 0, 0, 0]]},
+    "a truth": {"rows": [["global", 1, True, "A", "load", 0, 0, 0]]},
+    "an array": {"rows": [["global", 1, np.ones(3), "A", "load", 0, 0, 0]]},
     "a NumPy number": {"busiest_warp": np.int64(3)},
     "a busy warp that is none": {"busiest_warp": None},
     "a huge number": {"busiest_warp": 10**400},
-    "an unknown kind": {"global_rows": [["A", 1, "peek", 1, 0, 0, 0]]},
-    "a name that is none": {"global_rows": [[None, 1, "load", 1, 0, 0, 0]]},
-    "a long name": {"global_rows": [["A" * 700, 1, "load", 1, 0, 0, 0]]},
+    "an unknown kind": {"rows": [["global", 1, 1, "A", "peek", 0, 0, 0]]},
+    "a name that is none": {"rows": [["global", 1, 1, None, "load", 0, 0, 0]]},
+    "a long name": {"rows": [["global", 1, 1, "A" * 700, "load", 0, 0, 0]]},
     "an unknown hazard": {"hazards": [["fine", *HAZARD[1:]]]},
-    "a hazard among undefined values": {"undefined": [HAZARD]},
-    "shuffles that are none": {"shuffles": [[3, -1]]},
+    "a memory that is none": {"rows": [["local", 1, 1, "A", "load", 0, 0, 0]]},
+    "shuffles that are none": {"rows": [["shuffle", 3, -1, "", "", 0, 0, 0]]},
     "a hazard nowhere": {"hazards": [[*HAZARD[:4], "(0, 0, 0)"]]},
     "a hazard that says nothing": {"hazards": [["race", 7, None, 3, [0, 0, 0]]]},
-    "too many hazards": {"hazards": [HAZARD] * (MOST_HAZARDS + 1)},
-    "too many rows": {"barriers": [[1, 1]] * (MOST_ROWS + 1)},
+    "too many hazards": {"hazards": [HAZARD] * (2 * MOST_HAZARDS + 1)},
+    "too many rows": {"rows": [["barrier", 1, 1, "", "", 0, 0, 0]] * (MOST_ROWS + 1)},
     "a foreign value": {"busiest_warp": object()},
 }
 
@@ -97,8 +97,7 @@ def verdict(reply: dict):
     return judge(SCALE, runner, code.text, 9), runner.incidents
 
 
-ROWS = ("global_rows", "shared_rows", "hazards", "undefined", "barriers", "shuffles")
-NONE = {**{name: [] for name in ROWS}, "busiest_warp": 0}
+NONE = {"rows": [], "hazards": [], "busiest_warp": 0}
 REPLIES = {
     "empty": {},
     "no counts": {"counts": None, "args_after": (1, 2)},
