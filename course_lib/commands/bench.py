@@ -8,18 +8,32 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 import tempfile
 import time
+from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 from course_lib import ladder, whole_files
-from course_lib.commands import summit
 from course_lib.measure.table import seconds_in_words
 
 SMALLEST_PROBE = 48  # N of the first call that is tried: small enough for plain Python
 PROBES = 2  # calls of a size: the quicker counts
 DEFAULT_SIZES = (64, 256, 1024)
 DEFAULT_DTYPES = ("float64",)
+#: The CPU summit: the best rungs on one core and on all, and the shapes aimed at.
+BEST = {1: ("simd", "unrolled")}
+SQUARES = (256, 512, 1000, 1024, 2048, 3000, 4096)
+SKINNY: tuple[ladder.Shape, ...] = (
+    (4096, 64, 4096),
+    (64, 4096, 4096),
+    (4096, 4096, 64),
+    (257, 1031, 509),
+    (250, 512, 2048),  # the last three are products of a Conformer
+    (250, 2048, 512),
+    (250, 512, 512),
+)
 WRITABLE = "choose a file in a folder that exists and is yours"
 
 
@@ -71,7 +85,7 @@ def _measure(args: argparse.Namespace, rungs: list[ladder.Rung], with_summit: bo
     lines = []
     if with_summit:
         print()
-        lines = [line.data() for line in summit.measure(args.sizes, args.budget, not args.no_save)]
+        lines = _summit(args)
     if args.json:
         content = {"machine": str(machine.card()), "comparisons": measured, "summit": lines}
         return _write(args.json, content)
@@ -100,6 +114,29 @@ def _one_table(args: argparse.Namespace, rungs: list[ladder.Rung], size: int, dt
     print(comparison.table())
     print(comparison.card())
     return comparison.data()
+
+
+def _summit(args: argparse.Namespace) -> list[dict]:
+    """Measure the best rungs beside NumPy as installed and OpenBLAS told to use what this CPU has."""
+    from course_lib.measure import machine
+
+    baselines = ["numpy"] if machine.missing("openblas") else ["numpy", "openblas"]
+    shapes = [*((n, n, n) for n in args.sizes or SQUARES), *(() if args.sizes else SKINNY)]
+    ratios, found = defaultdict(list), []
+    for shape, dtype, threads in product(shapes, ladder.FLOATS, {1, machine.describe().threads}):
+        rungs = BEST.get(threads, ("threads",))
+        options = {"dtype": dtype, "threads": threads, "budget_s": args.budget, "save": not args.no_save}
+        comparison = ladder.climb([*rungs, *baselines], shape=shape, **options)
+        rates = {row.name: row.gflops for row in comparison.rows}
+        said = ", ".join(f"{name} {rate:.1f}" for name, rate in rates.items())
+        print(f"{' x '.join(map(str, shape))}, {dtype}, {threads} thread(s): {said} GFLOP/s")
+        for rung, baseline in product(rungs, baselines):
+            ratios[rung, baseline].append(rates[rung] / rates[baseline])
+        found.append(comparison.data())
+    for (rung, baseline), each in ratios.items():
+        median, lowest = statistics.median(each), min(each)
+        print(f"{rung}: median {median:.2f}x {baseline}, lowest {lowest:.2f}x of {len(each)}")
+    return found
 
 
 def expected_s(entry: ladder.Rung, size: int, dtype: str, longest_s: float) -> float:

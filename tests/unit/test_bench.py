@@ -4,13 +4,12 @@ import argparse
 import json
 import re
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from course_lib import ladder
-from course_lib.commands import bench, summit
+from course_lib.commands import bench
 from course_lib.measure import machine
 
 
@@ -76,31 +75,13 @@ def test_bad_options_get_one_sentence(capsys):
 
 
 @pytest.mark.slow
-def test_the_summit_shows_both_baselines_and_a_verdict_for_each_goal(tmp_path, capsys):
+def test_the_summit_shows_both_baselines(tmp_path, capsys):
     target = tmp_path / "summit.json"
     assert run("--summit", "--sizes", "48", "--budget", "0.1", "--json", str(target), "--no-save") == 0
     printed = capsys.readouterr().out
-    assert "kernels as installed" in printed and "tuned" in printed
+    assert "48 x 48 x 48, float32, 1 thread(s): simd" in printed and "x openblas, lowest" in printed
     saved = json.loads(target.read_text())
-    assert saved["comparisons"] == []
-    for line in saved["summit"]:
-        rates, goal = line["gflops"], line["goal"]
-        ours = next(iter(rates))
-        assert rates[ours] / rates[goal["against"]] == pytest.approx(line["ratio"], rel=1e-6)
-        assert f"{goal['name']}: median" in printed
-    asked = {line["goal"]["name"] for line in saved["summit"]}
-    assert summit.UNROLLED.name in asked and summit.STRASSEN.name not in asked  # too small: it would be simd
-
-
-def test_a_goal_is_reached_only_if_median_and_lowest_are():
-    for ratios, outcome in (
-        ((1.2, 1.0, 0.95), "0.950 of 3; aim: median at least 1, none below 0.95: reached."),
-        ((1.2, 1.1, 0.94), ": NOT reached."),
-        ((1.2, 0.99, 0.98), ": NOT reached."),
-    ):
-        line = summit.SummitLine(summit.ONE_CORE, (8, 8, 8), "float32", 1, {}, 0.0)
-        (sentence,) = summit.verdicts([replace(line, ratio=ratio) for ratio in ratios])
-        assert sentence.endswith(outcome)
+    assert saved["comparisons"] == [] and saved["summit"][0]["rows"][0]["name"] == "simd"
 
 
 def test_gpu_rungs_are_left_to_the_recording_even_where_there_is_a_gpu(monkeypatch, capsys):
