@@ -24,7 +24,6 @@ from course_lib.measure import programs
 PROJECT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "nine-circles-of-matmul"
 INSTALL = 'pip install -c constraints.txt -e ".[lab,dev]"'
-INSTALLED_EXTRAS = ("", "lab", "dev")  # of the others, each is wanted by few
 TESTED_PYTHONS = ((3, 11), (3, 12), (3, 13))
 NBGRADER_EXTENSIONS = (
     "nbgrader.server_extensions.formgrader",
@@ -134,39 +133,34 @@ def _packages() -> Finding:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    def is_for(requirement: Requirement, *extras: str) -> bool:
-        marker = requirement.marker
-        return not marker or any(marker.evaluate({"extra": extra}) for extra in extras)
-
     try:
         named = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
         return "problem", "the course itself is not installed in this Python", INSTALL
-    wanted = [one for one in named if is_for(one, *INSTALLED_EXTRAS)]
-    needed, lacking, strange, other = [], [], [], []
     tested = tested_versions()
-    for requirement in wanted:
-        try:
-            version = metadata.version(requirement.name)
-        except metadata.PackageNotFoundError:
-            (needed if is_for(requirement, "", "lab") else lacking).append(requirement.name)
-            continue
-        if not requirement.specifier.contains(version, prereleases=True):
-            strange.append(f"{requirement.name} {version} (needs {requirement.specifier})")
-        elif tested and version.partition("+")[0] != tested.get(canonicalize_name(requirement.name)):
-            other.append(f"{requirement.name} {version}")
-    if needed or strange:
-        return (
-            "problem",
-            "; ".join([*([f"{', '.join(needed)} missing"] if needed else []), *strange]),
-            INSTALL,
+    lacking, strange, other = {"": [], "dev": []}, [], []
+    for one in named:
+        extra = next(
+            (e for e in ("", "lab", "dev") if not one.marker or one.marker.evaluate({"extra": e})), None
         )
-    if lacking:
-        return "note", f"{', '.join(lacking)} missing: the tests cannot run", INSTALL
+        if extra is None:  # of another system, or an extra that few want
+            continue
+        try:
+            version = metadata.version(one.name)
+        except metadata.PackageNotFoundError:
+            lacking["dev" if extra == "dev" else ""].append(one.name)
+            continue
+        if not one.specifier.contains(version, prereleases=True):
+            strange.append(f"{one.name} {version} (needs {one.specifier})")
+        elif tested and version.partition("+")[0] != tested.get(canonicalize_name(one.name)):
+            other.append(f"{one.name} {version}")
+    if needed := [f"{name} missing" for name in lacking[""]] + strange:
+        return "problem", "; ".join(needed), INSTALL
+    if lacking["dev"]:
+        return "note", f"{', '.join(lacking['dev'])} missing: the tests cannot run", INSTALL
     if other:
-        found = f"all {len(wanted)} present, not in the tested version: {', '.join(other)}"
-        return "note", found, f"the tested set: {INSTALL}"
-    return "OK", f"all {len(wanted)} present in the tested versions"
+        return "note", f"not in the tested version: {', '.join(other)}", f"the tested set: {INSTALL}"
+    return "OK", "all present in the tested versions"
 
 
 def tested_versions() -> dict[str, str]:

@@ -54,30 +54,15 @@ def _dotted(path: Path) -> str:
 
 
 @cache
-def imported(path: Path) -> tuple[tuple[int, str, bool], ...]:
-    """Return (line, name, whether at once) for each import of the course's own names in a file.
-
-    "At once" is an import that runs when the module is loaded; one in a function waits for its call, and
-    one under TYPE_CHECKING never runs.
-    """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def imported(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return (line, name) for each import of the course's own names in a file, wherever it stands."""
     package = [PACKAGE, *path.relative_to(LIBRARY).parts[:-1]]
-    later = {
-        id(node)
-        for owner in ast.walk(tree)
-        if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_for_types(owner)
-        for node in ast.walk(owner)
-    }
     return tuple(
-        (node.lineno, name, id(node) not in later)
-        for node in ast.walk(tree)
+        (node.lineno, name)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for name in _names(node, package)
         if name.partition(".")[0] == PACKAGE and "." in name
     )
-
-
-def _is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def _names(node: ast.AST, package: list[str]) -> list[str]:
@@ -94,12 +79,11 @@ def _names(node: ast.AST, package: list[str]) -> list[str]:
 
 
 @cache
-def graph(at_once: bool = False) -> dict[str, set[str]]:
-    """Return module -> the modules that it imports; ``at_once``: only what is needed to load it."""
+def graph() -> dict[str, set[str]]:
+    """Return module -> the modules that it imports."""
     arrows = {}
     for module, path in modules().items():
-        targets = {_module_of(name) for _, name, runs in imported(path) if runs or not at_once}
-        arrows[module] = targets - {module, PACKAGE}
+        arrows[module] = {_module_of(name) for _, name in imported(path)} - {module, PACKAGE}
     return arrows
 
 

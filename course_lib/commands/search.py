@@ -8,10 +8,14 @@ nothing is kept.
 from __future__ import annotations
 
 import argparse
+import math
+from typing import Any
 
 from course_lib.measure import machine
+from course_lib.measure.table import Table, digits
 
 MOST = 1 << 20
+MODEL = "The model is one of waves, L2 and memory."
 LARGEST = 1 << 31  # numbers of a matrix: its exact product takes eight bytes each, several times
 
 
@@ -31,18 +35,24 @@ def run(args: argparse.Namespace) -> int:
     if problem := _wrong(*shape) or machine.missing("torch"):
         print(f"search: {problem}")
         return 2
+    import torch
+
     from course_lib.fp8 import launch, searching
+    from course_lib.fp8.choice import candidates
+    from course_lib.fp8.choose import H200
 
     if sentence := launch.missing_here():
-        print(_expected(*shape))
-        print(f"Nothing was measured. {sentence}")
+        print(_table(shape, dict.fromkeys(candidates(*shape)[: searching.TRIED]), H200))
+        print(f"{MODEL} Nothing was measured. {sentence}")
         return 0
     try:
         ranked = searching.here(*shape)
     except searching.FAILURES as problem:
         print(f"search: {str(problem).splitlines()[0]}")
         return 1
-    print(_measured(*shape, ranked))
+    gpu = launch.gpu(torch.device("cuda", torch.cuda.current_device()))
+    print(_table(shape, ranked, gpu))
+    print(f"Medians, in turns, L2 cache empty. The first is kept: `fp8_gemm` takes it now. {MODEL}")
     return 0
 
 
@@ -57,41 +67,15 @@ def _wrong(M: int, N: int, K: int) -> str | None:
     return None
 
 
-def _expected(M: int, N: int, K: int):
-    from course_lib.fp8.choice import candidates, expected
-    from course_lib.fp8.choose import H200
-    from course_lib.fp8.searching import TRIED, words
-    from course_lib.measure.table import Table, digits
-
-    models = {choice: expected(choice, M, N, K) for choice in candidates(M, N, K)[:TRIED]}
-    return Table(
-        columns=("kernel and tile", "model: us", "limit"),
-        rows=tuple((words(c), digits(model.seconds * 1e6), model.limit) for c, model in models.items()),
-        caption=f"{M} x {N} x {K} on an {H200.name}, as the model expects it",
-        notes=("A model of waves, L2 and memory; nothing here is measured.",),
-    )
-
-
-def _measured(M: int, N: int, K: int, ranked: dict):
-    import torch
-
-    from course_lib.fp8 import launch
+def _table(shape: tuple[int, int, int], ranked: dict, gpu: Any) -> Table:
+    """Return the candidates with what was measured of them (None: nothing), and what the model expects."""
     from course_lib.fp8.choice import expected
     from course_lib.fp8.searching import words
-    from course_lib.measure.table import Table, digits
 
-    gpu = launch.gpu(torch.device("cuda", torch.cuda.current_device()))
-    return Table(
-        columns=("kernel and tile", "us", "TFLOP/s", "model: us"),
-        rows=tuple(
-            (
-                words(choice),
-                digits(seconds * 1e6),
-                digits(2e-12 * M * N * K / seconds),
-                digits(expected(choice, M, N, K, gpu).seconds * 1e6),
-            )
-            for choice, seconds in ranked.items()
-        ),
-        caption=f"{M} x {N} x {K} on {gpu.name}",
-        notes=("Medians on the GPU, in turns, L2 cache empty. The first is kept: `fp8_gemm` takes it now.",),
-    )
+    work, rows = 2e-12 * math.prod(shape), []
+    for choice, seconds in ranked.items():
+        model = expected(choice, *shape, gpu)
+        took = (digits(seconds * 1e6), digits(work / seconds)) if seconds else ("–", "–")
+        rows.append((words(choice), *took, digits(model.seconds * 1e6), model.limit))
+    columns = ("kernel and tile", "us", "TFLOP/s", "model: us", "model: limit")
+    return Table(columns, tuple(rows), f"{' x '.join(map(str, shape))} on an {gpu.name}")

@@ -30,7 +30,7 @@ def test_imports_go_down():
             continue
         room = house.room_of(module)
         assert room in house.FLOOR, f"give the room {room!r} a floor (course_lib/commands/house.py)"
-        for line, name, _ in house.imported(path):
+        for line, name in house.imported(path):
             other = house.room_of(name)
             assert other in house.FLOOR, f"{path.name}:{line} imports {name}, which has no floor"
             if not may_import(room, other):
