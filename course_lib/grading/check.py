@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import html
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from course_lib.grading import record, registry
 from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import judge
-from course_lib.grading.report import Report, card, code_html, not_started, refused
+from course_lib.grading.report import Report, TextCard, not_started, refused, source_html
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import NoSource, cells_around, plain_function
 from course_lib.grading.task import HINTS, Code, Task
-from course_lib.theme import GREY
 
 #: The seed of the visible tests. Everybody may know it: grading takes another one.
 PUBLIC_SEED = 9
@@ -123,23 +121,6 @@ def _with_constants(report: Report, found: Answer, runner: InProcess, answer: An
     return replace(report, notes=(*report.notes, *notes))
 
 
-@dataclass(frozen=True)
-class TextCard:
-    """A short text for the learner that shows itself as a card."""
-
-    head: str
-    body: str
-
-    def __str__(self) -> str:
-        return f"{self.head}\n{self.body}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        body = code_html(self.body).replace("\n", "<br>")
-        return card(GREY, f"<strong>{html.escape(self.head)}</strong><br>{body}")
-
-
 def hint(id: str) -> TextCard:
     """Return the next hint of a task: a question, then the idea, then nearly the line."""
     task = registry.task(id)
@@ -169,11 +150,7 @@ class Baseline:
         return self.code.text.strip()
 
     def _repr_html_(self) -> str:
-        style = (
-            "font-family:var(--jp-code-font-family,monospace);line-height:1.35;margin:.3em 0;"
-            "background:transparent;color:inherit"
-        )
-        return f'<pre style="{style}">{html.escape(self.code.text.strip())}</pre>'
+        return source_html(self.code.text.strip())
 
 
 def baseline(id: str) -> Baseline:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib.grading.registry import unknown
-from course_lib.grading.report import card, code_html
+from course_lib.grading.report import TextCard
 from course_lib.theme import GREY, PINK, VIOLET
 
 if TYPE_CHECKING:
@@ -24,24 +23,18 @@ class Response:
     right: bool | None
     says: str
 
-    def __str__(self) -> str:
+    def _card(self) -> TextCard:
         head = {None: "○ Checkpoint", True: "✓ Right", False: "✗ Not quite"}[self.right]
-        return f"{head} · {self.question.id}\n  {self.question.text}\n  {self.says}"
+        colour = {None: GREY, True: VIOLET, False: PINK}[self.right]
+        return TextCard(f"{head} · {self.question.id}", f"{self.question.text}\n{self.says}", colour)
+
+    def __str__(self) -> str:
+        return str(self._card())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        colour = {None: GREY, True: VIOLET, False: PINK}[self.right]
-        head = {None: "Checkpoint", True: "Right", False: "Not quite"}[self.right]
-        mark = {None: "", True: "✓", False: "✗"}[self.right]
-        sign = f'<span style="color:{colour}">{mark}</span> ' if mark else ""
-        return card(
-            colour,
-            f"<div><strong>{sign}{head}</strong> · "
-            f'<span style="opacity:.75">{html.escape(self.question.id)}</span></div>'
-            f"<div>{code_html(self.question.text)}</div>"
-            f'<div style="margin-top:.3em">{code_html(self.says)}</div>',
-        )
+        return self._card()._repr_html_()
 
 
 def checkpoint(id: str, answer: Any = None) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -209,14 +210,31 @@ _CARD = (
     "border-left:4px solid {colour};padding:.4em .9em .5em;margin:.3em 0;max-width:52em;"
     "font-size:var(--jp-ui-font-size1,14px);line-height:1.5;color:inherit;background:transparent"
 )
-_CELL = "padding:.1em 1.1em .1em 0;text-align:right;border:0;background:transparent;color:inherit"
-_ROW = "background:transparent;border:0"
+_PRE = "line-height:1.35;margin:.3em 0;background:transparent;color:inherit"
 _MONO = "font-family:var(--jp-code-font-family,monospace);font-variant-numeric:tabular-nums"
 
 
 def card(colour: str, body: str) -> str:
     """Return HTML in a box with a coloured edge that reads well on light and dark pages."""
     return f'<div class="nine-circles-report" style="{_CARD.format(colour=colour)}">{body}</div>'
+
+
+@dataclass(frozen=True)
+class TextCard:
+    """A short text for the learner that shows itself as a card."""
+
+    head: str
+    body: str
+    colour: str = GREY
+
+    def __str__(self) -> str:
+        return f"{self.head}\n{self.body}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = code_html(self.body).replace("\n", "<br>")
+        return card(self.colour, f"<strong>{html.escape(self.head)}</strong><br>{body}")
 
 
 def render_html(report: Report, brief: bool = False) -> str:
@@ -241,38 +259,16 @@ def _html_lines(report: Report) -> Iterator[str]:
 
 
 def _html_details(found: Mismatch) -> str:
-    parts = []
-    if found.rows:
-        parts.append(_html_table(found))
+    text = textwrap.dedent("\n".join(_text_details(found)))
+    parts = [source_html(text)] if text else []
     if found.errors is not None and heat_map_teaches(found.errors):
         parts.append(heat_map(found.errors))
-    row = f'<div style="display:flex;flex-wrap:wrap;gap:1em 2.5em;margin-top:.4em">{"".join(parts)}</div>'
-    kinds = ""
-    if found.got and found.got != found.want:
-        kinds = f"yours: {_text(found.got)}; expected: {_text(found.want)}"
-    elif found.got and found.total > 1:
-        kinds = f"yours and expected are both {_text(found.got)}"
-    return row + (f'<div style="margin-top:.3em;opacity:.75;font-size:.92em">{kinds}</div>' if kinds else "")
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1em 2.5em;margin-top:.4em">{"".join(parts)}</div>'
 
 
-def _html_table(found: Mismatch) -> str:
-    heads = "".join(
-        f'<th style="{_CELL};opacity:.7;font-weight:600">{name}</th>'
-        for name in ("index", "yours", "expected")
-    )
-    rows = "".join(
-        f'<tr style="{_ROW}">'
-        + "".join(f'<td style="{_CELL};{_MONO}">{_text(text)}</td>' for text in row)
-        + "</tr>"
-        for row in found.rows
-    )
-    hidden = found.wrong - len(found.rows)
-    more = f'<div style="opacity:.7;font-size:.92em">… and {hidden} more</div>' if hidden > 0 else ""
-    return (
-        '<div><table style="border-collapse:collapse;margin:0;border:0;font-size:inherit">'
-        f'<thead><tr style="{_ROW}">{heads}</tr></thead><tbody>{rows}</tbody></table>'
-        f"{more}</div>"
-    )
+def source_html(text: str) -> str:
+    """Return text as HTML in which every letter is as wide as the others."""
+    return f'<pre style="{_PRE};{_MONO}">{_text(text)}</pre>'
 
 
 def heat_map_teaches(errors: np.ndarray) -> bool:
