@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 import symtable
 import sys
 from bisect import bisect_left, bisect_right
@@ -23,24 +22,11 @@ from dataclasses import dataclass
 from course_lib.grading.cells import LARGEST_CELL, Book, Bound, Place, defines, read_cells, root
 from course_lib.grading.program import is_stub
 from course_lib.grading.sources import NoSource
-from course_lib.grading.vocabulary import NUMBER_TYPES, words
 
 MOST_PIECES = 300
 HINTS_LATER = "from __future__ import annotations"  # none is evaluated: what only they name is not needed
 #: Modules whose star import is known.
 STAR_MODULES = ("math", "numpy", "numba")
-#: What a constant may call, besides functions of the notebook.
-OF_CONSTANTS = words("""
-    int float complex bool str tuple list dict set frozenset range len min max abs round sum sorted zip
-    enumerate reversed divmod ord chr
-""")
-OF_CONSTANTS |= NUMBER_TYPES | frozenset(dir(math))
-IN_CONSTANTS = (
-    *(ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp),
-    *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Subscript, ast.Slice, ast.Starred, ast.comprehension),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.keyword),
-    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
-)
 Found = tuple[Place, Bound]
 
 
@@ -214,8 +200,6 @@ class _Search:
             raise NoSource(f"`{one.name}` is bound by `{one.head}`, which grading does not run: {instead}")
         if isinstance(one.node, ast.Name) and self._is_function(one.node.id):
             raise NoSource(f"`{one.name}` is only another name in `{one.head}`: use `{one.node.id}` itself.")
-        if not all(map(self._is_fixed, ast.walk(one.node))):
-            raise NoSource(f"`{one.name}` is no constant in `{one.head}`: {instead}")
         options, changes = self._book.bound[one.name], self._book.changed.get(one.name, [])
         behind = bisect_right(options, place, key=_place_of)
         end = options[behind][0] if behind < len(options) else (sys.maxsize, 0)
@@ -224,14 +208,6 @@ class _Search:
             raise NoSource(
                 f"`{one.name}` is changed by `{changes[first][1]}`, which grading does not run: {instead}"
             )
-
-    def _is_fixed(self, node: ast.AST) -> bool:
-        """Whether a node may stand in a constant."""
-        if not isinstance(node, ast.Call):
-            return isinstance(node, IN_CONSTANTS)
-        name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-        own = self._book.bound.get(name, []) if isinstance(node.func, ast.Name) else []
-        return name in OF_CONSTANTS or (bool(own) and own[-1][1].how == "def")
 
     def _raise_if_set_elsewhere(self, names: set[str]) -> None:
         """A function that is no part of the answer may set what it reads."""

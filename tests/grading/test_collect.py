@@ -18,6 +18,7 @@ from course_lib.grading.cells import python
 from course_lib.grading.check import as_handed_in, examine
 from course_lib.grading.classroom.submission import read
 from course_lib.grading.collect import collect
+from course_lib.grading.language import Language
 from course_lib.grading.runner import InProcess
 from course_lib.grading.sources import Code, NoSource
 
@@ -155,7 +156,7 @@ def test_a_trick_beside_the_answer_is_not_there_and_one_that_it_uses_is_refused(
         assert collect([trick, answer, trick], "f").text == answer + "\n", trick
     for value in ("eval('lambda a, b: 3')", "__import__('numpy').dot", "iter([1])", "open('x')"):
         found = collect([f"T = {value}", "def f(a, b):\n    return T"], "f")
-        assert found.problem.startswith(f"`T` is no constant in `T = {value}`: write it as"), value
+        assert f"in `T = {value}`: " in Language().judge(found.text, "f"), value
 
 
 def test_what_is_no_function_of_ones_own_is_refused_with_a_sentence():
