@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-Grade = list[Any]  # points, state, first line
 
 
 def answers() -> Iterator[dict[str, Any]]:

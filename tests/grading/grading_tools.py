@@ -17,6 +17,7 @@ ASSIGNMENTS = {
     "07": "07_batched_conformer",
     "10": "10_fp8_hopper_gemm",
 }
+MOST_S = 60.0  # of a call: the first one compiles, and other tests may be running
 #: What the assignment on GPUs hands out above each kernel.
 GPU_HEAD = "import math\n\nfrom numba import cuda, float32\n\n\n"
 
@@ -75,6 +76,19 @@ def execute(path: Path, folder: Path, leave_out: str = "-none") -> dict:
     )
     client.execute()
     return notebook
+
+
+def verdict(task, text: str, seed: int = 9, speedup: float = 100.0, load=None):
+    """Return the report on an answer that runs in this process, by a clock that always says the same."""
+    from course_lib.grading import sources
+    from course_lib.grading.judge import judge
+    from course_lib.grading.runner import InProcess, Timing
+    from course_lib.grading.sandbox.questions import AskingInProcess
+
+    function = (load or sources.load)(text, task.entry)
+    runner = AskingInProcess(function, task.oracle) if task.oracle else InProcess(function, MOST_S)
+    runner.time = lambda *_: Timing(speedup, speedup * 0.97, speedup * 1.03, 1e-3, 1e-3 * speedup)
+    return judge(task, runner, text, seed)
 
 
 def points_by_task(executed: dict) -> dict[str, float]:

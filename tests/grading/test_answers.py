@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from golden import corpus
-from grading_tools import shows_in_one_of
+from grading_tools import shows_in_one_of, verdict
 from test_answers_by_others import ANSWERS
 from tools.mutation.judging import is_compiled, uncompiled, without_speed
 
@@ -15,37 +15,18 @@ from course_lib.grading.check import PUBLIC_SEED, examine
 from course_lib.grading.collect import collect
 from course_lib.grading.compare import asks_for_the_result
 from course_lib.grading.judge import judge
-from course_lib.grading.runner import InProcess, Outcome, Timing, clone
+from course_lib.grading.runner import Outcome, clone
 from course_lib.grading.sources import load
 
 TASKS = registry.tasks()
-MOST_S = 60.0  # of a call: the first one compiles, and other tests may be running
 TRIES = 3  # of a measurement, on a machine whose other guests may take a core away
 
 
-class Timeless(InProcess):
-    """A runner whose clock always says the same, so that tests of right and wrong measure nothing."""
-
-    speedup = 100.0
-
-    def time(self, speed, args):
-        return Timing(self.speedup, self.speedup * 0.97, self.speedup * 1.03, 1e-3, 1e-3 * self.speedup)
-
-
-@functools.cache
-def loaded(text: str, entry: str):
-    """Return the function; Numba compiles it once, whatever number of tests call it."""
-    return load(text, entry)
-
-
-def verdict(task, text: str, seed: int = 9, speedup: float = 100.0):
-    runner = Timeless(loaded(text, task.entry), MOST_S)
-    runner.speedup = speedup
-    return judge(task, runner, text, seed)
+loaded = functools.cache(load)  # Numba compiles it once, whatever number of tests call it
 
 
 def expect_all_points(task, text: str, seed: int) -> None:
-    report = verdict(task, text, seed)
+    report = verdict(task, text, seed, load=loaded)
     assert report.points == task.points, str(report)
     assert report.passed
     assert "The visible tests pass" in str(report)
@@ -68,7 +49,7 @@ def test_the_solutions_get_all_points_with_other_inputs_and_through_their_collec
 def test_the_given_baselines_are_right_themselves_and_have_no_points_for_speed(id):
     task = registry.task(id)
     renamed = task.speed.baseline.text.replace(task.speed.baseline.entry, task.entry)
-    slow = verdict(task, renamed, 4, speedup=1.0)
+    slow = verdict(task, renamed, 4, speedup=1.0, load=loaded)
     assert slow.points == task.points_for_being_right and not slow.passed
     assert f"{task.speed.thresholds[0][0]:g}x" in str(slow)
 

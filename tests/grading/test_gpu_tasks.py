@@ -8,9 +8,9 @@ from golden import corpus
 from grading_tools import GPU_HEAD, answers_of, read_notebook, solution_path, text_of
 
 from course_lib.grading import checkpoints, registry
-from course_lib.grading.judge import generator, judge
+from course_lib.grading.judge import generator
 from course_lib.grading.launch import SharedRequests
-from course_lib.grading.runner import InProcess, clone
+from course_lib.grading.runner import clone
 from course_lib.grading.sources import load
 from course_lib.grading.task import source
 from course_lib.grading.tasks.gpu import kernels, memory
@@ -20,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("tracer_compiled")
 TASKS = registry.tasks("06")
 KERNELS = [task for task in TASKS if task.launch]
 SEEDS = (9, 7, 12345)
-
-
-def verdict(task, text: str, seed: int = 9):
-    return judge(task, InProcess(load(text, task.entry)), text, seed)
 
 
 def traced(task, text: str, args: tuple):

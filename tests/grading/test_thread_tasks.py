@@ -6,12 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from grading_tools import verdict
 
 from course_lib.grading import rules_threads
-from course_lib.grading.judge import generator, judge
+from course_lib.grading.judge import generator
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
-from course_lib.grading.runner import InProcess
-from course_lib.grading.sources import load
 from course_lib.grading.task import source
 from course_lib.grading.tasks import threads as declared
 from course_lib.simulators import coherence
@@ -29,10 +28,6 @@ INVALIDATIONS, BALANCE, AMDAHL = declared.INVALIDATIONS, declared.BALANCE, decla
 def on_locks(answer: str) -> str:
     """Return the answer below the helpers that are handed out."""
     return f"{declared.LOCKS}\n\n{source(answer)}"
-
-
-def verdict(task, text: str, seed: int = 9):
-    return judge(task, InProcess(load(text, task.entry)), text, seed)
 
 
 def counting(answer: str, expected: int = 2) -> str | None:

@@ -4,11 +4,11 @@ import re
 import subprocess
 import sys
 import textwrap
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 import view_samples
+from tools.html_page import HtmlPage
 from view_samples import RACE, course, misses
 from view_samples import cpu_profile as cpu
 from view_samples import speed_points as points
@@ -49,29 +49,6 @@ def test_every_name_leads_to_its_view():
     assert set(view_samples.CALLS) | NO_PICTURE == set(views.__all__), "a new view joins view_samples.CALLS"
 
 
-class Page(HTMLParser):
-    """Collects the cells, pictures and labels, and checks that tags close in order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.cells, self.labels, self.alts = [], [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        if tag == "img":
-            self.alts.append(given.get("alt", ""))
-        if tag not in ("br", "col", "img"):
-            self.open.append(tag)
-        if tag in ("td", "th", "pre"):
-            self.cells.append(given.get("style", ""))
-        if "aria-label" in given:
-            self.labels.append((given.get("role"), given["aria-label"]))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.fixture(scope="module")
 def shown():
     """Every view, made once: a text stands for the function that it would have been compiled from."""
@@ -101,17 +78,18 @@ def test_every_view_says_in_words_what_it_shows_in_its_own_colours(shown):
         words = still.alt if isinstance(still, Picture) else still.text
         assert len(words) > 40 and "<svg" not in words and "</" not in words, name
         assert repr(view).removeprefix("Picture: ") == words, name
-        page = Page(still._repr_html_())
-        assert page.open == [], name
-        for alt in page.alts:
-            assert len(alt) > 40, name
+        page = HtmlPage(still._repr_html_())
+        alts = [given.get("alt", "") for tag, given in page.tags if tag == "img"]
+        assert all(len(alt) > 40 for alt in alts), name
         if isinstance(still, Picture):
-            assert still.png.startswith(b"\x89PNG") and page.alts == [still.alt], name
+            assert still.png.startswith(b"\x89PNG") and alts == [still.alt], name
             continue
-        role, label = page.labels[0]
+        role, label = next(
+            (given.get("role"), one) for _, given in page.tags if (one := given.get("aria-label"))
+        )
         assert role == "figure" and len(label) > 15, name
         assert "background:#ffffff;color:#1f1b24" in still.body.split(">")[0], name
-        for style in page.cells:
+        for style in (given.get("style", "") for tag, given in page.tags if tag in ("td", "th", "pre")):
             is_empty = style == "background:#ffffff"
             assert is_empty or ("background:" in style and ";color:" in style), name
 
