@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from course_lib.grading import record, registry
+from course_lib.grading import registry
 from course_lib.grading.collect import Answer, collect
 from course_lib.grading.judge import judge
 from course_lib.grading.report import Report, TextCard, not_started, refused, source_html
@@ -33,6 +33,8 @@ def check(id: str, answer: Any = None, brief: bool = False) -> Report:
         raise TypeError(
             f'check begins with the task\'s name, as in check("01.matmul", matmul); got {id!r} first.'
         )
+    from course_lib.grading import record  # the learner's: who grades a class keeps none
+
     report, text = _examined(registry.task(id), answer, PUBLIC_SEED)
     _latest[report.task_id] = report
     report.show(brief)
@@ -123,6 +125,8 @@ def _with_constants(report: Report, found: Answer, runner: InProcess, answer: An
 
 def hint(id: str) -> TextCard:
     """Return the next hint of a task: a question, then the idea, then nearly the line."""
+    from course_lib.grading import record
+
     task = registry.task(id)
     number = min(_hints_given.get(task.id, 0), len(HINTS) - 1)
     _hints_given[task.id] = number + 1

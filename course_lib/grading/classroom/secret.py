@@ -49,11 +49,6 @@ def from_text(text: str, where: str) -> int:
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:16], "big")
 
 
-def mark(seed: int) -> str:
-    """Return a text that tells two seeds apart and gives neither away."""
-    return hashlib.sha256(f"nine circles, mark of {seed}".encode()).hexdigest()[:16]
-
-
 def _make(path: Path) -> None:
     """Write a new seed that only its owner can read; of two graders that start at once, one's seed stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
