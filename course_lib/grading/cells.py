@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from course_lib.grading.program import bindings, bound_by, size
 from course_lib.grading.sources import NoSource
 from course_lib.grading.vocabulary import words
 
@@ -98,7 +99,7 @@ def _add(book: Book, place: Place, node: ast.stmt, lines: list[bytes]) -> None:
 
 
 @lru_cache(maxsize=256)  # a history has the same cells again and again
-def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], int]:
+def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], float]:
     """Return a cell's statements, its lines as plain Python, and its size; NoSource if it is none."""
     if len(text) > LARGEST_CELL:
         raise NoSource(f"Its cell has more than {LARGEST_CELL:,} characters: that is too much to read.")
@@ -115,7 +116,10 @@ def _statements(text: str) -> tuple[list[ast.stmt], list[bytes], int]:
         raise NoSource(f"{where}: {error.msg}.") from None
     except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
         raise NoSource(f"Its cell cannot be read ({type(error).__name__}: {error}).") from None
-    return tree.body, text.encode("utf-8", "surrogatepass").split(b"\n"), _size(tree)
+    nodes = size(tree, DEEPEST)
+    if nodes > MOST_IN_CELL:
+        raise NoSource("Its cell holds more code than can be read, or is nested too deeply: take several.")
+    return tree.body, text.encode("utf-8", "surrogatepass").split(b"\n"), nodes
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -123,19 +127,6 @@ def _tree(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _size(tree: ast.AST) -> int:
-    """Return the number of syntax nodes; NoSource if they are too many, or too many in each other."""
-    level, size = [tree], 0
-    for _ in range(DEEPEST):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        size += len(level)
-    if level:
-        raise NoSource("Its cell is nested too deeply to be read: write it in several steps.")
-    if size > MOST_IN_CELL:
-        raise NoSource("Its cell holds more code than can be read: write it in several cells.")
-    return size
 
 
 def defines(text: str, name: str) -> bool:
@@ -158,8 +149,7 @@ def _bindings(node: ast.stmt, lines: list[bytes]) -> Iterator[Bound]:
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imports(node)
     elif isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        pairs = [pair for target in targets for pair in _pairs(target, node.value)] if node.value else []
+        pairs = list(bindings(node))
         for name, value in pairs:
             one = value if len(pairs) <= MOST_TARGETS else None
             alone = f"{name} = {_text(one, lines)}" if one and len(pairs) > 1 else text
@@ -194,20 +184,6 @@ def _assigned(name: str, value: ast.expr | None, text: str, line: int, node: ast
     return Bound(name, "value" if value else "other", value or node, text, line, node)
 
 
-def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name with its value, None if only running tells: `a, *b = c`."""
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Starred):
-        yield from _pairs(target.value, None)
-    elif isinstance(target, ast.Tuple | ast.List):
-        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-        starred = any(isinstance(one, ast.Starred) for one in (*parts, *target.elts))
-        one_by_one = len(parts) == len(target.elts) and not starred
-        for place, one in enumerate(target.elts):
-            yield from _pairs(one, parts[place] if one_by_one else None)
-
-
 def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run with a statement: not what is inside functions, classes and comprehensions."""
     todo = [node]
@@ -219,14 +195,9 @@ def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _stored(node: ast.AST) -> set[str]:
-    """Return the names that this node binds where it stands, besides definitions and imports."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        return {node.id}
-    if isinstance(node, COMPREHENSIONS):  # a walrus in it binds outside
-        return {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}
-    names = {"ExceptHandler": "name", "MatchAs": "name", "MatchStar": "name", "MatchMapping": "rest"}
-    name = getattr(node, names.get(type(node).__name__, ""), None)
-    return {name} if name else set()
+    """Return the names that this node binds where it stands; a walrus in a comprehension binds outside."""
+    inside = ast.walk(node) if isinstance(node, COMPREHENSIONS) else ()
+    return bound_by(node) | {one.target.id for one in inside if isinstance(one, ast.NamedExpr)}
 
 
 def _changes(statement: ast.stmt) -> Iterator[tuple[str, int]]:

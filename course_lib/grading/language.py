@@ -249,18 +249,15 @@ class _Reading:
             if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
                 self._visit(node)
                 self.refuse(node, "something else than a name", PARTS_OF_TEXT, "assigns to")
-        pairs = dict(bindings(statement))
-        for name in {
-            node.id: 0 for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
-        }:
+        for name, value in dict(bindings(statement)).items():
             if name == self.program.entry:
                 raise _Refused(self._no_function())
-            if name not in pairs:
+            if value is None:
                 self.refuse(
                     statement, f"{name} for a part of a tuple", "write one value beside each name", "has"
                 )
-            self._bind(statement, name, _Meaning(self._constant(pairs[name], name)))
-            self.values[name] = ast.Constant(None) if name in self.values else pairs[name]  # which one?
+            self._bind(statement, name, _Meaning(self._constant(value, name)))
+            self.values[name] = ast.Constant(None) if name in self.values else value  # which one?
 
     def _bind(self, node: ast.AST, name: str, meaning: _Meaning) -> None:
         """Give a name its meaning; one that has another keeps it, so that what is read here is what runs."""

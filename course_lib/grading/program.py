@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Iterator
 
 LONGEST = 200_000  # characters
-MOST_NODES, MOST_FUNCTIONS = 20_000, 100
+MOST_NODES = 20_000
 DEEPEST = 120  # nodes in each other, so that who goes down need not fear for the stack
 
 
@@ -51,19 +52,17 @@ def _parsed(source: str) -> tuple[ast.Module, str]:
         return ast.Module([], []), f"line {error.lineno} is no Python"
     except (RecursionError, MemoryError, ValueError):
         return ast.Module([], []), "it is nested too deeply, or holds null bytes"
-    return (tree, "") if _is_small(tree) else (ast.Module([], []), "it is too long, or nested too deeply")
+    small = size(tree) <= MOST_NODES
+    return (tree, "") if small else (ast.Module([], []), "it is too long, or nested too deeply")
 
 
-def _is_small(tree: ast.Module) -> bool:
-    nodes, functions, todo = 0, 0, [(tree, 0)]
-    while todo:
-        node, depth = todo.pop()
-        nodes += 1
-        functions += isinstance(node, ast.FunctionDef)
-        if depth > DEEPEST or nodes > MOST_NODES or functions > MOST_FUNCTIONS:
-            return False
-        todo += [(one, depth + 1) for one in ast.iter_child_nodes(node)]
-    return True
+def size(tree: ast.AST, deepest: int = DEEPEST) -> float:
+    """Return the number of syntax nodes, inf if they lie deeper than that in each other."""
+    level, nodes = [tree], 0
+    for _ in range(deepest):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        nodes += len(level)
+    return math.inf if level else nodes
 
 
 def bound_by(node: ast.AST) -> set[str]:
@@ -77,21 +76,24 @@ def bound_by(node: ast.AST) -> set[str]:
     return {name} if named else {node.rest} if isinstance(node, ast.MatchMapping) and node.rest else set()
 
 
-def bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield (name, value) for each simple way to give a value a name."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield each name that an assignment binds with its value, None if only running tells: `a, *b = c`."""
+    if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             yield from _pairs(target, node.value)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        yield from _pairs(node.target, node.value)
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        for one, its_value in zip(target.elts, value.elts, strict=False):
-            yield from _pairs(one, its_value)
+    elif isinstance(target, ast.Starred):
+        yield from _pairs(target.value, None)
+    elif isinstance(target, ast.Tuple | ast.List):
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        starred = any(isinstance(one, ast.Starred) for one in (*parts, *target.elts))
+        one_by_one = len(parts) == len(target.elts) and not starred
+        for place, one in enumerate(target.elts):
+            yield from _pairs(one, parts[place] if one_by_one else None)
 
 
 def at(node: ast.AST, source: str) -> str:

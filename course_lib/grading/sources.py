@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import atexit
+import functools
 import inspect
 import itertools
 import linecache
-import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 _NUMBER = itertools.count(1)
-CACHED = re.compile(r"\bcache *= *True\b")
 
 
 class NoSource(ValueError):
@@ -52,15 +51,17 @@ def load(text: str, entry: str, filename: str = "") -> Callable:
 
 
 def filed(text: str, entry: str) -> str:
-    """Return the name of a file with this text: only remembered, unless Numba wants to write beside it."""
-    filename = f"<{entry} {next(_NUMBER)}>"
-    if CACHED.search(text):
-        folder = tempfile.TemporaryDirectory(prefix="answer_", ignore_cleanup_errors=True)
-        atexit.register(folder.cleanup)
-        filename = str(Path(folder.name) / f"{entry}.py")
-        Path(filename).write_text(text, encoding="utf-8")
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    return filename
+    """Return the name of a new file with this text: tracebacks quote it, and Numba caches beside it."""
+    path = _folder() / f"{entry}_{next(_NUMBER)}.py"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    return str(path)
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="answers_", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def plain_function(function: Any) -> Callable:

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,7 +101,7 @@ class _Answers:
 
     def load(self, text: str, entry: str, oracle: str = "") -> dict[str, Any]:
         """Run the text; its entry is the next function. The helper of the name `oracle` asks the judge."""
-        function, fault, file = None, None, written(text)
+        function, fault, file = None, None, sources.filed(text, entry)
         with quiet():
             try:
                 (function,) = alone(sources.load, iter([(text, entry, file)]))
@@ -195,14 +194,6 @@ def plain(value: Any) -> bool:
     if kind in (list, tuple):
         return NUMBERS.issuperset(map(type, value)) or all(map(plain, value))
     return kind in NUMBERS
-
-
-def written(text: str) -> str:
-    """Return the name of a new file with this text."""
-    handle, name = tempfile.mkstemp(prefix="answer_", suffix=".py", text=True)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(text)
-    return name
 
 
 def unpack(files: dict[str, np.ndarray], folder: Path) -> None:
