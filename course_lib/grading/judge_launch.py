@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, Row, Shape
+from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, LineCount, Shape
 from course_lib.grading.program import read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
 from course_lib.grading.runner import Fault, Outcome, Runner, Traced, clone, unchanged
@@ -167,7 +167,7 @@ def _limit_lines(limit: Limit, counts: LaunchCounts, args: tuple) -> list[str]:
     return [NOT_KEPT, said, *lines, *([f"… and {more} more lines."] if more > 0 else [])]
 
 
-def _row(row: Row) -> str:
+def _row(row: LineCount) -> str:
     """Return what one line of the kernel did."""
     place = f"line {row.line}, `{row.code}`: " if row.line else ""
     if row.where == "shuffle":
@@ -185,7 +185,7 @@ def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _never_written(before: Any, after: Any, name: str, rows: Sequence[Row]) -> list[str]:
+def _never_written(before: Any, after: Any, name: str, rows: Sequence[LineCount]) -> list[str]:
     """Say how many entries of the result hold the NaN that stood there before the launch, if any do.
 
     A NaN goes through sums and products as it is: where a line of `rows` adds to the result, it may have been
@@ -210,7 +210,7 @@ def _never_written(before: Any, after: Any, name: str, rows: Sequence[Row]) -> l
     return [f"No thread wrote {name if left == before.size else part}: NaN stood there before the launch."]
 
 
-def _is_added_to(row: Row, rows: Sequence[Row]) -> bool:
+def _is_added_to(row: LineCount, rows: Sequence[LineCount]) -> bool:
     """Whether the row's line reads an element and writes it, and no other line writes its array."""
     stores = {one.line for one in rows if one.array == row.array and one.kind == "store"}
     return row.kind == "atomic" or (row.kind == "load" and stores == {row.line})

@@ -53,7 +53,7 @@ class NoCounts(ValueError):
 
 
 @dataclass(frozen=True)
-class Row:
+class LineCount:
     """What one line of a kernel did with an array in "global" or "shared" memory, as "barrier" or "shuffle".
 
     A request is one instruction of a warp. `cost` is what all requests took of the memory: of global memory
@@ -94,11 +94,11 @@ class HazardRow:
 class LaunchCounts:
     """What one launch did, in the order of the source. Lines are those of the learner's cell."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[LineCount, ...] = ()
     hazards: tuple[HazardRow, ...] = ()
     busiest_warp: int = 0  # the most requests that one warp made, in both memories, and shuffles
 
-    def of(self, *places: str, kind: str | None = None) -> tuple[Row, ...]:
+    def of(self, *places: str, kind: str | None = None) -> tuple[LineCount, ...]:
         """Return the rows of these memories, or of barriers or shuffles, and of one kind of access."""
         return tuple(row for row in self.rows if row.where in places and kind in (None, row.kind))
 
@@ -182,7 +182,7 @@ def counts_of(plain: Any) -> LaunchCounts:
         if type(many) is not list or len(many) > most or not all(_has_form(one, form) for one in many):
             raise NoCounts("these are no rows of counts")
     found = tuple(HazardRow(*one, tuple(block)) for *one, block in hazards)
-    return LaunchCounts(tuple(Row(*one) for one in rows), found, busiest)
+    return LaunchCounts(tuple(LineCount(*one) for one in rows), found, busiest)
 
 
 def _has_form(value: Any, form: Any) -> bool:
@@ -199,7 +199,7 @@ def _has_form(value: Any, form: Any) -> bool:
 SECTOR_BYTES = 32
 Formula = Callable[..., float]  # of the case's arguments
 #: What is wrong (what, got, wanted, how to mend it), and the rows that show it.
-Missed = tuple[str, tuple[Row, ...]]
+Missed = tuple[str, tuple[LineCount, ...]]
 
 
 class Limit(Protocol):
@@ -236,7 +236,7 @@ class WavefrontsPerRequest:
 
 
 def _worst(
-    rows: tuple[Row, ...], most: float, takes: str, unit: str, enough: str, cure: Callable
+    rows: tuple[LineCount, ...], most: float, takes: str, unit: str, enough: str, cure: Callable
 ) -> Missed | None:
     worst = max(rows, key=lambda row: row.each, default=None)
     if worst is None or worst.each <= most:
@@ -262,7 +262,7 @@ class _Total:
         )
         return said, rows
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         """Return the sum, in words what of, and the rows that it is of."""
         raise NotImplementedError
 
@@ -273,7 +273,7 @@ class TotalSectors(_Total):
 
     kind: str | None = None
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         done = {None: "", "load": " to read", "store": " to write", "atomic": " to update"}[self.kind]
         rows = counts.of("global", kind=self.kind)
         return sum(row.cost for row in rows), f"sectors{done}", rows
@@ -288,7 +288,7 @@ class SharedRequests(_Total):
     So it is no way around a limit on the loads.
     """
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         rows, shuffles = counts.of("shared", "shuffle"), counts.of("shuffle")
         what = "requests to shared memory" + " and shuffles" * bool(shuffles)
         return sum(row.requests for row in rows), what, rows
@@ -308,7 +308,7 @@ class Barriers(_Total):
         said = f"On this input {total:,} warps come to a barrier, and {least:,.10g} should: {self.wanted}."
         return said, rows
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         rows = counts.of("barrier")
         return sum(row.requests for row in rows), "warps at barriers", rows
 
@@ -320,7 +320,7 @@ class Atomics(_Total):
     Those of a warp's lanes on one address take turns, so each lane's counts.
     """
 
-    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[Row, ...]]:
+    def _total(self, counts: LaunchCounts) -> tuple[int, str, tuple[LineCount, ...]]:
         rows = counts.of("global", "shared", kind="atomic")
         return sum(row.accesses for row in rows), "atomic operations", rows
 
@@ -351,7 +351,7 @@ class BusiestWarp:
 BANKS = "its threads want different words of the same bank of shared memory"
 
 
-def _cure(row: Row) -> str:
+def _cure(row: LineCount) -> str:
     """Say what makes requests cheaper: neighbours that begin elsewhere need one sector more, not several."""
     if row.each <= row.bytes / row.requests / SECTOR_BYTES + 1:
         return (
@@ -361,7 +361,7 @@ def _cure(row: Row) -> str:
     return "let neighbouring threads (threadIdx.x) take neighbouring elements"
 
 
-def _place(row: Row) -> str:
+def _place(row: LineCount) -> str:
     verb = {"load": "reading", "store": "writing", "atomic": "updating"}[row.kind]
     code = f", `{row.code}`," if row.code else ""
     return f"{verb.capitalize()} {row.array} in line {row.line}{code}"
