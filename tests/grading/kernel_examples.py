@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
+from grading_tools import notebook_of
 
 from course_lib.grading import registry
+from course_lib.grading.classroom.assignment import Item
+from course_lib.grading.classroom.verdict import SubmissionJob, judged
 from course_lib.grading.compare import Values
 from course_lib.grading.language import KERNEL
 from course_lib.grading.launch import Launch, SectorsPerRequest, WavefrontsPerRequest
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
 from course_lib.grading.task import Case, Task, source
 
 Array = np.ndarray
@@ -136,6 +140,17 @@ WRONG = {
 }
 TASKS = (TURN, SCALE)
 CHAPTER = "99"
+
+
+SEED = 4711  # of the secret inputs
+ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in TASKS)
+LIMITS = AnswerLimits(call_s=4, task_s=60, memory_mb=700, disk_mb=16, processes=16)
+
+
+def graded(*texts: str, limits: AnswerLimits = LIMITS) -> dict:
+    """Return the verdict on a notebook of these cells."""
+    data = notebook_of(*texts)
+    return judged(SubmissionJob("short", "ada", ITEMS, data, "short.ipynb", (), SEED, Sandbox(limits=limits)))
 
 
 def declare(patch) -> None:

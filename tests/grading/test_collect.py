@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import json
 import re
 import time
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grading_tools import ASSIGNMENTS, solution_path
+from grading_tools import ASSIGNMENTS, notebook_of, solution_path
 from test_answers_by_others import HONEST, with_given
 
 from course_lib.grading import registry
@@ -39,9 +38,7 @@ def odd_notebooks() -> dict[str, tuple[list[str], object, str, str]]:
 
 def handed_in(texts: list[str]) -> list[str]:
     """Return the cells as a class reads them."""
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in texts]
-    data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
-    return [cell.text for cell in read(data).cells if cell.is_answer]
+    return [cell.text for cell in read(notebook_of(*texts)).cells if cell.is_answer]
 
 
 def run(text: str, entry: str = "f"):

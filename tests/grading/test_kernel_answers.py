@@ -104,6 +104,7 @@ def test_a_missed_limit_shows_which_lines_cost_what():
         assert any("store of tile, 10 requests, 10 wavefronts (1 each)" in line for line in report.lines)
 
 
+@pytest.mark.slow  # the tracer is compiled anew
 def test_without_a_sandbox_it_is_judged_alike():
     open_air = Sandbox(limits=LIMITS, unsafe=True)
     wrong, *_ = WRONG[TURN.id]

@@ -213,12 +213,3 @@ def test_no_trace_of_the_seed(attacked):
     for name, text in texts.items():
         own = name.split(",")[0].startswith("spy-")  # whose own words look for it
         assert not any(one in text for one in forms if not (own and one == secret.FILE)), name
-
-
-def test_pages_run_nothing_of_a_student(attacked):
-    pages = {**attacked.feedback, "summary": (attacked.folder / f"{NAME}-summary.html").read_text("utf-8")}
-    teacher = attacked.folder.glob(f"teacher/{NAME}/*.html")
-    pages |= {f"teacher {path.stem}": path.read_text("utf-8") for path in teacher}
-    for name, page in pages.items():
-        assert "<script>alert" not in page, name
-        assert "<img src=x" not in page, name

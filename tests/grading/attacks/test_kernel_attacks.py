@@ -5,19 +5,13 @@ Tricks with their text are in tricks.txt.
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from grading_tools import code_cell
-from kernel_examples import SCALE, SCALED, TURN, TURNED, declare
+from kernel_examples import SCALE, SCALED, TURN, TURNED, declare, graded
 
-from course_lib.grading.classroom.assignment import Item
-from course_lib.grading.classroom.verdict import SubmissionJob, judged
-from course_lib.grading.sandbox.bubblewrap import AnswerLimits, Sandbox
+from course_lib.grading.sandbox.bubblewrap import AnswerLimits
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("tracer_ready")]
-SANDBOX = Sandbox(limits=AnswerLimits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16))
-ITEMS = tuple(Item(task.id, task.entry, f"{task.id}-points", task.points) for task in (TURN, SCALE))
+LIMITS = AnswerLimits(call_s=2, task_s=30, memory_mb=700, disk_mb=16, processes=16)
 HEAD = "from numba import cuda, float32, int32\n"
 WRONG = "@cuda.jit\ndef scaled(x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n        y[i] = x[i]\n"
 NO_BARRIER = TURNED.replace("    cuda.syncthreads()\n", "")
@@ -63,20 +57,6 @@ def chapter(monkeypatch):
     declare(monkeypatch)
 
 
-def graded(*answers: str) -> dict[str, dict]:
-    """Return the verdict on a notebook with these answers, by task."""
-    cells = [code_cell(text, f"cell-{n}") for n, text in enumerate(answers)]
-    data = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
-    found = judged(SubmissionJob("short", "eve", ITEMS, data, "short.ipynb", (), 77, SANDBOX))
-    return {task["id"]: task for task in found["tasks"]}
-
-
-def test_the_honest_answers_get_their_points():
-    tasks = graded(TURNED, SCALED)
-    assert {id: one["points"] for id, one in tasks.items()} == {TURN.id: 3.0, SCALE.id: 1.0}
-    assert not any(one["manual"] for one in tasks.values())
-
-
 @pytest.mark.parametrize(
     "names",
     [OF_EACH_KIND, pytest.param([*ATTACKS], marks=pytest.mark.slow)],
@@ -86,7 +66,8 @@ def test_an_attack_gains_nothing_and_costs_no_other_answer(names):
     for name in names:
         text = ATTACKS[name]
         attacked, honest = (TURN, SCALE) if "def turned" in text else (SCALE, TURN)
-        tasks = graded(text, SCALED if honest is SCALE else TURNED)
+        found = graded(text, SCALED if honest is SCALE else TURNED, limits=LIMITS)
+        tasks = {task["id"]: task for task in found["tasks"]}
         verdict = tasks[attacked.id]
         lines = verdict["teacher"]["lines"]
         assert verdict["points"] == 0 and verdict["state"] == "wrong", (name, lines)

@@ -7,7 +7,6 @@ In notebooks_both_ways.txt each begins with `=== style | chapter | tasks that bo
 between two cells. All other tasks get all points from both.
 """
 
-import json
 import random
 import re
 import warnings
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from grading_tools import ASSIGNMENTS as NAMES
+from grading_tools import notebook_of
 from short_course import ROOT
 
 from course_lib.grading.check import examine
@@ -70,8 +70,7 @@ def undone():
 
 
 def graded(chapter: str, texts: list[str], wanted: tuple[Untimed, ...]) -> dict[str, dict]:
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in texts]
-    data = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+    data = notebook_of(*texts)
     job = SubmissionJob(NAMES[chapter], "ada", wanted, data, "a.ipynb", (), 20250917, SANDBOX)
     return {one["id"]: one for one in judged(job)["tasks"]}
 
