@@ -1,17 +1,15 @@
 """A time slider on a kernel of one's own: what one warp touches, instruction by instruction.
 
-The kernel runs in the tracer (`simulators.gpu`), so no GPU is needed. Only the chosen block is run, on a copy
+The kernel runs in the tracer (`simulators.gpu`), so no GPU is needed. Only the chosen block is run, on copies
 of the arrays: what the notebook holds stays as it is. A step is shown as where the warp is, the line it runs,
 the array, and what memory does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from course_lib.simulators.gpu.counting import WARP
 from course_lib.theme import GREY_TINT, INK, PINK, PINK_TINT, QUIET
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from course_lib.simulators.gpu.result import Trace
     from course_lib.simulators.gpu.tally import WarpStep
 
-KEPT = 8  # traces of other warps that are kept
-
 
 def gpu_steps(
     kernel: Any,
@@ -37,94 +33,19 @@ def gpu_steps(
     *args: Any,
     block: Any = 0,
     warp: int = 0,
-    shared_bytes: int = 0,
 ) -> KernelSteps:
     """Return a widget that steps through what one warp of `kernel[griddim, blockdim](*args)` touches.
 
     kernel: one for `@cuda.jit`, traced on the CPU. block: a number or (x, y, z); warp: 0 is the one of the
-    block's first 32 threads. Both can be chosen in the widget; the kernel is then traced again. `args` are
-    copied first and stay as they are. Raises what `simulators.gpu.trace` raises, and ValueError without the
-    launch.
+    block's first 32 threads. Both can be chosen in the widget; the kernel is then traced again. `args` stay
+    as they are. Raises what `simulators.gpu.trace` raises, and ValueError without the launch.
     """
+    from course_lib.simulators.gpu import trace
+
     if griddim is None or blockdim is None:
         raise ValueError("gpu_steps needs the launch: gpu_steps(kernel, griddim, blockdim, *args).")
-    runs = Runs(kernel, griddim, blockdim, args, shared_bytes)
-    return KernelSteps(runs, block, warp)
-
-
-class Runs:
-    """Traces a launch again for every warp that is asked for, each time on a copy of the first arguments."""
-
-    def __init__(self, kernel: Any, griddim: Any, blockdim: Any, args: tuple, shared_bytes: int) -> None:
-        self._kernel, self._griddim, self._blockdim = kernel, griddim, blockdim
-        self._args = copied(args)
-        self._shared_bytes = shared_bytes
-        self._kept: dict[tuple, Frames] = {}
-
-    def frames(self, block: Any, warp: int) -> Frames:
-        """Return the pictures of a warp's steps; only its block is run."""
-        from course_lib.simulators.gpu import trace
-
-        key = (block, warp)
-        if key not in self._kept:
-            if len(self._kept) >= KEPT:
-                del self._kept[next(iter(self._kept))]
-            seen = trace(
-                self._kernel,
-                self._griddim,
-                self._blockdim,
-                *copied(self._args),
-                blocks=[block],
-                shared_bytes=self._shared_bytes,
-                races=False,
-                record=(block, warp),
-                progress=False,
-            )
-            self._kept[key] = Frames(seen)
-        return self._kept[key]
-
-
-def copied(args: tuple) -> tuple:
-    """Return the arguments with copies of their arrays; views of one array stay views of one copy.
-
-    A copy keeps strides and the distance from the start of the memory, which decide what a sector holds.
-    """
-    from course_lib.simulators.gpu.arrays import storages
-
-    args = _as_numpy(args)
-    memory = [(storage, storage.memory.copy()) for storage in storages(_arrays(args))]
-    return _copy(args, memory)
-
-
-def _as_numpy(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_as_numpy, value))
-    if isinstance(value, np.ndarray | np.generic):
-        return value
-    is_array = hasattr(value, "__array_interface__") or type(value).__module__.startswith("torch")
-    return np.asarray(value) if is_array else value
-
-
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)
-    elif isinstance(value, np.ndarray):
-        yield value
-
-
-def _copy(value: Any, memory: list[tuple[Any, np.ndarray]]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_copy(part, memory) for part in value)
-    if not isinstance(value, np.ndarray):
-        return value
-    first = value.__array_interface__["data"][0]
-    for storage, copied_bytes in memory if value.size else ():
-        if storage.start <= first < storage.end:
-            copy = np.ndarray(value.shape, value.dtype, copied_bytes, first - storage.start, value.strides)
-            copy.flags.writeable = value.flags.writeable
-            return copy
-    return value.copy()
+    traced = partial(trace, kernel, griddim, blockdim, *args, races=False, progress=False, copies=True)
+    return KernelSteps(traced, block, warp)
 
 
 class KernelSteps(Steps):
@@ -133,10 +54,10 @@ class KernelSteps(Steps):
     `.block` (a field for each dimension of the grid) and `.warp` choose another warp.
     """
 
-    def __init__(self, runs: Runs, block: Any, warp: int) -> None:
+    def __init__(self, traced: Callable[..., Trace], block: Any, warp: int) -> None:
         kit = widgets()
-        self.frames, self._runs = runs.frames(block, warp), runs
-        frames = self.frames
+        self._traced = traced
+        self.frames = frames = self._frames(block, warp)
         launch = frames.trace.launch
         self._grid = launch.grid
         threads = launch.block[0] * launch.block[1] * launch.block[2]
@@ -159,6 +80,10 @@ class KernelSteps(Steps):
             field.observe(lambda _: self._changed(), names="value")
         row = kit.HBox(fields, layout={"flex_flow": "row wrap"})
         self.widget = kit.VBox([row, self.player.box])
+
+    def _frames(self, block: Any, warp: int) -> Frames:
+        """Return the pictures of a warp's steps; only its block is run."""
+        return Frames(self._traced(blocks=[block], record=(block, warp)))
 
     def _field(self, name: str, value: int, most: int) -> Any:
         return widgets().BoundedIntText(
@@ -192,7 +117,7 @@ class KernelSteps(Steps):
         at = [field.value for field in self.block]
         at += [0] * (3 - len(at))
         number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])
-        self.frames = self._runs.frames(number, self.warp.value)
+        self.frames = self._frames(number, self.warp.value)
         self.player.restart(self.last)
 
 

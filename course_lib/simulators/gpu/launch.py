@@ -38,6 +38,7 @@ def trace(
     shared_bytes: int = 0,
     races: bool = True,
     record: tuple[Any, int] | None = None,
+    copies: bool = False,
     progress: bool | None = None,
 ) -> Trace:
     """Run `kernel[griddim, blockdim](*args)` on the CPU; return what its memory accesses would cost.
@@ -46,7 +47,8 @@ def trace(
     as the kernel would change them. `blocks` chooses the blocks that are run: None for all, a number for that
     many, spread evenly over the grid, or a list of their indices (numbers or (x, y, z)). `shared_bytes` is
     the dynamic shared memory of a block. `races` False leaves out the comparison of accesses between threads.
-    `record` names a warp, (block, warp), whose steps are kept one by one in `Trace.steps`.
+    `record` names a warp, (block, warp), whose steps are kept one by one in `Trace.steps`. `copies` runs the
+    kernel on copies of the arrays, which lie in memory as they do.
     Raises NotTraceable, with the place in the source, for what cannot run in lockstep.
     """
     grid = _dimensions("griddim", griddim, LARGEST_GRID)
@@ -59,7 +61,7 @@ def trace(
     chosen = _chosen_blocks(blocks, grid)
     try:
         program = LockstepProgram(kernel)
-        arguments, memory = _arguments(program, args)
+        arguments, memory = _arguments(program, args, copies)
         if races:
             _watch(program, arguments, memory)
         recorder = _recorder(record, grid, threads, chosen)
@@ -133,7 +135,7 @@ def _block_number(block: Any, grid: tuple[int, int, int]) -> int:
     return place[0] + grid[0] * (place[1] + grid[1] * place[2])
 
 
-def _arguments(program: LockstepProgram, args: tuple) -> tuple[list[Any], list[Storage]]:
+def _arguments(program: LockstepProgram, args: tuple, copies: bool) -> tuple[list[Any], list[Storage]]:
     source = program.source
     if len(args) != len(source.parameters):
         wanted = ", ".join(source.parameters)
@@ -142,6 +144,8 @@ def _arguments(program: LockstepProgram, args: tuple) -> tuple[list[Any], list[S
         )
     numbered = [_as_array(value) for value in args]
     memory = storages(_arrays_in(numbered))
+    for storage in memory if copies else ():
+        storage.memory = storage.memory.copy()
     pairs = zip(source.parameters, numbered, strict=True)
     return [_argument(name, value, memory) for name, value in pairs], memory
 
