@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from course_lib.views.paper import Html, card, escape, note, table
 
 KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number, Enter takes a typed one."
 COLOURS = ((PINK, "o", "-"), (VIOLET, "s", "--"))
+PERCENTS = (1, 2, 5, 10, 20, 50, 100)
 
 
 def costs(
@@ -33,21 +33,19 @@ def costs(
     gpu_price: float,
     bridge_price: float,
     currency: str,
-    cpu_utilisation: float = 1.0,
-    gpu_utilisation: float = 1.0,
     cpu_origin: str = "",
     gpu_origin: str = "",
 ) -> Costs:
-    """Return number fields for prices and what 1000 hours of speech then cost on a CPU and on a GPU.
+    """Return fields for prices and hours with work, and what 1000 hours of speech then cost on CPU and GPU.
 
     audio_per_s: seconds of audio a second, measured; `origin` says where and is shown. A price is that of an
-    hour, or of the bridge. utilisation: share of the hours with work.
+    hour, or of the bridge.
     Raises ValueError for numbers that cannot be, and for a currency that is no text.
     """
     if not isinstance(currency, str) or not currency.strip():
         raise ValueError(f"currency is {currency!r}, but it must be a text, such as 'EUR'.")
-    cpu = ("CPU", cpu_audio_per_s, cpu_price, cpu_utilisation)
-    gpu = ("GPU", gpu_audio_per_s, gpu_price, gpu_utilisation)
+    cpu = ("CPU", cpu_audio_per_s, cpu_price)
+    gpu = ("GPU", gpu_audio_per_s, gpu_price)
     for one in (cpu, gpu):
         machine(*one)
     number("bridge_price", bridge_price, least=0)
@@ -170,8 +168,7 @@ def in_words(cpu: Choice, gpu: Choice, bridge_price: float, currency: str) -> st
 def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
     """Draw the cost of 1000 hours of speech against the share of hours with work, at these hourly prices."""
     said = finding(cpu, gpu, currency)
-    least = min(0.01, cpu.utilisation, gpu.utilisation)
-    shares = [least ** (1 - step / 40) for step in range(41)]  # up to 100 %
+    shares = [0.01 ** (1 - step / 40) for step in range(41)]  # up to 100 %
     with theme.figure(8.2, 3.8) as fig:
         axes = fig.subplots()
         for one, (colour, marker, line) in zip((cpu, gpu), COLOURS, strict=True):
@@ -185,8 +182,7 @@ def figure(cpu: Choice, gpu: Choice, currency: str) -> Picture:
         if min(cpu.per_1000_hours, gpu.per_1000_hours) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        ticks = _round_percents(least)
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks(PERCENTS, map(str, PERCENTS))
         axes.minorticks_off()
         axes.set(xlabel="% of the hours with work", ylabel=f"1000 hours of speech, {currency}")
         axes.legend(loc="upper right")
@@ -214,13 +210,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def _round_percents(least: float) -> list[float]:
-    """Return 1, 2, 5, 10, 20, 50 and 100, and smaller ones of that kind down to the least share."""
-    decades = range(math.floor(math.log10(100 * least)), 2)
-    round_ones = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
-    return [percent for percent in (*round_ones, 100.0) if percent >= 0.999 * 100 * least]
-
-
 LABEL, WIDTH = {"description_width": "15em"}, "27em"
 
 
@@ -232,7 +221,6 @@ class Fields:
         name: str,
         audio_per_s: float,
         price: float,
-        utilisation: float,
         currency: str,
         changed: Callable[[], None],
     ) -> None:
@@ -240,17 +228,8 @@ class Fields:
         self.name, self.audio_per_s = name, audio_per_s
         box = {"style": LABEL, "layout": {"width": WIDTH}}
         self.price = kit.FloatText(value=price, description=f"price for an hour, {currency}", **box)
-        percent = 100 * utilisation
-        digits = 0 if percent >= 1 else math.ceil(-math.log10(percent))  # 0.2 is no 0 %
-        self.utilisation = kit.FloatSlider(
-            value=percent,
-            min=min(1.0, percent),
-            max=100,
-            step=1,
-            readout_format=f".{digits}f",
-            description="% of hours with work",
-            **box,
-        )
+        look = {"readout_format": ".0f", "description": "% of hours with work", **box}
+        self.utilisation = kit.FloatSlider(value=100, min=1, max=100, step=1, **look)
         for control in (self.price, self.utilisation):
             control.observe(lambda _: changed(), names="value")
         self.box = kit.VBox([kit.HTML(f"<b>{name}</b>"), self.price, self.utilisation])
@@ -260,7 +239,7 @@ class Fields:
         return machine(self.name, self.audio_per_s, self.price.value, self.utilisation.value / 100)
 
 
-def machine(name: str, audio_per_s: float, price: float, utilisation: float) -> Choice:
+def machine(name: str, audio_per_s: float, price: float, utilisation: float = 1.0) -> Choice:
     """Return a machine; raises ValueError, naming it."""
     try:
         return Choice(name, audio_per_s, price, utilisation)
