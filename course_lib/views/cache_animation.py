@@ -98,7 +98,7 @@ def total_misses(nest: str) -> int:
 
 
 class CacheWalker(Steps):
-    """The animation: `.nest` is the drop-down, `.player` the slider."""
+    """The animation: `.nest` is the drop-down."""
 
     def __init__(self, nest: str) -> None:
         self.last = N**3 - 1

@@ -81,7 +81,7 @@ def kernel_loops(dtype: str = "float32") -> KernelLoops:
 
 
 class KernelLoops(Steps):
-    """The walk from loop 5 to the micro-kernel: `.player` has the controls, `frame(step)` draws one."""
+    """The walk from loop 5 to the micro-kernel: `frame(step)` draws a step."""
 
     def __init__(self, own: Sizes) -> None:
         self.sizes, self.last = own, len(STEPS) - 1

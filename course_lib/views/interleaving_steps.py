@@ -43,7 +43,7 @@ def interleaving(what: Verdict | Replay) -> ScheduleSteps:
 
 
 class ScheduleSteps(Steps):
-    """The step-through of a schedule: `.player` has the controls; `frame(step)` draws one step."""
+    """The step-through of a schedule: `frame(step)` draws one step."""
 
     def __init__(self, replay: Replay, finding: str) -> None:
         self.replay = replay

@@ -49,7 +49,7 @@ def gpu_steps(
 
 
 class KernelSteps(Steps):
-    """The step-through: `.player` has the controls, `.frames` the present warp's pictures.
+    """The step-through: `.frames` has the present warp's pictures.
 
     `.block` (a field for each dimension of the grid) and `.warp` choose another warp.
     """
@@ -79,7 +79,7 @@ class KernelSteps(Steps):
         for field in fields:
             field.observe(lambda _: self._changed(), names="value")
         row = kit.HBox(fields, layout={"flex_flow": "row wrap"})
-        self.widget = kit.VBox([row, self.player.box])
+        self.widget = kit.VBox([row, self.widget])
 
     def _frames(self, block: Any, warp: int) -> Frames:
         """Return the pictures of a warp's steps; only its block is run."""
@@ -118,7 +118,7 @@ class KernelSteps(Steps):
         at += [0] * (3 - len(at))
         number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])
         self.frames = self._frames(number, self.warp.value)
-        self.player.restart(self.last)
+        self.restart()
 
 
 ARRAY_WIDTH = LEFT + SIDE + 8

@@ -1,4 +1,4 @@
-"""What every widget shares: a still twin for pages without a kernel, a player of frames, an explorer."""
+"""What every widget shares: a still twin for pages without a kernel, a walk through frames, an explorer."""
 
 from __future__ import annotations
 
@@ -84,91 +84,65 @@ class Explorer(Live):
             self._is_moving = False
 
 
-class Player:
-    """Play, back, next, jumps and a slider over frames 0 … `last`, which `draw(frame)` returns as HTML.
+class Steps(Live):
+    """A walk through frames 0 … `last`: play, back, next, jumps and a slider; `.step` is the present frame.
 
     The slider has the focus of the keyboard: arrow keys step, Page Up and Page Down leap, Home and End go to
-    the ends. `jumps` names further buttons; each maps the present frame to the one it goes to. `readout`
-    False hides the slider's number: for pictures that count their frames themselves, and from 1.
+    the ends. A subclass knows its `last` and draws with `frame`. `jumps` names further buttons; each maps the
+    present frame to the one it goes to. `choice`, a control, chooses among walks; a new choice begins at
+    frame 0. `readout` False hides the slider's number: for pictures that count their frames from 1.
     """
 
     KEYS = "Keyboard: Tab to the slider, then arrow keys step; Home and End go to the ends"
-
-    def __init__(
-        self,
-        last: int,
-        draw: Callable[[int], str],
-        jumps: Mapping[str, tuple[str, Callable[[int], int]]] | None = None,
-        interval_ms: int = 700,
-        readout: bool = True,
-    ) -> None:
-        kit = widgets()
-        self._draw = draw
-        self.slider = kit.IntSlider(
-            value=0,
-            min=0,
-            max=last,
-            description="step",
-            readout=readout,
-            tooltip=self.KEYS,
-            layout={"width": "min(420px, 90%)"},
-        )
-        self.play = kit.Play(value=0, min=0, max=last, interval=interval_ms, tooltip="Play all steps")
-        kit.jslink((self.play, "value"), (self.slider, "value"))
-        self.back = self._button("◀ back", "One step back", lambda frame: frame - 1)
-        self.forward = self._button("next ▶", "One step forward", lambda frame: frame + 1)
-        self.jumps = {name: self._button(name, tip, go) for name, (tip, go) in (jumps or {}).items()}
-        self.picture = kit.HTML(draw(0))
-        self.slider.observe(lambda change: self.show(), names="value")
-        buttons = [self.play, self.back, self.forward, *self.jumps.values()]
-        row = kit.HBox(buttons, layout={"flex_flow": "row wrap", "align_items": "center"})
-        self.box = kit.VBox([self.picture, row, self.slider])
-
-    def _button(self, name: str, tip: str, go: Callable[[int], int]) -> Any:
-        button = widgets().Button(description=name, tooltip=tip, layout={"width": "auto"})
-
-        def pressed(_: Any) -> None:
-            self.slider.value = min(max(go(self.slider.value), 0), self.slider.max)
-
-        button.on_click(pressed)
-        return button
-
-    def show(self) -> None:
-        """Draw the present frame again."""
-        self.picture.value = self._draw(self.slider.value)
-
-    def restart(self, last: int) -> None:
-        """Go to frame 0 of a new series of frames 0 … `last`."""
-        self.slider.value = 0
-        self.slider.max = self.play.max = last
-        self.show()
-
-
-class Steps(Live):
-    """A walk through frames 0 … `last`: `.player` has the controls, `.step` is the frame shown now.
-
-    A subclass knows its `last` and draws with `frame`. `choice`, a control, chooses among walks; a new choice
-    begins at frame 0. `look` is for the player.
-    """
-
     last: int
 
     def __init__(
         self,
         jumps: Mapping[str, tuple[str, Callable[[int], int]]] | None = None,
         choice: Any = None,
-        **look: Any,
+        interval_ms: int = 700,
+        readout: bool = True,
     ) -> None:
-        self.player = Player(self.last, self.frame, jumps, **look)
-        self.widget = self.player.box
+        kit = widgets()
+        ends = {"value": 0, "min": 0, "max": self.last}
+        look = {"description": "step", "tooltip": self.KEYS, "layout": {"width": "min(420px, 90%)"}}
+        self.slider = kit.IntSlider(**ends, **look, readout=readout)
+        self.play = kit.Play(**ends, interval=interval_ms, tooltip="Play all steps")
+        kit.jslink((self.play, "value"), (self.slider, "value"))
+        self.back = self._button("◀ back", "One step back", lambda frame: frame - 1)
+        self.forward = self._button("next ▶", "One step forward", lambda frame: frame + 1)
+        self.jumps = {name: self._button(name, tip, go) for name, (tip, go) in (jumps or {}).items()}
+        self.picture = kit.HTML(self.frame(0))
+        self.slider.observe(lambda _: self._show(), names="value")
+        buttons = [self.play, self.back, self.forward, *self.jumps.values()]
+        row = kit.HBox(buttons, layout={"flex_flow": "row wrap", "align_items": "center"})
+        self.widget = kit.VBox([self.picture, row, self.slider])
         if choice is not None:
-            choice.observe(lambda _: self.player.restart(self.last), names="value")
-            self.widget = widgets().VBox([choice, self.player.box])
+            choice.observe(lambda _: self.restart(), names="value")
+            self.widget = kit.VBox([choice, self.widget])
+
+    def _button(self, name: str, tip: str, go: Callable[[int], int]) -> Any:
+        button = widgets().Button(description=name, tooltip=tip, layout={"width": "auto"})
+
+        def pressed(_: Any) -> None:
+            self.slider.value = min(max(go(self.step), 0), self.last)
+
+        button.on_click(pressed)
+        return button
 
     @property
     def step(self) -> int:
         """The frame shown now."""
-        return self.player.slider.value
+        return self.slider.value
+
+    def _show(self) -> None:
+        self.picture.value = self.frame(self.step)
+
+    def restart(self) -> None:
+        """Go to frame 0 of another walk."""
+        self.slider.value = 0
+        self.slider.max = self.play.max = self.last
+        self._show()
 
     def frame(self, step: int) -> str:
         """Return the picture of a step as HTML or SVG."""

@@ -88,7 +88,7 @@ def walk(order: str = "ikj") -> Walker:
 
 
 class Walker(Steps):
-    """The walk: `.order` is the drop-down, `.player` the slider."""
+    """The walk: `.order` is the drop-down."""
 
     last = DRAWN**3 - 1
 
@@ -119,7 +119,7 @@ class Walker(Steps):
         return Html(card(side_by_side(panels), words, title=title), words)
 
     def _name_the_leap(self) -> None:
-        (leap,) = self.player.jumps.values()
+        (leap,) = self.jumps.values()
         leap.description = f"next {self.order.value[1]} »"
 
     def _leap(self, step: int) -> int:

@@ -83,7 +83,7 @@ def ring(stages: int = 4) -> RingSteps:
 
 
 class RingSteps(Steps):
-    """The step-through: `.variant` chooses what is left out, `.player` the step."""
+    """The step-through: `.variant` chooses what is left out."""
 
     def __init__(self, base: Ring) -> None:
         self.base = base

@@ -64,7 +64,7 @@ def costs_of_long_words(views):
 def deadlocked_ring(views):
     ring = views.ring()
     ring.variant.value = next(name for name in ring.variant.options if "deadlock" in name)
-    ring.player.slider.value = ring.last
+    ring.slider.value = ring.last
     return ring
 
 
@@ -99,8 +99,7 @@ def drawn():
         view = make(views)
         still = view.static() if hasattr(view, "static") else view
         yield name, still._repr_html_()
-        player = getattr(view, "player", None)
-        shown = getattr(player, "picture", None) or getattr(view, "picture", None)
+        shown = getattr(view, "picture", None)
         if hasattr(shown, "value"):
             yield f"{name}, live", f'<div role="figure">{shown.value}</div>'
 

@@ -39,14 +39,14 @@ class TestCacheWalk:
         from course_lib.views.cache_animation import moments
 
         walk, steps = views.cache_walk(), moments("ikj")
-        walk.player.jumps["next miss »"].click()
+        walk.jumps["next miss »"].click()
         missing = [n for n, step in enumerate(steps) if not all(hit for _, hit in step.touched.values())]
         assert walk.step == next(n for n in missing if n > 0)
-        walk.player.slider.value = 0
-        walk.player.jumps["next run »"].click()
-        assert walk.step == 8 and "ikj, step 9 of 512" in walk.player.picture.value
+        walk.slider.value = 0
+        walk.jumps["next run »"].click()
+        assert walk.step == 8 and "ikj, step 9 of 512" in walk.picture.value
         walk.nest.value = "blocked"
-        assert "blocked 4 × 4, step 1 of 512" in walk.player.picture.value
+        assert "blocked 4 × 4, step 1 of 512" in walk.picture.value
 
 
 class TestMissCurves:

@@ -102,11 +102,11 @@ class TestWhatIsSaid:
 class TestTheSlider:
     def test_buttons_jump_to_what_costs_and_to_the_next_line(self, transposed):
         live = transposed(warp=5)
-        live.player.jumps["next costly »"].click()
-        assert live.step == 3 and "32-way bank conflict" in live.player.picture.value
-        live.player.slider.value = 0
-        live.player.jumps["next line »"].click()
-        assert "barrier" in live.player.picture.value
+        live.jumps["next costly »"].click()
+        assert live.step == 3 and "32-way bank conflict" in live.picture.value
+        live.slider.value = 0
+        live.jumps["next line »"].click()
+        assert "barrier" in live.picture.value
 
     def test_another_block_or_warp_is_traced_anew(self, kernels):
         A = np.arange(6400, dtype=np.float32).reshape(80, 80)
@@ -114,19 +114,19 @@ class TestTheSlider:
         live = views.gpu_steps(*launch, block=(1, 2), warp=3)
         assert live.warp.max == 31 and [field.max for field in live.block] == [2, 2]
         assert live.frames.steps[0].places[0] == 67 * 80
-        live.player.slider.value = 9
+        live.slider.value = 9
         live.block[1].value = 0
         assert live.step == 0 and live.frames.steps[0].places[0] == 3 * 80
         live.warp.value = 4
         assert live.frames.steps[0].places[0] == 4 * 80
-        assert "block (1, 0), warp 4" in live.player.picture.value
+        assert "block (1, 0), warp 4" in live.picture.value
 
     def test_a_warp_that_touches_nothing_is_shown_too_and_what_cannot_be_is_refused(
         self, kernels, transposed
     ):
         live = views.gpu_steps(kernels.nothing, 1, 32, zeros(4))
         assert "it touches no global or shared memory" in live.frames.title
-        for jump in live.player.jumps.values():
+        for jump in live.jumps.values():
             jump.click()
         assert live.step == 0 and "This warp touches no global" in live.frame(0)
         for which, said in (({"warp": 32}, "warp 32"), ({"block": 1}, "outside")):

@@ -28,12 +28,12 @@ def test_each_variant_shows_the_problem_it_is_named_for():
 
 def test_the_controls_walk_through_the_run():
     view = views.ring()
-    view.player.jumps["next phase »"].click()
-    assert view.player.slider.value == turns(view.trace)[0]
+    view.jumps["next phase »"].click()
+    assert view.slider.value == turns(view.trace)[0]
     view.variant.value = DEADLOCK
-    assert "Left out: the flip of the parity." in view.player.picture.value
-    view.player.jumps["end »"].click()
-    assert "It goes wrong. Everybody waits: 3 of 3 never end." in view.player.picture.value
+    assert "Left out: the flip of the parity." in view.picture.value
+    view.jumps["end »"].click()
+    assert "It goes wrong. Everybody waits: 3 of 3 never end." in view.picture.value
 
 
 def test_the_still_twin_names_the_steps_that_end_a_phase_and_the_failures(view):
