@@ -67,6 +67,13 @@ STYLE = {
 }
 
 
+def mixed(first: str, second: str, share: float, pale: float = 0.0) -> str:
+    """Return the colour at `share` of the way from the first to the second, `pale` of the way to white."""
+    pairs = ((int(first[at : at + 2], 16), int(second[at : at + 2], 16)) for at in (1, 3, 5))
+    parts = (round((1 - pale) * ((1 - share) * a + share * b) + pale * 255) for a, b in pairs)
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
 @contextmanager
 def figure(width: float = 8.0, height: float = 4.2) -> Iterator[Figure]:
     """Give a styled matplotlib Figure that pyplot does not know, so no cell can show or leak it twice."""

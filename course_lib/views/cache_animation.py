@@ -163,10 +163,10 @@ def frame(nest: str, step: int, is_small: bool = False) -> str:
     bottom = TOP + wide + 26
     for place, matrix in enumerate(AXES):  # under each matrix how often it missed and hit so far
         x = 12 + place * (wide + GAP)
-        on.write(x, bottom, _misses(moment.misses[matrix]), bold=True, fill=COLOURS[matrix][2])
+        on.write(x, bottom, plural(moment.misses[matrix], "miss"), bold=True, fill=COLOURS[matrix][2])
         on.write(x, bottom + 18, plural(moment.hits[matrix], "hit"), size=12, fill=QUIET)
     misses, accesses = sum(moment.misses.values()), 4 * (step + 1)
-    said = f"step {step + 1:,} of {N**3:,}: {_misses(misses)} in {accesses:,} accesses"
+    said = f"step {step + 1:,} of {N**3:,}: {plural(misses, 'miss')} in {accesses:,} accesses"
     label = (
         f"{name}, {said}. {statement}. {_touched_in_words(moment)}. "
         f"Pushed out: {', '.join(map(_name, moment.evicted)) or 'nothing'}."
@@ -174,7 +174,7 @@ def frame(nest: str, step: int, is_small: bool = False) -> str:
     if is_small:
         total = total_misses(nest)
         on.write(12, bottom + 50, f"{said};", size=14)
-        on.write(12, bottom + 70, f"at the end {_misses(total)}", size=14, bold=True)
+        on.write(12, bottom + 70, f"at the end {plural(total, 'miss')}", size=14, bold=True)
         return on.svg(width, bottom + 82, label, widest=PANEL)
     on.write(12, bottom + 50, f"{said}. {_touched_in_words(moment)}", size=13)
     below = _slots(on, moment, bottom + 84, max(width, 700))
@@ -241,10 +241,6 @@ def _slots(on: Sheet, moment: CacheMoment, y: float, width: float) -> float:
 def _name(line: Line) -> str:
     """Return what a line is called: "B3·1", row 3, second line of the row."""
     return f"{line[0]}{line[1]}·{line[2]}"
-
-
-def _misses(count: int) -> str:
-    return "1 miss" if count == 1 else f"{count:,} misses"
 
 
 def _touched_in_words(moment: CacheMoment) -> str:

@@ -131,8 +131,8 @@ def line_states(events: Events) -> Html:
     count = len(steps[0].states)
     drawing = _grid(steps, count)
     bus = sum(bool(step.bus) for step in steps)
-    accesses = f"{len(steps)} access{'' if len(steps) == 1 else 'es'}"
-    words = f"One cache line, {accesses} of {plural(count, 'core')}: {bus} of them needed the bus."
+    accesses = f"{plural(len(steps), 'access')} of {plural(count, 'core')}"
+    words = f"One cache line, {accesses}: {bus} of them needed the bus."
     for step in steps:
         states = ", ".join(f"core {core} {letter}" for core, letter in enumerate(step.states))
         what = "writes" if step.write else "reads"

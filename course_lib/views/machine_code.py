@@ -94,7 +94,7 @@ def counts(loop: Loop) -> str:
         (loop.n_prefetches, "prefetch"),
         (loop.n_stores, "store"),
     )
-    said = ", ".join(_several(count, name) for count, name in parts if count)
+    said = ", ".join(plural(count, name) for count, name in parts if count)
     turn = f"A turn is {plural(loop.n_instructions, 'instruction')}"
     turn += f" ({said})" if said else ""
     if not loop.flops:
@@ -103,10 +103,6 @@ def counts(loop: Loop) -> str:
         f"{turn} for {loop.flops:,} FLOP: {digits(loop.flops_per_instruction)} FLOP per instruction, "
         f"{digits(loop.bytes_per_flop, 2)} bytes loaded per FLOP."
     )
-
-
-def _several(count: int, name: str) -> str:
-    return f"{count} {name}es" if name == "prefetch" and count > 1 else plural(count, name)
 
 
 def verdict(loop: Loop) -> str:

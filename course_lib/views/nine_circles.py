@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.theme import GREY_TINT, INK, LINE, PAPER, PINK, QUIET, VIOLET
+from course_lib.theme import GREY_TINT, INK, LINE, PAPER, PINK, QUIET, VIOLET, mixed
 from course_lib.views.paper import SANS, Html, Sheet, card, escape
 
 ROW = 66  # pixels a circle takes, in the drawing and in the text beside it
@@ -126,14 +126,8 @@ def _funnel(on: Sheet, ready: Sequence[bool]) -> None:
         y = (circle - 0.5) * ROW
         wide = 88.0 - 7.6 * (circle - 1)
         share = (circle - 1) / 8
-        colour = _between(PINK, VIOLET, share)
+        colour = mixed(PINK, VIOLET, share)
         fill = colour if is_open else PAPER
         on.tag("ellipse", cx=middle, cy=y, rx=wide, ry=21, fill=fill, stroke=colour, stroke_width=2.5)
         ink = PAPER if is_open else INK
         on.write(middle, y + 7, circle, size=20, fill=ink, anchor="middle", bold=True)
-
-
-def _between(first: str, second: str, share: float) -> str:
-    """Return the colour that stands at `share` of the way from the first to the second."""
-    pairs = ((int(first[at : at + 2], 16), int(second[at : at + 2], 16)) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in pairs)

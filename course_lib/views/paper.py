@@ -285,8 +285,12 @@ def upper(sentence: str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return the count with its noun: 1 step, 2 steps."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """Return the count with its noun: 1 step, 2 steps, 3 passes, 4 copies."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith(("s", "ch")):
+        return f"{count:,} {noun}es"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
 def times(factor: float) -> str:

@@ -265,7 +265,7 @@ def _missing(barrier: BarrierState) -> str:
     if barrier.arrivals:
         needs.append(plural(barrier.arrivals, "arrival"))
     if barrier.copies > 0:
-        needs.append(f"{barrier.copies} cop{'y' if barrier.copies == 1 else 'ies'}")
+        needs.append(plural(barrier.copies, "copy"))
     early = f"; {-barrier.copies} came early" if barrier.copies < 0 else ""
     return f"needs {', '.join(needs) or 'nothing'}{early}"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
@@ -84,13 +83,12 @@ class SpeedExplorer(Explorer):
         def moved(change: Any) -> None:
             if self._is_moving:
                 return
-            chosen = self.measured.choose(self.setting, axis, change["new"])
-            self.setting = chosen.setting
+            self.setting, given_way = self.measured.choose(self.setting, axis, change["new"])
             self.axis = axis if axis in CURVES else self.axis
             with self._moving():  # the others follow
                 for other, control in self.controls.items():
                     control.value = getattr(self.setting, other)
-            self._show(chosen.sentence)
+            self._show(given_way)
 
         return moved
 
@@ -108,15 +106,12 @@ class SpeedExplorer(Explorer):
     def static(self) -> Html:
         """Return the curves over the batch, and every point in a table."""
         picture = main_curves(self.measured, self.origin)
-        body = picture._repr_html_() + self._table(
-            list(self.measured.points),
-            marked=(list(self.measured.points).index(best(self.measured).setting),),
-        )
+        every = list(self.measured.points)
+        fastest = every.index(best(self.measured).setting)
+        body = picture._repr_html_() + self._table(every, marked=(fastest,))
         said = finding(self.measured, best(self.measured).setting)
         explained = " ".join([self._explained(), *self.notes])
-        return Html(
-            card(body + note(explained), picture.alt, title=None), f"{said}. {picture.alt} {explained}"
-        )
+        return Html(card(body + note(explained), picture.alt), f"{said}. {picture.alt} {explained}")
 
     def _explained(self) -> str:
         baseline = f"The baseline is {in_words(self.measured.base)}."
@@ -175,14 +170,6 @@ def in_words(setting: Setting, but: Setting | None = None) -> str:
     return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A measured setting, and a sentence about what had to give way for it ("" if nothing had)."""
-
-    setting: Setting
-    sentence: str = ""
-
-
 class Measured:
     """The points of one sweep on one device, by setting; `base` is batch 1, float32, eager."""
 
@@ -216,14 +203,14 @@ class Measured:
         known = {"dtype": DTYPES, "how": HOWS}.get(axis)
         return [value for value in known if value in found] if known else sorted(found)
 
-    def choose(self, now: Setting, axis: str, value: Any) -> Chosen:
-        """Return the measured setting nearest to `now` with `value` on `axis`.
+    def choose(self, now: Setting, axis: str, value: Any) -> tuple[Setting, str]:
+        """Return the measured setting nearest to `now` with `value` on `axis`, and what had to give way.
 
         Nearest: the fewest other axes move, numbers by the smallest factor, names rather to the baseline's.
         """
         wanted = now.but(**{axis: value})
         if wanted in self.points:
-            return Chosen(wanted)
+            return wanted, ""
         fitting = [setting for setting in self.points if getattr(setting, axis) == value]
         found = min(
             fitting, key=lambda one: (_moves(one, wanted), _distance(one, wanted), _moves(one, self.base))
@@ -234,7 +221,7 @@ class Measured:
             f"{words(other, getattr(found, other))}"
             for other in moved
         )
-        return Chosen(found, f"{upper(in_words(wanted))} was not measured: {changes}.")
+        return found, f"{upper(in_words(wanted))} was not measured: {changes}."
 
     def along(self, axis: str, setting: Setting) -> list[SpeedPoint]:
         """Return a setting's point and those that differ from it in one axis only, in order of that axis."""
@@ -366,11 +353,11 @@ def _draw(
             fig.text(0.995, 0.005, origin, ha="right", va="bottom", fontsize=7.5, color=GREY)
         parts = []
         for name, points in series.items():
-            values = ", ".join(
+            values = (
                 f"{_x(axis, one.setting):g}: {digits(one.audio_per_s)} s/s, {seconds_in_words(one.seconds)}"
                 for one in points
             )
-            parts.append(f"{name}: {values}")
+            parts.append(f"{name}: {', '.join(values)}")
         end = f" {upper(origin)}." if origin else ""
         what = f"Audio a second and time of a forward against {LABELS[axis]}"
         return Picture.of(fig, f"{what}. {said}. {'; '.join(parts)}.{end}")

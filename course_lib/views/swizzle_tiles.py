@@ -11,7 +11,7 @@ from typing import Any
 
 from course_lib.arguments import one_of
 from course_lib.fp8.swizzle import BANK, BANKS, LINE, PIECE, WIDTHS, conflicts, swizzled
-from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, QUIET, VIOLET
+from course_lib.theme import DEEP_PINK, GREY_TINT, INK, PAPER, PINK, QUIET, VIOLET, mixed
 from course_lib.views.live import Explorer, buttons, widgets
 from course_lib.views.paper import Html, Sheet, card, note, plural, side_by_side
 
@@ -147,7 +147,7 @@ def in_words(access: Access) -> str:
         places = ", ".join(str(at // PIECE % PIECES) for at in access.addresses(is_swizzled))
         said.append(
             f"{name}: lanes 0 to 7 find their pieces in places {places} of a line; {met} of 32 banks give "
-            f"{plural(max(requests), 'word')} each: {_passes(access.passes(is_swizzled))}."
+            f"{plural(max(requests), 'word')} each: {plural(access.passes(is_swizzled), 'pass')}."
         )
     return " ".join(said)
 
@@ -158,23 +158,11 @@ def _cost(passes: int) -> str:
     return f"{'an' if passes == 8 else 'a'} {passes}-way bank conflict"
 
 
-def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count} passes"
-
-
 def colour(piece: int, of: int) -> str:
     """Return the pale ground of a column: from violet to pink, neighbours a step lighter and darker."""
     share = piece / max(of - 1, 1)
     pale = 0.62 if piece % 2 else 0.8
-    mixed = (
-        round((1 - pale) * ((1 - share) * one + share * other) + pale * 255)
-        for one, other in zip(_rgb(VIOLET), _rgb(PINK), strict=True)
-    )
-    return "#" + "".join(f"{part:02x}" for part in mixed)
-
-
-def _rgb(name: str) -> tuple[int, int, int]:
-    return int(name[1:3], 16), int(name[3:5], 16), int(name[5:7], 16)
+    return mixed(VIOLET, PINK, share, pale)
 
 
 def _map(access: Access, is_swizzled: bool) -> str:
@@ -223,5 +211,5 @@ def _bars(on: Sheet, access: Access, is_swizzled: bool) -> None:
     on.write(LEFT - 4, floor - 8 * BAR + 9, "8", size=11, fill=QUIET, anchor="end")
     on.write(LEFT - 4, floor, "0", size=11, fill=QUIET, anchor="end")
     passes = access.passes(is_swizzled)
-    words = f"words for each bank: {_passes(passes)}"
+    words = f"words for each bank: {plural(passes, 'pass')}"
     on.write(LEFT, floor + 19, words, size=13, bold=True, fill=DEEP_PINK if passes > 1 else INK)

@@ -230,8 +230,8 @@ def _text_rows(rows: tuple[TaskRow, ...]) -> Iterator[str]:
 
 
 def _counts(row: TaskRow) -> str:
-    tries = f", {row.record.tries} {'try' if row.record.tries == 1 else 'tries'}" if row.record.tries else ""
-    return tries + (f", {plural(row.record.hints, 'hint')}" if row.record.hints else "")
+    counts = (row.record.tries, "try"), (row.record.hints, "hint")
+    return "".join(f", {plural(count, noun)}" for count, noun in counts if count)
 
 
 # --- HTML ---------------------------------------------------------------------------------------------------

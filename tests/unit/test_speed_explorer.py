@@ -31,10 +31,10 @@ class TestChoice:
             for now in measured.points:
                 for axis in AXES:
                     for value in measured.values(axis):
-                        chosen = measured.choose(now, axis, value)
-                        assert chosen.setting in measured.points
-                        assert getattr(chosen.setting, axis) == value, (device, now, axis)
-                        assert (chosen.sentence == "") == (chosen.setting == now.but(**{axis: value}))
+                        chosen, given_way = measured.choose(now, axis, value)
+                        assert chosen in measured.points
+                        assert getattr(chosen, axis) == value, (device, now, axis)
+                        assert (given_way == "") == (chosen == now.but(**{axis: value}))
 
 
 class TestWords:
