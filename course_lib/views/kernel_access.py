@@ -187,8 +187,8 @@ def finding(steps: Sequence[WarpStep]) -> str:
     return f"{what} moves {worst.cost} {unit} where {least} would do"
 
 
-def key_steps(steps: Sequence[WarpStep], most: int = 4) -> list[int]:
-    """Return the numbers of a few telling steps: first conflict, first waste, first loads and stores."""
+def key_steps(steps: Sequence[WarpStep]) -> list[int]:
+    """Return the numbers of up to four telling steps: first conflict, first waste, first loads and stores."""
     tests = (
         lambda s: s.space == "shared" and is_costly(s),
         lambda s: s.space == "global" and is_costly(s),
@@ -205,7 +205,7 @@ def key_steps(steps: Sequence[WarpStep], most: int = 4) -> list[int]:
     seen: set[tuple] = set()
     for test in tests:
         first = next((n for n, step in enumerate(steps) if test(step) and what(step) not in seen), None)
-        if first is not None and len(found) < most:
+        if first is not None and len(found) < 4:
             found.append(first)
             seen.add(what(steps[first]))
     return sorted(found)

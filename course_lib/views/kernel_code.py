@@ -8,10 +8,12 @@ addresses, are shortened.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from course_lib.measure import code_listing, machine
@@ -34,48 +36,36 @@ from course_lib.views.paper import (
 )
 
 Capability = tuple[int, int]
-OFFERED = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0))  # to choose from, where any can be compiled
+FIRST = (9, 0)  # an H100 or H200: what is shown first
+OFFERED = ((7, 5), (8, 0), (8, 6), (8, 9), FIRST)  # to choose from, where any can be compiled
 
 
-def gpu_code(
-    kernel: Any, *args: Any, cc: Capability = (9, 0), block: int | tuple[int, ...] | None = None
-) -> KernelCode | Html:
+def gpu_code(kernel: Any, *args: Any, block: int | tuple[int, ...] | None = None) -> KernelCode | Html:
     """Return a view of the inner loop of a `@cuda.jit` kernel: SASS with each instruction's kind and source.
 
     args: examples of its arguments (NumPy arrays, numbers) or Numba types; the course's own rungs need none.
-    cc: the compute capability meant, (8, 0) for an A100, (9, 0) for an H100 or H200. block: threads in a
-    block, or its shape, for the occupancy (the rungs and kernels with launch_bounds know theirs).
+    block: threads in a block, or its shape, for the occupancy (the rungs and kernels with launch_bounds know
+    theirs).
     Raises TypeError for something that is no kernel, ValueError without arguments where they are needed, and
     CannotCompile with the reason.
     """
     if not callable(getattr(kernel, "py_func", None)):
         raise TypeError(f"kernel is {kernel!r}, but a function with @cuda.jit is needed.")
     shipped = [one for one in code_listing.shipped() if one.fingerprint == code_listing.fingerprint(kernel)]
-    is_the_same = not args or _in_words(args) == MATRICES
-    wanted = tuple(cc)
+    threads = _threads(kernel, block, shipped)
     if sentence := machine.missing("cubin"):
-        found = {one.cc: one for one in shipped if is_the_same}
-        if wanted in found:
-            return KernelCode(
-                kernel, found.__getitem__, list(found), wanted, _threads(kernel, block, shipped)
-            )
-        return _sentence(kernel, sentence, list(found), wanted)
+        if shipped and (not args or _in_words(args) == MATRICES):
+            found = {one.cc: one for one in shipped}
+            return KernelCode(kernel, found.__getitem__, list(found), threads)
+        return Html(card(f'<div style="max-width:76ch">{escape(sentence)}</div>', sentence), sentence)
     if not args and not shipped:
         raise ValueError(
             f"{kernel.__name__} is compiled for the types of its arguments: give examples, "
             f"gpu_code({kernel.__name__}, A, B, C)."
         )
-    threads = _threads(kernel, block, shipped)
-    kept: dict[Capability, Listing] = {}
-
-    def compiled(chosen: Capability) -> Listing:
-        if chosen not in kept:
-            kept[chosen] = _compiled(kernel, args, chosen, threads)
-        return kept[chosen]
-
-    offered = sorted({*OFFERED, wanted})
-    compiled(wanted)  # what cannot be compiled is said now
-    return KernelCode(kernel, compiled, offered, wanted, threads)
+    compiled = functools.cache(lambda cc: _compiled(kernel, args, cc, threads))
+    compiled(FIRST)  # what cannot be compiled is said now
+    return KernelCode(kernel, compiled, OFFERED, threads)
 
 
 class KernelCode(Live):
@@ -85,8 +75,7 @@ class KernelCode(Live):
         self,
         kernel: Any,
         listing: Callable[[Capability], Listing],
-        offered: list[Capability],
-        cc: Capability,
+        offered: Sequence[Capability],
         threads: int | None,
     ) -> None:
         self._kernel, self._listing, self._threads = kernel, listing, threads
@@ -96,22 +85,18 @@ class KernelCode(Live):
         )
         capabilities = [(f"{major}.{minor}", (major, minor)) for major, minor in offered]
         names = [f"Compute capability {name}" for name, _ in capabilities]
-        self.cc = buttons(capabilities, tooltips=names, value=cc)
+        self.cc = buttons(capabilities, tooltips=names, value=FIRST)
         self.only = buttons(self._kinds())
-        self.whole = kit.Checkbox(
-            value=False, description="every instruction", indent=False, layout={"width": "150px"}
-        )
+        look = {"indent": False, "layout": {"width": "150px"}}
+        self.whole = kit.Checkbox(value=False, description="every instruction", **look)
         self.picture = kit.HTML(self.frame())
         self.cc.observe(lambda _: self._other(), names="value")
         self.language.observe(lambda _: self._other(), names="value")
         for control in (self.only, self.whole):
             control.observe(lambda _: self._draw(), names="value")
         row = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "0 14px"}
-        controls = [
-            kit.HBox([self.language, self.cc, self.whole], layout=row),
-            kit.HBox([self.only], layout=row),
-        ]
-        self.widget = kit.VBox([*controls, self.picture])
+        above, below = [self.language, self.cc, self.whole], [self.only]
+        self.widget = kit.VBox([kit.HBox(above, layout=row), kit.HBox(below, layout=row), self.picture])
 
     @property
     def listing(self) -> Listing:
@@ -174,18 +159,6 @@ def _threads(kernel: Any, block: int | tuple[int, ...] | None, shipped: list[Lis
         return shipped[0].threads
     bounds = getattr(kernel, "targetoptions", {}).get("launch_bounds")
     return bounds[0] if isinstance(bounds, tuple | list) else bounds
-
-
-def _sentence(kernel: Any, missing: str, others: list[Capability], cc: Capability) -> Html:
-    """Return what is missing, and for which architectures there would be a listing."""
-    said = missing
-    if others:
-        there = " and ".join(f"{major}.{minor}" for major, minor in others)
-        said = (
-            f"The course brings {kernel.__name__} for compute capability {there}, not for "
-            f"{cc[0]}.{cc[1]}. {missing}"
-        )
-    return Html(card(f'<div style="max-width:76ch">{escape(said)}</div>', said), said)
 
 
 RUN = 6  # of a kind in a row, from which on they are shortened
@@ -335,18 +308,12 @@ def _rows(kernel: Any, lines: Sequence[ListedInstruction], only: str, whole: boo
 
 def _groups(lines: Sequence[ListedInstruction], whole: bool) -> Iterator[list[ListedInstruction]]:
     """Yield single lines, and of a long run of a kind the first two and the rest together."""
-    place = 0
-    while place < len(lines):
-        end = place
-        while end < len(lines) and lines[end].kind == lines[place].kind in LONG:
-            end += 1
-        run = lines[place:end]
-        if whole or len(run) < RUN:
-            yield [lines[place]]
-            place += 1
-        else:
-            yield from ([run[0]], [run[1]], list(run[2:]))
-            place = end
+    for kind, same in groupby(lines, key=lambda line: line.kind):
+        run = list(same)
+        singles = 2 if kind in LONG and len(run) >= RUN and not whole else len(run)
+        yield from ([line] for line in run[:singles])
+        if run[singles:]:
+            yield run[singles:]
 
 
 _CELL = "padding:1px 8px 1px 4px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;text-align:left"

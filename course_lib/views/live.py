@@ -9,6 +9,7 @@ from typing import Any
 
 from course_lib.views.paper import Html, escape
 
+KEYS = "Keyboard: Tab goes from control to control, arrow keys move a slider, Space presses a button."
 #: An output area is as wide as its content; this style keeps the content as wide as the output area.
 FITS = "width:0;min-width:100%"
 

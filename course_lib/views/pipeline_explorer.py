@@ -24,7 +24,7 @@ from course_lib.simulators.pipeline import (
 )
 from course_lib.theme import GREY, INK, PAPER, PINK, PINK_TINT, SERIES, VIOLET, VIOLET_TINT, Picture
 from course_lib.views.figures import centred, headline, stacked
-from course_lib.views.live import Explorer, buttons, widgets
+from course_lib.views.live import KEYS, Explorer, buttons, widgets
 from course_lib.views.paper import Html, card, note, plural, upper
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 MOST_STAGES = 8
 STILL_STAGES = (1, 2, 4)
 LONGEST_LATENCY = 2000
-KEYS = "Keyboard: Tab goes from control to control, arrow keys move a slider, Space presses a button."
 WORDS = {
     "one": "who multiplies also orders",
     "specialised": "a warp only orders",

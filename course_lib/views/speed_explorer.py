@@ -20,13 +20,12 @@ from course_lib.speech.encoder_variants import DTYPES, HOWS, Setting
 from course_lib.theme import GREY, INK, PINK, Picture
 from course_lib.views.figures import headline, hollow
 from course_lib.views.figures import series as look_of
-from course_lib.views.live import Explorer, buttons, widgets
+from course_lib.views.live import KEYS, Explorer, buttons, widgets
 from course_lib.views.paper import Html, card, escape, note, plural, table, upper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-KEYS = "Keyboard: Tab goes from control to control, arrow keys move a slider, Space presses a button."
 EXPLAINED = (
     "A forward: so long every utterance of the batch waits. An utterance: that divided by the batch, what "
     "one costs the machine. Error: the largest difference from eager float32 for the same input, over the "
