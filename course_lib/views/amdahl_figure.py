@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
-from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, PINK, VIOLET, Picture
-from course_lib.views.figures import beside, hollow
+from course_lib.views.figures import beside, hollow, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +25,7 @@ def amdahl(measured: Speedups) -> Picture:
     base = law.times.get(1, law.time(1))
     last = max(8, AHEAD * max(law.times))
     title = _finding(law, times, cores, base)
-    with theme.figure(8.0, 4.8) as fig:
-        axes = fig.subplots()
+    with panel(8.0, 4.8, title, 74) as (fig, axes):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         how = "through both points" if law.exact else "fitted"
@@ -59,7 +56,6 @@ def amdahl(measured: Speedups) -> Picture:
         lowest = min(base / seconds for seconds in times.values())
         axes.set_ylim(min(0.8, 0.8 * lowest), last * 1.05)
         axes.legend(loc="upper left", fontsize=9)
-        axes.set_title(textwrap.fill(title, 74))
         points = ", ".join(f"{p}: {digits(base / seconds)}x" for p, seconds in times.items())
         alt = f"Speed-up against threads on log-log axes. {title}. Measured: {points}. {law}"
         return Picture.of(fig, alt)

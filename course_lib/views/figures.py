@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from course_lib import theme
 from course_lib.theme import INK, PAPER, SERIES
 
 if TYPE_CHECKING:
@@ -17,6 +19,15 @@ if TYPE_CHECKING:
 def headline(fig: Figure, said: str, letters: int) -> None:
     """Write the finding over all panels, at most so many letters in a line."""
     fig.suptitle(textwrap.fill(said, letters), x=0.01, ha="left", fontsize=13, fontweight="bold", color=INK)
+
+
+@contextmanager
+def panel(width: float, height: float, said: str, letters: int) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure of one panel with the finding over it, at most so many letters in a line."""
+    with theme.figure(width, height) as fig:
+        axes = fig.subplots()
+        axes.set_title(textwrap.fill(said, letters))
+        yield fig, axes
 
 
 def stacked(fig: Figure, heights: Sequence[float], *, sharex: bool = True) -> Sequence[Axes]:

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib import theme
 from course_lib.fp8 import published
 from course_lib.fp8.choose import H100, KNOWN, intensity
 from course_lib.fp8.recordings import OURS, HopperRecording, HopperRow
@@ -14,6 +13,7 @@ from course_lib.measure import roofline, roofline_labels
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import INK, PAPER, SERIES, Picture
+from course_lib.views.figures import panel
 
 CLOCK = f"e4m3 at {published.PEAK_CLOCK_HZ / 1e9:g} GHz"
 LADDER = "the ladder"
@@ -44,9 +44,7 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
     points = [point for one in series for point in one.points]
     title = _finding("This course" if recorded else "DeepGEMM", series, roofs)
     said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"
-    with theme.figure(8.4, 5.6) as fig:
-        axes = fig.subplots()
-        axes.set_title(textwrap.fill(title, 66))
+    with panel(8.4, 5.6, title, 66) as (fig, axes):
         low, high = roofline.draw_roofs(axes, points, roofs)
         for number, one in enumerate(series):
             colour, marker, _ = SERIES[number % len(SERIES)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from course_lib import theme
 from course_lib.measure.gpu_published import BOEHM
 from course_lib.measure.recordings import BASELINE, Recording
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
-from course_lib.views.figures import at_the_side, hollow, series
+from course_lib.views.figures import at_the_side, hollow, panel, series
 from course_lib.views.paper import upper
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
     names = [rung for rung in published.gflops if rung != published.baseline]
     recorded = _shares(recording, names)
     title = _finding(recording, recorded, names)
-    with theme.figure(8.2, 2.0 + 0.42 * len(names)) as fig:
-        axes = fig.subplots()
+    with panel(8.2, 2.0 + 0.42 * len(names), title, 58) as (fig, axes):
         axes.set_xscale("log")
         for row, name in enumerate(names):
             label = f"{published.gpu}, N = {published.size:,}: {NOT_OURS}" if row == 0 else None
@@ -49,7 +47,6 @@ def gpu_ladder(recording: Recording | None = None) -> Picture:
         source = textwrap.fill(f"hollow: {published.source}", 84)
         axes.set_xlabel(f"share of cuBLAS, float32 (logarithmic)\n{source}")
         fig.legend(loc="outside lower center", fontsize=9)
-        axes.set_title(textwrap.fill(title, 58))
         theirs = ", ".join(f"{name} {100 * published.share(name):.1f} %" for name in names)
         said = f"{upper(NOT_OURS)} ({published.source}): {theirs}."
         if recorded:
@@ -93,8 +90,7 @@ def gpu_sizes(recording: Recording) -> Picture:
     if low and high:
         slow = digits(high.tflops / low.tflops, 2)
         title = f"At N = {small} even cuBLAS is {slow} times as slow per operation as at N = {large:,}"
-    with theme.figure(8.4, 4.8) as fig:
-        axes = fig.subplots()
+    with panel(8.4, 4.8, title, 66) as (fig, axes):
         axes.set(xscale="log", yscale="log")
         for number, rung in enumerate(rungs):
             rows = [row for row in recording.rows if row.rung == rung]
@@ -108,7 +104,6 @@ def gpu_sizes(recording: Recording) -> Picture:
         axes.minorticks_off()
         axes.set(xlabel=f"N\n{recording.origin}", ylabel="TFLOP/s (float32)")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-        axes.set_title(textwrap.fill(title, 66))
         points = "; ".join(
             f"{row.rung} {row.shape[0]}: {digits(row.tflops)} TFLOP/s" for row in recording.rows
         )

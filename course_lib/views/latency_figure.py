@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, INK, PAPER, Picture
-from course_lib.views.figures import beside, series
+from course_lib.views.figures import beside, panel, series
 from course_lib.views.paper import in_bytes, times
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
     named = {"measured": curves} if hasattr(curves, "plateaus") else dict(curves)
     first = next(iter(named.values()))
     said = title or _finding(first)
-    with theme.figure(8.4, 4.6) as fig:
-        axes = fig.subplots()
+    with panel(8.4, 4.6, said, 68) as (fig, axes):
         axes.set(xscale="log", yscale="log")
         for number, (name, curve) in enumerate(named.items()):
             look = {**series(number), "markersize": 5, "zorder": 3}
@@ -40,7 +38,6 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
         below = ["working set (one random read in each line, in a cycle)"]
         below += textwrap.wrap(first.where_it_ends, 84) if len(named) == 1 else []
         axes.set(xlabel="\n".join(below), ylabel="ns for one read")
-        axes.set_title(textwrap.fill(said, 68))
         if len(named) > 1:
             axes.legend(loc="lower right")
         parts = [f"Latency against working set: {said}."]

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from course_lib import theme
 from course_lib.arguments import one_of
 from course_lib.theme import GREY, GREY_TINT, INK, PINK_TINT, QUIET, VIOLET_TINT, Picture
-from course_lib.views.figures import curves, series
+from course_lib.views.figures import curves, panel, series
 from course_lib.views.paper import Html, Sheet, card, note, upper
 
 Rows = Sequence[Sequence[int]]
@@ -183,8 +181,7 @@ def time_ratios(
     guessed = getattr(guess, "value", guess)
     told = (f"{name} {_gain(curve, (intervals or {}).get(name))}" for name, curve in measured.items())
     title = upper("; ".join(told))
-    with theme.figure(WIDTH, 4.6) as fig:
-        axes = fig.subplots()
+    with panel(WIDTH, 4.6, title, LETTERS) as (fig, axes):
         axes.set(xscale="log", xlabel="N (N x N matrices)", ylabel="time / time of the classical product")
         axes.axhline(1.0, color=INK, linewidth=1.2)
         axes.axhline(7 / 8, color=GREY, linewidth=1.2, linestyle=":")
@@ -198,7 +195,6 @@ def time_ratios(
         if guessed is not None and low < guessed < high:
             axes.axvline(guessed, color=INK, linestyle=(0, (4, 2)), linewidth=1.3, label="your crossover")
         axes.set_ylim(bottom=0.8)
-        axes.set_title(textwrap.fill(title, LETTERS))
         axes.legend(loc="upper right")
         return Picture.of(
             fig, f"Time against the classical product's, by N. {title}. {_words(measured, predicted)}"
@@ -211,13 +207,11 @@ def error_levels(measured: Mapping[str, Curve], bounds: Mapping[str, Curve]) -> 
     measured: {"normal": {0: 3e-5, 1: 9e-5}}; bounds under the same or other names, drawn without markers.
     """
     title = _growth(measured, bounds)
-    with theme.figure(WIDTH, 4.6) as fig:
-        axes = fig.subplots()
+    with panel(WIDTH, 4.6, title, LETTERS) as (fig, axes):
         axes.set(yscale="log", xlabel="levels of Strassen", ylabel="max |C \N{MINUS SIGN} exact| / max |C|")
         curves(axes, measured, bounds)
         levels = sorted({n for curve in measured.values() for n in curve})
         axes.set_xticks(levels, [f"{n:g}" for n in levels])
-        axes.set_title(textwrap.fill(title, LETTERS))
         axes.legend(loc="upper left", fontsize=9.5)
         low, high = axes.get_ylim()
         axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from course_lib import theme
 from course_lib.measure.table import digits
 from course_lib.theme import GREY, PINK, VIOLET, Picture
-from course_lib.views.figures import at_the_side, beside
+from course_lib.views.figures import at_the_side, beside, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +25,7 @@ def two_whys(whys: Sequence[Why]) -> Picture:
     said = " and ".join(f"{digits(why.predicted.ratio)}x" for why in whys)
     measured = " and ".join(f"{digits(why.talk.ratio)}x" for why in whys)
     title = f"The model says {said}, the talk {measured}"
-    with theme.figure(8.2, 1.6 + 1.5 * len(whys)) as fig:
-        axes = fig.subplots()
+    with panel(8.2, 1.6 + 1.5 * len(whys), title, 62) as (fig, axes):
         axes.set_xscale("log")
         for place, why in enumerate(whys):
             _draw(axes, why, 4 * place)
@@ -44,7 +41,6 @@ def two_whys(whys: Sequence[Why]) -> Picture:
         axes.minorticks_off()
         axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")
         fig.legend(loc="outside lower center", ncols=2)
-        axes.set_title(textwrap.fill(title, 62))
         parts = [
             f"{why.name}: {digits(why.at_peak)}x at the GPU's peak, {digits(why.predicted.device_ratio)}x in "
             f"tiles (the talk: {digits(why.talk.device_ratio)}x), {digits(why.predicted.ratio)}x with the "

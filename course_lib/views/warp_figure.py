@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from course_lib.measure.comparison import value_of
 from course_lib.measure.table import digits
 from course_lib.simulators.gpu.warp_scheduler import STATES
 from course_lib.theme import GREY, INK, PAPER, PINK, SERIES, VIOLET, Picture
-from course_lib.views.figures import beside, headline, hollow, stacked
+from course_lib.views.figures import beside, headline, hollow, panel, stacked
 from course_lib.views.paper import plural
 
 if TYPE_CHECKING:
@@ -129,8 +128,7 @@ def latency_hiding(
     said = f"{name}: {used}, {first.knee:.3g} would be needed"
     if first.knee <= max(first.warps):
         said = f"{name}: from {first.knee:.3g} warps on the latency is hidden"
-    with theme.figure(8.2, 4.6) as fig:
-        axes = fig.subplots()
+    with panel(8.2, 4.6, said, 68) as (fig, axes):
         for number, (name, curve) in enumerate(named.items()):
             colour, marker, _ = SERIES[number % len(SERIES)]
             axes.plot(curve.warps, _percent(curve.predicted), color=colour, linewidth=1.2, linestyle=":")
@@ -147,7 +145,6 @@ def latency_hiding(
         axes.set(xlabel="warps on a scheduler", ylabel="% of the issue slots used")
         axes.set(xlim=(0, max(most, guessed or 0) * 1.04), ylim=(0, 106))
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-        axes.set_title(textwrap.fill(said, 68))
         lines = [(name, zip(curve.warps, curve.simulated, strict=True)) for name, curve in named.items()]
         lines += [(name, points.items()) for name, points in (measured or {}).items()]
         parts = []
@@ -169,8 +166,7 @@ def _percent(shares: Any) -> list[float]:
 def in_flight(found: InFlight) -> Picture:
     """Draw what a read costs a CPU core against the number of independent pointer chases."""
     said = f"One core keeps about {digits(found.most, 2)} reads in flight: more chases do not help"
-    with theme.figure(8.0, 4.2) as fig:
-        axes = fig.subplots()
+    with panel(8.0, 4.2, said, 68) as (fig, axes):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         alone = [found.latency_ns / count for count in found.chases]
@@ -185,7 +181,6 @@ def in_flight(found: InFlight) -> Picture:
         axes.minorticks_off()
         axes.set(xlabel="independent chases at once", ylabel=f"ns for one read ({found.where})")
         axes.legend(loc="upper right")
-        axes.set_title(textwrap.fill(said, 68))
         points = ", ".join(
             f"{count}: {digits(ns)}" for count, ns in zip(found.chases, found.nanoseconds, strict=True)
         )
