@@ -29,27 +29,11 @@ class Footprint:
     array: int  # the array's buffer
     header: int  # the array object around the buffer
 
-    @property
-    def as_lists(self) -> int:
-        """Bytes of the list of lists with everything it points to."""
-        return self.lists + self.floats
-
-    @property
-    def as_array(self) -> int:
-        """Bytes of the array with its header."""
-        return self.array + self.header
-
-    @property
-    def ratio(self) -> float:
-        """How many times the array's bytes the list of lists takes."""
-        return self.as_lists / self.as_array
-
 
 def footprint(rows: Sequence[Sequence[float]]) -> Footprint:
     """Return what `rows` occupies, measured, beside a NumPy array of the same numbers."""
     import numpy as np
 
-    rows = _checked(rows)
     array = np.array(rows)
     objects = {id(x): x for row in rows for x in row}
     return Footprint(
@@ -74,15 +58,16 @@ def memory(rows: Sequence[Sequence[float]]) -> Html:
     on = Sheet()
     bottom, width = _lists(on, rows, shown)
     end = _array(on, array, bottom + 34)
+    as_lists, as_array = size.lists + size.floats, size.array + size.header
     title = (
-        f"{_fewer_lists(rows)}{plural(size.numbers, 'number')}: {in_bytes(size.as_lists)} as lists, "
-        f"{in_bytes(size.as_array)} as an array, a ratio of {size.ratio:.3g}"
+        f"{_fewer_lists(rows)}{plural(size.numbers, 'number')}: {in_bytes(as_lists)} as lists, "
+        f"{in_bytes(as_array)} as an array, a ratio of {as_lists / as_array:.3g}"
     )
     words = (
         f"List of lists: {in_bytes(size.lists)} of lists and pointers + {in_bytes(size.floats)} in "
-        f"{plural(size.objects, 'number object')} = {size.as_lists:,} bytes. "
+        f"{plural(size.objects, 'number object')} = {as_lists:,} bytes. "
         f"Array: {in_bytes(size.array)} of numbers + {in_bytes(size.header)} of header "
-        f"= {size.as_array:,} bytes."
+        f"= {as_array:,} bytes."
     )
     label = (
         f"{title}. {words} A number of the lists is two pointers away, those of the array lie side by side."

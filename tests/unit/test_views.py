@@ -66,8 +66,8 @@ class TestMemory:
         size = footprint(rows)
         assert size.lists == sys.getsizeof(rows) + sum(map(sys.getsizeof, rows))
         assert size.floats == 35 * sys.getsizeof(1.5) and size.objects == 35 and size.array == 35 * 8
-        assert size.as_array == sys.getsizeof(np.array(rows)) and size.ratio == size.as_lists / size.as_array
-        assert f"{size.as_lists:,} bytes" in repr(views.memory(rows))
+        assert size.array + size.header == sys.getsizeof(np.array(rows))
+        assert f"{size.lists + size.floats:,} bytes" in repr(views.memory(rows))
         once = footprint([[0.5] * 4] * 3)
         assert once.objects == 1 and once.floats == sys.getsizeof(0.5)
 
