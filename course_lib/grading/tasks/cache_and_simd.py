@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
 from course_lib.grading.language import Language
+from course_lib.grading.loop_nests import depth
 from course_lib.grading.program import Program, at
 from course_lib.grading.rules import EntryRule
 from course_lib.grading.task import Case, SpeedRule, Task
@@ -108,11 +110,15 @@ class SumsInLocals(EntryRule):
 
 
 class TilesOfFour(EntryRule):
-    """The answer goes on by four rows at a time."""
+    """The answer goes on by four rows at a time: a fourth loop, or four products with a factor in common."""
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence if no 4 stands in it."""
-        if any(isinstance(node, ast.Constant) and node.value == 4 for node in program.nodes()):
+        """Return a sentence if no 4 stands in it, or nothing is there four times."""
+        nodes = list(program.nodes())
+        products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)]
+        factors = Counter(ast.dump(one) for node in products for one in (node.left, node.right))
+        four = any(isinstance(node, ast.Constant) and node.value == 4 for node in nodes)
+        if four and (depth(program) > 3 or max(factors.values(), default=0) >= 4):
             return None
         return (
             "Your answer has no tiles of four rows any more: mend those of `broken`, in which a number of B "

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def _owners_of_bands(got: list[list[int]], rows: int) -> list[int]:
 
 
 def _teams(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, threads in ((12, 4), (7, 1), (10, 4), (11, 4), (1000, 7), (3, 5), (0, 3), (1, 1)):
+    for rows, threads in ((12, 4), (7, 1), (10, 4), (11, 4), (1000, 7), (61, 7), (3, 5), (0, 3), (1, 1)):
         yield Case((rows, threads), f"{rows} rows for {threads} thread{'s' * (threads > 1)}")
     for _ in range(4):
         threads = int(rng.integers(2, 20))
@@ -343,6 +343,16 @@ TRANSFER_SCENARIOS = (
             ([6, 24, 25, 45], [4, 5]),
         ),
         at_once=AtOnce("balance", "moves its money"),
+    ),
+    *(
+        # accounts that are alike in all but their numbers: the order of two locks is the same both ways
+        _bank(
+            f"two transfers in opposite directions, between {one} and {other}",
+            [5] * 5,
+            [(one, other, 2), (other, one, 2)],
+            ([5] * 5, [2, 2]),
+        )
+        for one, other in combinations(range(5), 2)
     ),
     replace(
         _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
@@ -625,6 +635,7 @@ def _works(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([5.0, 1.0, 1.0, 1.0, 1.0, 1.0], 2), "one tile as long as all others")
     yield Case(([1.0, 1.0, 1.0, 1.0, 1.0, 5.0], 2), "the one that is as long as all others comes last")
     yield Case(([1.0, 1.0, 1.0, 1.0, 4.0], 2), "the longest comes last")
+    yield Case(([4.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 4.0], 2), "the longest come first and last")
     yield Case(([2.0, 8.0, 2.0, 3.0, 7.0, 4.0], 3), "six tiles, three threads")
     yield Case(([3.0, 2.0], 4), "more threads than tiles")
     yield Case(([], 2), "no tile at all")

@@ -63,6 +63,7 @@ def _block_vote(decide: Callable) -> Callable:
 
     def vote(machine: LaneMachine, m: Mask, predicate: Value) -> Value:
         machine.syncthreads(m)
+        warps.count_exchange(machine, m)
         true = numbers.vector(numbers.truth(predicate), machine.lanes)
         decided = decide(true.reshape(machine.slots, -1), m.lanes.reshape(machine.slots, -1))
         return np.repeat(decided.astype(np.int64), machine.block_lanes)

@@ -32,8 +32,7 @@ UNDEFINED = 0x5EADBEEF
 def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: np.ndarray) -> Value:
     """Return the value of another lane of the warp; a source outside of it gives one's own."""
     _meet(machine, m, mask)
-    machine.tally.shuffle_lines[machine.line] += m.warps
-    machine.requests += m.by_warp
+    count_exchange(machine, m)
     own = machine.lane_index
     source = np.where((source < 0) | (source >= WARP), own, source)
     source = np.arange(machine.lanes) - own + source
@@ -46,6 +45,12 @@ def _exchange(machine: LaneMachine, m: Mask, mask: Value, value: Value, source: 
     found = np.array(numbers.vector(value, machine.lanes)[source])
     found[silent] = _undefined(found.dtype)
     return found
+
+
+def count_exchange(machine: LaneMachine, m: Mask) -> None:
+    """Count that lanes tell each other something, be it one bit: 32 votes say what 32 shuffles say."""
+    machine.tally.shuffle_lines[machine.line] += m.warps
+    machine.requests += m.by_warp
 
 
 def _giving(machine: LaneMachine, m: Mask, mask: Value) -> np.ndarray:
@@ -114,6 +119,7 @@ def _vote(decide: Callable) -> Callable:
 
     def vote(machine: LaneMachine, m: Mask, mask: Value, predicate: Value) -> Value:
         _meet(machine, m, mask)
+        count_exchange(machine, m)
         true = numbers.vector(numbers.truth(predicate), machine.lanes).reshape(-1, WARP)
         return np.repeat(decide(true, m.lanes.reshape(-1, WARP)), WARP)
 
@@ -131,6 +137,7 @@ def _as_int32(bits: np.ndarray) -> np.ndarray:
 
 def activemask(machine: LaneMachine, m: Mask) -> Value:
     """Return a bit for each lane of the warp that executes this."""
+    count_exchange(machine, m)
     came = m.lanes.reshape(-1, WARP)
     return np.repeat(_ballot(came, came), WARP)
 
@@ -138,6 +145,7 @@ def activemask(machine: LaneMachine, m: Mask) -> Value:
 def match_any_sync(machine: LaneMachine, m: Mask, mask: Value, value: Value) -> Value:
     """Return a bit for each lane of the warp that has the same value."""
     _meet(machine, m, mask)
+    count_exchange(machine, m)
     values = numbers.vector(value, machine.lanes).reshape(-1, WARP)
     same = (values[:, :, None] == values[:, None, :]) & m.lanes.reshape(-1, 1, WARP)
     bits = (same << np.arange(WARP, dtype=np.int64)).sum(axis=2)

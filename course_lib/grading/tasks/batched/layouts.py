@@ -322,8 +322,8 @@ def _signals(rng: np.random.Generator) -> Iterator[Case]:
     for said in ("small", "the same sizes, other numbers"):
         yield _folded(rng.uniform(0.5, 2.0, (2, 6)), 3, 2, 1, 1, said)
     x = rng.uniform(0.5, 2.0, (2, 6))
-    x[0, 1], x[0, 4], x[1, 2] = np.nan, np.inf, -np.inf
-    yield _folded(x, 2, 1, 1, 2, "NaN and inf are moved like any number")
+    x[0, 1], x[0, 4], x[1, 2], x[:, [0, -1]] = np.nan, np.inf, -np.inf, np.inf
+    yield _folded(x, 2, 1, 1, 2, "NaN and inf, also beside the padding, are moved like any number")
     x = rng.uniform(0.5, 2.0, (12, 4)).T
     yield _folded(x, 3, 2, 2, 2, "x is a transposed view")
 

@@ -46,7 +46,11 @@ def _attention(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((large, 4), "rows of scores near 900 or -900: exp(900) is inf, exp(-900) is 0")
     huge = _scores(rng, 5, 2.0) + rng.choice([12_000.0, 13_000.0], (5, 1))
     yield Case((huge, 4), "rows of scores near 12000 or 13000: too much for exp of any type of number")
-    yield Case((_scores(rng, 5, 400.0), 5), "scores up to 400 apart")
+    apart = _scores(rng, 5, 400.0)
+    yield Case((apart, 5), "scores up to 400 apart")
+    yield Case(
+        (np.where(np.eye(5), 13_000.0, apart), 5), "one score of each row is 13000, far above all others"
+    )
     padding = _scores(rng, 7, 1.0)
     padding[:, 5:] = 3000.0
     yield Case((padding, 5), "large numbers in the padding: they must not count")

@@ -159,10 +159,11 @@ def _numbers(rng: np.random.Generator) -> Iterator[Case]:
 def _near_a_tie(code: int, sign: float) -> Iterator[Case]:
     """Yield the number halfway between a code and the next, and its neighbours on both sides."""
     tie = (VALUES[code] + VALUES[code + 1]) / 2
+    near = 2.0**-20 if code % 2 else 2.0**-50  # in float32 the nearer one would be a tie
     for factor, said in (
         (1.0, "a tie"),
-        (1 - 2.0**-20, "just below a tie"),
-        (1 + 2.0**-20, "just above a tie"),
+        (1 - near, "just below a tie"),
+        (1 + near, "just above a tie"),
     ):
         yield Case((sign * tie * factor,), said)
 

@@ -235,6 +235,7 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
         (19, 64, 33, "K is a multiple of the tile, M and N are not"),
         (16, 1, 32, "an outer product"),
         (3, 0, 5, "nothing to sum"),
+        (2, 200, 3, "a long sum"),
         (*(int(n) for n in rng.integers(17, 48, 3)), "any shape"),
     ):
         yield Case(
@@ -417,12 +418,13 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
         (5, 33, "one lane has two"),
         (7, 100, "several for each lane, and the last block has no row for its last warp"),
         (int(rng.integers(5, 12)), int(rng.integers(70, 150)), "any shape"),
+        (2, 700, "many for each lane"),
     ):
         yield Case((_spread(rng, M, N), unwritten(M, N)), f"X {M} x {N}: {said}")
     yield Case((_spread(rng, 6, 50) + np.float32(200), unwritten(6, 50)), "X 6 x 50, numbers around 200")
     yield Case((_spread(rng, 6, 50) - np.float32(300), unwritten(6, 50)), "X 6 x 50, numbers around -300")
     yield Case(
-        (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, one number of each row far above"
+        (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
     )
     masked = _spread(rng, 5, 40)
     masked[rng.random((5, 40)) < 0.5] = -np.inf
@@ -436,9 +438,10 @@ def _spread(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
 
 
 def _with_outliers(rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """Return rows in each of which one number is far above the others, and in each row at another height."""
-    X = _spread(rng, M, N)
-    X[np.arange(M), rng.permutation(N)[:M]] += 1000 * np.arange(1, M + 1, dtype=np.float32)
+    """Return rows in each of which two numbers, 2 apart, are far above, and in each row at another height."""
+    X, rows, places = _spread(rng, M, N), np.arange(M), rng.permutation(N)[:M]
+    X[rows, places] = 1000 * np.arange(1, M + 1)
+    X[rows, places - 1] = X[rows, places] - 2
     return X
 
 
