@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 SHOWN = 5
+SMALLEST = 5e-324  # whole numbers beyond 2^53 may differ by less than a float64 shows
 Index = tuple[int, ...]
 
 
@@ -273,25 +274,21 @@ def _compare_arrays(got: np.ndarray, want: np.ndarray, allowed: Any, got_is: str
 
 def wrong_entries(got: np.ndarray, want: np.ndarray, allowed: Any) -> np.ndarray:
     """Return True where `got` is wrong: NaN must meet NaN, inf the same inf, numbers within `allowed`."""
-    if not np.issubdtype(want.dtype, np.inexact):
-        return (
-            ~np.isclose(got, want, rtol=0, atol=allowed, equal_nan=True) if np.any(allowed) else got != want
-        )
-    finite = np.isfinite(got) & np.isfinite(want)
-    same = (np.isnan(got) & np.isnan(want)) | (got == want)
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(_wide(got) - _wide(want)) <= allowed
-    return ~np.where(finite, near, same)
+    return ~(_difference(got, want) <= allowed)
 
 
 def error_map(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Return |got - want| / max|want|; 0 where both are the same NaN or inf, NaN where only one is."""
-    finite = np.isfinite(got) & np.isfinite(want)
+    return _difference(got, want) / (float(np.abs(_wide(want))[np.isfinite(want)].max(initial=0.0)) or 1.0)
+
+
+def _difference(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return |got - want|: 0 where both are the same, NaN where only one is a number, above 0 elsewhere."""
     same = (np.isnan(got) & np.isnan(want)) | (got == want)
-    largest = float(np.abs(_wide(want))[np.isfinite(want)].max(initial=0.0)) or 1.0
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(_wide(got) - _wide(want)) / largest
-    return np.where(finite, error, np.where(same, 0.0, math.nan))
+        apart = np.abs(_wide(got) - _wide(want))
+    apart = np.where(np.isfinite(got) & np.isfinite(want), np.maximum(apart, SMALLEST), math.nan)
+    return np.where(same, 0.0, apart)
 
 
 def _wide(values: np.ndarray) -> np.ndarray:

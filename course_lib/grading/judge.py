@@ -30,7 +30,7 @@ from course_lib.grading.report import (
     refused,
     wrong,
 )
-from course_lib.grading.runner import Counted, Fault, Outcome, Runner, Timing, clone, unchanged
+from course_lib.grading.runner import Fault, Outcome, Runner, Timing, clone, unchanged
 from course_lib.grading.sources import guard
 from course_lib.grading.task import Case, Code, Task
 
@@ -280,13 +280,13 @@ def _report_on_counts(task: Task, runner: Runner, cases: list[Case], seed: int) 
     return None
 
 
-def _miscount(task: Task, case: Case, counted: Counted, rng: np.random.Generator) -> str | None:
+def _miscount(task: Task, case: Case, counted: Outcome, rng: np.random.Generator) -> str | None:
     """Return what is wrong with the operations written down; they must compute the result of any numbers."""
     args = tape.whole(case.args, rng)
     want = tape.residues(task.reference(*clone(args)))
     try:
         done = tape.count(counted.tape)
-        got = tape.replay(counted.tape, counted.result, args)
+        got = tape.replay(counted.tape, counted.value, args)
     except ValueError:
         return (
             "What your function does on numbers that count cannot be followed: is the result a list of them?"

@@ -17,7 +17,7 @@ import numpy as np
 from course_lib.grading.launch import UNDEFINED, HazardRow, LaunchCounts, Limit, LineCount, Shape
 from course_lib.grading.program import read_program
 from course_lib.grading.report import Report, argument_name, input_note, wrong
-from course_lib.grading.runner import Fault, Outcome, Runner, Traced, clone, unchanged
+from course_lib.grading.runner import Fault, Outcome, Runner, clone, unchanged
 from course_lib.grading.task import Case, Code, Task
 
 MOST_TOLD = 3  # hazards; a missing barrier shows at many lines
@@ -74,15 +74,15 @@ def report_on_launches(
 
 
 def _report_on_launch(
-    task: Task, case: Case, traced: Traced, own: list[str], judged: Judged
+    task: Task, case: Case, traced: Outcome, own: list[str], judged: Judged
 ) -> Report | None:
     """Return the report on a launch that did not end, is unsafe, wrong, or costs too much; else None."""
     if traced.fault:
         return wrong(task, [_fault_line(traced.fault)], input_note(task, case))
     shape = task.launch.shape(case.args)
     notes = (*input_note(task, case), *look_closer(task.entry, shape, own))
-    undefined = [one for one in traced.counts.hazards if one.kind == UNDEFINED]
-    hazards = [one for one in traced.counts.hazards if one.kind != UNDEFINED]
+    undefined = [one for one in traced.value.hazards if one.kind == UNDEFINED]
+    hazards = [one for one in traced.value.hazards if one.kind != UNDEFINED]
     if hazards:
         return wrong(task, _hazard_lines(hazards), notes)
     before, after = case.args, traced.args_after
@@ -91,10 +91,10 @@ def _report_on_launch(
             return wrong(task, [_written(own[n], argument_name(n))], input_note(task, case))
     found = judged(task, replace(case, must_not_change=False), Outcome(after[-1]))
     if found:
-        said = _never_written(before[-1], after[-1], own[-1], traced.counts.of("global"))
+        said = _never_written(before[-1], after[-1], own[-1], traced.value.of("global"))
         said += _hazard_lines(undefined)
         return replace(found, lines=(*said, *found.lines))
-    costly = (_limit_lines(limit, traced.counts, case.args) for limit in task.launch.limits)
+    costly = (_limit_lines(limit, traced.value, case.args) for limit in task.launch.limits)
     lines = next(filter(None, costly), None)
     return wrong(task, lines, notes) if lines else None
 

@@ -13,7 +13,6 @@ import ast
 import builtins
 import functools
 import re
-import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
@@ -85,7 +84,6 @@ PARTS = words("""
 NOT_COMPILED = words("Try With Match Import ImportFrom")
 NOT_IN_KERNELS = NOT_COMPILED | words("FunctionDef Lambda NamedExpr ListComp SetComp DictComp GeneratorExp")
 SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
-FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 CONSTANT_PARTS = (
     *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript),
@@ -200,15 +198,13 @@ class _Reading:
 
     def judge(self) -> None:
         """Raise _Refused for the first thing that is not in the language."""
-        for statement in self.program.reached:
-            self._leaves_given(statement)
         imports = (ast.Import, ast.ImportFrom)
         for statement in sorted(self.program.reached, key=lambda one: not isinstance(one, imports)):
             self._top(statement)
         if self.program.function() is None:
             raise _Refused(self._no_function())
         for statement in self.program.reached:
-            if isinstance(statement, ast.FunctionDef) and statement.name not in self.given.functions:
+            if isinstance(statement, ast.FunctionDef) and statement.name not in self.given:
                 self._decorators(statement)
                 self._function(statement)
 
@@ -262,12 +258,17 @@ class _Reading:
     def _bind(self, node: ast.AST, name: str, meaning: _Meaning) -> None:
         """Give a name its meaning; one that has another keeps it, so that what is read here is what runs."""
         self._name_is_fine(node, name)
+        if name in self.given and ast.dump(node) != self.given[name]:
+            self._changes(name)
         before = self.top.get(name, meaning)
         if before.kind in STEADY and meaning.kind in STEADY:
             meaning = max(before, meaning, key=lambda one: STEADY.index(one.kind))
         elif before != meaning:
             self.refuse(node, f"a second meaning of the name {name}", "give one of them another name", "has")
         self.top[name] = meaning
+
+    def _changes(self, name: str) -> NoReturn:
+        raise _Refused(f"Your answer changes {name}, which is given: leave it as it is.")
 
     def _name_is_fine(self, node: ast.AST, name: str) -> None:
         if name.startswith("__"):
@@ -302,23 +303,6 @@ class _Reading:
 
     def _why(self, name: str) -> str:
         return self.language.own if name in self.itself else self.language.why
-
-    # --- what is given ---
-
-    def _leaves_given(self, statement: ast.stmt) -> None:
-        """Refuse a helper that is changed, or another meaning for a name that it uses from outside."""
-        same = {}
-        if isinstance(statement, ast.FunctionDef) and statement.name in self.given.functions:
-            same = {statement.name: ast.dump(statement)}
-        elif isinstance(statement, ast.Import | ast.ImportFrom):
-            same = dict(_names_of(statement))
-        for node in _outside_of_functions(statement):
-            for name in bound_by(node) & self.given.names.keys():
-                if self.given.names[name] != same.get(name):
-                    self._changes(name)
-
-    def _changes(self, name: str) -> NoReturn:
-        raise _Refused(f"Your answer changes {name}, which is given: leave it as it is.")
 
     # --- constants ---
 
@@ -491,7 +475,7 @@ class _Reading:
             scope[name] = meaning if scope.get(name, meaning) == meaning else LOCAL
         for name in scope:
             self._name_is_fine(node, name)
-            if name in self.given.functions:
+            if name in self.given:
                 self._changes(name)
         return scope
 
@@ -822,15 +806,6 @@ def _without(node: ast.AST, left_out: set[int]) -> list[ast.AST]:
     return [node]
 
 
-def _outside_of_functions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement that do not belong to a function in it."""
-    todo: list[ast.AST] = [statement]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += [] if isinstance(node, FUNCTIONS | ast.ClassDef) else ast.iter_child_nodes(node)
-
-
 def _is_plain_format(node: ast.Attribute) -> bool:
     """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
     text = node.value.value if isinstance(node.value, ast.Constant) else None
@@ -866,25 +841,7 @@ def _names_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
             yield one.asname or root, root
 
 
-@dataclass(frozen=True)
-class _Given:
-    """Helpers that are handed out, as text; and what each name in them means, "" for Python's own."""
-
-    functions: dict[str, str]
-    names: dict[str, str]
-
-
 @functools.cache
-def _given(text: str) -> _Given:
-    body = ast.parse(text).body
-    functions = {one.name: ast.dump(one) for one in body if isinstance(one, ast.FunctionDef)}
-    imports = [
-        pair for one in body if isinstance(one, ast.Import | ast.ImportFrom) for pair in _names_of(one)
-    ]
-    outside: dict[str, str] = {}
-    tables = [symtable.symtable(text, "given", "exec")]
-    for table in tables:  # grows while it is read
-        tables += table.get_children()
-        if table.get_type() != "module":
-            outside |= {one.get_name(): "" for one in table.get_symbols() if one.is_global()}
-    return _Given(functions, outside | dict(imports) | functions)
+def _given(text: str) -> dict[str, str]:
+    """Return the functions of a text by name, each in full."""
+    return {one.name: ast.dump(one) for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}

@@ -18,14 +18,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType, FunctionType
 from typing import Any, Protocol
 
 import numpy as np
 
 from course_lib.grading import sources
-from course_lib.grading.launch import MOST_ROWS, LaunchCounts, Places, Shape, counts_of, plain_counts
+from course_lib.grading.launch import MOST_ROWS, Places, Shape, counts_of, plain_counts
 from course_lib.grading.tape import Tape, lines_of, taped
 from course_lib.grading.task import Code, SpeedRule
 from course_lib.measure.inputs import changed
@@ -61,22 +61,18 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call gave: the value or the fault, the arguments afterwards, whose memory the value is."""
+    """What one call gave: the value or the fault, the arguments afterwards, whose memory the value is.
+
+    Of a launch in the tracer the value is its LaunchCounts; of a call on operands it is what the result says,
+    and `tape` what they wrote down.
+    """
 
     value: Any = None
     fault: Fault | None = None
     args_after: tuple = ()
     owner: int | None = None  # place of the argument whose own memory was returned
     printed: int = 0  # lines
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What one call on operands wrote down: the tape, and where on it the result's numbers are."""
-
-    tape: Tape
-    result: Any = None
-    fault: Fault | None = None
+    tape: Tape = field(default_factory=Tape)
 
 
 @dataclass(frozen=True)
@@ -97,15 +93,6 @@ class Timing:
     samples: tuple[tuple[float, float], ...] = ()
 
 
-@dataclass(frozen=True)
-class Traced:
-    """What one launch of a kernel gave: its counts or the fault, and the arguments afterwards."""
-
-    counts: LaunchCounts | None = None
-    fault: Fault | None = None
-    args_after: tuple = ()
-
-
 class Runner(Protocol):
     """Runs one answer, wherever it lives. Arguments and values are numbers, lists, tuples and arrays."""
 
@@ -115,13 +102,13 @@ class Runner(Protocol):
     def guarded(self, code: Code) -> Callable[[tuple], Outcome]:
         """Return what `call` is for other source text: the guarded variant of this answer."""
 
-    def count(self, args: tuple) -> Counted:
+    def count(self, args: tuple) -> Outcome:
         """Call the answer on operands that write down what is done with them."""
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer side by side with the rule's baseline, on other numbers in every call."""
 
-    def trace(self, shape: Shape, args: tuple) -> Traced:
+    def trace(self, shape: Shape, args: tuple) -> Outcome:
         """Launch the answer, a kernel, in the tracer with these arguments (the runner may use them up)."""
 
 
@@ -174,12 +161,12 @@ class InProcess:
         """Return `call` for the text."""
         return InProcess(code).call
 
-    def count(self, args: tuple) -> Counted:
+    def count(self, args: tuple) -> Outcome:
         """Call the answer on operands that write down what is done with them, uncompiled."""
         tape, plain = Tape(), copy.copy(self)
         plain.function = uncompiled(self.function)
         outcome = plain.call(taped(args, tape))
-        return Counted(tape, lines_of(outcome.value), outcome.fault)
+        return Outcome(lines_of(outcome.value), outcome.fault, tape=tape)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer through `measure.timing.compare`: one thread, interleaved, equal inputs."""
@@ -211,17 +198,17 @@ class InProcess:
         ends = 1 / mine.ratio_high, 1 / mine.ratio_low
         return Timing(1 / mine.ratio, *ends, mine.seconds, base.seconds, checked=(functions["yours"].last(),))
 
-    def trace(self, shape: Shape, args: tuple) -> Traced:
+    def trace(self, shape: Shape, args: tuple) -> Outcome:
         """Launch the answer in the tracer; lines are those of the learner's cells."""
         try:
             with quiet():
                 kernel = self.function
         except Exception as error:
-            return Traced(None, self._fault(error), args)
+            return Outcome(None, self._fault(error), args)
         plain, fault = launch_in_tracer(kernel, shape, args, self._longest_s)
         if fault is None:
-            return Traced(counts_of(plain).placed(self._places), None, args)
-        return Traced(None, self._places.fault(fault), args)
+            return Outcome(counts_of(plain).placed(self._places), None, args)
+        return Outcome(None, self._places.fault(fault), args)
 
     def _fault(self, error: BaseException, args: tuple = ()) -> Fault:
         built = self._built(error, args) if isinstance(error, IndexError) else ()

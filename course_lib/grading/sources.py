@@ -65,20 +65,13 @@ def _folder() -> Path:
 
 
 def plain_function(function: Any) -> Callable:
-    """Return the Python function in `function` (a compiled one is unpacked); NoSource if there is none."""
-    plain = getattr(function, "py_func", function)
-    if inspect.isfunction(plain):
-        return plain
-    if inspect.isbuiltin(plain) or type(plain).__name__ in ("ufunc", "_ArrayFunctionDispatcher"):
-        name = getattr(plain, "__name__", repr(plain))
-        raise NoSource(f"Your answer is the library function {name}: write one of your own with `def`.")
-    if inspect.isfunction(getattr(plain, "__wrapped__", None)):
-        return plain.__wrapped__  # as functools.lru_cache leaves it
-    if callable(plain):
-        raise NoSource(f"Your answer is of type {type(plain).__name__}: write a function with `def`.")
+    """Return the Python function in one that may be compiled or cached; NoSource if there is none."""
+    for plain in (getattr(function, "py_func", function), getattr(function, "__wrapped__", None)):
+        if inspect.isfunction(plain):
+            return plain
     raise NoSource(
-        f"Your answer is a {type(plain).__name__}, not a function: hand in the function itself, "
-        "without calling it."
+        f"Your answer is a {type(function).__name__}: hand in the function itself, written with `def`, "
+        "and do not call it."
     )
 
 

@@ -66,7 +66,7 @@ def test_odd_notebooks_are_read_alike_in_a_session_and_in_a_class(session):
         own, theirs = in_both_places(live, texts, "f")
         if refused:
             assert refused in theirs and theirs.endswith("."), (name, theirs)
-            assert own == theirs or "is the library function" in own, (name, own)
+            assert own == theirs or "hand in the function itself" in own, (name, own)
             continue
         assert own == theirs and theirs.startswith("from __future__") <= ("->" in theirs or ": " in theirs), (
             name
@@ -159,12 +159,11 @@ def test_a_trick_beside_the_answer_is_not_there_and_one_that_it_uses_is_refused(
 def test_what_is_no_function_of_ones_own_is_refused_with_a_sentence():
     for answer, words in (
         (lambda x: x, "is a lambda: write a function with `def`"),
-        (np.dot, "library function dot"),
-        (np.add, "library function add"),
-        (sum, "library function sum"),
-        (functools.partial(run, 1), "of type partial: write a function with `def`"),
-        (3.0, "is a float, not a function: hand in the function itself"),
-        ([[1.0]], "is a list, not a function"),
+        (np.add, "is a ufunc: hand in the function itself, written with `def`"),
+        (sum, "is a builtin_function_or_method: "),
+        (functools.partial(run, 1), "is a partial: "),
+        (3.0, "is a float: hand in the function itself, written with `def`, and do not call it"),
+        ([[1.0]], "is a list: "),
     ):
         with pytest.raises(NoSource, match=words):
             as_handed_in(answer, "f")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib.grading import registry, tape
 from course_lib.grading.judge import judge
-from course_lib.grading.runner import Counted, InProcess
+from course_lib.grading.runner import InProcess, Outcome
 from course_lib.grading.sources import load
 from course_lib.grading.tape import PRIME, BadTape, Count, Tape, TapeLine, count, lines_of, replay, taped
 
@@ -157,7 +157,8 @@ class Forger(InProcess):
         forged = Tape([*honest.tape.codes], [*honest.tape.left], [*honest.tape.right], [])
         value = sum(a * b for a, b in zip(*args, strict=True))
         forged.constants = [*honest.tape.constants, value]
-        return Counted(forged, TapeLine(forged.write(tape.CONSTANT, len(forged.constants) - 1)))
+        line = TapeLine(forged.write(tape.CONSTANT, len(forged.constants) - 1))
+        return Outcome(line, tape=forged)
 
 
 def test_a_forged_tape_with_the_right_result_is_refused():
@@ -210,7 +211,7 @@ def test_digits_cannot_be_cut_off_a_number_that_holds_two():
     a, b, c = 3.0, 5.0, 7.0 * 2.0**40
     assert load(text, "f")([a, b, c]) == [a * c, a * b]
     counted = InProcess(load(text, "f")).count(([a, b, c],))
-    assert replay(counted.tape, counted.result, ([a, b, c],)) == [int(a * (b + c)), 0]
+    assert replay(counted.tape, counted.value, ([a, b, c],)) == [int(a * (b + c)), 0]
 
 
 #: Products in C, and in which orders of loops they are formed.

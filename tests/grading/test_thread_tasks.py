@@ -65,7 +65,6 @@ def test_the_given_helpers_must_stay_as_they_are():
     for answer in (
         LOCKED.replace("threading.Lock()", "threading.RLock()"),
         LOCKED + "\n\ndef lock_of(name):\n    return threading.Lock()\n",
-        LOCKED + "\n\nlock_of = print\n",
         LOCKED + "\n\nfrom threading import Lock as lock_of\n",
     ):
         assert "changes lock_of, which is given" in counting(answer), answer

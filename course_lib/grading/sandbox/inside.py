@@ -130,7 +130,7 @@ class _Answers:
         tape = counted.tape
         columns = {name: np.array(getattr(tape, name), np.int64) for name in ("codes", "left", "right")}
         tape_plain = {**columns, "constants": np.array(tape.constants)}
-        return {"tape": tape_plain, "result": counted.result, "fault": plain_fault(counted.fault)}
+        return {"tape": tape_plain, "result": counted.value, "fault": plain_fault(counted.fault)}
 
     def warm_up(self, files: dict) -> dict[str, Any]:
         """Make the tracer ready with these files of machine code, or ship those that it makes itself."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.launch import NoCounts, Places, Shape, counts_of
-from course_lib.grading.runner import Counted, Fault, Outcome, Timing, Traced, clone, settled
+from course_lib.grading.runner import Fault, Outcome, Timing, clone, settled
 from course_lib.grading.sandbox.bubblewrap import Sandbox
 from course_lib.grading.sandbox.process import AnswerProcess, GraderFault, Stopped, make_ready, start
 from course_lib.grading.sandbox.questions import Questions
@@ -72,30 +72,30 @@ class SandboxedRunner:
             self._codes.append(code)
         return functools.partial(self._call, self._codes.index(code, 1))
 
-    def count(self, args: tuple) -> Counted:
+    def count(self, args: tuple) -> Outcome:
         """Call the answer on operands and return what they wrote down."""
         try:
             reply = self._ask({"do": "count", "which": 0, "args": args})
             fault = self._fault(reply.get("fault"))
-            return Counted(_tape(reply.get("tape")), reply.get("result"), fault)
+            return Outcome(reply.get("result"), fault, tape=_tape(reply.get("tape")))
         except Stopped as problem:
-            return Counted(Tape(), None, self._stopped(problem))
+            return Outcome(fault=self._stopped(problem))
 
-    def trace(self, shape: Shape, args: tuple) -> Traced:
+    def trace(self, shape: Shape, args: tuple) -> Outcome:
         """Launch the answer in the tracer; what it counted is checked piece by piece."""
         self._traces = True
         request = {"do": "trace", "which": 0, "shape": asdict(shape), "args": args}
         try:
             reply = self._ask({**request, "seconds": TOLD_BEFORE * self._limits.call_s})
         except Stopped as problem:
-            return Traced(fault=self._stopped(problem), args_after=args)
+            return Outcome(fault=self._stopped(problem), args_after=args)
         fault, after = self._after(reply, args)
         if fault:
-            return Traced(fault=fault, args_after=args)
+            return Outcome(fault=fault, args_after=args)
         try:
-            return Traced(counts_of(reply.get("counts")).placed(self._places), None, after)
+            return Outcome(counts_of(reply.get("counts")).placed(self._places), None, after)
         except NoCounts:
-            return Traced(fault=self._garbled(), args_after=args)
+            return Outcome(fault=self._garbled(), args_after=args)
 
     def time(self, speed: SpeedRule, args: tuple) -> Timing:
         """Time the answer from outside, in turns with the baseline in a clean process."""
