@@ -345,14 +345,15 @@ TRANSFER_SCENARIOS = (
         at_once=AtOnce("balance", "moves its money"),
     ),
     *(
-        # accounts that are alike in all but their numbers: the order of two locks is the same both ways
+        # accounts alike in all but their numbers: locks that have one order never wait in a ring
         _bank(
-            f"two transfers in opposite directions, between {one} and {other}",
-            [5] * 5,
-            [(one, other, 2), (other, one, 2)],
-            ([5] * 5, [2, 2]),
+            f"transfers in a ring, account {' to '.join(map(str, (*ring, ring[0])))}",
+            [5] * 4,
+            [(giver, taker, 2) for giver, taker in pairwise((*ring, ring[0]))],
+            ([5] * 4, [2] * len(ring)),
         )
-        for one, other in combinations(range(5), 2)
+        for size in (2, 3)
+        for ring in combinations(range(4), size)
     ),
     replace(
         _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),
