@@ -10,15 +10,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import warnings
-from importlib import metadata
 from pathlib import Path
 
 from course_lib.measure import hardware
 from course_lib.measure.hardware import Gpu
 
 INSTALL = '`pip install -c constraints.txt -e ".[cubin]"`'
-#: Oldest driver for each CUDA version (docs.nvidia.com/deploy/cuda-compatibility, minor version, table 1).
-OLDEST_DRIVER = {12: 525, 13: 580}
 NVIDIA_ON_PCI, DISPLAY_CLASS = "0x10de", "0x03"
 
 
@@ -28,7 +25,7 @@ def why_no_cuda(gpu: Gpu | None) -> str | None:
         return _why_no_gpu()
     if not is_installed("numba_cuda"):
         return f"This needs numba-cuda, which runs Numba's kernels on the GPU: install it with {INSTALL}."
-    return _why_not_torch(gpu) or _too_old(gpu, _compiler_version(), "numba-cuda compiles for")
+    return _why_not_torch(gpu)
 
 
 def why_no_torch_cuda(gpu: Gpu | None) -> str | None:
@@ -89,31 +86,7 @@ def _why_not_torch(gpu: Gpu) -> str | None:
         if torch.cuda.is_available():
             return None
     reason = str(said[0].message).partition("\n")[0] if said else "it gives no reason"
-    return _too_old(gpu, torch.version.cuda, "torch was built for") or (
-        f"torch cannot use the {gpu.name} (driver {gpu.driver}): {reason.rstrip('.')}."
-    )
-
-
-def _too_old(gpu: Gpu, version: str | None, who: str) -> str | None:
-    """Return a sentence if the driver is too old for that version of CUDA ("13.0")."""
-    major = _leading_number(version)
-    needed, driver = OLDEST_DRIVER.get(major or 0), _leading_number(gpu.driver)
-    if needed is None or driver is None or driver >= needed:
-        return None
-    return (
-        f"The NVIDIA driver is {gpu.driver}, but {who} CUDA {version}, which needs {needed} or newer: "
-        "update the driver."
-    )
-
-
-def _compiler_version() -> str | None:
-    """Return the version of the package that holds Numba's compiler for GPUs, None if there is none."""
-    for package in ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"):
-        try:
-            return ".".join(metadata.version(package).split(".")[:2])
-        except metadata.PackageNotFoundError:
-            continue
-    return None
+    return f"torch cannot use the {gpu.name} (driver {gpu.driver}): {reason.rstrip('.')}."
 
 
 def is_installed(module: str) -> bool:
@@ -122,8 +95,3 @@ def is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # a parent package is missing or broken
         return False
-
-
-def _leading_number(text: str | None) -> int | None:
-    first = (text or "").partition(".")[0]
-    return int(first) if first.isdigit() else None

@@ -121,43 +121,25 @@ def _affinity() -> set[int]:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """Return the CPUs a container may use at once (cgroup v2 or v1), None without a limit."""
-    quotas = []
-    for folder in _cgroup_folders(root, "cpu"):
-        quota, _, period = text_of(folder / "cpu.max").partition(" ")
-        quota = quota or text_of(folder / "cpu.cfs_quota_us")
-        period = period or text_of(folder / "cpu.cfs_period_us")
-        if quota.isdigit() and period.isdigit() and int(period) > 0:  # "max" and "-1" mean no limit
-            quotas.append(int(quota) / int(period))
-    return min(quotas, default=None)
+    """Return the CPUs a container may use at once, None without a limit."""
+    pairs = [limit.split() for limit in _group_limits(root, "cpu.max") if limit[:1].isdigit()]  # no "max"
+    return min((int(quota) / int(period) for quota, period in pairs), default=None)
 
 
 def memory_bytes() -> int:
     """Return the memory this process may use: the machine's, or the container's limit if that is smaller."""
     import psutil
 
-    limits = [psutil.virtual_memory().total]
-    for folder in _cgroup_folders(Path("/"), "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            text = text_of(folder / name)
-            if text.isdigit() and int(text) > 0:
-                limits.append(int(text))
-    return min(limits)
+    limits = [int(limit) for limit in _group_limits(Path("/"), "memory.max") if limit.isdigit()]
+    return min([psutil.virtual_memory().total, *limits])
 
 
-def _cgroup_folders(root: Path, controller: str) -> list[Path]:
-    """Return this process's control groups for a controller and those around them: each may set a limit."""
-    mount = root / "sys/fs/cgroup"
-    folders = []
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if controllers and controller not in controllers.split(","):
-            continue
-        top = mount / controllers if controllers else mount  # an empty list of controllers is cgroup v2
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        folders += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
-    return folders
+def _group_limits(root: Path, file: str) -> list[str]:
+    """Return what this process's control group (v2) and those around it say: each may set a limit."""
+    top = root / "sys/fs/cgroup"
+    groups = [line[3:] for line in text_of(root / "proc/self/cgroup").splitlines() if line.startswith("0::")]
+    inside = top / (groups or ["/"])[0].lstrip("/")
+    return [text_of(folder / file) for folder in (inside, *inside.parents) if folder.is_relative_to(top)]
 
 
 # -- caches ------------------------------------------------------------------------------------------------

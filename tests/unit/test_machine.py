@@ -69,11 +69,10 @@ def test_caches_are_read_with_ways_and_sharing(tmp_path, monkeypatch):
 
 def test_threads_respect_affinity_and_container_quota(tmp_path, monkeypatch):
     monkeypatch.setattr(hardware, "_affinity", lambda: set(range(8)))
-    group, v1 = "proc/self/cgroup", "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs"
+    group = "proc/self/cgroup"
     for files, expected in (
         ({group: "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "150000 100000\n"}, 2),
         ({group: "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
-        ({group: "4:cpu,cpuacct:/box\n", f"{v1}_quota_us": "300000", f"{v1}_period_us": "100000"}, 3),
     ):
         assert hardware.threads(write(tmp_path, files)) == expected, files
     monkeypatch.setattr(hardware, "_affinity", lambda: {0, 1, 2, 3})
