@@ -14,7 +14,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,11 @@ class Store:
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
         self.path = (folder or data_dir()) / f"{name}.json"  # where the file is, or would be
-        self._memory: dict[str, Any] = {}
-        self._only_memory = False
+        self._memory: dict[str, Any] | None = None  # the values, once the file could not be written
 
     def read(self) -> dict[str, Any]:
         """Return the saved values."""
-        if self._only_memory:
+        if self._memory is not None:
             return copy.deepcopy(self._memory)
         try:
             return _values_in(self.path)
@@ -64,7 +63,7 @@ class Store:
             self._say(
                 f"{self.path} is damaged ({problem}); it counts as empty and will be set aside, not deleted."
             )
-        except (OSError, _Newer) as problem:
+        except OSError as problem:
             self._say(
                 f"{self.path} cannot be read ({problem}); it is left as it is and counts as empty here."
             )
@@ -74,59 +73,46 @@ class Store:
         """Return what is wrong with the file in a few words, None when it can be read or does not exist."""
         try:
             _values_in(self.path)
-        except (OSError, _Newer, _Damaged) as problem:
+        except (OSError, _Damaged) as problem:
             return str(problem)
         return None
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Apply ``change`` to the saved values, save them and return them."""
-        if self._only_memory:
-            return self._update_memory(change)
         from filelock import FileLock
 
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(f"{self.path}.lock", timeout=LOCK_TIMEOUT_S).acquire()
-        except _TROUBLE as problem:
-            self._fall_back_to_memory(problem)
-            return self._update_memory(change)
-        with turn:
-            try:
-                values = self._sound_values()
-            except (OSError, _Newer) as problem:
-                self._fall_back_to_memory(problem)
-                return self._update_memory(change)
+        with ExitStack() as turn:
+            values = copy.deepcopy(self._memory)  # a change that fails half-way changes nothing, as on disk
+            if values is None:
+                try:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    turn.enter_context(FileLock(f"{self.path}.lock", timeout=LOCK_TIMEOUT_S))
+                    values = self._sound_values()
+                except _TROUBLE as problem:
+                    values = self._now_in_memory(problem)
             change(values)  # outside the try: what goes wrong in it is the caller's
-            try:
-                text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
-                earlier = f"{self.path.stem}.*.tmp"  # of earlier versions of this course
-                whole_files.clear(self.path.parent, f".{self.path.name}.*unfinished", earlier)
-                whole_files.write(self.path, text, lasting=True, private=True)
-            except OSError as problem:
-                self._fall_back_to_memory(problem, values)
+            if self._memory is None:
+                try:
+                    text = json.dumps({"format": FORMAT, "values": values}, indent=1, sort_keys=True)
+                    earlier = f"{self.path.stem}.*.tmp"  # of earlier versions of this course
+                    whole_files.clear(self.path.parent, f".{self.path.name}.*unfinished", earlier)
+                    whole_files.write(self.path, text, lasting=True, private=True)
+                    return values
+                except OSError as problem:
+                    self._now_in_memory(problem)
+            self._memory = values
             return copy.deepcopy(values)
 
-    def _update_memory(self, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        values = copy.deepcopy(self._memory)  # a change that fails half-way changes nothing, as on disk
-        change(values)
-        self._memory = values
-        return copy.deepcopy(values)
-
-    def _fall_back_to_memory(self, problem: Exception, values: dict[str, Any] | None = None) -> None:
-        """Keep `values` (None: what can still be read) in memory from now on, and say so once."""
-        if values is None:
-            values = {}
-            with suppress(OSError, _Newer, _Damaged):
-                values = _values_in(self.path)
-        self._memory = values
-        self._only_memory = True
-        remedy = f"free the disk or set {HOME_VARIABLE} to a folder you may write"
-        if isinstance(problem, _Newer):
-            remedy = f"update the course or set {HOME_VARIABLE} to another folder"
+    def _now_in_memory(self, problem: Exception) -> dict[str, Any]:
+        """Keep what can still be read in memory from now on, say so once, and return a copy of it."""
+        self._memory = {}
+        with suppress(OSError, _Damaged):
+            self._memory = _values_in(self.path)
         self._say(
             f"{self.path} cannot be written ({problem}): results of this session are kept only until this "
-            f"kernel stops; {remedy}."
+            f"kernel stops; free the disk or set {HOME_VARIABLE} to a folder you may write."
         )
+        return copy.deepcopy(self._memory)
 
     def _sound_values(self) -> dict[str, Any]:
         """Return the saved values; a damaged file is set aside, under the lock."""
@@ -162,10 +148,6 @@ def _in_folder(name: str, folder: Path) -> Store:
     return Store(name, folder)
 
 
-class _Newer(Exception):
-    """The file comes from a later version of this course."""
-
-
 class _Damaged(Exception):
     """The file's content is not what a Store writes."""
 
@@ -188,10 +170,8 @@ def _values_in(path: Path) -> dict[str, Any]:
         content = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise _Damaged(f"it is not JSON: {problem}") from None
-    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-        raise _Damaged("it has no 'format' number")
-    if content["format"] > FORMAT:  # asked before anything else: a newer file may look quite different
-        raise _Newer(f"it was written by a newer version of the course (format {content['format']})")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise _Damaged(f"it is not of format {FORMAT}, which this version of the course writes")
     if not isinstance(content.get("values"), dict):
         raise _Damaged("it has no 'values' object")
     return content["values"]

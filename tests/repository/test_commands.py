@@ -138,7 +138,7 @@ def test_doctor_reads_what_was_saved(private_data_folder):
     assert doctor._saved_results() == ("OK", "none yet")
     for content, expected, words in (
         ("garbage", "problem", "not JSON"),
-        ('{"format": 99}', "problem", "newer version"),
+        ('{"format": 99}', "problem", "not of format 1"),
         ('{"format": 1, "values": {}}', "OK", "ladder.json can be read"),
         ('{"format": 1, "values": {"odd": {"colour": "green"}, "o": 3}}', "note", "2 entries cannot be read"),
     ):
