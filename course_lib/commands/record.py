@@ -16,7 +16,6 @@ import importlib
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -166,18 +165,16 @@ def measured(
         print(f"{size} x {size} x {size} …", flush=True)
         rows += measure(rungs, size, sampler, "cuda")
     points = [point for chains in CHAINS for point in latency_hiding.measure(chains)]
-    gpu = asdict(gpu_state.recorded(watch))
-    versions = record_order.versions("numpy", "torch", "numba", "numba-cuda") | {"cuda": gpu.pop("cuda")}
     return Recording(
         when=record_order.now(),
         commit=commit,
         device=here.name,
         memory_bytes=here.memory_bytes or torch.cuda.get_device_properties(0).total_memory,
-        versions=versions,
+        gpu=gpu_state.recorded(watch),
+        versions=record_order.versions("numpy", "torch", "numba", "numba-cuda"),
         method=METHOD,
         rows=tuple(rows),
         latency_hiding=tuple(points),
-        **gpu,
     )
 
 

@@ -6,9 +6,10 @@ import datetime
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from course_lib.measure.recording_files import installed
 
 
 class CannotRecord(RuntimeError):
@@ -77,4 +78,4 @@ def now() -> str:
 
 def versions(*packages: str) -> dict[str, str]:
     """Return the versions of Python and of installed packages."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    return {"python": platform.python_version()} | installed(*packages)

@@ -30,6 +30,7 @@ from course_lib.measure.recording_files import (
     RecordingFiles,
     Text,
     Versions,
+    installed,
     naming,
 )
 
@@ -146,7 +147,7 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         **{name: getattr(code, name) for name in FIGURES},
         loop=loop,
         ptx=tuple(f"{place(line)}\t{text}" for line, text in sass.ptx_hot_loop(code.ptx)),
-        versions=_versions(),
+        versions=installed(*VERSIONS),
         **dict.fromkeys(("rung", "tile", "when", "commit"), ""),
     )
 
@@ -175,18 +176,6 @@ def write(listings: list[Listing], folder: Path = FOLDER) -> Path:
 
 
 # -- the parts ---------------------------------------------------------------------------------------------
-
-
-def _versions() -> dict[str, str]:
-    from importlib import metadata
-
-    def version(package: str) -> str:
-        try:
-            return metadata.version(package)
-        except metadata.PackageNotFoundError:
-            return "of another origin than pip"
-
-    return {package: version(package) for package in VERSIONS}
 
 
 # -- which kernel it is --------------------------------------------------------------------------------------

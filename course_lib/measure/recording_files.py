@@ -23,6 +23,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +98,18 @@ def refuse_twice(names: Iterable[str]) -> None:
         if name in seen:
             raise ValueError(f"'{name}' stands there twice")
         seen.add(name)
+
+
+def installed(*packages: str) -> dict[str, str]:
+    """Return the versions of installed packages."""
+
+    def version(package: str) -> str:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return "of another origin than pip"
+
+    return {package: version(package) for package in packages}
 
 
 def origin(device: str, what: str, when: str) -> str:

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 from course_lib.measure import recording_files
-from course_lib.measure.gpu_state import STATES as STATES
-from course_lib.measure.gpu_state import States
+from course_lib.measure.gpu_state import RecordedGpu
 from course_lib.measure.recording_files import (
     Checked,
     Commit,
@@ -46,7 +45,7 @@ NONE = (
 )
 BASELINE = "torch"
 #: What must be known of the software.
-VERSIONS = ("python", "numpy", "torch", "cuda", "numba", "numba-cuda")
+VERSIONS = ("python", "numpy", "torch", "numba", "numba-cuda")
 
 
 @dataclass(frozen=True)
@@ -84,14 +83,9 @@ class Recording:
     when: Moment  # ISO 8601, UTC
     commit: Commit  # of the course; "+changes" if files differed from it
     device: Text  # "NVIDIA H200"
-    compute_capability: Text  # "9.0"
     memory_bytes: Count
-    multiprocessors: Count
-    driver: Text
+    gpu: RecordedGpu
     versions: Annotated[Versions, naming(VERSIONS)]
-    state: States  # while it measured
-    power_limit_w: Positive | None
-    highest_sm_mhz: Positive | None
     method: Text  # how it was measured, in words
     rows: Annotated[tuple[RungRow, ...], Checked(len, "one row or more")]
     latency_hiding: tuple[HidingPoint, ...] = ()  # of `measure.latency_hiding`
@@ -102,7 +96,7 @@ class Recording:
     @property
     def origin(self) -> str:
         """Where the figures come from, in a few words."""
-        return recording_files.origin(self.device, f"driver {self.driver}", self.when)
+        return recording_files.origin(self.device, f"driver {self.gpu.driver}", self.when)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -251,4 +251,4 @@ def test_a_recording_can_be_made_and_read(tmp_path):
     assert main(["record", "--gpu", *options, "--commit", commit]) == 0
     recording = recordings.newest(folder=tmp_path)
     assert {row.rung for row in recording.rows} == {entry.id for entry in RUNGS}
-    assert recording.commit == commit and recording.state["sm_mhz"] is not None
+    assert recording.commit == commit and recording.gpu.state["sm_mhz"] is not None

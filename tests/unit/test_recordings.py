@@ -27,20 +27,16 @@ def recordings():
 @pytest.fixture(scope="module")
 def recording(recordings):
     """No measurement: figures made up for these tests, of a device that does not exist."""
+    from course_lib.measure.gpu_state import STATES, RecordedGpu
     from course_lib.measure.recordings import HidingPoint, RungRow
 
     return recordings.Recording(
         when="2020-02-03T04:05:06+00:00",
         commit=COMMIT[1],
         device="NVIDIA Test 9",
-        compute_capability="9.9",
         memory_bytes=2**30,
-        multiprocessors=7,
-        driver="999.1",
+        gpu=RecordedGpu("999.1", "9.9", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), None, 2000.0),
         versions=dict.fromkeys(recordings.VERSIONS, "1.0"),
-        state={**dict.fromkeys(recordings.STATES, (1.0, 2.0, 3.0)), "temperature_c": None},
-        power_limit_w=None,
-        highest_sm_mhz=2000.0,
         method="Made up.",
         rows=(
             RungRow("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
@@ -92,14 +88,17 @@ def test_what_is_written_can_be_read_and_the_newest_is_found(recordings, recordi
 def test_a_malformed_file_is_refused_in_a_sentence_that_says_what_is_wrong(
     recordings, recording, changed, tmp_path
 ):
-    row = changed()["rows"][0]
+    row, gpu = changed()["rows"][0], changed()["gpu"]
     path = tmp_path / "odd.json"
     for content, words in (
         ({name: value for name, value in changed().items() if name != "device"}, "'device' is missing"),
         (changed(format=2), "it does not say 'kind': 'gpu' and 'format': 1"),
         (changed(when="2020-02-03T04:05:06"), "it must be a date and time with a time zone"),
         (changed(commit="0123456"), "'commit' is '0123456', but it must be a full git commit"),
-        (changed(state={**recording.state, "sm_mhz": [3, 1, 2]}), "it must be the lowest, the median and"),
+        (
+            changed(gpu={**gpu, "state": {**gpu["state"], "sm_mhz": [3, 1, 2]}}),
+            "it must be the lowest, the m",
+        ),
         (changed({"seconds": math.nan}), "'rows, no. 1: seconds' is nan, but it must be a number above 0"),
         (changed(versions={"4": ""}), "'versions: 4' is '', but it must be a text that is not empty"),
         (changed(rows=[row, row]), "'cuda-naive at 256 x 256 x 256' stands there twice"),

@@ -72,20 +72,16 @@ def counted(near_ratio=8.0, at_once=2.0, kind="locked"):
 def recording():
     """No measurement: figures of a device that does not exist."""
     from course_lib.measure import recordings
+    from course_lib.measure.gpu_state import STATES, RecordedGpu
     from course_lib.measure.recordings import HidingPoint, Recording, RungRow
 
     return Recording(
         when="2020-02-03T04:05:06+00:00",
         commit="0123456789abcdef0123456789abcdef01234567",
         device="NVIDIA Test 9",
-        compute_capability="9.9",
         memory_bytes=2**30,
-        multiprocessors=7,
-        driver="999.1",
+        gpu=RecordedGpu("999.1", "9.9", "13.0", 7, dict.fromkeys(STATES), None, None),
         versions=dict.fromkeys(recordings.VERSIONS, "1.0"),
-        state=dict.fromkeys(recordings.STATES),
-        power_limit_w=None,
-        highest_sm_mhz=None,
         method="Made up.",
         rows=(
             RungRow("cuda-naive", (256, 256, 256), 4e-4, 1e-5, 9, 3e-5, 2e-7),
