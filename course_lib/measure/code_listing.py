@@ -33,6 +33,7 @@ from course_lib.measure.recording_files import (
     installed,
     naming,
 )
+from course_lib.measure.sass import SassLoop
 
 FOLDER = Path(__file__).parent / "listings"
 MATRICES = ("array(float32, 2d, C)",) * 3  # what the rungs are compiled for: A, B and C
@@ -127,17 +128,17 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
     """Return the listing of what `compile_kernel` made of `kernel`; `arguments` are the types, in words."""
     function = getattr(kernel, "py_func", kernel)
     lines, first = inspect.getsourcelines(function)
-    file = function.__code__.co_filename
+    files = ("", function.__code__.co_filename)  # PTX names none
 
-    def place(line: int) -> int:
-        return line - first if first <= line < first + len(lines) else NOT_KNOWN
+    def written(hot: SassLoop | None) -> tuple[str, ...]:
+        found = []
+        for one in hot.instructions if hot else ():
+            is_here = one.file in files and first <= one.line < first + len(lines)
+            found.append(
+                f"{one.line - first if is_here else NOT_KNOWN}\t{f'{one.predicate} {one.text}'.strip()}"
+            )
+        return tuple(found)
 
-    loop = tuple(
-        f"{place(one.line) if one.file == file else NOT_KNOWN}\t{one.predicate} {one.text}".replace(
-            "\t ", "\t"
-        )
-        for one in (code.hot.instructions if code.hot else ())
-    )
     return Listing(
         kernel=code.name,
         fingerprint=fingerprint(kernel),
@@ -145,8 +146,8 @@ def of(code: DeviceCode, kernel: Callable, arguments: tuple[str, ...], threads: 
         arguments=arguments,
         threads=threads,
         **{name: getattr(code, name) for name in FIGURES},
-        loop=loop,
-        ptx=tuple(f"{place(line)}\t{text}" for line, text in sass.ptx_hot_loop(code.ptx)),
+        loop=written(code.hot),
+        ptx=written(sass.parse_ptx(code.ptx).hot),
         versions=installed(*VERSIONS),
         **dict.fromkeys(("rung", "tile", "when", "commit"), ""),
     )

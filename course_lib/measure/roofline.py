@@ -6,19 +6,21 @@ smaller of the peak FLOP/s and intensity x bandwidth. Where the two are equal is
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
 from course_lib.arguments import is_number, number, whole
-from course_lib.measure import roofline_labels
 from course_lib.measure.comparison import TITLE_WIDTH
 from course_lib.measure.table import digits
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
     from course_lib.measure.peaks import Peaks
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 ABOVE = {"memory": 1.35, "compute": 1.15}
 SAME = 0.95  # a 256-bit peak at this share of the other or above is the same roof: the CPU has no more units
 LONGEST_IN_TWO_COLUMNS = 16  # letters of a name in the legend
+PIXELS_A_POINT = 100 / 72
+NAME_SIZE = 10
+EDGE = 1.75  # pixels that are kept free around a marker
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def figure(
         fig.draw_without_rendering()  # places are known from here on
         taken = label(axes, points, roofs, low, high)
         for point in points:
-            roofline_labels.name(axes, point, taken, points)
+            name(axes, point, taken, points)
         return theme.Picture.of(fig, _alt(points, title, roofs))
 
 
@@ -163,15 +168,6 @@ def draw_roofs(axes: Axes, points: Sequence[Point], roofs: Roofs) -> tuple[float
         narrow = [roofs.narrow, roofs.narrow]
         axes.plot([roofs.narrow / roofs.gbps, high], narrow, color=theme.PINK, linewidth=1.2, alpha=0.6)
     return low, high
-
-
-def label(axes: Axes, points: Sequence[Point], roofs: Roofs, low: float, high: float) -> list[Bbox]:
-    """Name the roofs of a figure that is laid out; return what is taken, for the points' names."""
-    peak, gbps, narrow = roofs.peak, roofs.gbps, roofs.narrow
-    taken = roofline_labels.label_roofs(axes, peak, gbps, low, high, points, roofs.prefix)
-    if narrow is not None:
-        roofline_labels.label_narrow(axes, narrow, gbps, peak / gbps, high, points, taken)
-    return taken
 
 
 def _checked(points: Any) -> list[Point]:
@@ -236,3 +232,186 @@ def in_words(roofs: Roofs) -> str:
         f"peak {digits(roofs.peak)} {roofs.prefix}FLOP/s, "
         f"ridge at {digits(roofs.peak / roofs.gbps)} flop/byte."
     )
+
+
+# -- where words stand: along the roofs, and beside their points without covering anything -------------------
+
+
+def label(axes: Axes, points: Sequence[Point], roofs: Roofs, low: float, high: float) -> list[Bbox]:
+    """Write the roofs' numbers along them in a figure that is laid out; return the places that are taken.
+
+    They stand in the middle of their line if no marker is there.
+    """
+    peak, gbps, ridge = roofs.peak, roofs.gbps, roofs.peak / roofs.gbps
+    markers = [_around(axes, point) for point in points]
+    (x0, y0), (x1, y1), (x2, y2) = axes.transData.transform([(low, low * gbps), (ridge, peak), (high, peak)])
+    bold = {"weight": "bold", "textcoords": "offset points"}
+    said = f"peak: {digits(peak)} {roofs.prefix}FLOP/s"
+    places = ((math.sqrt(ridge * high), "center"), (high, "right"), (ridge, "left"))
+    flat = _best(
+        [
+            axes.annotate(said, (x, peak), ha=side, xytext=(0, 5), color=theme.PINK, **bold)
+            for x, side in places
+        ],
+        markers,
+    )
+    said = f"memory: {digits(gbps)} {roofs.prefix}B/s"
+    along = {
+        "ha": "center",
+        "va": "bottom",
+        "rotation_mode": "anchor",
+        "xytext": (-5, 5),
+        "color": theme.VIOLET,
+    }
+    along["rotation"] = math.degrees(math.atan2(y1 - y0, x1 - x0))
+    middles = [low * (ridge / low) ** part for part in (0.5, 0.7, 0.3)]
+    slanted = _best([axes.annotate(said, (x, x * gbps), **along, **bold) for x in middles], markers)
+    named = axes.annotate(
+        f"ridge: {digits(ridge)} flop/byte",
+        (ridge, axes.get_ylim()[0]),
+        xytext=(4, 5),
+        textcoords="offset points",
+    )
+    lines = [*_boxes_along((x0, y0), (x1, y1), 8), *_boxes_along((x1, y1), (x2, y2), 8)]
+    taken = [flat.get_window_extent(), named.get_window_extent(), *_slanted_boxes(slanted), *lines]
+    if roofs.narrow is not None:  # under its line
+        tries = [
+            axes.annotate(
+                f"peak with 256-bit vectors:{between}{digits(roofs.narrow)} GFLOP/s",
+                (at, roofs.narrow),
+                xytext=(dx, -4),
+                textcoords="offset points",
+                ha=side,
+                va="top",
+                fontsize=9.5,
+                color=theme.PINK,
+            )
+            for between in (" ", "\n")
+            for at, dx, side in ((high, -5, "right"), (ridge, 5, "left"))
+        ]
+        best = _best(tries, [*markers, *taken], axes.bbox)
+        ends = axes.transData.transform([(roofs.narrow / gbps, roofs.narrow), (high, roofs.narrow)])
+        taken += [best.get_window_extent(), *_boxes_along(*ends, 8)]
+    return taken
+
+
+def _best(tries: Sequence[Annotation], obstacles: Sequence[Bbox], within: Bbox | None = None) -> Annotation:
+    """Keep the label that covers least of the obstacles and stays `within`; take the others away."""
+    covered = [
+        sum(overlap(part, other) for part in _slanted_boxes(label) for other in obstacles)
+        + (outside(label.get_window_extent(), within) if within else 0)
+        for label in tries
+    ]
+    best = tries[covered.index(min(covered))]
+    for label in tries:
+        if label is not best:
+            label.remove()
+    return best
+
+
+def _around(axes: Axes, point: Point) -> Bbox:
+    """Return the box that a point's marker covers."""
+    from matplotlib.transforms import Bbox
+
+    x, y = axes.transData.transform((point.intensity, point.gflops))
+    radius = point.marker / 2 * PIXELS_A_POINT + EDGE
+    return Bbox.from_bounds(x - radius, y - radius, 2 * radius, 2 * radius)
+
+
+def _slanted_boxes(label: Annotation) -> list[Bbox]:
+    """Return small boxes that cover a slanted label; the box around all of it would cover much else."""
+    around = label.get_window_extent()
+    is_flat = abs(label.get_rotation()) < 1
+    return [around] if is_flat else _boxes_along(around.min, around.max, 16)
+
+
+def _boxes_along(start: Sequence[float], end: Sequence[float], size: float, count: int = 40) -> list[Bbox]:
+    """Return small boxes that cover a line."""
+    from matplotlib.transforms import Bbox
+
+    (x0, y0), (x1, y1) = start, end
+    centres = [(x0 + (x1 - x0) * k / count, y0 + (y1 - y0) * k / count) for k in range(count + 1)]
+    return [Bbox.from_bounds(x - size / 2, y - size / 2, size, size) for x, y in centres]
+
+
+def _offsets(up: int, radius: float, reach: float) -> Iterator[tuple[float, float, str]]:
+    """Yield where to try a name, in points from the marker's middle: `up` (1 or -1) and near ones first."""
+    near = [(0, radius + 9.5, "center"), (radius + 5.5, 0, "left"), (-radius - 5.5, 0, "right")]
+    yield from [(dx, dy * up, side) for dx, dy, side in (*near, (0, -radius - 9.5, "center"))]
+    yield from [(dx, dy * up, side) for dy in (12, -12) for dx, _, side in near[1:]]
+    for distance in range(int(radius) + 16, int(radius + reach) + 1, 6):
+        for turn in (*range(2, 16, 4), *range(1, 16, 2), *range(0, 16, 4)):  # of 16, corners first
+            dx, dy = distance * math.cos(turn * math.pi / 8), distance * math.sin(turn * math.pi / 8)
+            yield dx, dy * up, "center" if abs(dx) < 1 else "left" if dx > 0 else "right"
+
+
+def name(axes: Axes, point: Point, taken: list[Bbox], points: Sequence[Point], reach: float = 0) -> None:
+    """Write a point's name where it covers nothing, if there is such a place; `taken` gets its box.
+
+    A name goes up to `reach` points away from its marker, with a line that leads there.
+    """
+    import numpy as np
+    from matplotlib.transforms import Bbox
+
+    own_x, own_y = axes.transData.transform((point.intensity, point.gflops))
+    markers = [axes.transData.transform((p.intensity, p.gflops)) for p in points if p is not point]
+    obstacles = [*taken, *(_around(axes, other) for other in points if other is not point)]
+    nearest = min(markers, key=lambda at: math.dist(at, (own_x, own_y)), default=(own_x, own_y + 1))
+    up = 1 if nearest[1] < own_y else -1  # away from the neighbour
+    radius = point.marker / 2
+    width, height = _size(axes, point.name)
+    corners = np.array([obstacle.extents for obstacle in obstacles]).reshape(-1, 4)
+    tries = list(_offsets(up, radius, reach))
+    for may_cross in (False, True):  # the line to a name had better cross nothing
+        for dx, dy, side in tries:
+            is_far = math.hypot(dx, dy) > radius + 13
+            if may_cross and not is_far:
+                continue
+            x, y = own_x + dx * PIXELS_A_POINT, own_y + dy * PIXELS_A_POINT
+            left = x - {"left": 0, "center": width / 2, "right": width}[side]
+            extent = Bbox.from_bounds(left, y - height / 2, width, height)
+            line = _boxes_along((own_x, own_y), (x, y), 2) if is_far else []
+            if outside(extent, axes.bbox) >= 1 or _covers([extent], corners):
+                continue
+            if may_cross or not _covers(line, corners):
+                axes.annotate(
+                    point.name,
+                    (point.intensity, point.gflops),
+                    xytext=(dx, dy),
+                    textcoords="offset points",
+                    ha=side,
+                    va="center",
+                    fontsize=NAME_SIZE,
+                    arrowprops={"arrowstyle": "-", "color": theme.GREY, "linewidth": 0.7} if is_far else None,
+                    zorder=5,
+                )
+                taken += [extent, *line]
+                return
+
+
+def _size(axes: Axes, words: str) -> tuple[float, float]:
+    """Return width and height of a name in pixels."""
+    written = axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", fontsize=NAME_SIZE)
+    extent = written.get_window_extent()
+    written.remove()
+    return extent.width, extent.height
+
+
+def _covers(boxes: Sequence[Bbox], corners: np.ndarray) -> bool:
+    """Whether a box overlaps one of those whose corners are x0, y0, x1, y1 (N, 4)."""
+    import numpy as np
+
+    for x0, y0, x1, y1 in (box.extents for box in boxes):
+        if np.any((corners[:, 0] < x1) & (corners[:, 2] > x0) & (corners[:, 1] < y1) & (corners[:, 3] > y0)):
+            return True
+    return False
+
+
+def overlap(one: Bbox, other: Bbox) -> float:
+    width = min(one.x1, other.x1) - max(one.x0, other.x0)
+    height = min(one.y1, other.y1) - max(one.y0, other.y0)
+    return max(0.0, width) * max(0.0, height)
+
+
+def outside(inner: Bbox, outer: Bbox) -> float:
+    return inner.width * inner.height - overlap(inner, outer)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,12 +20,11 @@ _LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
 _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
 _PREDICATE = re.compile(r"^@!?U?P\w+\s+")
-_TARGET = re.compile(r"`\((\.L\w+)\)")
+_TARGET = re.compile(r"\bBRA\b.*`\((\.L\w+)\)|\bbra(?:\.uni)? (\$L\w+)")
 _REMARK = re.compile(r"\s*\(\*.*\*\)$")  # (*"SpillRefill"*), what a newer nvdisasm adds
 _COPY = re.compile(r"^HFMA2\S* R\d+, -RZ, RZ, ")  # 0 * 0 + a constant: how the compiler loads some constants
 _PTX_LINE = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
 _PTX_LABEL = re.compile(r"^(\$L\w+):")
-_PTX_JUMP = re.compile(r"\bbra(?:\.uni)?\s+(\$L\w+)")
 
 #: What an operation does, by the first part of its name (CUDA Binary Utilities, "Hopper Instruction Set").
 KINDS = {
@@ -58,6 +56,7 @@ class SassInstruction:
 
     address: int
     text: str
+    kind: str  # what it does, in words: one of KINDS' values, or OTHER
     predicate: str = ""
     file: str = ""
     line: int = 0  # 0: not known
@@ -71,11 +70,6 @@ class SassInstruction:
     def name(self) -> str:
         """The operation alone, "LDG"."""
         return self.operation.partition(".")[0]
-
-    @property
-    def kind(self) -> str:
-        """What it does, in words: one of KINDS' values, or OTHER."""
-        return kind_of(self.text)
 
 
 @dataclass(frozen=True)
@@ -117,13 +111,18 @@ class Sass:
         regions = {}
         for place, instruction in enumerate(self.instructions):
             target = _TARGET.search(instruction.text)
-            if instruction.name == "BRA" and target and self.labels.get(target[1], place + 1) <= place:
-                regions[target[1]] = (self.labels[target[1]], place)  # of several jumps back, the last
+            label = target and (target[1] or target[2])
+            if self.labels.get(label, place + 1) <= place:
+                regions[label] = (self.labels[label], place)  # of several jumps back, the last
         return tuple(
             SassLoop(label, self.instructions[first : last + 1])
             for label, (first, last) in sorted(regions.items(), key=lambda item: item[1])
-            if last > first and (first, last) in innermost(regions.values())
+            if last > first and not any(self._is_inside(other, (first, last)) for other in regions.values())
         )
+
+    @staticmethod
+    def _is_inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+        return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
     @cached_property
     def hot(self) -> SassLoop | None:
@@ -150,18 +149,9 @@ def parse(text: str) -> Sass:
             predicate = _PREDICATE.match(found["text"])
             rest = _REMARK.sub("", found["text"][predicate.end() :] if predicate else found["text"])
             before = predicate[0].strip() if predicate else ""
-            instructions.append(SassInstruction(int(found["address"], 16), rest, before, file, line))
+            address = int(found["address"], 16)
+            instructions.append(SassInstruction(address, rest, kind_of(rest), before, file, line))
     return Sass(tuple(instructions), labels)
-
-
-def innermost(regions: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the (first, last) of loops that have no other loop in them."""
-    loops = list(regions)
-    return [
-        (first, last)
-        for first, last in loops
-        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in loops)
-    ]
 
 
 # -- PTX, which NVIDIA's compilers make first: no machine code, it has as many registers as it likes -------
@@ -190,11 +180,10 @@ def ptx_kind(text: str) -> str:
     return next((words for begin, words in PTX_KINDS.items() if operation.startswith(begin)), OTHER)
 
 
-def ptx_hot_loop(ptx: str) -> list[tuple[int, str]]:
-    """Return (source line, instruction) for PTX's innermost loop with the most FMAs; [] if none has any."""
-    body: list[tuple[int, str]] = []
+def parse_ptx(ptx: str) -> Sass:
+    """Return the instructions of a kernel's PTX as if it were machine code."""
+    body: list[SassInstruction] = []
     labels: dict[str, int] = {}
-    regions: dict[str, tuple[int, int]] = {}
     line = 0
     for row in ptx.splitlines():
         text = " ".join(row.split())
@@ -203,13 +192,6 @@ def ptx_hot_loop(ptx: str) -> list[tuple[int, str]]:
         elif at := _PTX_LINE.match(row):
             line = int(at[1])
         elif text and text[0] not in ".{}()/$" and text.endswith(";"):
-            jump = _PTX_JUMP.search(text)
-            body.append((line, text.rstrip(";")))
-            if jump and jump[1] in labels:
-                regions[jump[1]] = (labels[jump[1]], len(body))
-
-    def fmas(loop: list[tuple[int, str]]) -> int:
-        return sum(ptx_kind(text) == "FMA" for _, text in loop)
-
-    most = max((body[first:last] for first, last in innermost(regions.values())), key=fmas, default=[])
-    return most if fmas(most) else []
+            text = text.rstrip(";")
+            body.append(SassInstruction(0, text, ptx_kind(text), line=line))
+    return Sass(tuple(body), labels)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from course_lib.fp8 import published
 from course_lib.fp8.choose import H100, KNOWN, intensity
 from course_lib.fp8.recordings import OURS, HopperRecording, HopperRow
-from course_lib.measure import roofline, roofline_labels
+from course_lib.measure import roofline
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import INK, PAPER, SERIES, Picture
@@ -57,7 +57,7 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
         fig.draw_without_rendering()  # places are known from here on
         taken = roofline.label(axes, points, roofs, low, high)
         for point in (point for one in series if one.named for point in one.points):
-            roofline_labels.name(axes, point, taken, points)
+            roofline.name(axes, point, taken, points)
         placed = "; ".join(
             f"{one.name}, {point.name}: {digits(point.gflops)} TFLOP/s at {digits(point.intensity)} FLOP/byte"
             for one in series

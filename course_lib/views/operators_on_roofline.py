@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
-from course_lib.measure import roofline, roofline_labels
+from course_lib.measure import roofline
 from course_lib.measure.roofline import Point, Roofs
 from course_lib.measure.table import digits
 from course_lib.theme import PAPER, PINK, SERIES, VIOLET
@@ -96,7 +96,7 @@ def operators_roofline(rows: Iterable[Any], threads: int = 2, peaks: Peaks | Non
         fig.draw_without_rendering()  # places are known from here on
         taken = roofline.label(axes, points, roofs, low, high)
         for point in sorted(points, key=lambda point: -point.marker):
-            roofline_labels.name(axes, point, taken, points, reach=REACH)
+            roofline.name(axes, point, taken, points, reach=REACH)
         placed = "; ".join(_in_words(work, roofs) for work in sorted(shown, key=lambda work: -work.share))
         return theme.Picture.of(
             fig,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from course_lib.measure import roofline, roofline_labels
+from course_lib.measure import roofline
 from course_lib.measure.peaks import Peaks
 from course_lib.measure.roofline import Point
 
@@ -86,8 +86,8 @@ def test_labels_cover_neither_each_other_nor_markers_and_stay_inside(figures):
             names = list(boxes)
             for place, name in enumerate(names):
                 for other in names[place + 1 :]:
-                    assert roofline_labels.overlap(boxes[name], boxes[other]) == 0, (name, other)
+                    assert roofline.overlap(boxes[name], boxes[other]) == 0, (name, other)
                 for point in points:
                     x, y = axes.transData.transform((point.intensity, point.gflops))
                     assert not boxes[name].contains(x, y), (name, point.name)
-                assert roofline_labels.outside(boxes[name], axes.bbox) < 1, name
+                assert roofline.outside(boxes[name], axes.bbox) < 1, name
