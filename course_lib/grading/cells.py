@@ -37,8 +37,8 @@ class Bound:
     """A name that a statement at the top of a cell binds.
 
     `how` is "def" (of a class, too), "import", "value" for what is assigned, "nested" for a definition within
-    another statement, "global" for what a function binds when it runs, "other" for loops and all else.
-    `node` is the definition, the import of this name alone, or the value; `text` may stand for itself.
+    another statement, "other" for loops and all else. `node` is the definition, the import of this name
+    alone, or the value; `text` may stand for itself.
     """
 
     name: str
@@ -59,7 +59,6 @@ class Book:
     """What all cells bind and change, by name and in order."""
 
     bound: dict[str, list[tuple[Place, Bound]]] = field(default_factory=dict)
-    shared: dict[str, list[Bound]] = field(default_factory=dict)  # those whose how is "global"
     changed: dict[str, list[tuple[Place, str]]] = field(default_factory=dict)  # by which line: T.append(1)
     functions: set[str] = field(default_factory=set)  # names that a definition or an import binds
     stars: list[str] = field(default_factory=list)  # modules from which everything is imported
@@ -85,9 +84,6 @@ def read_cells(cells: tuple[str, ...]) -> Book:
 
 def _add(book: Book, place: Place, node: ast.stmt, lines: list[bytes]) -> None:
     for one in _bindings(node, lines):
-        if one.how == "global":
-            book.shared.setdefault(one.name, []).append(one)
-            continue
         book.bound.setdefault(one.name, []).append((place, one))
         if one.how in ("def", "import"):
             book.functions.add(one.name)
@@ -144,8 +140,6 @@ def _bindings(node: ast.stmt, lines: list[bytes]) -> Iterator[Bound]:
     line, text = _first_line(node), _text(node, lines)
     if isinstance(node, DEFINITIONS):
         yield Bound(node.name, "def", node, text, line, node)
-        shared = {name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names}
-        yield from (Bound(name, "global", node, text, line, node) for name in shared)
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imports(node)
     elif isinstance(node, ast.Assign | ast.AnnAssign):

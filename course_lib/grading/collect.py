@@ -119,7 +119,6 @@ class _Search:
     def _gathered(self, entry: Found) -> list[Bound]:
         """Return the entry behind all that it needs, each piece behind what it needs itself."""
         order: list[Bound] = []
-        read = {self._entry}
         self._chosen[self._entry] = entry[1]
         stack = [(entry[1], self._needs(entry))]
         while stack:
@@ -130,12 +129,10 @@ class _Search:
                 stack.pop()
             elif found := self._new(*need):
                 stack.append((found[1], self._needs(found)))
-            read.update(need[:1] if need else ())
             if len(self._chosen) > MOST_PIECES:
                 raise NoSource(
                     f"The answer needs more than {MOST_PIECES} statements: that is too much to read."
                 )
-        self._raise_if_set_elsewhere(read)
         return order
 
     def _needs(self, found: Found) -> Iterator[tuple[str, Place]]:
@@ -208,15 +205,6 @@ class _Search:
             raise NoSource(
                 f"`{one.name}` is changed by `{changes[first][1]}`, which grading does not run: {instead}"
             )
-
-    def _raise_if_set_elsewhere(self, names: set[str]) -> None:
-        """A function that is no part of the answer may set what it reads."""
-        own = {id(one.node) for one in self._chosen.values()}
-        for name in sorted(names):
-            for one in self._book.shared.get(name, ()):
-                if id(one.node) not in own:
-                    setter = f"`global {name}` in `{one.head}`, which grading does not call"
-                    raise NoSource(f"`{name}` is set by {setter}: write it as one constant, `{name} = …`.")
 
     def _raise_if_broken(self, name: str) -> None:
         for text, problem in reversed(self._book.broken):
