@@ -71,6 +71,12 @@ def private_data_folder(tmp_path_factory, monkeypatch):
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def late_imports(request):
+    """What a file imports in a function `imports`: when its first test runs, for each worker collects all."""
+    getattr(request.module, "imports", lambda: None)()
+
+
 @pytest.fixture
 def figures(monkeypatch):
     """The figures that are drawn: the words beside them are made, their pixels are not."""

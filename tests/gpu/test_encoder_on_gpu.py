@@ -12,9 +12,7 @@ pytestmark = pytest.mark.gpu
 BASE = Setting(2, 100, device="cuda")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, record_encoder, ConformerEncoder
     import torch
 

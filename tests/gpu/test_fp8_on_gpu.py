@@ -26,9 +26,7 @@ SHAPES = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, gemm, launch, searching, Problem, plan_for, accumulate_e4m3, gemm_e4m3
     global ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
     import torch

@@ -5,9 +5,7 @@ import functools
 import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global torch, functional, threads, Calls, our_addmm
     import torch
     from torch.nn import functional

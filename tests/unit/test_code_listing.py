@@ -11,9 +11,7 @@ from course_lib.measure.code_listing import fingerprint
 from course_lib.measure.recording_files import MalformedRecording
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global cuda_tiled, record_code, SUBJECTS, CASES
     from course_lib.circles import cuda_tiled
     from course_lib.commands import record_code

@@ -9,9 +9,7 @@ import pytest
 CLASSES = 7
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, ConformerCTC, ConformerEncoder, ConvDecoder, masks, relative
     import torch
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global torch, functional, conv_as_matmul, addmm, conv1d, conv2d
     import torch
     from torch.nn import functional

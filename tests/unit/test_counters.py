@@ -6,9 +6,7 @@ from course_lib.measure import assembly, counters, hardware
 from course_lib.measure.counters import false_sharing, lost_updates
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global LOOPS
     from course_lib.measure.counting_loops import LOOPS
 

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from course_lib.measure import hardware, machine
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global blocked, openblas, simd, strassen, strassen_fused, threads, unrolled
     from course_lib.circles import (
         blocked,

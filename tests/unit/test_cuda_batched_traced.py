@@ -1,12 +1,9 @@
 """The batched CUDA rung in the tracer: right for any shape, no hazard, the counts of its tiles."""
 
 import numpy as np
-import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global cuda_batched, cuda_launch, SIDE, batched, trace
     from course_lib.circles import cuda_batched, cuda_launch
     from course_lib.circles.cuda_batched import SIDE, batched

@@ -15,9 +15,7 @@ import pytest
 from course_lib import ladder
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global CudaTile, trace, SQUARE, KERNELS, KINDS, OF_RUNG
     from course_lib.circles.cuda_tuning import CudaTile
     from course_lib.simulators.gpu import trace

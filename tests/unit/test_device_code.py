@@ -3,9 +3,7 @@
 import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global cuda, float32, types, cuda_1d, cuda_2d, cuda_coalesced, cuda_naive, cuda_tiled, cuda_vectorised
     global cuda_warptiled, machine, CannotCompile, compile_kernel, MATRIX
     from numba import cuda, float32, types

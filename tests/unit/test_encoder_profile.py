@@ -11,9 +11,7 @@ from course_lib.speech.profiling import talk_profile
 ONE_OF_EACH = (100, 256, 257)  # frames: all pointwise convolutions slow, only the first conv2d, none
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, p, tree
     import torch
 

@@ -18,9 +18,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GPU = RecordedGpu("999.1", "9.9", "13.0", 7, dict.fromkeys(STATES, (1.0, 2.0, 3.0)), None, 2000.0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """What pulls in torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global record_encoder, CannotRecord, RecordOrder, WrongResult
     from course_lib.commands import record_encoder
     from course_lib.commands.record_order import CannotRecord, RecordOrder, WrongResult

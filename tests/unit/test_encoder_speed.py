@@ -13,9 +13,7 @@ from course_lib.speech.encoder_variants import CannotMeasure, Setting, Variants,
 BASE = Setting(frames=40)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, nn
     import torch
     from torch import nn

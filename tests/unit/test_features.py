@@ -8,9 +8,7 @@ import pytest
 WAYS = (False, True)  # zero_padded
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, LogMel, hz_from_mel, mel_filters, mel_from_hz
     import torch
 

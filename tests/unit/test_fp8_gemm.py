@@ -3,9 +3,7 @@
 import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, errors, q, fp8_gemm, contiguous, masked
     import torch
 

@@ -19,9 +19,7 @@ pytestmark = [
 UNTOUCHED = -777.0
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, on_cpu, exact_product, run, Problem, plan_for, m_major, product
     import torch
 

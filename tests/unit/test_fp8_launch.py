@@ -19,9 +19,7 @@ CUBIN = b"\x7fELF and more"
 FUNCTION = 0x123456789A
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, driver, launch, kinds, plan_for, CannotLaunch, Driver, ONE, MASKED, CONTIGUOUS
     import torch
     from test_fp8_plans import kinds, problems

@@ -12,9 +12,7 @@ from course_lib.fp8.formats import E4M3, E5M2
 from course_lib.fp8.wide_formats import BFLOAT16, FLOAT32
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, q
     import torch
 

@@ -12,9 +12,7 @@ from course_lib.fp8.tensor_maps import SIZES, TensorMap
 from course_lib.fp8.tiles import SHARED_BYTES, TILES, Tile
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, gemm, launch, on_hopper, q, plan_for, Pointer, Problem, ONE, MASKED, CONTIGUOUS
     import torch
 

@@ -19,8 +19,7 @@ from course_lib.measure.store import Store
 torch = None  # comes with the first test
 
 
-@pytest.fixture(scope="module", autouse=True)
-def with_torch():
+def imports():
     global torch
     torch = pytest.importorskip("torch")
 

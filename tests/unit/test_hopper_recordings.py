@@ -37,9 +37,7 @@ RECORDING = HopperRecording(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, launch, on_hopper, searching, Problem, product, CPU
     global record_hopper, RecordOrder
     import torch

@@ -7,9 +7,7 @@ import sys
 import pytest
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global hardware, jit
     from course_lib.measure import hardware, jit
 

@@ -11,9 +11,7 @@ from course_lib.measure.hardware import CacheLevel
 from course_lib.measure.sizes import in_bytes
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global latency
     from course_lib.measure import latency
 

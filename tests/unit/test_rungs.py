@@ -9,9 +9,7 @@ from course_lib import ladder
 from course_lib.circles.front_door import through_the_door
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global FUSE_AND_REORDER, compiled_loops
     from course_lib.circles.compiled import FUSE_AND_REORDER, compiled_loops
 

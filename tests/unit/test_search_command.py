@@ -1,15 +1,11 @@
 """`python -m course_lib search M N K` without a GPU: the model's order. (With one: tests/gpu.)"""
 
-import pytest
-
 from course_lib.__main__ import main
 from course_lib.fp8.choice import candidates
 from course_lib.measure import machine
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global launch, searching
     from course_lib.fp8 import launch, searching
 

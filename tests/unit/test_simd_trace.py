@@ -3,14 +3,11 @@
 import ast
 import inspect
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-@pytest.fixture(scope="module", autouse=True)
 def imports():
-    """Imported when the first test runs: collecting tests stays quick."""
     global simd, traces, Level, simulate
     from course_lib.circles import simd
     from course_lib.simulators import traces

@@ -11,9 +11,7 @@ import pytest
 from course_lib import __main__ as command_line
 
 
-@pytest.fixture(scope="module", autouse=True)
-def modules():
-    """Torch is imported when the first test runs, not when tests are collected."""
+def imports():
     global torch, nemo_files, decoding, load_nemo
     import nemo_files
     import torch
