@@ -25,7 +25,7 @@ def imports():
 
 
 @pytest.fixture(scope="module")
-def made(modules):
+def made():
     """A recording of this machine as the command makes it, its times made up."""
 
     def quick_points(encoder, settings, budget_s, skip):
