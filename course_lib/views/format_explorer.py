@@ -5,7 +5,6 @@ The arithmetic is that of `fp8.formats`; the picture of a number is a pure funct
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -90,15 +89,12 @@ class FormatExplorer(Explorer):
         self.choice.observe(self._chosen, names="value")
         self.bits = [kit.Button(layout={"width": "38px"}) for _ in range(8)]
         for place, button in enumerate(self.bits):
-            button.on_click(functools.partial(self._flip, place))
+            button.on_click(lambda _, place=place: self.flip(place))
         self._show(look)
         centred = {"flex_flow": "row wrap", "align_items": "center"}
         flips = kit.HBox([kit.Label("flip a bit:"), *self.bits], layout=centred)
         top = kit.HBox([self.field, self.choice], layout=centred)
         self.widget = kit.VBox([top, flips, self.status, self.picture])
-
-    def _flip(self, place: int, _: Any) -> None:
-        self.flip(place)
 
     def flip(self, place: int) -> None:
         """Flip a bit, 0 (the sign) to 7, and show the number that the bits then are."""

@@ -160,12 +160,9 @@ def _of_shared(step: WarpStep) -> str:
     if len(lanes_by_place(step)) == 1 and active(step) > 1:
         return _ALL_WANT_ONE[step.kind]
     if bank_span(step) > 1 and step.cost > 1:
-        return f"no bank conflict, {step.item_bytes}-byte elements go by {_part(step)}"
+        part = {2: "half-warps", 4: "quarter-warps"}[bank_span(step)]
+        return f"no bank conflict, {step.item_bytes}-byte elements go by {part}"
     return "no bank conflict"
-
-
-def _part(step: WarpStep) -> str:
-    return {2: "half-warps", 4: "quarter-warps"}[bank_span(step)]
 
 
 def finding(steps: Sequence[WarpStep]) -> str:

@@ -59,7 +59,6 @@ class KernelSteps(Steps):
         self._traced = traced
         self.frames = frames = self._frames(block, warp)
         launch = frames.trace.launch
-        self._grid = launch.grid
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         at = place(frames.block, launch.grid)
         self.block = [
@@ -67,12 +66,10 @@ class KernelSteps(Steps):
             for name, value, size in zip("xyz", at, launch.grid, strict=False)
         ]
         self.warp = self._field("warp", frames.warp, -(-threads // WARP) - 1)
+        costly = self.next_where(lambda step: is_costly(self.frames.steps[step]))
         jumps = {
             "next line »": ("Jump to the next step in another line", self._next_line),
-            "next costly »": (
-                "Jump to the next step that costs more than it must",
-                self.next_where(lambda step: is_costly(self.frames.steps[step])),
-            ),
+            "next costly »": ("Jump to the next step that costs more than it must", costly),
         }
         super().__init__(jumps, readout=False)
         fields = [*self.block, self.warp]
@@ -114,10 +111,7 @@ class KernelSteps(Steps):
         return self.next_where(lambda later: steps[later].line != steps[step].line)(step)
 
     def _changed(self) -> None:
-        at = [field.value for field in self.block]
-        at += [0] * (3 - len(at))
-        number = at[0] + self._grid[0] * (at[1] + self._grid[1] * at[2])
-        self.frames = self._frames(number, self.warp.value)
+        self.frames = self._frames([field.value for field in self.block], self.warp.value)
         self.restart()
 
 
@@ -148,9 +142,8 @@ class Frames:
 
     def sentence(self, number: int) -> str:
         """Return a step in words."""
-        return (
-            sentence(self.steps[number]) if self.steps else "This warp touches no global and no shared memory"
-        )
+        nothing = "This warp touches no global and no shared memory"
+        return sentence(self.steps[number]) if self.steps else nothing
 
     def label(self, number: int) -> str:
         """Return a step and where it stands, in words."""

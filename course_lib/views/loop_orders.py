@@ -56,10 +56,8 @@ def strides(order: str, n: int = 4, itemsize: int = 4) -> Html:
     title = f"{order}: each step of the {inner} loop {how}"
     size = f"{n:,} × {n:,}, {in_bytes(itemsize)} an element, row after row in memory"
     drawing = on.svg(3 * (DRAWN * side + gap), 34 + DRAWN * side + 34, label)
-    return Html(
-        card(drawing + note(size + ("" if n == DRAWN else "; the corner is drawn")), label, title=title),
-        label,
-    )
+    size += "" if n == DRAWN else "; the corner is drawn"
+    return Html(card(drawing + note(size), label, title=title), label)
 
 
 def strides_table(n: int, itemsize: int) -> Html:
@@ -96,7 +94,8 @@ class Walker(Steps):
         self.order = widgets().Dropdown(
             options=ORDERS, value=order, description="order", tooltip="Keyboard: arrow keys choose an order"
         )
-        leap = {f"next {order[1]} »": ("Jump to the next turn of the middle loop", self._leap)}
+        next_turn = "Jump to the next turn of the middle loop", lambda step: (step // DRAWN + 1) * DRAWN
+        leap = {f"next {order[1]} »": next_turn}
         super().__init__(leap, self.order, interval_ms=350, readout=False)
         self.order.observe(lambda _: self._name_the_leap(), names="value")
 
@@ -121,9 +120,6 @@ class Walker(Steps):
     def _name_the_leap(self) -> None:
         (leap,) = self.jumps.values()
         leap.description = f"next {self.order.value[1]} »"
-
-    def _leap(self, step: int) -> int:
-        return (step // DRAWN + 1) * DRAWN
 
 
 def frame(order: str, step: int, widest: float = 960) -> str:

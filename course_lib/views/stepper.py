@@ -157,7 +157,9 @@ class Stepper(Steps):
         """Draw B above C and A to its left, so that a row and a column meet in the element they make."""
         at = self.steps[step]
         M, K, N = self.shape
-        side = 34.0 if max(self._widths()) <= 4 else 44.0
+        written = [number(x) for matrix in (self.A, self.B) for row in matrix for x in row]
+        written += [self._element(self.last, i, j) for i in range(M) for j in range(N)]
+        side = 34.0 if max(map(len, written)) <= 4 else 44.0
         high = 32.0
         x_A, x_B = 12.0, 12.0 + K * side + 26
         y_B, y_A = 26.0, 26.0 + K * high + 34
@@ -192,11 +194,6 @@ class Stepper(Steps):
         if column is not None:
             _band(on, x_B + column * side, y_B, side, K * high, VIOLET)
         return x_B + N * side + 12, y_A + M * high + 4
-
-    def _widths(self) -> list[int]:
-        written = [number(x) for matrix in (self.A, self.B) for row in matrix for x in row]
-        ends = [self._element(self.last, i, j) for i in range(self.shape[0]) for j in range(self.shape[2])]
-        return [len(text) for text in written + ends]
 
     def _element(self, step: int, i: int, j: int) -> str:
         """Return what stands in C[i][j] after the step; the running sum counts as standing there."""
