@@ -32,16 +32,14 @@ def amdahl(measured: Speedups) -> Picture:
         share = f"{digits(100 * law.serial_fraction, 2)} %" if law.is_told else "cannot be told on this run"
         named = f"Amdahl, {how}: serial fraction {share}"
         curve = [2 ** (step / 16) for step in range(int(16 * math.log2(last)) + 1)]
-        axes.plot(
-            curve, curve, color=GREY, linestyle=":", linewidth=1.6, label="ideal: p threads, p times as fast"
-        )
+        ideal = {"linestyle": ":", "linewidth": 1.6, "label": "ideal: p threads, p times as fast"}
+        axes.plot(curve, curve, color=GREY, **ideal)
         axes.plot(curve, [law.speedup(p) for p in curve], color=VIOLET, linestyle="--", label=named)
         if law.interval is not None:
             low, high = law.interval
             ends = [[1 / (s + (1 - s) / p) for p in curve] for s in (high, low)]
-            axes.fill_between(
-                curve, *ends, color=VIOLET, alpha=0.12, linewidth=0, label="95 % of what the times allow"
-            )
+            look = {"color": VIOLET, "alpha": 0.12, "linewidth": 0}
+            axes.fill_between(curve, *ends, label="95 % of what the times allow", **look)
         if law.universal is not None and law.universal.kappa > 0:
             look = {"color": "#00857c", "linestyle": "-.", "linewidth": 1.6}
             speedups = [law.universal.speedup(p) for p in curve]
@@ -74,14 +72,8 @@ def _points(axes: Axes, times: dict[int, float], cores: int, base: float) -> Non
 def _limit(axes: Axes, law: Fit, last: int) -> None:
     if law.limit < last and law.is_told:
         axes.axhline(law.limit, color=VIOLET, linewidth=1.0, alpha=0.7)
-        beside(
-            axes,
-            f"never more than {digits(law.limit)}x",
-            (last, law.limit),
-            (-4, 4),
-            ha="right",
-            fontsize=9.5,
-        )
+        words = f"never more than {digits(law.limit)}x"
+        beside(axes, words, (last, law.limit), (-4, 4), ha="right", fontsize=9.5)
 
 
 def _finding(law: Fit, times: dict[int, float], cores: int, base: float) -> str:

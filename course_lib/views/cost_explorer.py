@@ -63,12 +63,8 @@ class Costs(Explorer):
         self.currency, self.origins = currency, origins
         self._given = (machine(*cpu), machine(*gpu), bridge_price)
         self.cpu, self.gpu = (Fields(*one, currency, self._show) for one in (cpu, gpu))
-        self.bridge = kit.FloatText(
-            value=bridge_price,
-            description=f"cast-iron bridge, {currency}",
-            style=LABEL,
-            layout={"width": WIDTH},
-        )
+        look = {"style": LABEL, "layout": {"width": WIDTH}}
+        self.bridge = kit.FloatText(bridge_price, description=f"cast-iron bridge, {currency}", **look)
         self.bridge.observe(lambda _: self._show(), names="value")
         self._show()
         both = kit.HBox([self.cpu.box, self.gpu.box], layout={"flex_flow": "row wrap"})
@@ -217,12 +213,7 @@ class Fields:
     """The fields of one machine; `choice()` gives what they say, or raises ValueError with a sentence."""
 
     def __init__(
-        self,
-        name: str,
-        audio_per_s: float,
-        price: float,
-        currency: str,
-        changed: Callable[[], None],
+        self, name: str, audio_per_s: float, price: float, currency: str, changed: Callable[[], None]
     ) -> None:
         kit = widgets()
         self.name, self.audio_per_s = name, audio_per_s

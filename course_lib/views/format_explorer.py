@@ -379,16 +379,10 @@ def format_lines() -> Picture:
         linear.set_xlim(-0.0012, NEAR_ZERO * 1.02)
         linear.set_xlabel("value near 0, linear: subnormal numbers go on to 0 in equal steps")
         for form, row in ROWS.items():
-            linear.vlines(
-                form.smallest_normal, row - 0.3, row + 0.6, color=GREY, linewidth=1.5, linestyle=":"
-            )
-            beside(
-                linear,
-                f"{form.name}: normal from {form.smallest_normal:.3g}",
-                (form.smallest_normal, row + 0.33),
-                (4, 0),
-                fontsize=9,
-            )
+            first = form.smallest_normal
+            linear.vlines(first, row - 0.3, row + 0.6, color=GREY, linewidth=1.5, linestyle=":")
+            words = f"{form.name}: normal from {first:.3g}"
+            beside(linear, words, (first, row + 0.33), (4, 0), fontsize=9)
         handles, labels = logs.get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
         headline(fig, said, 66)
@@ -414,8 +408,7 @@ def range_in_words(form: Format) -> str:
 def _draw_line(axes: Axes, form: Format, row: float) -> None:
     subnormal, normal = positive(form)
     colour, marker, _ = SERIES[list(ROWS).index(form)]
-    axes.plot(
-        normal, np.full(len(normal), row), "|", color=colour, markersize=17, label=f"{form.name}, normal"
-    )
+    look = {"color": colour, "markersize": 17, "label": f"{form.name}, normal"}
+    axes.plot(normal, np.full(len(normal), row), "|", **look)
     look = {"markerfacecolor": "none", "color": colour, "markersize": 5.5}
     axes.plot(subnormal, np.full(len(subnormal), row), marker, label=f"{form.name}, subnormal", **look)

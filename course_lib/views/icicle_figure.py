@@ -178,9 +178,8 @@ def _still(tree: ForwardTree, title: str) -> theme.Picture:
         for axes, span in zip(every, spans, strict=True):
             _draw(axes, span, 0.0, 0, span.us)
             axes.set(xlim=(0, span.us / 1e3), ylim=(_levels(span), 0), yticks=[])
-            axes.set_title(
-                "the whole forward" if span is tree.root else f"{span.name}, enlarged", fontsize=10.5
-            )
+            name = "the whole forward" if span is tree.root else f"{span.name}, enlarged"
+            axes.set_title(name, fontsize=10.5)
             axes.grid(visible=False)
             axes.spines["left"].set_visible(False)
         every[-1].set_xlabel(f"ms ({tree.what})")
@@ -208,14 +207,9 @@ def _levels(span: Span) -> int:
 def _draw(axes: Axes, span: Span, start: float, depth: int, whole: float) -> None:
     ground, hatch = LOOKS[look(span)]
     inches = span.us / whole * (WIDTH - 0.4)
-    axes.broken_barh(
-        [(start / 1e3, span.us / 1e3)],
-        (depth, 0.94),
-        facecolors=ground,
-        edgecolor=GREY if inches > 0.02 else "none",
-        hatch=hatch if inches > 0.1 else "",
-        linewidth=0.5,
-    )
+    edge = {"edgecolor": GREY if inches > 0.02 else "none", "hatch": hatch if inches > 0.1 else ""}
+    place = [(start / 1e3, span.us / 1e3)], (depth, 0.94)
+    axes.broken_barh(*place, facecolors=ground, linewidth=0.5, **edge)
     label = _label(span, inches)
     if label:
         middle = (start + span.us / 2) / 1e3

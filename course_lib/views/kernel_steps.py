@@ -83,15 +83,9 @@ class KernelSteps(Steps):
         return Frames(self._traced(blocks=[block], record=(block, warp)))
 
     def _field(self, name: str, value: int, most: int) -> Any:
-        return widgets().BoundedIntText(
-            value=value,
-            min=0,
-            max=most,
-            description=name,
-            tooltip=f"{name}, 0 to {most:,}. Keyboard: arrow keys up and down",
-            disabled=most == 0,
-            layout={"width": "170px"},
-        )
+        tip = f"{name}, 0 to {most:,}. Keyboard: arrow keys up and down"
+        look = {"description": name, "tooltip": tip, "layout": {"width": "170px"}}
+        return widgets().BoundedIntText(value, min=0, max=most, disabled=most == 0, **look)
 
     @property
     def last(self) -> int:

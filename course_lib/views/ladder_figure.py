@@ -74,9 +74,8 @@ def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -
         title = textwrap.wrap(_finding(rungs, best), int((width - 1.2) / 0.115))
         upper.set_title("\n".join([*title, *([SIZES_DIFFER] if _sizes_differ(best) else [])]))
         _axes(upper, lower, rungs, width)
-        said = ", ".join(
-            [*([dtype] if dtype else []), *([plural(*threads, "thread")] if len(threads) == 1 else [])]
-        )
+        conditions = (dtype, plural(*threads, "thread") if len(threads) == 1 else "")
+        said = ", ".join(filter(None, conditions))
         upper.set_ylabel("speed (GFLOP/s)" + (f"\n{said}" if said else ""))
         columns = [(x, best[rung.id]) for x, rung in enumerate(rungs) if rung.id in best]
         empty = [x for x, rung in enumerate(rungs) if rung.id not in best]
@@ -131,6 +130,9 @@ def _points(
         id: "\n".join(line for part in parts for line in _wrapped(part, letters))
         for id, parts in labels.items()
     }
+    ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 0.8}
+    look = {"ha": "center", "va": "bottom", "fontsize": size, "zorder": 4, "bbox": ground}
+    look |= {"rotation": 90 if upright else 0, "linespacing": 1.15}
     notes = []
     reference = _reference({result.rung: result for _, result in columns})
     for x, result in columns:
@@ -139,24 +141,9 @@ def _points(
             upper.axhline(result.gflops, color=VIOLET, linestyle="--", linewidth=1.8, zorder=1)
         upper.vlines(x, 1e-12, result.gflops, color=colour, linewidth=1.5, alpha=0.45, zorder=1)
         upper.plot(x, result.gflops, marker, color=colour, markersize=9, markeredgecolor=INK, zorder=5)
-        notes.append(
-            beside(
-                upper,
-                written[result.rung],
-                (x, result.gflops),
-                (0, 9),
-                ha="center",
-                va="bottom",
-                fontsize=size,
-                rotation=90 if upright else 0,
-                linespacing=1.15,
-                zorder=4,
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 0.8},
-            )
-        )
-    _limits(
-        upper, [r.gflops for _, r in columns], max(note.get_window_extent().height for note in notes) + 24
-    )
+        notes.append(beside(upper, written[result.rung], (x, result.gflops), (0, 9), **look))
+    tallest = max(note.get_window_extent().height for note in notes)
+    _limits(upper, [r.gflops for _, r in columns], tallest + 24)
 
 
 def _limits(upper: Axes, speeds: Sequence[float], label_px: float) -> None:

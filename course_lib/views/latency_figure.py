@@ -85,15 +85,8 @@ def _mark_caches(axes: Axes, curve: LatencyCurve) -> None:
     for cache in curve.caches:
         if low < cache.size_bytes < high:
             axes.axvline(cache.size_bytes, color=INK, linestyle=(0, (1, 2)), linewidth=1.3, zorder=1)
-            beside(
-                axes,
-                f"{in_bytes(cache.size_bytes)} (L{cache.level})",
-                (cache.size_bytes, 1.0),
-                (-3, -4),
-                ha="right",
-                va="top",
-                xycoords=("data", "axes fraction"),
-            )
+            words, at = f"{in_bytes(cache.size_bytes)} (L{cache.level})", (cache.size_bytes, 1.0)
+            beside(axes, words, at, (-3, -4), ha="right", va="top", xycoords=("data", "axes fraction"))
 
 
 def _mark_plateaus(axes: Axes, curve: LatencyCurve) -> None:
@@ -101,13 +94,7 @@ def _mark_plateaus(axes: Axes, curve: LatencyCurve) -> None:
     for one in curve.plateaus():
         begin, end = one.first_bytes, one.last_bytes
         axes.hlines(one.nanoseconds, begin, end, color=GREY, linewidth=7, alpha=0.35, zorder=2)
-        beside(
-            axes,
-            f"{one.name}: {digits(one.nanoseconds, 2)} ns",
-            (end, max(one.nanoseconds, curve.at(end))),  # up and left of it there is nothing
-            (0, 8),
-            ha="right",
-            fontweight="bold",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
-            zorder=2.5,
-        )
+        at = end, max(one.nanoseconds, curve.at(end))  # up and left of it there is nothing
+        ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1}
+        look = {"ha": "right", "fontweight": "bold", "bbox": ground, "zorder": 2.5}
+        beside(axes, f"{one.name}: {digits(one.nanoseconds, 2)} ns", at, (0, 8), **look)

@@ -119,17 +119,9 @@ def _work(row: Any, whole_us: float) -> DrawnOperator:
 
 def _mark(axes: Axes, work: DrawnOperator, x: float, y: float) -> None:
     colour, marker, _ = LOOKS[work.kind]
-    axes.plot(
-        [x],
-        [y],
-        marker,
-        markersize=work.marker,
-        markerfacecolor=PAPER if work.is_brief else colour,
-        markeredgecolor=colour if work.is_brief else PAPER,
-        markeredgewidth=1.3 if work.is_brief else 0.7,
-        alpha=None if work.is_brief else 0.85,
-        zorder=4,
-    )
+    face, edge, width, alpha = (PAPER, colour, 1.3, None) if work.is_brief else (colour, PAPER, 0.7, 0.85)
+    look = {"markerfacecolor": face, "markeredgecolor": edge, "markeredgewidth": width, "alpha": alpha}
+    axes.plot([x], [y], marker, markersize=work.marker, zorder=4, **look)
 
 
 def _strip(axes: Axes, moving: Sequence[DrawnOperator], roofs: Roofs) -> None:
@@ -140,26 +132,14 @@ def _strip(axes: Axes, moving: Sequence[DrawnOperator], roofs: Roofs) -> None:
         _mark(axes, work, work.gbps, place)
     axes.axvline(roofs.gbps, color=VIOLET, linestyle="--")
     rates = [*(work.gbps for work in moving), roofs.gbps]
-    axes.set(
-        xscale="log",
-        xlabel="GB/s: operators without floating-point operations",
-        ylim=(len(moving) - 0.4, -0.6),
-    )
-    axes.set_xlim(min(rates) / 3, max(rates) * 3)
+    axes.set(xscale="log", xlabel="GB/s: operators without floating-point operations")
+    axes.set(ylim=(len(moving) - 0.4, -0.6), xlim=(min(rates) / 3, max(rates) * 3))
     axes.set_yticks(range(len(moving)), [work.said for work in moving])
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
-    beside(
-        axes,
-        f"memory: {digits(roofs.gbps)} GB/s",
-        (roofs.gbps, 1),
-        (4, 2),
-        color=VIOLET,
-        weight="bold",
-        fontsize=9.5,
-        xycoords=("data", "axes fraction"),
-    )
+    look = {"color": VIOLET, "weight": "bold", "fontsize": 9.5, "xycoords": ("data", "axes fraction")}
+    beside(axes, f"memory: {digits(roofs.gbps)} GB/s", (roofs.gbps, 1), (4, 2), **look)
 
 
 def _legend(fig: Any, works: Sequence[DrawnOperator], said: str) -> None:
@@ -171,15 +151,8 @@ def _legend(fig: Any, works: Sequence[DrawnOperator], said: str) -> None:
         for name, (colour, marker, words) in LOOKS.items()
         if name in kinds
     ]
-    fig.legend(
-        handles=handles,
-        loc="outside lower left",
-        ncols=3,
-        fontsize=9.5,
-        title=textwrap.fill(said, 122),
-        title_fontsize=9,
-        alignment="left",
-    )
+    look = {"ncols": 3, "fontsize": 9.5, "title_fontsize": 9, "alignment": "left"}
+    fig.legend(handles=handles, loc="outside lower left", title=textwrap.fill(said, 122), **look)
 
 
 def _left_out(works: Sequence[DrawnOperator]) -> str:

@@ -58,9 +58,8 @@ class PipelineExplorer(Explorer):
         self.start = start
         slider = {"layout": {"width": "min(420px, 95%)"}, "tooltip": KEYS, "continuous_update": False}
         self.stages = kit.IntSlider(start.stages, min=1, max=MOST_STAGES, description="stages", **slider)
-        self.latency = kit.IntSlider(
-            start.copy_latency, min=0, max=LONGEST_LATENCY, step=1, description="latency", **slider
-        )
+        latency = {"min": 0, "max": LONGEST_LATENCY, "description": "latency", **slider}
+        self.latency = kit.IntSlider(start.copy_latency, **latency)
         options = [(f"{role}: {WORDS[role]}", role) for role in ROLES]
         self.roles = buttons(options, value=start.roles, description="roles")
         controls = (self.stages, self.latency, self.roles)
@@ -250,14 +249,8 @@ def _bar(axes: Axes, span: PipelineSpan, row: int, until: float) -> None:
     height, middle = (0.46, row - 0.13) if is_copy else (0.68, row)
     shown = min(span.end, until) - span.start
     edge = GREY if is_copy else FULL[span.by] if hatch else PAPER
-    axes.broken_barh(
-        [(span.start, shown)],
-        (middle - height / 2, height),
-        facecolors=colour,
-        hatch=hatch,
-        edgecolor=edge,
-        linewidth=0.6,
-    )
+    bar = {"facecolors": colour, "hatch": hatch, "edgecolor": edge, "linewidth": 0.6}
+    axes.broken_barh([(span.start, shown)], (middle - height / 2, height), **bar)
     if span.who in (COPIES, TENSOR_CORE) and shown > NARROW * until:
         style = {"fontsize": 7.5, "color": PAPER if span.by else INK, "fontweight": "bold"}
         centred(axes, span.start + shown / 2, middle + 0.02, name_of(span), **style)
@@ -299,14 +292,8 @@ def legend(fig: Figure, founds: list[PipelineTimeline]) -> None:
         if what in seen:
             colour, hatch = look(what, 0)
             handles.append(Patch(facecolor=colour, hatch=hatch, edgecolor=PINK, label=name))
-    fig.legend(
-        handles=handles,
-        loc="outside lower left",
-        ncols=min(len(handles), 6),
-        fontsize=8.5,
-        handlelength=1.5,
-        columnspacing=1.0,
-    )
+    room = {"ncols": min(len(handles), 6), "handlelength": 1.5, "columnspacing": 1.0}
+    fig.legend(handles=handles, loc="outside lower left", fontsize=8.5, **room)
 
 
 def percent(share: float) -> str:

@@ -118,14 +118,12 @@ class Prediction(Live):
             low, high = math.log10(self.low), math.log10(self.high)
             fine = (high - low) / max(1, round((high - low) * STEPS_PER_DECADE))
             digits = f",.{_decimals(self.step)}f" if self.step else ",.2r"
-            self.slider = kit.FloatLogSlider(
-                start, base=10, min=low, max=high, step=fine, readout_format=digits, **shared
-            )
+            steps = {"min": low, "max": high, "step": fine, "readout_format": digits}
+            self.slider = kit.FloatLogSlider(start, base=10, **steps, **shared)
         else:
-            digits = f",.{_decimals(self.step)}f"
-            self.slider = kit.FloatSlider(
-                start, min=self.low, max=self.high, step=self.step, readout_format=digits, **shared
-            )
+            steps = {"min": self.low, "max": self.high, "step": self.step}
+            steps["readout_format"] = f",.{_decimals(self.step)}f"
+            self.slider = kit.FloatSlider(start, **steps, **shared)
         self.button = kit.Button(
             description="Lock in my guess",
             tooltip="A locked guess cannot be moved. " + KEYS,
@@ -136,9 +134,8 @@ class Prediction(Live):
         self.status = kit.HTML()
         self.slider.observe(lambda _: self._say(), names="value")
         self._say()
-        self.widget = kit.VBox(
-            [question, kit.HBox([self.slider, kit.Label(self.unit)]), self.button, self.status]
-        )
+        guess = kit.HBox([self.slider, kit.Label(self.unit)])
+        self.widget = kit.VBox([question, guess, self.button, self.status])
 
     def _say(self) -> None:
         ends = f"from {_written(self.low, self.unit)} to {_written(self.high, self.unit)}"
@@ -348,9 +345,8 @@ def _say(value: float, unit: str) -> str:
 def _mark(axes, value: float, unit: str, name: str, colour: str, marker: str, above: bool) -> None:
     axes.plot([value], [0], marker, color=colour, markersize=11, zorder=3)
     height, anchor = (0.3, "bottom") if above else (-0.3, "top")
-    axes.text(
-        value, height, f"{name}\n{_say(value, unit)}", ha="center", va=anchor, color=colour, fontsize=10
-    )
+    look = {"ha": "center", "va": anchor, "color": colour, "fontsize": 10}
+    axes.text(value, height, f"{name}\n{_say(value, unit)}", **look)
 
 
 def _scale(axes, values: list[float], unit: str) -> None:

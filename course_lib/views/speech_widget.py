@@ -160,16 +160,9 @@ class SpeechInput(Live):
         self.said = kit.HTML()
         self.shown = kit.HTML()
         row = {"flex_flow": "row wrap", "align_items": "center"}
-        self.widget = kit.VBox(
-            [
-                kit.HBox([self.record, self.upload], layout=row),
-                kit.HBox([self.choice, self.drop], layout=row),
-                self.said,
-                self.player,
-                self.shown,
-                self.data,
-            ]
-        )
+        giving = kit.HBox([self.record, self.upload], layout=row)
+        choosing = kit.HBox([self.choice, self.drop], layout=row)
+        self.widget = kit.VBox([giving, choosing, self.said, self.player, self.shown, self.data])
         self.widget.add_class(microphone.ROOT)
         self.upload.observe(self._uploaded, names="value")
         self.data.observe(self._recorded, names="value")

@@ -63,14 +63,9 @@ class TileExplorer(Explorer):
             for name, size in zip("MNK", shape, strict=True)
         }
         self.rows = buttons(sorted({one.BM for one in TILES}), value=tile.BM, description="rows")
-        self.columns = kit.SelectionSlider(
-            options=_widths(tile.BM),
-            value=tile.BN,
-            description="columns",
-            tooltip=KEYS,
-            layout={"width": "min(420px, 95%)"},
-            continuous_update=False,
-        )
+        look = {"tooltip": KEYS, "layout": {"width": "min(420px, 95%)"}, "continuous_update": False}
+        widths = _widths(tile.BM)
+        self.columns = kit.SelectionSlider(options=widths, value=tile.BN, description="columns", **look)
         pairs = [("alone", 1), ("in pairs that share A's tile", 2)]
         self.cluster = buttons(pairs, value=tile.cluster, description="blocks")
         self.rows.observe(self._other_rows, names="value")
@@ -175,7 +170,7 @@ def _best(shape: tuple[int, int, int], tile: Tile) -> str:
             f"{one.turns:,}",
             percent(one.idle_share),
             one.limit,
-            f"{digits(one.flops / 1e12)}",
+            digits(one.flops / 1e12),
         ]
         for place, one in shown
     ]

@@ -33,10 +33,8 @@ def two_whys(whys: Sequence[Why]) -> Picture:
         rows = [4 * place + step for place in range(len(whys)) for step in range(3)]
         axes.set_yticks(rows, names)
         axes.set_ylim(max(rows) + 0.7, -1.2)
-        axes.set_xlim(
-            min(min(w.predicted.ratio, w.talk.ratio) for w in whys) / 1.6,
-            2 * max(why.at_peak for why in whys),
-        )
+        least = min(min(why.predicted.ratio, why.talk.ratio) for why in whys)
+        axes.set_xlim(least / 1.6, 2 * max(why.at_peak for why in whys))
         axes.set_xticks([5, 10, 20, 50, 100], ["5x", "10x", "20x", "50x", "100x"])
         axes.minorticks_off()
         axes.set_xlabel("time on the CPU / time on the GPU (logarithmic)")
@@ -53,15 +51,8 @@ def two_whys(whys: Sequence[Why]) -> Picture:
 def _draw(axes: Axes, why: Why, top: int) -> None:
     said = (why.at_peak, why.predicted.device_ratio, why.predicted.ratio)
     measured = (None, why.talk.device_ratio, why.talk.ratio)
-    beside(
-        axes,
-        f"{why.name}: {why.calls:,} calls on the GPU",
-        (0, top - 0.6),
-        (4, 0),
-        weight="bold",
-        va="center",
-        xycoords=("axes fraction", "data"),
-    )
+    look = {"weight": "bold", "va": "center", "xycoords": ("axes fraction", "data")}
+    beside(axes, f"{why.name}: {why.calls:,} calls on the GPU", (0, top - 0.6), (4, 0), **look)
     axes.plot(said, range(top, top + 3), color=PINK, linewidth=1, linestyle=":", zorder=2)
     for row, (model, talk) in enumerate(zip(said, measured, strict=True), start=top):
         labels = ("the model", "the talk measured") if row == 1 else (None, None)

@@ -72,14 +72,8 @@ def _draw(axes: Axes, result: SchedulerRun, cycles: int) -> None:
         edges = np.flatnonzero(np.diff(states)) + 1
         for start, stop in zip([0, *edges], [*edges, len(states)], strict=True):
             colour, height, hatch = LOOKS[STATES[states[start]]]
-            axes.broken_barh(
-                [(start, stop - start)],
-                (warp - height / 2, height),
-                facecolors=colour,
-                hatch=hatch,
-                edgecolor=PAPER,
-                linewidth=0.3,
-            )
+            look = {"facecolors": colour, "hatch": hatch, "edgecolor": PAPER, "linewidth": 0.3}
+            axes.broken_barh([(start, stop - start)], (warp - height / 2, height), **look)
     axes.set_ylim(result.warps - 0.4, -0.6)
     axes.set_yticks(range(result.warps), [f"warp {n}" for n in range(result.warps)], fontsize=8.5)
     axes.grid(visible=False)
@@ -170,9 +164,8 @@ def in_flight(found: InFlight) -> Picture:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         alone = [found.latency_ns / count for count in found.chases]
-        axes.plot(
-            found.chases, alone, color=GREY, linestyle=":", label="latency / chases: nobody waits for room"
-        )
+        nobody = "latency / chases: nobody waits for room"
+        axes.plot(found.chases, alone, color=GREY, linestyle=":", label=nobody)
         axes.plot(found.chases, found.nanoseconds, "o-", color=PINK, markersize=6, label="measured")
         axes.axvline(found.most, color=VIOLET, linewidth=1.2, linestyle="--")
         axes.set_xticks(found.chases, [str(count) for count in found.chases])
