@@ -23,19 +23,13 @@ from course_lib.views.paper import card, escape, note
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Ground and hatch of what is drawn: hatches tell the kinds apart without colour.
+#: Ground, hatch and words of what is drawn: hatches tell the kinds apart without colour.
 LOOKS = {
-    "part": ("#f4f2f6", ""),
-    "product": ("#ff94c6", ""),
-    "convolution": ("#d3a6ff", "////"),
-    "other": ("#ffffff", ""),
-    "handing": ("#e2dde8", "...."),
-}
-WORDS = {
-    "product": "matrix products",
-    "convolution": "convolutions",
-    "other": "other operators",
-    "handing": "handing on: checks, views, choosing who computes",
+    "part": ("#f4f2f6", "", ""),
+    "product": ("#ff94c6", "", "matrix products"),
+    "convolution": ("#d3a6ff", "////", "convolutions"),
+    "other": ("#ffffff", "", "other operators"),
+    "handing": ("#e2dde8", "....", "handing on: checks, views, choosing who computes"),
 }
 KEYS = (
     "Click a part to zoom in, a bar above it to zoom out. Keyboard: Tab into the picture, arrow keys move, "
@@ -127,7 +121,8 @@ def _packed(span: Span) -> list[Any]:
 def _legend() -> str:
     marks = "".join(
         f'<span><span class="look-{name} key" aria-hidden="true"></span> {words}</span>'
-        for name, words in WORDS.items()
+        for name, (_, _, words) in LOOKS.items()
+        if words
     )
     return f'<div class="legend">{marks}</div>'
 
@@ -205,7 +200,7 @@ def _levels(span: Span) -> int:
 
 
 def _draw(axes: Axes, span: Span, start: float, depth: int, whole: float) -> None:
-    ground, hatch = LOOKS[look(span)]
+    ground, hatch, _ = LOOKS[look(span)]
     inches = span.us / whole * (WIDTH - 0.4)
     edge = {"edgecolor": GREY if inches > 0.02 else "none", "hatch": hatch if inches > 0.1 else ""}
     place = [(start / 1e3, span.us / 1e3)], (depth, 0.94)
@@ -232,8 +227,9 @@ def _still_legend(fig: Any) -> None:
     from matplotlib.patches import Patch
 
     patches = [
-        Patch(facecolor=LOOKS[name][0], hatch=LOOKS[name][1], edgecolor=GREY, label=words)
-        for name, words in WORDS.items()
+        Patch(facecolor=ground, hatch=hatch, edgecolor=GREY, label=words)
+        for ground, hatch, words in LOOKS.values()
+        if words
     ]
     fig.legend(handles=patches, loc="outside lower center", ncols=4, fontsize=8.5)
 

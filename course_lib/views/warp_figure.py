@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from course_lib.measure.parallel_chase import InFlight
     from course_lib.simulators.gpu.warp_scheduler import OccupancyCurve, SchedulerRun
 
-#: Colour, height and hatch of each state ("finished" is left empty); heights tell them apart without colour.
+#: Colour, height, hatch and words of each state ("finished" is left empty); heights tell them apart, too.
 LOOKS = {
-    "selected": (PINK, 0.86, ""),
-    "not selected": ("#ffc2df", 0.6, ""),
-    "wait": ("#c9b6dd", 0.34, ""),
-    "short scoreboard": ("#b583e0", 0.34, "////"),
-    "long scoreboard": (VIOLET, 0.16, ""),
+    "selected": (PINK, 0.86, "", "issues an instruction"),
+    "not selected": ("#ffc2df", 0.6, "", "could, another was taken"),
+    "wait": ("#c9b6dd", 0.34, "", "waits for arithmetic"),
+    "short scoreboard": ("#b583e0", 0.34, "////", "waits for shared memory"),
+    "long scoreboard": (VIOLET, 0.16, "", "waits for global memory"),
 }
 SHOWN = 600  # cycles that a picture can hold
 
@@ -71,7 +71,7 @@ def _draw(axes: Axes, result: SchedulerRun, cycles: int) -> None:
     for warp, states in enumerate(result.timeline[:, :cycles]):
         edges = np.flatnonzero(np.diff(states)) + 1
         for start, stop in zip([0, *edges], [*edges, len(states)], strict=True):
-            colour, height, hatch = LOOKS[STATES[states[start]]]
+            colour, height, hatch, _ = LOOKS[STATES[states[start]]]
             look = {"facecolors": colour, "hatch": hatch, "edgecolor": PAPER, "linewidth": 0.3}
             axes.broken_barh([(start, stop - start)], (warp - height / 2, height), **look)
     axes.set_ylim(result.warps - 0.4, -0.6)
@@ -83,16 +83,9 @@ def _legend(fig: Any, results: Any, cycles: int) -> None:
     from matplotlib.patches import Patch
 
     seen = {STATES[state] for result in results for state in np.unique(result.timeline[:, :cycles])}
-    words = {
-        "selected": "issues an instruction",
-        "not selected": "could, another was taken",
-        "wait": "waits for arithmetic",
-        "short scoreboard": "waits for shared memory",
-        "long scoreboard": "waits for global memory",
-    }
     patches = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=PAPER, label=words[state])
-        for state, (colour, _, hatch) in LOOKS.items()
+        Patch(facecolor=colour, hatch=hatch, edgecolor=PAPER, label=words)
+        for state, (colour, _, hatch, words) in LOOKS.items()
         if state in seen
     ]
     fig.legend(handles=patches, loc="outside lower center", ncols=3, fontsize=9)
