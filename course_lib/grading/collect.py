@@ -165,11 +165,14 @@ class _Search:
         if not options or not is_own:
             return self._found_by_star(name)
         place, one = options[-1]
+        before = options[max(bisect_left(options, moment, key=_place_of) - 1, 0)]
+        if one.how == "def" and before[1].how == "import":
+            return before  # product of itertools, and that of a later task
         if one.how == "def":
             begun = [each for each in options if each[1].how == "def" and not _is_handed_out(each[1])]
             return (begun or options)[-1]
         if one.how != "import":
-            place, one = options[max(bisect_left(options, moment, key=_place_of) - 1, 0)]
+            place, one = before
         if one.how not in ("def", "import"):
             self._raise_unless_constant(place, one)
         return place, one

@@ -171,8 +171,18 @@ def _report_on_guarded_run(
     if report is None:
         return None
     own = report.lines if report.mismatch else ()  # those about an exception point into the rewritten text
+    if brought_to_light == [OUTSIDE]:
+        own = _where_outside(runner, case, code)
     lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *own)
     return replace(report, lines=lines, notes=(*report.notes, GUARD_NOTE))
+
+
+def _where_outside(runner: Runner, case: Case, code: Code) -> tuple[str, ...]:
+    """Say which line asks for which index: Python tells, compiled code does not."""
+    fault = runner.guarded(Code(interpreted(code.text), code.entry))(clone(case.args)).fault
+    if fault is None or "IndexError" not in fault.kinds or fault.line is None:
+        return ()
+    return (f"`{code.text.splitlines()[fault.line - 1].strip()}`: {fault.message}.",)
 
 
 def _same_nans(guarded: Any, plain: Any) -> bool:

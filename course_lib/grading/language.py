@@ -27,6 +27,7 @@ from course_lib.grading.vocabulary import (
     ERRORS,
     FASTMATH,
     HINTS,
+    INSTEAD_OF,
     KERNEL_DATA,
     KERNEL_METHODS,
     KERNEL_MODULES,
@@ -42,6 +43,7 @@ from course_lib.grading.vocabulary import (
     TAKE_FUNCTIONS,
     TEXTS,
     TYPES,
+    USUAL,
     VALUES,
     WHOLE_ARRAY,
     WHOLE_METHODS,
@@ -86,7 +88,7 @@ NOT_IN_KERNELS = NOT_COMPILED | words("FunctionDef Lambda NamedExpr ListComp Set
 SMALL = ast.expr_context | ast.operator | ast.unaryop | ast.boolop | ast.cmpop
 CONSTANT_PARTS = (
     *(ast.Constant, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Call),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice),
 )
 NOTES = (
     *(ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.Slice, ast.BinOp),
@@ -122,7 +124,10 @@ class Language:
     def names(self, module: str) -> frozenset[str] | None:
         """Return what may be taken from a module; None if it is not in the language."""
         tables = {"python": MODULES, "loops": LOOP_MODULES, "kernel": KERNEL_MODULES}
-        allowed = tables[self.kind].get(module) if module.partition(".")[0] in self.modules else None
+        usual = USUAL if self.kind == "python" and "math" in self.modules else ()
+        allowed = (
+            tables[self.kind].get(module) if module.partition(".")[0] in (*self.modules, *usual) else None
+        )
         return HINTS.get(module) if allowed is None else allowed
 
     @property
@@ -233,10 +238,10 @@ class _Reading:
                 self._annotation(statement.annotation)
             self._constants(statement)
         elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
-            what, _ = INSTEAD.get(
+            what, instead = INSTEAD.get(
                 type(statement).__name__, (f"a statement ({type(statement).__name__.lower()})", "")
             )
-            role = KERNEL_ROLE if self.kind == "kernel" else PARTS_OF_TEXT
+            role = KERNEL_ROLE if self.kind == "kernel" else instead or PARTS_OF_TEXT
             self.refuse(statement, f"{what} outside of its functions", role, "has")
 
     def _constants(self, statement: ast.Assign | ast.AnnAssign) -> None:
@@ -295,14 +300,14 @@ class _Reading:
     def _module_is_allowed(self, node: ast.AST, module: str) -> frozenset[str]:
         names = self.language.names(module)
         if names is None and module.partition(".")[0] in self.language.modules:
-            self.refuse(node, module)
+            self.refuse(node, module, self._why(module.rpartition(".")[2]))
         if names is None:
             allowed = ", ".join(self.language.modules) or "nothing but plain Python"
-            self.refuse(node, module, f"allowed is {allowed}", "imports")
+            self.refuse(node, module, INSTEAD_OF.get(module, f"allowed is {allowed}"), "imports")
         return names
 
     def _why(self, name: str) -> str:
-        return self.language.own if name in self.itself else self.language.why
+        return self.language.own if name in self.itself else INSTEAD_OF.get(name, self.language.why)
 
     # --- constants ---
 
@@ -327,8 +332,8 @@ class _Reading:
             return "changing" if worst == "changing" or (picks and worst == "table") else steady
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
             return steady if worst == "constant" else "changing"
-        picks = isinstance(node, ast.Subscript | ast.Compare) and worst == "table"
-        return "constant" if picks else worst
+        part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
+        return "constant" if worst == "table" and (part or isinstance(node, ast.Compare)) else worst
 
     def _items(self, node: ast.expr, name: str) -> str:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
@@ -401,7 +406,8 @@ class _Reading:
             if number or self._dotted(jit) not in jits:
                 only = {"loops": "@njit alone", "kernel": "@cuda.jit alone"}.get(self.kind, "nothing")
                 what = f"the decorator @{_text(jit, self.program)}"
-                self.refuse(decorator, what, f"write {only} above the `def`", "has")
+                instead = INSTEAD_OF.get(getattr(jit, "attr", ""), f"write {only} above the `def`")
+                self.refuse(decorator, what, instead, "has")
             if isinstance(decorator, ast.Call):
                 self._settings(function, decorator, _text(jit, self.program))
 
@@ -597,7 +603,7 @@ class _Reading:
                 "gives",
             )
         if node.attr.startswith("_"):
-            self.refuse(node, node.attr, UNREADABLE)
+            self.refuse(node, node.attr, INSTEAD_OF.get(node.attr, UNREADABLE))
         module = self._module(node.value)
         if module:
             dotted = f"{module}.{node.attr}"
@@ -607,6 +613,8 @@ class _Reading:
                 self.refuse(node, f"{dotted} without calling it", BY_NAME)
             return
         known = node.attr in self.data | self.methods or _is_plain_format(node)
+        if not known and isinstance(node.value, ast.Name) and self._meaning(node.value) is NOBODYS:
+            self.refuse(node, f"{node.value.id}, which no cell of yours imports", "import it in a cell")
         if not known:
             self.refuse(node, f".{node.attr}", self._why(node.attr))
         if isinstance(node.value, ast.Name):
@@ -687,7 +695,7 @@ class _Reading:
             self._function(node)
         elif isinstance(node, ast.Attribute):
             self._on_Attribute(node, called=True)
-        elif not isinstance(node, ast.Name) or self._meaning(node).kind in ("table", "changing", "module"):
+        elif not isinstance(node, ast.Name) or self._meaning(node).kind in ("changing", "module"):
             self._visit(node)
         elif self._is_type_of(node):
             self.refuse(node, "type without calling it", UNREADABLE)

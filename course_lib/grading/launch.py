@@ -70,6 +70,7 @@ class LineCount:
     cost: int = 0
     accesses: int = 0
     bytes: int = 0
+    meet: str = ""  # which lanes meet in which bank
     code: str = ""
 
     @property
@@ -144,14 +145,15 @@ class Places:
 # --- what comes from the tracer -----------------------------------------------------------------------------
 
 #: What a row and a hazard are made of on the wire: whole numbers, words, and one of some words.
-ROW = (frozenset(MEMORIES), int, int, str, frozenset(KINDS), int, int, int)
+ROW = (frozenset(MEMORIES), int, int, str, frozenset(KINDS), int, int, int, str)
+ACCESSED = ("accesses", "bytes", "meet")
 HAZARD = (frozenset(HAZARDS), int, str, int, (int, int, int))
 
 
 def plain_counts(trace: Any) -> dict[str, Any]:
     """Return what a `Trace` counted as lists of plain values, no more than anybody reads."""
     rows = [
-        [where, one.line, one.requests, one.array, one.kind, getattr(one, cost), one.accesses, one.bytes]
+        [where, *(getattr(one, name) for name in ("line", "requests", "array", "kind", cost, *ACCESSED))]
         for where, accesses, cost in (
             ("global", trace.global_accesses, "sectors"),
             ("shared", trace.shared_accesses, "wavefronts"),
@@ -159,7 +161,7 @@ def plain_counts(trace: Any) -> dict[str, Any]:
         for one in accesses
     ]
     for where, lines in (("barrier", trace.barriers), ("shuffle", trace.shuffles)):
-        rows += [[where, line, warps, "", "", 0, 0, 0] for line, warps in lines.items()]
+        rows += [[where, line, warps, "", "", 0, 0, 0, ""] for line, warps in lines.items()]
     undefined = [one for one in trace.remarks if one.kind == UNDEFINED]
     hazards = [
         [one.kind, one.line, one.what[:LONGEST_WORDS], int(one.times), [int(n) for n in one.block]]
@@ -232,7 +234,7 @@ class WavefrontsPerRequest:
 
     def judge(self, counts: LaunchCounts, args: tuple) -> Missed | None:
         """Return None if the limit is kept."""
-        return _worst(counts.of("shared"), self.most, "takes", "wavefronts", "should do", lambda row: BANKS)
+        return _worst(counts.of("shared"), self.most, "takes", "wavefronts", "should do", _meeting)
 
 
 def _worst(
@@ -348,7 +350,9 @@ class BusiestWarp:
         ), ()
 
 
-BANKS = "its threads want different words of the same bank of shared memory"
+def _meeting(row: Row) -> str:
+    return f"its threads want different words of the same bank of shared memory, as {row.meet}"
+
 
 
 def _cure(row: LineCount) -> str:

@@ -39,14 +39,14 @@ BUILTINS = (
 )
 #: Builtins and methods that take a function as their first argument.
 TAKE_FUNCTIONS = words("""
-    map filter defaultdict starmap takewhile dropwhile filterfalse accumulate groupby fromfunction
+    map filter reduce defaultdict starmap takewhile dropwhile filterfalse accumulate groupby fromfunction
     apply_along_axis
 """)
 #: Ways to read a table of constants that give nobody the table itself.
 READERS = words("get items keys values index count copy")
 READING = words("""
     len enumerate zip range sum min max sorted reversed tuple list set frozenset dict map filter any all iter
-    isinstance print array
+    isinstance print array bisect bisect_left bisect_right
 """)
 
 #: Of lists, dicts, sets, texts and numbers; of deques and counters; of exceptions.
@@ -136,6 +136,9 @@ MODULES: dict[str, frozenset[str]] = {
     "itertools": _public(itertools),
     "heapq": _public(heapq),
     "collections": words("deque defaultdict Counter OrderedDict"),
+    "bisect": words("bisect bisect_left bisect_right insort insort_left insort_right"),
+    "functools": words("reduce"),
+    "operator": words("add sub mul truediv floordiv mod pow neg and_ or_ xor lt le eq ne ge gt itemgetter"),
     "threading": words("Lock RLock Semaphore"),
     "numpy": WHOLE_NUMPY,
     "numpy.lib": frozenset(),
@@ -143,6 +146,24 @@ MODULES: dict[str, frozenset[str]] = {
     "numpy.linalg": words("norm solve lstsq inv pinv det svd qr eig eigh eigvals eigvalsh cholesky cond"),
     "numpy.random": words("default_rng"),
     "numba": words("njit jit prange float32 float64 int32 int64 uint8 uint32 uint64 boolean"),
+}
+#: Python's own that may be imported wherever `math` may.
+USUAL = words("itertools collections heapq bisect functools operator")
+#: What comes naturally and is not in the language: what to write instead.
+INSTEAD_OF = {
+    **dict.fromkeys(
+        ("cache", "lru_cache"),
+        "no result outlives a call, so leave it away or keep a dict of results inside of the function",
+    ),
+    **dict.fromkeys(
+        ("namedtuple", "dataclasses", "NamedTuple"),
+        "take tuples apart instead, as in `name, calls = row`, or use a dict",
+    ),
+    **dict.fromkeys(("__getitem__", "__mul__", "__add__"), "write it in a lambda: lambda i: costs[i]"),
+    "partial": "write a small function with `def`, or a lambda",
+    "r_": "write np.concatenate or np.vstack",
+    "c_": "write np.column_stack or np.hstack",
+    "polynomial": "write np.polyfit and np.polyval",
 }
 #: For annotations, wherever they are.
 HINTS: dict[str, frozenset[str]] = {
@@ -189,7 +210,7 @@ KEYWORDS = words("""
     weights minlength deg ddof ord full_matrices rcond decimals a_min a_max min max count maxlen repeat
     subscripts x y base byteorder signed fillvalue blocking timeout low high size replace p loc scale seed
     iterable func optimize full w cov reshape ndmin density method flush nan posinf
-    neginf assume_unique
+    neginf assume_unique bias rowvar
 """)
 #: Words that a library reads: types of numbers, layouts, ways to round or to pad.
 TEXTS = NUMBER_TYPES | words("""

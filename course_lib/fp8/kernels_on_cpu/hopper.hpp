@@ -223,6 +223,14 @@ template <class Piece> void walk(const Copy& copy, Piece piece) {
 
 inline int64_t box_bytes(const TensorMap& map) { return map.size * map.box[0] * map.box[1] * map.box[2]; }
 
+inline bool reads(const Product& p, u32 place, u32 bytes) {  // any of these bytes: rows of 128, of A and of B
+  auto meets = [&](u64 descriptor, u32 rows) {
+    u32 first = (descriptor & 0x3fff) << 4 & ~127u;
+    return first < place + bytes && place < first + rows * 128;
+  };
+  return meets(p.a, 64) || meets(p.b, p.count * 2);
+}
+
 inline void deliver(Copy copy) {
   Block& block = *copy.block;
   int size = copy.map.size;
@@ -232,6 +240,10 @@ inline void deliver(Copy copy) {
     --copy.thread->on_the_way;
     return;
   }
+  for (auto& thread : everybody)
+    for (const Product& product : thread->products)
+      if (thread->block == &block && reads(product, copy.place, box_bytes(copy.map)))
+        return wrong("A stage was written while a product read it.");
   walk(copy, [&](u32 to, u8* from) {
     from ? memcpy(block.memory + to, from, size) : memset(block.memory + to, 0, size);
   });

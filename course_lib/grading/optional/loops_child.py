@@ -35,6 +35,8 @@ REASONS = {
     "Products were never committed.": "`wgmma_commit()` comes after the last `wgmma_k32` of each block.",
     "A barrier was used that does not exist.": "`full` and `empty` have one for each stage, from 0 on.",
     "A thread ended while its products were in flight.": "`wgmma_wait<0>()` is wanted after the last block.",
+    "A stage was written while a product read it.": "`wgmma_wait<1>()` says that the products of the block "
+    "before are over: report that block's stage empty, not this one's; and `fetch` waits for `empty`.",
     "A copy was on its way when its block ended.": "Who multiplies must wait for every copy that is ordered.",
 }
 

@@ -257,7 +257,7 @@ SETS = Task(
     cases=_columns,
     reference=column_sets,
     comparison=exact(("sets used", "most lines in one set", "fits or conflict")),
-    rules=(Language(("math", "collections", "numpy")),),
+    rules=(Language(("math", "collections", "numpy", "numba")),),
     lookalikes={
         "You took every line for a set: a set has room for `ways` lines, so there are fewer sets.": (
             lambda *args: column_sets(*args, sets=args[2] // args[4])
@@ -320,7 +320,7 @@ BLOCK = Task(
     cases=_caches,
     reference=block_size,
     comparison=exact(),
-    rules=(Language(("math",)),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "That counts bytes as numbers: each number takes itemsize bytes.": (
             lambda cache, itemsize, multiple: _largest(cache // 3, multiple)
@@ -473,7 +473,7 @@ VISITS = Task(
     cases=_products,
     reference=visits,
     comparison=FewMisses(),
-    rules=(Language(("math", "numpy", "itertools")),),
+    rules=(Language(("math", "numpy", "numba", "itertools")),),
     lookalikes={
         "Those rows are (i, j, k): the task wants i, k, j.": _swapped,
         "With the plain order i, k, j all of B passes through the cache for every row of A.": (

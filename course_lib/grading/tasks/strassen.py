@@ -174,7 +174,7 @@ COUNT = Task(
     cases=_sizes,
     reference=operations,
     comparison=WholeNumbers(),
-    rules=(Language(("math",)),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "The two numbers are swapped: multiplications come first.": (
             lambda n, cutoff: operations(n, cutoff)[::-1] if n > 1 else None

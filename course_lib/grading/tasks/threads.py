@@ -130,7 +130,7 @@ BANDS = Task(
     cases=_teams,
     reference=bands,
     comparison=EvenBands(),
-    rules=(Language(("math",)),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "A band begins and stops at whole rows: divide with //.": (
             lambda got, rows, threads: any(
@@ -560,7 +560,7 @@ INVALIDATIONS = Task(
     cases=_traces,
     reference=invalidations,
     comparison=exact(),
-    rules=(Language(("math", "collections", "itertools")),),
+    rules=(Language(("math", "numpy", "collections", "itertools")),),
     lookalikes={
         "Lines do not all have 64 bytes: use line_bytes.": (
             lambda events, line_bytes: invalidations(events, 64) if line_bytes != 64 else None
@@ -737,7 +737,7 @@ AMDAHL = Task(
     cases=_times,
     reference=forecast,
     comparison=close(rtol=1e-9, atol=1e-12, parts=("serial fraction", "speed-up")),
-    rules=(Language(("math",)),),
+    rules=(Language(("math", "numpy")),),
     lookalikes={
         "The pair is swapped: the serial fraction first, then the speed-up.": (
             lambda *args: forecast(*args)[::-1]

@@ -336,6 +336,10 @@ class Addressed(Lanes):
         self.requests += m.by_warp
         row.requests += cost[0]
         row.cost += cost[1]
+        if array.space == "shared" and cost[1] > cost[0] and not row.meet:
+            words = (place.base + array.offset + shift) * array.item_bytes // counting.BANK_BYTES
+            bank, lanes = counting.meeting(m.lanes, words)
+            row.meet = f"lanes {', '.join(map(str, lanes))} of bank {bank}"
         row.accesses += m.count
         row.bytes += m.count * array.item_bytes
         if self.recorded is not None:

@@ -164,6 +164,20 @@ def wavefronts(lanes, base, shift, item_bytes, scratch):
     return requests, total
 
 
+def meeting(lanes, words):
+    """Return (bank, its lanes) for the first warp that has two words in one bank: one lane for each word."""
+    for first in range(0, len(lanes), WARP):
+        banks = {}
+        for lane in range(WARP):
+            if lanes[first + lane]:
+                word = int(words[first + lane])
+                banks.setdefault(word % BANKS, {}).setdefault(word, lane)
+        bank, found = max(banks.items(), key=lambda one: len(one[1]), default=(0, {}))
+        if len(found) > 1:
+            return bank, tuple(found.values())
+    return 0, ()
+
+
 @compiled(_nrt=False)
 def contention(lanes, base, shift, scratch):
     """Return (requests, rounds): a warp's atomics on one address take turns; the busiest address counts."""

@@ -123,6 +123,7 @@ class AccessRow:
     cost: int = 0
     accesses: int = 0
     bytes: int = 0
+    meet: str = ""  # in a bank of shared memory: the first that did
 
     @property
     def per_request(self) -> float:

@@ -23,9 +23,10 @@ MODULES = ("threading", "time")
 #: Statements and expressions in the language that need no look of their own: their parts are looked at.
 PLAIN_PARTS = (
     *(ast.Assign, ast.If, ast.Pass, ast.Global, ast.Return),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Set),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 KINDS = {"Lambda": "a lambda", "ListComp": "a comprehension", "GeneratorExp": "a comprehension"}
 
 
@@ -158,7 +159,8 @@ class _Reader:
         elif isinstance(node, PLAIN_PARTS):
             self._parts(ast.iter_child_nodes(node))
         else:
-            self._refuse(node, _what_it_is(node), "write it with simpler ones")
+            instead = "write a for loop" if isinstance(node, COMPREHENSIONS) else "write it with simpler ones"
+            self._refuse(node, _what_it_is(node), instead)
         self.depth -= 1
 
     # -- statements -----------------------------------------------------------------------------------------
@@ -300,9 +302,14 @@ class _Reader:
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):
             return
-        if called.attr not in LOCK_METHODS:
+        if called.attr not in (*LOCK_METHODS, "index"):
             self._refuse(node, f".{called.attr}", "of methods it knows acquire, release and locked")
         self._part(called.value)
+        if called.attr == "index":
+            if len(node.args) != 1 or node.keywords:
+                self._refuse(node, "index() with other than one argument", "search the whole list")
+            self._part(node.args[0])
+            return
         if called.attr != "acquire" and (node.args or node.keywords):
             self._refuse(node, f"arguments of {called.attr}()", "leave them out")
         if waits(node) is None:

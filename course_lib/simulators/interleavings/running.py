@@ -366,6 +366,11 @@ class Running:
             raise CannotDo("compares a shared list or dict as a whole: compare its elements")
         return COMPARED[type(kind)](left, right)
 
+    def _of_NamedExpr(self, node: ast.NamedExpr) -> Steps:
+        self.stack.append((yield from self._value(node.value)))
+        yield from self._store(node.target, self.stack[-1])
+        return self.stack.pop()
+
     def _of_IfExp(self, node: ast.IfExp) -> Steps:
         holds = truth((yield from self._value(node.test)), self.heap)
         return (yield from self._value(node.body if holds else node.orelse))
@@ -374,6 +379,9 @@ class Running:
         return bounded(tuple((yield from self._values(node.elts))))
 
     _of_List = _of_Tuple  # local lists are values that nobody changes
+
+    def _of_Set(self, node: ast.Set) -> Steps:
+        return bounded(tuple(dict.fromkeys((yield from self._values(node.elts)))))
 
     def _of_Subscript(self, node: ast.Subscript) -> Steps:
         container, key = yield from self._values([node.value, node.slice])
@@ -387,11 +395,12 @@ class Running:
 
     def _of_Call(self, node: ast.Call) -> Steps:
         if isinstance(node.func, ast.Attribute):
-            return (yield from self._use_lock(node, node.func))
+            look = self._index if node.func.attr == "index" else self._use_lock
+            return (yield from look(node, node.func))
         name = node.func.id
         function = self.scope.functions.get(name)
         if function is None:
-            arguments = yield from (self._gathered(node) if name in GATHERS else self._values(node.args))
+            arguments = yield from (self._gathered if name in GATHERS else self._values)(node.args)
             return None if name in ("print", "sleep") else self._computed(name, arguments)
         arguments = yield from self._values(node.args)
         if len(self.frames) >= DEEPEST_CALL:
@@ -402,10 +411,10 @@ class Running:
         self.line = line
         return value
 
-    def _gathered(self, node: ast.Call) -> Steps:
+    def _gathered(self, nodes: Sequence[ast.expr]) -> Steps:
         """Return the values of the arguments; every element of a shared list is read, one after the other."""
         start = len(self.stack)
-        for argument in node.args:
+        for argument in nodes:
             value = yield from self._value(argument)
             if isinstance(value, Ref):
                 elements = ()
@@ -436,6 +445,12 @@ class Running:
         if is_long and name != "len":
             raise CannotDo(f"hands a range of more than {LONGEST} numbers to {name}()")
         return bounded(COMPUTE[name](*arguments))
+
+    def _index(self, node: ast.Call, called: ast.Attribute) -> Steps:
+        values, wanted = yield from self._gathered([called.value, *node.args])
+        if not isinstance(values, tuple) or wanted not in values:
+            raise CannotDo(f"looks for the index of {say(wanted)} in {say(values)}, where it is not")
+        return values.index(wanted)
 
     def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
         if is_sleep(called):

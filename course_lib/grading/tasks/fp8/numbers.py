@@ -306,7 +306,9 @@ QUANTISE = Task(
             lambda x, scales: scales * 448
         ),
         "Those are the inverse scales: x is about codes times scale.": _scales(lambda x, scales: 1 / scales),
-        "Those are scales of whole rows: each block of 128 columns has its own.": _scales(_of_rows),
+        "Those are scales of whole rows: each block of 128 columns has its own.": _scales(
+            _of_rows, lambda x, scales: _of_rows(x, scales)[:, :1]
+        ),
         "Every row has a scale of its own in each block: take the largest absolute value along the row "
         "only.": _scales(_of_blocks, lambda x, scales: np.full_like(scales, scales.max())),
         "The largest absolute value counts, not the largest value: think of a block of negative "
