@@ -7,6 +7,7 @@ judge reads nothing from there but values, faults and times.
 from __future__ import annotations
 
 import random
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -172,17 +173,12 @@ def _report_on_guarded_run(
         return None
     own = report.lines if report.mismatch else ()  # those about an exception point into the rewritten text
     if brought_to_light == [OUTSIDE]:
-        own = _where_outside(runner, case, code)
+        plain = Code(re.sub("^@.*", "", code.text, flags=re.MULTILINE), code.entry)  # Python says which index
+        fault = runner.guarded(plain)(clone(case.args)).fault
+        if fault and "IndexError" in fault.kinds and fault.line:
+            own = (f"`{code.text.splitlines()[fault.line - 1].strip()}`: {fault.message}.",)
     lines = (*brought_to_light, *_built_wrong(task, case, outcome.fault), *own)
     return replace(report, lines=lines, notes=(*report.notes, GUARD_NOTE))
-
-
-def _where_outside(runner: Runner, case: Case, code: Code) -> tuple[str, ...]:
-    """Say which line asks for which index: Python tells, compiled code does not."""
-    fault = runner.guarded(Code(interpreted(code.text), code.entry))(clone(case.args)).fault
-    if fault is None or "IndexError" not in fault.kinds or fault.line is None:
-        return ()
-    return (f"`{code.text.splitlines()[fault.line - 1].strip()}`: {fault.message}.",)
 
 
 def _same_nans(guarded: Any, plain: Any) -> bool:

@@ -350,9 +350,8 @@ class BusiestWarp:
         ), ()
 
 
-def _meeting(row: Row) -> str:
+def _meeting(row: LineCount) -> str:
     return f"its threads want different words of the same bank of shared memory, as {row.meet}"
-
 
 
 def _cure(row: LineCount) -> str:

@@ -107,15 +107,6 @@ def guard(text: str) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def interpreted(text: str) -> str:
-    """Return `text` without decorators, its lines in their places: Python says which index is wrong."""
-    lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)):
-        for one in getattr(node, "decorator_list", ()):
-            lines[one.lineno - 1 : one.end_lineno] = [""] * (one.end_lineno - one.lineno + 1)
-    return "\n".join(lines) + "\n"
-
-
 class _Guard(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)

@@ -14,13 +14,13 @@ from course_lib.grading.launch import (
 
 COUNTS = LaunchCounts(
     rows=(
-        LineCount("global", 3, 10, "a", "load", 40, 320, 1280, "x = a[i]"),
-        LineCount("global", 5, 2, "a", "load", 40, 64, 256, "y = a[32 * i]"),
-        LineCount("global", 6, 10, "c", "store", 50, 320, 1280, "c[i] = x"),
-        LineCount("global", 7, 4, "c", "atomic", 4, 128, 512, "add(c, 0, x)"),
-        LineCount("shared", 4, 10, "tile", "store", 10, 320, 1280, "tile[i] = x"),
-        LineCount("shared", 8, 10, "tile", "load", 320, 320, 1280, "x = tile[32 * i]"),
-        LineCount("shared", 9, 3, "bins", "atomic", 3, 96, 384, "add(bins, 0, 1)"),
+        LineCount("global", 3, 10, "a", "load", 40, 320, 1280, code="x = a[i]"),
+        LineCount("global", 5, 2, "a", "load", 40, 64, 256, code="y = a[32 * i]"),
+        LineCount("global", 6, 10, "c", "store", 50, 320, 1280, code="c[i] = x"),
+        LineCount("global", 7, 4, "c", "atomic", 4, 128, 512, code="add(c, 0, x)"),
+        LineCount("shared", 4, 10, "tile", "store", 10, 320, 1280, code="tile[i] = x"),
+        LineCount("shared", 8, 10, "tile", "load", 320, 320, 1280, code="x = tile[32 * i]"),
+        LineCount("shared", 9, 3, "bins", "atomic", 3, 96, 384, code="add(bins, 0, 1)"),
         LineCount("barrier", 4, 8),
         LineCount("barrier", 9, 4),
         LineCount("shuffle", 10, 5, code="x = shfl_sync(-1, x, 0)"),
@@ -64,7 +64,7 @@ def test_neighbours_that_begin_elsewhere_are_told_from_threads_that_are_no_neigh
         (51, 320, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
         (80, 80, "let neighbouring threads (threadIdx.x) take neighbouring elements"),
     ):
-        row = LineCount("global", 3, 10, "a", "load", sectors, lanes, 4 * lanes, "x = a[i + 1]")
+        row = LineCount("global", 3, 10, "a", "load", sectors, lanes, 4 * lanes, code="x = a[i + 1]")
         assert words in SectorsPerRequest(1).judge(LaunchCounts((row,)), ARGS)[0], sectors
 
 

@@ -53,7 +53,12 @@ FAULTS = (
     # those of every run end here: nobody goes on, and the result is wrong
     ("fetch", "A_BYTES + B_BYTES", "A_BYTES", "128 x 128 x 128, tiles of 128 x 128: "),
     ("fetch", "block * BK, m0", "m0, block * BK", "expected"),
-    ("multiply", ARRIVES, ARRIVES.replace("block > 0 && ", "").replace("(block - 1)", "block"), "product read it"),
+    (
+        "multiply",
+        ARRIVES,
+        ARRIVES.replace("block > 0 && ", "").replace("(block - 1)", "block"),
+        "product read it",
+    ),
     ("multiply", ARRIVES, "", "Everybody waits."),
     ("fetch", "barrier_wait(&empty[stage], ~(block / STAGES) & 1);", "", "written while a product read it"),
     ("multiply", " && lane == 0", "", "64 x 128 x 2064, tiles of 128 x 128: "),

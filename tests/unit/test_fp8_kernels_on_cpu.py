@@ -138,13 +138,12 @@ def test_every_fault_has_a_name():
         assert any(run(plan, seed, source.replace(line, instead)) == says for seed in range(6)), line
 
 
-def test_a_stage_that_is_reported_too_early_is_right_by_luck_only():
+def test_a_stage_that_is_reported_too_early_is_written_while_it_is_read():
     made = exact_product("v3_warp_specialised", 64, 64, 2320, Tile(64, 64))
     assert {made.ending(seed) for seed in range(3)} == {"right"}
     source, told = jit.source_of("v3_warp_specialised"), "if (lane == 0) barrier_arrive(&empty[stage]);"
     early = source.replace(told, "").replace("wgmma_wait<0>();", f"{told} wgmma_wait<0>();")
-    assert any(made.ending(seed, early) == "wrong" for seed in range(8))
-    assert "elements are wrong; at [" in made.difference()  # of the first that was
+    assert "A stage was written while a product read it." in {made.ending(seed, early) for seed in range(8)}
 
 
 def test_what_the_model_cannot_take_is_a_sentence(monkeypatch):

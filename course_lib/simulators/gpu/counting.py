@@ -168,14 +168,13 @@ def meeting(lanes, words):
     """Return (bank, its lanes) for the first warp that has two words in one bank: one lane for each word."""
     for first in range(0, len(lanes), WARP):
         banks = {}
-        for lane in range(WARP):
-            if lanes[first + lane]:
-                word = int(words[first + lane])
-                banks.setdefault(word % BANKS, {}).setdefault(word, lane)
+        for lane in np.flatnonzero(lanes[first : first + WARP]).tolist():
+            word = int(words[first + lane])
+            banks.setdefault(word % BANKS, {}).setdefault(word, lane)
         bank, found = max(banks.items(), key=lambda one: len(one[1]), default=(0, {}))
         if len(found) > 1:
-            return bank, tuple(found.values())
-    return 0, ()
+            break
+    return bank, tuple(found.values())
 
 
 @compiled(_nrt=False)
