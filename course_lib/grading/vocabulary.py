@@ -159,7 +159,9 @@ INSTEAD_OF = {
         ("namedtuple", "dataclasses", "NamedTuple"),
         "take tuples apart instead, as in `name, calls = row`, or use a dict",
     ),
-    **dict.fromkeys(("__getitem__", "__mul__", "__add__"), "write it in a lambda: lambda i: costs[i]"),
+    **dict.fromkeys(
+        ("__getitem__", "__mul__", "__add__"), "write the operator in a lambda, as in `lambda i: costs[i]`"
+    ),
     "partial": "write a small function with `def`, or a lambda",
     "r_": "write np.concatenate or np.vstack",
     "c_": "write np.column_stack or np.hstack",
