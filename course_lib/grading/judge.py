@@ -110,7 +110,7 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
     guarded: Callable[[tuple], Outcome] | None = None
     if any(case.guard for case in cases):
         try:
-            guarded = runner.guarded(Code(guard(code.text), code.entry))
+            guarded = runner.guarded(Code(guard(code.text, task.arithmetic, code.entry), code.entry))
         except Exception as error:  # the text does not stand on its own: say so rather than guess
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     outcomes = _called_in_any_order(runner, cases) if task.oracle else {}
@@ -163,6 +163,12 @@ def _report_on_guarded_run(
 ) -> Report | None:
     """Return what only a guarded run shows; ordinary faults the plain run shows, with the learner's lines."""
     outcome = guarded(clone(case.args))
+    if task.arithmetic and outcome.fault:
+        if outcome.fault.kind == "NotByHand":
+            return wrong(task, [outcome.fault.message])
+        if "IndexError" not in outcome.fault.kinds and not runner.call(clone(case.args)).fault:
+            said = f"What your answer computes cannot be looked at. {outcome.fault.sentence()}"
+            return wrong(task, [said], input_note(task, case))
     brought_to_light = _guard_lines(case, outcome)
     if brought_to_light == [OUTSIDE] and "jit" not in code.text:
         return None  # Python checks its indices by itself: the plain run tells more

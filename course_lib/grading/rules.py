@@ -1,4 +1,4 @@
-"""Rules about the heart of one task, read in the text of an answer: how deep its loops are nested …
+"""Rules about the heart of one task, read in the text of an answer: what is read once …
 
 What an answer may be written in at all says `language`, the first rule of every task. A rule needs the text
 and the entry's name, nothing that runs; one that cannot read the entry does not pass it.
@@ -7,10 +7,8 @@ and the entry's name, nothing that runs; one that cannot read the entry does not
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Protocol
 
-from course_lib.grading.loop_nests import depth
 from course_lib.grading.program import Program, read_program, returns_something
 
 
@@ -35,21 +33,3 @@ class EntryRule:
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence that names the fault of an entry that can be read, None if there is none."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class NestedLoops(EntryRule):
-    """At least so many loops run inside each other; the functions called in a loop count with theirs.
-
-    np.ndindex over several axes is as many loops as it has axes; a loop in which nothing changes is none.
-    """
-
-    at_least: int
-    instead: str
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence if arithmetic with whole arrays stands for loops that are asked for."""
-        found = depth(program)
-        if found >= self.at_least:
-            return None
-        return f"The deepest nest of loops in your answer has {found}: {self.instead}."

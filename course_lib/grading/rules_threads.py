@@ -50,8 +50,8 @@ class Scenario:
     What call n returns becomes results[n]. `right(final)` gets all final values by name, the results as well,
     and returns True or a sentence's end that names the fault ("balance ends as …"). `given` is the text of
     the helpers that the assignment hands out, as the checker is to read them. `at_once` is what a thread must
-    not keep the others from while it does it itself. `kept` gets the shared values of each state in which no
-    mutex is held, and returns True or a sentence's end, as `right` does.
+    not keep the others from while it does it itself. `kept` gets each state on the way, and returns True or a
+    sentence's end, as `right` does.
     """
 
     said: str  # in words, for the report: "two transfers in opposite directions"
@@ -60,23 +60,7 @@ class Scenario:
     right: Callable[[dict[str, Any]], bool | str]
     given: str = ""
     at_once: AtOnce | None = None
-    kept: Callable[[dict[str, Any]], bool | str] | None = None
-
-
-@dataclass(frozen=True)
-class Asks(EntryRule):
-    """The answer calls the helper of this name somewhere: Asks("slots_of", "what it is for")."""
-
-    helper: str
-    purpose: str
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence if nothing that the entry needs, but the helper itself, calls it."""
-        for name in _called_from(program, frozenset({self.helper})):
-            for node in ast.walk(program.functions[name]):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == self.helper:
-                    return None
-        return f"Your answer never calls {self.helper}: {self.purpose}."
+    kept: Callable[[JointState], bool | str] | None = None
 
 
 @dataclass(frozen=True)
@@ -174,13 +158,10 @@ class _InBetween:
         self.together = False
 
     def __call__(self, moment: JointState) -> None:
-        if self.kept and not self.lost and not moment.holders:
-            verdict = self.kept(moment.shared)
+        if self.kept and not self.lost:
+            verdict = self.kept(moment)
             if verdict is not True:
-                self.lost = (
-                    f"there is a moment at which every lock is free and {verdict}. "
-                    "Hold the locks until it is done."
-                )
+                self.lost = f"there is a moment at which {verdict}."
         if self.work and not self.hindered:
             self._look_for_hindrance(moment, self.work)
 

@@ -1,25 +1,10 @@
 """Structural rules, judged from source text: ways around them are found, honest answers are left alone."""
 
 import re
-import textwrap
 import time
 from collections import Counter
 
 from rule_texts import ROWS
-
-#: Around the body of a text on loops.
-NEST = """\
-def product(A, B, C):
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            for k in range(A.shape[1]):
-                C[i, j] += A[i, k] * B[k, j]
-
-def f(A, B):
-{body}
-    return C
-"""
-
 
 #: What stands above a text, by the kind of its language.
 HEADS = {
@@ -35,7 +20,6 @@ BARE = re.compile(r"^(?<!\)\n)(?<!jit\n)(?=def )", re.MULTILINE)
 def said(rules: str, code: str) -> str | None:
     """Return what the rules of this name say of a text."""
     from course_lib.grading.language import KERNEL, LOOPS, Language
-    from course_lib.grading.rules import NestedLoops
     from course_lib.grading.tasks.threads import LOCKS, THREADS
 
     rule = {
@@ -45,10 +29,7 @@ def said(rules: str, code: str) -> str | None:
         "library": Language(("numpy", "math", "collections", "itertools", "heapq", "numba")),
         "threads": THREADS,
         "kernel": KERNEL,
-        "nested loops": NestedLoops(3, "write four"),
     }[rules]
-    if rules == "nested loops":
-        return rule.judge(NEST.format(body=textwrap.indent(code, "    ")), "f")
     compiler = "@njit\n" if rules == "loops" else ""
     if rules == "kernel" and code.startswith("def f(A, B):"):
         compiler = "@cuda.jit\n"
@@ -57,12 +38,11 @@ def said(rules: str, code: str) -> str | None:
 
 
 def test_every_way_around_is_refused_and_what_honest_learners_write_is_left_alone():
-    ends = {"nested loops": "write four."}
     for verdict, rules, name, words, body in ROWS:
         sentence = said(rules, body)
         assert bool(sentence) == (verdict == "refused"), (rules, name, sentence)
         if sentence:
-            assert words in sentence and sentence.endswith(ends.get(rules, ".")), (rules, name, sentence)
+            assert words in sentence and sentence.endswith("."), (rules, name, sentence)
     counted = Counter((row[0], row[1]) for row in ROWS)
     for kind in ("python", "loops", "library", "threads", "kernel"):
         assert counted["fine", kind] >= 10 and counted["refused", kind] >= 15, kind
@@ -83,16 +63,6 @@ def test_reading_ends_soon_whatever_is_read():
             sentences = [rule.judge(whole, "f") for rule in (Language(), *rules)]
             assert time.monotonic() - started < 5, made[:30]
             assert end.startswith("def") or all(sentences), (made[:30], end)
-
-
-def test_loops_are_counted_whatever_they_are_called():
-    from course_lib.grading.loop_nests import depth
-    from course_lib.grading.program import Program
-
-    for _, rules, name, words, body in ROWS:
-        if rules == "nested loops":
-            whole = NEST.format(body=textwrap.indent(body, "    "))
-            assert depth(Program(whole, "f")) == int(words), name
 
 
 def test_a_refusal_says_what_where_and_why():

@@ -29,6 +29,7 @@ from course_lib.grading.tasks.compiled_loops import (
     product,
     sizes,
 )
+from course_lib.grading.vocabulary import NUMBER_TYPES, words
 
 
 def zero_meets_inf(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,28 +86,41 @@ class ReadOnce(EntryRule):
 
 
 class SumsInLocals(EntryRule):
-    """Sums are kept in local variables: no number of an array is added to."""
+    """Sums are kept in local variables: no number of an array is added to, no array does the loops' work."""
+
+    needed = NUMBER_TYPES | words(
+        "range prange ndindex len zeros empty zeros_like empty_like full type int float"
+    )
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence for the first `C[0, j] += …`, or the same written out."""
-        for node in program.nodes():
-            if isinstance(node, ast.AugAssign):
-                adds = isinstance(node.target, ast.Subscript)
-            elif isinstance(node, ast.Assign):
-                places = {ast.unparse(one) for one in node.targets if isinstance(one, ast.Subscript)}
-                adds = any(
-                    ast.unparse(one) in places
-                    for one in ast.walk(node.value)
-                    if isinstance(one, ast.Subscript)
-                )
-            else:
-                continue
-            if adds:
-                return (
-                    f"Your answer adds to a number of an array{at(node, program.source)}: each step loads it "
-                    "and stores it. Keep the four sums in local variables while k runs, then store them."
-                )
+        """Return a sentence for the first `C[0, j] += …`, the same written out, or a loop over an array."""
+        own = {one.name: one for one in program.nodes() if isinstance(one, ast.FunctionDef)}
+        statements = [statement for one in own.values() for statement in one.body]
+        for node in (node for statement in statements for node in ast.walk(statement)):
+            what, instead = self._does(node, own)
+            if what:
+                return f"Your answer {what}{at(node, program.source)}: {instead}."
         return None
+
+    def _does(self, node: ast.AST, own: dict[str, ast.FunctionDef]) -> tuple[str, str]:
+        if isinstance(node, ast.Assign):
+            places = {ast.unparse(one) for one in node.targets if isinstance(one, ast.Subscript)}
+            read = [one for one in ast.walk(node.value) if isinstance(one, ast.Subscript)]
+            adds = any(ast.unparse(one) in places for one in read)
+        else:
+            adds = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript)
+        if adds:
+            return "adds to a number of an array", (
+                "each step loads it and stores it. Keep the four sums in local variables while k runs, then "
+                "store them"
+            )
+        if isinstance(node, ast.For | ast.comprehension) and not isinstance(node.iter, ast.Call):
+            return "goes through something else than a range", "write loops over j and k"
+        called = getattr(node, "func", None)
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        if name and name not in self.needed | own.keys():
+            return f"calls {name}", "a tile takes its result, loops and numbers, and nothing else"
+        return "", ""
 
 
 class TilesOfFour(EntryRule):
@@ -602,6 +616,7 @@ TILE = Task(
     reference=tile,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2), SumsInLocals()),
+    arithmetic="Once",
     lookalikes={
         "One row of the tile is wrong and the others are right: look at its index and its local sum.": (
             lambda got, A, panel: _wrong_rows(got, A, panel) == 1
@@ -652,6 +667,7 @@ EDGE = Task(
     reference=product,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, TilesOfFour()),
+    arithmetic="Rows",
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
         **PRODUCT_SLIPS,
@@ -721,6 +737,7 @@ FAST = Task(
     reference=reference,
     comparison=close_product(),
     rules=LOOPS_ONLY,
+    arithmetic="Rows",
     speed=SpeedRule(
         baseline=loops("matmul_ikj", "ikj", '(fastmath={"contract", "reassoc"})'),
         make_inputs=lambda rng: pair(rng, 1000, 1000, 1000, "float32"),

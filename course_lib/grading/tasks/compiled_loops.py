@@ -120,6 +120,7 @@ PRODUCT = {
     "reference": product,
     "comparison": close_product(),
     "rules": LOOPS_ONLY,
+    "arithmetic": "Rows",
     "lookalikes": PRODUCT_SLIPS,
 }
 
@@ -222,7 +223,7 @@ ORDER = Task(
     difficulty=1,
     minutes=10,
     entry="matmul_kij",
-    **PRODUCT,
+    **PRODUCT | {"arithmetic": "Numbers"},
     counts=CountsOperations(order="kij", most_numbers=1000),
     hints=(
         "k and i are given. Which numbers of A, B and C have to do with this pair (k, i)?",

@@ -15,11 +15,11 @@ from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.language import Language
 from course_lib.grading.program import Program, at
 from course_lib.grading.rules import EntryRule
-from course_lib.grading.rules_threads import Asks, AtOnce, Scenario, UnderAllSchedules
+from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
-from course_lib.simulators.interleavings import Lock, Semaphore
+from course_lib.simulators.interleavings import JointState, Lock, Semaphore
 from course_lib.simulators.interleavings.language import waits
 
 #: Handed out in the assignment. A mutex or a semaphore cannot be an argument of a judged function, so it has
@@ -286,9 +286,16 @@ def _ends_as(*allowed: tuple[list[int], list[int]]):
 
 
 def _all_there(total: int):
-    def kept(values: dict[str, Any]) -> bool | str:
-        there = sum(values["balance"])
-        return there == total or f"the accounts hold {there} instead of {total}"
+    def kept(moment: JointState) -> bool | str:
+        there = sum(moment.shared["balance"])
+        return (
+            bool(moment.holders)
+            or there == total
+            or (
+                f"every lock is free and the accounts hold {there} instead of {total}. "
+                "Hold the locks until it is done"
+            )
+        )
 
     return kept
 
@@ -362,8 +369,18 @@ TRANSFER_SCENARIOS = (
 )
 
 
-class WaitsForLocks(EntryRule):
-    """Nobody only tries to take a lock: two that try, let go and try again may do so in step for ever."""
+IN_STEP = (
+    "a lock{}: two threads may try, let go and try again in step for ever. Find an order of the locks in "
+    "which waiting is safe."
+)
+IN_VAIN = "a place{}: whoever gets none asks again and again instead of sleeping. Wait for it."
+
+
+@dataclass(frozen=True)
+class Waits(EntryRule):
+    """Nobody only tries to take a lock, or a place: who tries again and again does not sleep."""
+
+    why: str
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for an acquire() that does not wait as long as it must."""
@@ -371,11 +388,7 @@ class WaitsForLocks(EntryRule):
             if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "acquire":
                 continue
             if not waits(node):
-                return (
-                    f"Your answer only tries to take a lock{at(node, program.source)}: two threads may try, "
-                    "let go and try again in step for ever. Find an order of the locks in which waiting is "
-                    "safe."
-                )
+                return f"Your answer only tries to take {self.why.format(at(node, program.source))}"
         return None
 
 
@@ -388,7 +401,7 @@ TRANSFER = Task(
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS), WaitsForLocks()),
+    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS), Waits(IN_STEP)),
     lookalikes={
         "It moves nothing although the giver has just enough: exactly the amount is enough.": (
             lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
@@ -441,7 +454,16 @@ def _borrowed(before: list[int]):
     return right
 
 
-def _pool(said: str, threads: int, busy: list[int], at_once: AtOnce | None = None) -> Scenario:
+def _slot_first(moment: JointState) -> bool | str:
+    """Whether of two places as many are taken as threads are about to look at `busy`."""
+    looking = [name for _, name in moment.coming if name.startswith("busy[")]
+    return len(looking) + moment.free["slots['free']"] <= 2 or (
+        f"a thread comes to {looking[0]} without a place of slots['free']. Take a place first and give it "
+        "back last: whoever finds no free buffer asks again and again instead of sleeping"
+    )
+
+
+def _pool(said: str, threads: int, busy: list[int]) -> Scenario:
     return Scenario(
         said,
         ("{entry}(busy, uses)",) * threads,
@@ -453,7 +475,6 @@ def _pool(said: str, threads: int, busy: list[int], at_once: AtOnce | None = Non
         },
         _borrowed(busy),
         CHECKED_LOCKS,
-        at_once,
     )
 
 
@@ -462,7 +483,11 @@ POOL_SCENARIOS = (
     _pool("one thread and one free buffer", 1, [1, 0]),
     _pool("two threads and one free buffer", 2, [0, 1]),
     _pool("three threads and two buffers", 3, [0, 0]),
-    _pool("two threads that must use their buffers at the same time", 2, [0, 0], POOL_TOGETHER),
+    replace(
+        _pool("two threads that must use their buffers at the same time", 2, [0, 0]),
+        at_once=POOL_TOGETHER,
+        kept=_slot_first,
+    ),
 )
 
 POOL = Task(
@@ -474,11 +499,7 @@ POOL = Task(
     cases=_one_free,
     reference=borrow,
     comparison=exact(),
-    rules=(
-        THREADS,
-        UnderAllSchedules(POOL_SCENARIOS),
-        Asks("slots_of", "whoever finds no free buffer asks again and again instead of sleeping"),
-    ),
+    rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS), Waits(IN_VAIN)),
     lookalikes={
         "That buffer is busy: look for one whose entry is 0.": (
             lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1

@@ -36,6 +36,12 @@ class JointState:
         return {path: holder for path, holder in held if holder is not None}
 
     @property
+    def free(self) -> dict[str, int]:
+        """How many more may take each semaphore, by name."""
+        counts = zip(self._program.heap.lock_paths, self._locks, strict=True)
+        return {path: count for path, count in counts if isinstance(count, int)}
+
+    @property
     def coming(self) -> list[tuple[str, str]]:
         """What each thread does next, such as ("write", "total[0]"), ("acquire", "lock") or ("end", "")."""
         heap = self._program.heap

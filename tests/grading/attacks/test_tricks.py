@@ -23,9 +23,7 @@ def undeserved(combinations, monkeypatch) -> tuple[int, list[str]]:
             found.append(f"{one.name}: was not refused")
             continue
         points = tricks.judged(one, sandbox)["points"] if said is None else 0.0
-        if one.open and points <= one.worth:
-            found.append(f"{one.name}: is mended, so `open` can go")
-        elif points > one.worth and not one.open:
+        if points > one.worth:
             found.append(f"{one.name}: got {points}, and is worth {one.worth}")
         if said is not None and ("could not be judged" in said or not said):
             found.append(f"{one.name}: {said or 'nothing was said of it'}")

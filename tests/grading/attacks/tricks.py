@@ -61,14 +61,13 @@ class Trick:
 
 @dataclass(frozen=True)
 class Combination:
-    """An answer to a task, and what it is worth without its trick; `open`: it still gets more."""
+    """An answer to a task, and what it is worth without its trick."""
 
     id: str
     text: str
     worth: float
     trick: Trick | None
     name: str
-    open: bool = False
 
     @property
     def task(self):
@@ -101,10 +100,10 @@ def combinations(every: int = 1) -> Iterator[Combination]:
             worth = 0.0 if trick.must_be == "earned" else task.points
             name = f"{task.id}, {trick.place}: {trick.code}"
             yield Combination(task.id, make(trick, task), worth, trick, name)
-    answers = r"^==== answer to (\S+) worth ([\d.]+)(, open)?: (.*)\n((?:(?!====).*\n)+)"
-    for id, worth, still, tries, text in re.findall(answers, TABLE, re.MULTILINE):
+    answers = r"^==== answer to (\S+) worth ([\d.]+): (.*)\n((?:(?!====).*\n)+)"
+    for id, worth, tries, text in re.findall(answers, TABLE, re.MULTILINE):
         whole = f"{_given(registry.task(id))}\n\n{text}"
-        yield Combination(id, whole, float(worth), None, f"{id}: {tries}", bool(still))
+        yield Combination(id, whole, float(worth), None, f"{id}: {tries}")
 
 
 # --- where a trick is put -----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.grading.compare import Values, exact, product_tolerance
-from course_lib.grading.rules import NestedLoops
 from course_lib.grading.task import Case, Task
 from course_lib.grading.tasks.batched.shared import USUAL_IMPORTS
 from course_lib.grading.tasks.compiled_loops import LOOPS_ONLY, matrix, product, sizes
@@ -236,12 +235,8 @@ BMM = Task(
     cases=_batches,
     reference=bmm,
     comparison=Values(_tolerance),
-    rules=(
-        *LOOPS_ONLY,
-        NestedLoops(
-            3, "write four, over the batch, rows, columns and sum (a slice of a row may stand for one)"
-        ),
-    ),
+    rules=LOOPS_ONLY,
+    arithmetic="Rows",
     lookalikes={
         "Every product in the batch is the first one: index A and B with the number in the batch.": (
             lambda A, B: np.repeat(bmm(A[:1], B[:1]), len(A), 0) if len(A) > 1 else None

@@ -1,0 +1,142 @@
+"""Compilers that refuse arithmetic with arrays, for tasks that are to write the loops.
+
+Numba knows the type of all that it compiles, behind every name and in every helper. What multiplies two
+arrays does a part of the product for the learner, whatever loops stand around it. One number times a row
+leaves the innermost loop to NumPy: that far an answer may go where a task is not about each of the loops.
+"""
+
+from __future__ import annotations
+
+import linecache
+import operator
+from collections.abc import Callable
+
+import numpy as np
+from numba.core import types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, PassManager
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
+from numba.extending import overload
+
+SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, operator.neg)
+SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
+NO_ARITHMETIC = (operator.is_, operator.is_not)
+ARITHMETIC = (pow, divmod)  # beside NumPy's functions, of what is called
+
+
+class NotByHand(Exception):
+    """A sentence on what is to be written by hand; Numba puts words before it."""
+
+    def __str__(self) -> str:
+        return self.args[0].splitlines()[-1]
+
+
+class Rows(CompilerBase):
+    """Numba's compiler, but arrays are only added up, or multiplied by one number."""
+
+    instead = "write the loops; one number times a row is as far as a slice may go"
+    taken = SUMS, SCALING
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Look at the arithmetic once all types are known, and before any of it is put together."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_Look, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+class Numbers(Rows):
+    """Numba's compiler, but nothing is computed with arrays."""
+
+    instead = "this task is about each of the loops, so write them all and compute with single numbers"
+    taken = (), ()
+
+
+class Once(Numbers):
+    """The same, and of all arrays but the first argument each number that is stored is read once."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Look(FunctionPass):
+    _name = "look_at_the_arithmetic"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state) -> bool:
+        """Raise NotByHand for the first thing that is computed with arrays, or cannot be looked at."""
+        compiler = type(state.pipeline)
+        for block in state.func_ir.blocks.values():
+            for one in block.find_exprs():
+                kinds = [state.typemap[name.name] for name in one.list_vars()]
+                what = _fault(one, kinds, *compiler.taken)
+                if what:
+                    code = linecache.getline(one.loc.filename, one.loc.line).strip()
+                    raise NotByHand(f"Your answer {what} in `{code}`: {compiler.instead}.")
+        return False
+
+
+def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
+    """Return what an expression with variables of these types does and may not do, "" if it may."""
+    if one.op == "call":
+        function, *given = kinds
+        if isinstance(function, types.Dispatcher):
+            looked_at = issubclass(function.dispatcher._compiler.pipeline_class, Rows)
+            return "" if looked_at else "has a function inside of a function"
+        key = getattr(function, "typing_key", None)
+        does, arrays = isinstance(key, np.ufunc) or key in ARITHMETIC, _arrays(given)
+    else:
+        does = one.op in ("binop", "inplace_binop", "unary") and one.fn not in (*NO_ARITHMETIC, *sums)
+        arrays = _arrays(kinds)
+        scales = does and one.fn in scaling and len(arrays) == 1
+        does = does and not (scales and (arrays[0] is kinds[0] or one.fn is operator.mul))
+    return "computes with whole arrays" if does and arrays else ""
+
+
+def _arrays(kinds: list) -> list:
+    plain = [getattr(one, "type", one) if isinstance(one, types.Optional) else one for one in kinds]
+    return [one for one in plain if isinstance(one, types.ArrayCompatible | types.Buffer)]
+
+
+# --- memory that may be read once ---------------------------------------------------------------------------
+
+#: Stands where a number was read; whatever is written there later may be read again.
+SPENT = -(2.0**101 + 2.0**90)
+TWICE = (
+    "Your answer reads a number twice that is none of A: keep it in a local variable and use it for all rows "
+    "of the tile. That is what the tile is for."
+)
+
+
+def first_is_still(function: Callable) -> Callable:
+    """Return the function; nothing is written to its first argument: `once` leaves such arrays alone."""
+
+    def called(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        view = first.view()
+        view.flags.writeable = False
+        return function(view, *others)
+
+    return called
+
+
+def once(kept, index):
+    """Return kept[index]; in compiled code NotByHand if it is a number that was read before."""
+    return kept[index]
+
+
+@overload(once)
+def _once(kept, index):
+    places = index.types if isinstance(index, types.BaseTuple) else (index,)
+    holds = isinstance(kept, types.Array | types.List) and isinstance(kept.dtype, types.Number)
+    if not (holds and kept.mutable and getattr(kept, "ndim", 1) == len(places)):
+        return lambda kept, index: kept[index]
+    spent = kept.dtype.minval + 3 if isinstance(kept.dtype, types.Integer) else SPENT
+
+    def read(kept, index):
+        number = kept[index]
+        if number == spent:
+            raise NotByHand(TWICE)
+        kept[index] = spent
+        return number
+
+    return read
