@@ -1,6 +1,7 @@
 """Structural rules, judged from source text: ways around them are found, honest answers are left alone."""
 
 import re
+import textwrap
 import time
 from collections import Counter
 
