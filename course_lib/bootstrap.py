@@ -122,8 +122,6 @@ def why_anew(wanted: str | None = None) -> tuple[str, bool] | None:
     present = facts(version)
     if not isinstance(made, dict) or any(type(made.get(name)) is not type(present[name]) for name in present):
         return "the present one was not made by make", True
-    if lost := [name for name in map(str, made["packages"]) if name not in present["packages"]]:
-        return f"installed packages are gone from it ({', '.join(lost[:3])})", False
     if made["project"] != present["project"]:
         return f"the course's folder was moved or copied (it was {made['project']})", False
     if made["python"] != version:
@@ -135,18 +133,11 @@ def why_anew(wanted: str | None = None) -> tuple[str, bool] | None:
 
 
 def facts(version: str) -> dict:
-    """Return what is kept of a finished .venv: where it was made, from what, what is installed."""
-    home = VENV.resolve().parent  # a link to another copy's .venv is welcome
-    packages = VENV / ("Lib/site-packages" if os.name == "nt" else f"lib/python{version}/site-packages")
-    names = {path.name for path in packages.glob("*")}
-    known = {name.split("-")[0] for name in names if name.endswith(".dist-info")}
-    modules = {name.removesuffix(".py") for name in names if not name.startswith("__")}
-    code = {f"module {name}" for name in modules if name.isidentifier()}
+    """Return what is kept of a finished .venv: where it was made, and from what."""
     return {
-        "project": str(home),
+        "project": str(VENV.resolve().parent),  # a link to another copy's .venv is welcome
         "python": version,
         "sources": {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in SOURCES},
-        "packages": sorted(known | code),
     }
 
 
@@ -218,7 +209,6 @@ def make() -> None:
     take_cpu_torch()
     step("pip", PYTHON, "-m", "pip", "install", "-c", "constraints.txt", "-e", WHAT)
     step("the first import of course_lib", PYTHON, "-c", "import course_lib")
-    made["packages"] = facts(VERSION)["packages"]
     whole = MADE.with_suffix(".new")  # then made.json is never half-written
     whole.write_text(json.dumps(made, indent=1), encoding="utf-8")
     whole.replace(MADE)

@@ -81,12 +81,6 @@ def fingerprint(notebook: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
-def was_edited(path: Path) -> bool:
-    """Whether the file is anything else than what was once released: edited, foreign or damaged."""
-    cells, mark = _cells_and_mark(path)
-    return cells is None or cells != mark
-
-
 def _cells_and_mark(path: Path) -> tuple[str | None, str | None]:
     """Return the fingerprint of a file's cells and the one it was released with; None where there is none."""
     try:
@@ -103,14 +97,10 @@ def release(path: Path, text: str) -> str:
         return f"{path.name}: written."
     if path.read_bytes() == text.encode():
         return f"{path.name}: already up to date."
-    if not was_edited(path):
+    cells, mark = _cells_and_mark(path)
+    if cells and cells in (mark, fingerprint(json.loads(text))):  # what was once released, or is now
         write(path, text)
         return f"{path.name}: replaced (it held no work of yours)."
-    if _cells_and_mark(path)[0] == fingerprint(
-        json.loads(text)
-    ):  # the released cells, only saved without the mark
-        write(path, text)
-        return f"{path.name}: brought into form (its cells are the released ones)."
     aside = free_name(path, "mine")
     os.replace(path, aside)
     write(path, text)

@@ -48,6 +48,8 @@ def _path(text: str) -> Path:
 
 def run(args: argparse.Namespace) -> int:
     """Grade, say where everything is, and return the exit code."""
+    from tqdm import tqdm
+
     from course_lib.grading.classroom.assignment import AssignmentError
     from course_lib.grading.classroom.gradebook import BookLocked
     from course_lib.grading.classroom.intake import IntakeError
@@ -74,20 +76,23 @@ def run(args: argparse.Namespace) -> int:
     )
     if order.unsafe:
         print("WARNING: Without a sandbox the answers run with all of your rights: they can do what you can.")
-    bar = _Bar()
     try:
-        done = grade(order, bar.update)
+        # it appears with the first verdict
+        with tqdm(unit="student", desc="grading", mininterval=0.2, delay=1e-3) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            done = grade(order, show)
     except (AssignmentError, BookLocked, IntakeError, SeedError, NoSandbox, SchedulerError, Busy) as problem:
-        bar.close()
         print(f"grade: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stopped:
-        bar.close()
         in_work = f" Not judged yet: {some(stopped.args, 8)}." if stopped.args else ""
         told = "Stopped. What is judged is kept: the same command goes on from here."
         print(f"\n{told}{in_work}", file=sys.stderr)
         return 130
-    bar.close()
     print(f"{done.assignment.name}: {done.judged} judged, {done.kept} kept, {done.seconds:.0f} s.")
     for note in done.notes:
         print(note)
@@ -97,21 +102,3 @@ def run(args: argparse.Namespace) -> int:
     print(f"grades:   {done.published.grades}")
     print(f"feedback: {order.folder / 'feedback'}")
     return 0
-
-
-class _Bar:
-    """A progress bar that appears with the first verdict."""
-
-    def __init__(self) -> None:
-        self._bar = None
-
-    def update(self, done: int, total: int) -> None:
-        from tqdm import tqdm
-
-        if self._bar is None:
-            self._bar = tqdm(total=total, unit="student", desc="grading", mininterval=0.2)
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()

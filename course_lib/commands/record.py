@@ -48,8 +48,9 @@ WORST_ERROR = 2.0**-22  # times sqrt(K): several times what rounding leaves, bel
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options to ``parser``."""
+    kinds = parser.add_mutually_exclusive_group(required=True)
     for kind, text in KINDS.items():
-        parser.add_argument(f"--{kind}", action="store_true", help=f"record {text}")
+        kinds.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=f"record {text}")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default: cpu)"
     )
@@ -72,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure or compile, print tables and write the files; return the exit code."""
     try:
-        kind, order = _order(args)
-        if kind == "gpu":
+        order = _order(args)
+        if args.kind == "gpu":
             return _run_on_gpu(order)
-        return importlib.import_module(f"course_lib.commands.record_{kind}").run(order)
+        return importlib.import_module(f"course_lib.commands.record_{args.kind}").run(order)
     except CannotRecord as problem:
         print(f"record: {problem}")
         return problem.code
@@ -98,16 +99,11 @@ def _run_on_gpu(order: RecordOrder) -> int:
     return 0
 
 
-def _order(args: argparse.Namespace) -> tuple[str, RecordOrder]:
-    """Return the kind and what is to be done; raises CannotRecord for options that make no sense."""
+def _order(args: argparse.Namespace) -> RecordOrder:
+    """Return what is to be done; raises CannotRecord for options that make no sense."""
     if in_haste():
         raise CannotRecord(
             f"{HASTE_VARIABLE} is set, but a recording must be measured with patience: unset it."
-        )
-    kinds = [kind for kind in KINDS if getattr(args, kind)]
-    if len(kinds) != 1:
-        raise CannotRecord(
-            "there is one thing to record at a time: say --gpu, --code, --encoder or --hopper."
         )
     if too_small := [size for size in args.sizes if size < 1]:
         raise CannotRecord(f"--sizes has {too_small[0]}, but a matrix needs at least 1 row.")
@@ -122,9 +118,7 @@ def _order(args: argparse.Namespace) -> tuple[str, RecordOrder]:
             "(git rev-parse HEAD, in the checkout that this is a copy of)."
         )
     sizes = tuple(args.sizes)
-    return kinds[0], RecordOrder(
-        commit, args.folder, sizes, args.rounds, args.budget, args.device, args.small
-    )
+    return RecordOrder(commit, args.folder, sizes, args.rounds, args.budget, args.device, args.small)
 
 
 def _commit() -> str:

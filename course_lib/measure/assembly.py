@@ -7,7 +7,7 @@
 
 A loop is found as a jump back to a label; one without another inside is innermost. "Vector" means packed
 arithmetic (vfmadd231pd, mulps, fmla v0.4s): compilers use the same registers for single numbers too
-(vfmadd231sd), and that is scalar. x86-64 in AT&T and Intel notation and AArch64 are understood.
+(vfmadd231sd), and that is scalar. x86-64 (in AT&T notation, as LLVM writes it) and AArch64 are understood.
 
 A trap: for a loop with a stride that is known only at run time (`B[k, j]` with k innermost) LLVM also writes
 a vector version for the case that the stride happens to be one number, with a test before it. No real matrix

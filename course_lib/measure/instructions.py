@@ -1,4 +1,4 @@
-"""What a line of assembler does and costs: arithmetic, loads, jumps. x86-64 (AT&T, Intel) and AArch64."""
+"""What a line of assembler does and costs: arithmetic, loads, jumps. x86-64 (AT&T) and AArch64."""
 
 from __future__ import annotations
 
@@ -134,9 +134,7 @@ def _memory(mnemonic: str, parts: list[str]) -> tuple[bool, bool]:
     in_memory = [_is_memory(part) for part in parts]
     if not any(in_memory) or mnemonic.startswith(_X86_NO_MEMORY):
         return False, False
-    is_att = any("%" in part for part in parts)
-    is_destination = in_memory[-1] if is_att else in_memory[0]
-    if not is_destination or mnemonic.startswith(_X86_ONLY_READ):
+    if not in_memory[-1] or mnemonic.startswith(_X86_ONLY_READ):
         return True, False
     is_plain_move = mnemonic.startswith(("mov", "vmov", "vextract", "vscatter", "vpscatter", "set", "vpmov"))
     return not is_plain_move, True
@@ -161,7 +159,7 @@ def advanced_by_register(lines: list[str]) -> set[str]:
         mnemonic, operands = _split(line)
         parts = _operands(operands)
         if mnemonic in ("add", "addq", "sub", "subq") and len(parts) >= 2:
-            # AT&T names the register that changes last, Intel and ARM first
+            # AT&T names the register that changes last, ARM first
             is_att = any("%" in part for part in parts)
             changed, added = (parts[-1], parts[0]) if is_att else (parts[0], parts[-1])
             if re.match(r"\$|#|-?\d", added) is None and not _is_memory(changed):
