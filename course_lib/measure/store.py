@@ -127,14 +127,9 @@ class Store:
             return {}
 
     def _say(self, sentence: str) -> None:
-        """Give the learner a notice: once per process for a file in the state it is in."""
-        try:
-            found = self.path.stat()
-            state = (found.st_ino, found.st_mtime_ns, found.st_size)
-        except OSError:
-            state = ()
-        if (sentence, state) not in _said:
-            _said.add((sentence, state))
+        """Give the learner a notice: once per process."""
+        if sentence not in _said:
+            _said.add(sentence)
             _notice(sentence)
 
 
@@ -152,7 +147,7 @@ class _Damaged(Exception):
     """The file's content is not what a Store writes."""
 
 
-_said: set[tuple[str, tuple]] = set()
+_said: set[str] = set()
 
 
 #: What may go wrong in taking the lock; filelock raises NotImplementedError on file systems without locks.

@@ -30,7 +30,7 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
     """
     named: dict[str, Timeline] = {}
     for one in timelines:
-        named[one.name if one.name not in named else f"{one.name} ({len(named) + 1})"] = one
+        named[one.policy if one.policy not in named else f"{one.policy} ({len(named) + 1})"] = one
     is_measured = timelines[0].measured
     scale, unit = 1.0, "units of the costs"
     if is_measured:

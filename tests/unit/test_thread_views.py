@@ -82,7 +82,7 @@ class TestGantt:
         from course_lib.measure.scheduling import Bar, Timeline
 
         bars = (Bar(0, 0, 0.0, 0.02, 0.005), Bar(1, 1, 0.001, 0.004, 0.003))
-        stopped = Timeline("dynamic", 1, 2, bars, 9, "The time limit …", measured=True)
+        stopped = Timeline("dynamic", 2, bars, 9, "The time limit …", measured=True)
         alt = views.gantt([stopped]).alt
         assert "dynamic: 2 items done at 20.0 ms" in alt and "the threads often had no CPU" in alt
 
