@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -61,8 +60,7 @@ Finding = tuple[str, str] | tuple[str, str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options to ``parser``."""
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    """The doctor has no options."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,12 +69,8 @@ def run(args: argparse.Namespace) -> int:
     stranger = wrong_python()
     for what, check in ({"Python": lambda: stranger} if stranger else CHECKS).items():
         lines.append(_checked(what, check))
-        if not args.json:
-            print(lines[-1], flush=True)
-    if args.json:
-        print(json.dumps([asdict(line) for line in lines], indent=1))
-    else:
-        print("\n" + summary(lines))
+        print(lines[-1], flush=True)
+    print("\n" + summary(lines))
     return 1 if any(line.status == "problem" for line in lines) else 0
 
 

@@ -46,7 +46,7 @@ class Gpu:
     name: str
     memory_bytes: int | None
     driver: str
-    compute_capability: str  # "9.0", or "unknown"
+    compute_capability: str  # "9.0"
 
 
 # -- the processor -----------------------------------------------------------------------------------------
@@ -247,10 +247,9 @@ def _loaded_blas() -> list[dict]:
 
 def gpu() -> Gpu | None:
     """Return the first NVIDIA GPU this process may use, as nvidia-smi tells it; None when there is none."""
-    for fields in ("name,memory.total,driver_version,compute_cap", "name,memory.total,driver_version"):
-        if values := nvidia_smi(fields):  # drivers before 2022 do not know compute_cap
-            name, memory, driver, capability = (*values, UNKNOWN)[:4]
-            return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
+    if values := nvidia_smi("name,memory.total,driver_version,compute_cap"):
+        name, memory, driver, capability = values
+        return Gpu(name, int(memory) * 2**20 if memory.isdigit() else None, driver, capability)
     return None
 
 

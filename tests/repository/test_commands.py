@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -82,12 +81,10 @@ def test_lab_runs_as_root_only_then(monkeypatch):
 
 
 def test_doctor_finds_this_environment_ready():
-    done = run("doctor", "--json")
-    lines = json.loads(done.stdout)
-    assert [line["found"] for line in lines if line["status"] == "problem"] == []
-    assert done.returncode == 0 and done.stderr == ""
-    names = {line["what"] for line in lines}
-    assert names >= {"Python", "packages", "compiler", "NumPy's BLAS", "JupyterLab", "nbgrader", "GPU"}
+    done = run("doctor")
+    assert done.returncode == 0 and done.stderr == "" and "Everything is ready" in done.stdout
+    for name in ("Python", "packages", "compiler", "NumPy's BLAS", "JupyterLab", "nbgrader", "GPU"):
+        assert f" {name} " in done.stdout, name
 
 
 def test_doctor_ends_with_a_summary_and_survives_a_check_that_breaks(monkeypatch, capsys):
