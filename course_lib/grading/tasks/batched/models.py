@@ -518,8 +518,13 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([], 4.0, 1.0), "nothing was measured")
     falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
     yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")
-    bumpy = [(1, 0.05), (2, 0.06), (3, 0.5), (4, 0.09), (6, 0.11)]
-    yield Case((bumpy, 30.0, 0.2), "batch 3 was measured at a bad moment, 4 is fine")
+    for late in (True, False):
+        sizes = [1, *(int(n) for n in np.sort(rng.choice(np.arange(2, 41), 6, replace=False)))]
+        bumpy = [(batch, round(0.05 + 0.01 * batch, 2)) for batch in sizes]
+        bad = int(rng.integers(1, 6))
+        bumpy[bad] = sizes[bad], 7.0 if late else 0.11 * sizes[bad]
+        said = f"batch {sizes[bad]} was measured at a bad moment, {sizes[bad + 1]} is fine"
+        yield Case((bumpy, 10.0, 6.0), said)
     for said in ("measured from small to large", "measured from large to small", "measured in any order"):
         for _ in range(2):
             yield _server(rng, said)
