@@ -320,6 +320,9 @@ class _Reading:
         parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
         if isinstance(node, ast.Call):
             steady = self._makes(node.func)
+            if steady == "changing" and self.kind == "loops":
+                small = self._dotted(node.func) == "numpy.array" and all(map(_is_written_out, node.args))
+                steady = "constant" if small else ""
             parts = [*node.args, *(one.value for one in node.keywords)]
         else:
             steady = "table" if isinstance(node, ast.List | ast.Set | ast.Dict) else "constant"
@@ -385,8 +388,7 @@ class _Reading:
         if last in NUMBER_TYPES or (module == "math" and last in MODULES["math"]):
             return "constant"
         arrays = ("array", "arange", "zeros", "ones", "full", "eye", "linspace")
-        frozen = "constant" if self.kind == "loops" else "changing"  # Numba takes it as it is
-        return frozen if module == "numpy" and last in arrays and "numpy" in self.language.modules else ""
+        return "changing" if module == "numpy" and last in arrays and "numpy" in self.language.modules else ""
 
     # --- decorators ---
 
@@ -812,6 +814,16 @@ def _without(node: ast.AST, left_out: set[int]) -> list[ast.AST]:
     if isinstance(node, ast.comprehension):
         return [one for one in ast.iter_child_nodes(node) if id(one) not in left_out]
     return [node]
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Whether each number of a list stands there: so it is small, and Numba's compiled code has a copy of it.
+
+    Of a large array it has the address, and ascontiguousarray, fill_diagonal or flat write to it.
+    """
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(map(_is_written_out, node.elts))
+    return not any(isinstance(one, ast.List | ast.Tuple | ast.Name | ast.Call) for one in ast.walk(node))
 
 
 def _is_plain_format(node: ast.Attribute) -> bool:
