@@ -1,16 +1,16 @@
 """Work items of unequal length on several threads: who does which, planned, and as it really happened.
 
     plan(costs, threads=2, policy="guided")           from known costs: pure arithmetic
-    timeline = schedule(items, run, threads=2, policy="dynamic")      measured
+    timeline = schedule(items, run, threads=2, policy="dynamic", chunk=1)      measured
 
 `run(item)` should release the interpreter's lock (a Numba function with nogil=True, NumPy), else the threads
 take turns, and take a millisecond or more, else Python's own time for handing out is what is measured.
 Policies, as OpenMP defines them (OpenMP API 5.2, "schedule clause"), and one more:
 
     static    each thread gets one contiguous part, decided beforehand; parts differ by one item at most
-    cyclic    schedule(static, 1): items dealt out like cards, round robin
-    dynamic   whoever is free takes the next item
-    guided    like dynamic, with shrinking chunks: items left / threads, rounded up
+    cyclic    schedule(static, chunk): chunks dealt out like cards, round robin
+    dynamic   whoever is free takes the next chunk
+    guided    like dynamic, with shrinking chunks: items left / threads, rounded up, at least `chunk`
     longest   dynamic, the longest item first; needs the costs (LPT; Graham 1969, "Bounds on multiprocessing
               timing anomalies": never more than 4/3 - 1/(3 threads) of the optimum)
 """
@@ -49,6 +49,7 @@ class Timeline(Shown):
     """Who did what and when. Times in seconds (of a plan: in the unit of its costs)."""
 
     policy: str
+    chunk: int
     threads: int
     bars: tuple[Bar, ...]  # in the order of their starts
     items: int  # how many there were
@@ -88,6 +89,15 @@ class Timeline(Shown):
         return tuple(tuple(bar.item for bar in self.of(thread)) for thread in range(self.threads))
 
     @property
+    def name(self) -> str:
+        """The policy with its chunk, unless that is 1: "dynamic, chunk 4"."""
+        return (
+            self.policy
+            if self.policy == "static" or self.chunk == 1
+            else f"{self.policy}, chunk {self.chunk}"
+        )
+
+    @property
     def without_cpu(self) -> float:
         """The part of the busy time in which the threads had no CPU: other programs ran, or there are few."""
         busy = sum(self.busy)
@@ -115,7 +125,7 @@ class Timeline(Shown):
         columns = ("", "items", "busy", "idle", "busy share", *(["of busy: no CPU"] * self.measured))
         over = 100 * (self.makespan / self.bound - 1) if self.bound else 0.0
         notes = [
-            f"{self.policy}: makespan {say(self.makespan)}, {over:.0f} % above the bound {say(self.bound)}; "
+            f"{self.name}: makespan {say(self.makespan)}, {over:.0f} % above the bound {say(self.bound)}; "
             f"busiest thread / mean {self.imbalance:.2f}."
         ]
         notes += [self.ended] if self.ended != "done" else []
@@ -128,9 +138,9 @@ class Timeline(Shown):
 class Hand:
     """Hands out chunks of item numbers by a policy: `take(thread)` returns the next, [] when none is left."""
 
-    def __init__(self, order: Sequence[int], threads: int, policy: str) -> None:
+    def __init__(self, order: Sequence[int], threads: int, policy: str, chunk: int) -> None:
         self._order = list(order)
-        self._threads, self._policy = threads, policy
+        self._threads, self._policy, self._chunk = threads, policy, chunk
         self._next = 0
         self._dealt = [self._deal(thread) for thread in range(threads)]
 
@@ -142,28 +152,28 @@ class Hand:
             start = thread * small + min(thread, larger)
             yield self._order[start : start + small + (thread < larger)]
         elif self._policy == "cyclic":
-            for place in range(thread, count, threads):
-                yield [self._order[place]]
+            for start in range(thread * self._chunk, count, threads * self._chunk):
+                yield self._order[start : start + self._chunk]
 
     def take(self, thread: int) -> list[int]:
         """Return the item numbers that the thread does next."""
         if self._policy in ("static", "cyclic"):
             return next(self._dealt[thread], [])
         left = len(self._order) - self._next
-        size = -(-left // self._threads) if self._policy == "guided" else 1
+        size = max(self._chunk, -(-left // self._threads)) if self._policy == "guided" else self._chunk
         taken = self._order[self._next : self._next + size]
         self._next += len(taken)
         return taken
 
 
-def plan(costs: Sequence[float], threads: int, policy: str = "dynamic") -> Timeline:
+def plan(costs: Sequence[float], threads: int, policy: str = "dynamic", chunk: int = 1) -> Timeline:
     """Return what happens if item i takes exactly costs[i] and handing out takes no time.
 
     Times are in the unit of the costs. Raises ValueError for numbers that make no sense.
     """
     costs = _checked_costs(costs)
-    _check(threads, policy)
-    hand = Hand(_order(range(len(costs)), policy, costs), threads, policy)
+    _check(threads, policy, chunk)
+    hand = Hand(_order(range(len(costs)), policy, costs), threads, policy, chunk)
     free = [(0.0, thread) for thread in range(threads)]  # when each thread is free; of equals the first
     bars = []
     while free:
@@ -175,7 +185,7 @@ def plan(costs: Sequence[float], threads: int, policy: str = "dynamic") -> Timel
         if taken:
             heapq.heappush(free, (now, thread))
     bars.sort(key=lambda bar: (bar.start, bar.thread))
-    return Timeline(policy, threads, tuple(bars), len(costs), "done", measured=False)
+    return Timeline(policy, chunk, threads, tuple(bars), len(costs), "done", measured=False)
 
 
 def best_makespan(costs: Sequence[float], threads: int) -> tuple[float, bool]:
@@ -186,7 +196,7 @@ def best_makespan(costs: Sequence[float], threads: int) -> tuple[float, bool]:
     larger of total / threads and the longest item.
     """
     costs = sorted(_checked_costs(costs), reverse=True)
-    _check(threads, "dynamic")
+    _check(threads, "dynamic", 1)
     if not costs:
         return 0.0, True
     bound = max(sum(costs) / threads, costs[0])
@@ -224,6 +234,7 @@ def schedule(
     run: Callable[[Any], Any],
     threads: int,
     policy: str = "dynamic",
+    chunk: int = 1,
     *,
     costs: Sequence[float] | None = None,
     time_limit_s: float = 20.0,
@@ -236,14 +247,14 @@ def schedule(
     second at least (its thread is left behind: a thread cannot be ended from outside).
     """
     items = list(items)
-    _check(threads, policy)
+    _check(threads, policy, chunk)
     if not callable(run):
         raise TypeError(f"run is {run!r}, but it must be a function that is called with an item.")
     number("time_limit_s", time_limit_s, above=0, most=10**6)
     weights = None if costs is None else _checked_costs(costs)
     if weights is not None and len(weights) != len(items):
         raise ValueError(f"There are {len(weights)} costs for {len(items)} items: one each is needed.")
-    hand = Hand(_order(range(len(items)), policy, weights), threads, policy)
+    hand = Hand(_order(range(len(items)), policy, weights), threads, policy, chunk)
     bars: list[Bar] = []
     problems: list[BaseException] = []
     start, go, stop, one_at_a_time = 0, threading.Event(), threading.Event(), threading.Lock()
@@ -293,7 +304,9 @@ def schedule(
     left = len(items) - len(bars)
     ended = f"The time limit of {time_limit_s:g} s was reached: {left} items of {len(items)} left."
     is_over = is_late and left
-    return Timeline(policy, threads, tuple(bars), len(items), ended if is_over else "done", measured=True)
+    return Timeline(
+        policy, chunk, threads, tuple(bars), len(items), ended if is_over else "done", measured=True
+    )
 
 
 def _still_at_work(team: Sequence[threading.Thread], seconds: float) -> list[int]:
@@ -321,6 +334,7 @@ def _checked_costs(costs: Sequence[float]) -> list[float]:
     return [number("a cost", float(cost), least=0) for cost in costs]
 
 
-def _check(threads: int, policy: str) -> None:
+def _check(threads: int, policy: str, chunk: int) -> None:
     whole("threads", threads, most=MOST_THREADS)
     one_of("policy", policy, POLICIES)
+    whole("chunk", chunk)

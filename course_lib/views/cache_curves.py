@@ -36,7 +36,10 @@ def miss_curves(
     measured: GFLOP/s under the same names: {"ikj": {256: 3.1, 512: 2.9}}; None leaves the panel out.
     x: what the numbers are: "N", "block size", "leading dimension".
     expected: what a formula says, by level: {"L1": {"1 / 2b·8": {8: 0.0078, …}}}; drawn as thin grey lines.
+
+    Raises ValueError in one sentence for curves that cannot stand in one figure.
     """
+    _checked(simulated, measured, expected)
     first = next(iter(next(iter(simulated.values())).values()))
     names = [first.name(level) for level in range(len(first.levels))]
     levels = {
@@ -146,3 +149,23 @@ def _in_words(curves: Mapping[str, Curve], x: str) -> str:
         ends = sorted({min(curve), max(curve)})
         said.append(f"{name} " + ", ".join(f"{curve[at]:.3g} at {x} {at:g}" for at in ends))
     return "; ".join(said)
+
+
+def _checked(simulated, measured, expected) -> None:
+    if not simulated or not all(simulated.values()):
+        raise ValueError("simulated holds no results: give {name: {N: simulate(trace, levels)}}.")
+    results = [result for of in simulated.values() for result in of.values()]
+    if len({result.levels for result in results}) > 1:
+        raise ValueError("The results come from different caches: simulate all of them with the same levels.")
+    if len(simulated) > 1 and not set.intersection(*(set(of) for of in simulated.values())):
+        raise ValueError(
+            "The curves have no x in common, so nothing can be compared: simulate at the same values."
+        )
+    unknown = set(measured or {}) - set(simulated)
+    if unknown:
+        raise ValueError(f"{', '.join(sorted(unknown))} was measured but not simulated: use the same names.")
+    levels = {results[0].name(n) for n in range(len(results[0].levels))}
+    if strangers := set(expected or {}) - levels:
+        raise ValueError(
+            f"expected names {', '.join(sorted(strangers))}, but the levels are {', '.join(sorted(levels))}."
+        )

@@ -34,13 +34,16 @@ def fp8_roofline(recorded: HopperRecording | None = None) -> Picture:
 
     recorded: what `fp8.recordings.newest()` returned; its dense products and its ladder are drawn under the
     roofs of its GPU. None draws what DeepGEMM's authors published, under an H100's. The roofs are those of
-    the data sheets. Raises ValueError for a GPU whose roofs are not in `fp8.choose.KNOWN`.
+    the data sheets. Raises ValueError for a recording without such products, or of a GPU whose roofs are not
+    in `fp8.choose.KNOWN`.
     """
     if recorded and recorded.device not in KNOWN:
         raise ValueError(f"The roofs of {recorded.device} are not known: {', '.join(KNOWN)} can be drawn.")
     gpu = KNOWN[recorded.device] if recorded else H100
     roofs = Roofs(published.PEAK_FLOPS / 1e12, gpu.bytes_per_s / 1e12, None, f"{gpu.name}: {CLOCK}", "T")
     series = _recorded(recorded) if recorded else _published()
+    if not series:
+        raise ValueError("The recording has neither dense products nor a ladder: record anew.")
     points = [point for one in series for point in one.points]
     title = _finding("This course" if recorded else "DeepGEMM", series, roofs)
     said = f"{recorded.origin}." if recorded else f"{published.SOURCE}. {published.CAVEAT} {NOT_OURS}"

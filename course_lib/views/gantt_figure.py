@@ -22,16 +22,19 @@ CAUTION = 0.2  # and from this on the finding above all charts is doubted
 IDLE_SHOWN = 0.09  # of the axis: a shorter wait has no room for its label
 
 
-def gantt(timelines: Sequence[Timeline]) -> Picture:
+def gantt(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> Picture:
     """Draw timelines beneath each other on one time axis, a row per thread, a bar per item.
 
-    `timelines` are all measured (`scheduling.schedule`) or all planned (`scheduling.plan`). The dashed line
-    is the bound that no distribution of the same items can beat; idle time is labelled.
+    `timelines` are measured (`scheduling.schedule`) or planned (`scheduling.plan`); the keys of a dict name
+    them. The dashed line is the bound that no distribution of the same items can beat; idle time is labelled.
     """
-    named: dict[str, Timeline] = {}
-    for one in timelines:
-        named[one.policy if one.policy not in named else f"{one.policy} ({len(named) + 1})"] = one
-    is_measured = timelines[0].measured
+    named = _named(timelines)
+    first = next(iter(named.values()))
+    is_measured = first.measured
+    if any(one.measured != is_measured for one in named.values()):
+        raise ValueError(
+            "Some timelines are measured and some are plans: draw them apart, their units differ."
+        )
     scale, unit = 1.0, "units of the costs"
     if is_measured:
         scale, unit = (1e3, "ms") if max(one.makespan for one in named.values()) < 1 else (1.0, "s")
@@ -59,6 +62,20 @@ def gantt(timelines: Sequence[Timeline]) -> Picture:
                 f"{digits(one.bound * scale)}, threads busy {shares} of the time"
             )
         return Picture.of(fig, f"Gantt chart, a row per thread. {said}. {'; '.join(parts)}.")
+
+
+def _named(timelines: Timeline | Sequence[Timeline] | Mapping[str, Timeline]) -> dict[str, Timeline]:
+    named: dict[str, Timeline] = {}
+    if isinstance(timelines, Mapping):
+        named |= timelines
+    else:
+        for one in [timelines] if hasattr(timelines, "bars") else timelines:
+            named[one.name if one.name not in named else f"{one.name} ({len(named) + 1})"] = one
+    if not named or not all(hasattr(one, "bars") for one in named.values()):
+        raise ValueError(
+            "There is no timeline to draw: pass what scheduling.schedule or scheduling.plan returned."
+        )
+    return named
 
 
 def _draw(axes: Axes, name: str, timeline: Timeline, scale: float, unit: str) -> None:

@@ -40,7 +40,14 @@ WIDTH = 9.0
 
 
 def icicle(tree: ForwardTree) -> Icicle:
-    """Return a zoomable picture of a forward pass, from what `speech.forward_tree.forward_tree` measured."""
+    """Return a zoomable picture of a forward pass, from what `speech.forward_tree.forward_tree` measured.
+
+    Raises TypeError for anything that is no ForwardTree.
+    """
+    if not isinstance(tree, ForwardTree):
+        raise TypeError(
+            f"tree is a {type(tree).__name__}, but a ForwardTree is needed: forward_tree(encoder, features)."
+        )
     return Icicle(tree)
 
 

@@ -21,9 +21,12 @@ def latency(curves: LatencyCurve | Mapping[str, LatencyCurve], title: str | None
     """Return the figure of one curve of `measure.latency`, or of several by name.
 
     Dotted lines stand at the sizes of the caches as the system tells them, bars at the plateaus that were
-    found in the curve, if it is a single one; a line below says if it does not reach memory.
+    found in the curve, if it is a single one; a line below says if it does not reach memory. Raises
+    ValueError if there is no curve.
     """
     named = {"measured": curves} if hasattr(curves, "plateaus") else dict(curves)
+    if not named:
+        raise ValueError("There is no curve to draw: give what measure.latency.measure returned.")
     first = next(iter(named.values()))
     said = title or _finding(first)
     with panel(8.4, 4.6, said, 68) as (fig, axes):

@@ -65,17 +65,23 @@ class DrawnOperator:
         return f"{self.name} {_percent(self.share)}" if self.share >= 0.005 else self.name
 
 
-def operators_roofline(rows: Iterable[Any], threads: int = 2, peaks: Peaks | None = None) -> theme.Picture:
+def operators_roofline(
+    rows: Iterable[Any], threads: int = 2, peaks: Peaks | None = None, dtype: Any = "float32"
+) -> theme.Picture:
     """Draw every operator of a CPU profile that moves data under the roofline of this machine.
 
     rows: what `profile_encoder` returned for as many `threads`. Operators without floating-point operations
     (copy_, fill_) have no place on an axis of FLOP/s: they stand in a strip of their own against the
     bandwidth. Rates are of the self time. peaks None takes this machine's (measured the first time: a few
-    seconds).
+    seconds). Raises ValueError for rows in which no operator moves data.
     """
     every = [row for row in rows if row.kind == "operator" and row.self_cpu_us > 0]
     works = [_work(row, sum(one.self_cpu_us for one in every)) for row in every if row.bytes > 0]
-    roofs = replace(Roofs.of("float32", threads, peaks), narrow=None)  # names need the room
+    if not works:
+        raise ValueError(
+            "No operator of the profile has a time and bytes: give what profile_encoder returned."
+        )
+    roofs = replace(Roofs.of(dtype, threads, peaks), narrow=None)  # names need the room
     shown = [work for work in works if work.share >= LEAST]
     computing = [work for work in shown if work.gflops > 0]
     moving = sorted((work for work in shown if not work.gflops), key=lambda work: -work.share)

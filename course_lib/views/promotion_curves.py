@@ -19,8 +19,13 @@ NAMES = {ONE_SIGN: "All products ≥ 0", BOTH_SIGNS: "Products of both signs"}
 def promotion_figure(table: Sequence[PromotionError]) -> Picture:
     """Draw relative errors against K, a panel for each kind of data and a line for each promotion.
 
-    table: what `fp8.promotion.promotion_errors` returned.
+    table: what `fp8.promotion.promotion_errors` returned. Raises ValueError for an empty one.
     """
+    table = list(table)
+    if not table or not all(isinstance(one, PromotionError) for one in table):
+        raise ValueError(
+            "The table must hold PromotionErrors, one or more: give what promotion_errors() gave."
+        )
     kinds = [kind for kind in NAMES if any(one.kind == kind for one in table)]
     said = finding(table)
     with theme.figure(8.2, 4.4) as fig:

@@ -178,6 +178,7 @@ def time_ratios(
     intervals: under the same names, the 95 % interval of each ratio, {512: (1.3, 1.5)}; only a ratio whose
     interval, and at least 2 % on either side, lies below 1 is called a gain.
     """
+    _check_measured(measured)
     guessed = getattr(guess, "value", guess)
     told = (f"{name} {_gain(curve, (intervals or {}).get(name))}" for name, curve in measured.items())
     title = upper("; ".join(told))
@@ -206,6 +207,7 @@ def error_levels(measured: Mapping[str, Curve], bounds: Mapping[str, Curve]) -> 
 
     measured: {"normal": {0: 3e-5, 1: 9e-5}}; bounds under the same or other names, drawn without markers.
     """
+    _check_measured(measured)
     title = _growth(measured, bounds)
     with panel(WIDTH, 4.6, title, LETTERS) as (fig, axes):
         axes.set(yscale="log", xlabel="levels of Strassen", ylabel="max |C \N{MINUS SIGN} exact| / max |C|")
@@ -250,6 +252,13 @@ def _whiskers(axes: Any, measured: Mapping[str, Curve], intervals: Intervals) ->
             low, high = ([abs(ends[n][side] - curve[n]) for n in sizes] for side in (0, 1))
             values, colour = [curve[n] for n in sizes], series(number)["color"]
             axes.errorbar(sizes, values, yerr=[low, high], fmt="none", ecolor=colour, capsize=4)
+
+
+def _check_measured(measured: Mapping[str, Curve]) -> None:
+    if not measured or not all(measured.values()):
+        raise ValueError(
+            "measured is empty, but a curve of one point or more is needed, for example {'one': {1: 2.0}}."
+        )
 
 
 def _gain(curve: Curve, ends: Mapping[float, tuple[float, float]] | None) -> str:

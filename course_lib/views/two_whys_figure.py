@@ -22,6 +22,8 @@ def two_whys(whys: Sequence[Why]) -> Picture:
 
     whys: `two_whys.predict`'s. The axis is logarithmic: CPU time over GPU time.
     """
+    if not whys:
+        raise ValueError("There is nothing to draw: give what two_whys.predict returns.")
     said = " and ".join(f"{digits(why.predicted.ratio)}x" for why in whys)
     measured = " and ".join(f"{digits(why.talk.ratio)}x" for why in whys)
     title = f"The model says {said}, the talk {measured}"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 import view_samples
 from tools.html_page import HtmlPage
-from view_samples import RACE, course
+from view_samples import RACE, course, misses
 from view_samples import cpu_profile as cpu
 from view_samples import speed_points as points
 
@@ -162,6 +162,12 @@ def test_every_player_steps_by_its_buttons_and_keeps_its_size(shown):
             assert player.slider.value == player.slider.max, name
 
 
+def gantt_of_plans_and_times(views):
+    from course_lib.measure.scheduling import Timeline, plan
+
+    return views.gantt([plan([1], 1), Timeline("dynamic", 1, 2, (), 9, "", measured=True)])
+
+
 def interleaving_of(views, text, **options):
     from course_lib.simulators.interleavings import explore, run_schedule
 
@@ -184,13 +190,22 @@ REFUSED = [
     (lambda v: v.encoder_speed(points()[1:2]), "No point has batch 1, float32 and eager"),
     (lambda v: v.encoder_speed([*points(), *points("cuda")]), "of two devices"),
     (lambda v: v.explore_format(0.3, "e3m4"), "format is 'e3m4', but it must be one of 'e4m3', 'e5m2'"),
+    (lambda v: v.gantt([]), "no timeline to draw"),
+    (gantt_of_plans_and_times, "draw them apart"),
     (lambda v: v.gpu_code(len), "a function with @cuda.jit is needed"),
     (lambda v: v.gpu_steps(course("circles.cuda_naive").naive), "gpu_steps needs the launch"),
+    (lambda v: v.icicle([]), "tree is a list, but a ForwardTree is needed"),
     (lambda v: interleaving_of(v, RACE), "no schedule to show: Right in all 1 schedules"),
     (lambda v: interleaving_of(v, RACE, complete=False), "has no step"),
     (lambda v: v.kernel_loops("int32"), "float32 or float64"),
+    (lambda v: v.latency_hiding({}), "no curve"),
     *((lambda v, rows=rows: v.memory(rows), "rows must")
       for rows in ([], [[]], [[1.0], [1.0, 2.0]], [1.0], "text", [(1.0,)], None)),
+    (lambda v: v.miss_curves({"ikj": {}}), "holds no results"),
+    (lambda v: v.miss_curves({"ikj": misses("ikj")}, {"ijk": {8: 1.0}}), "ijk was measured but not"),
+    (lambda v: v.miss_curves({"a": misses("ikj", (8,)), "b": misses("ikj", (16,))}), "no x in common"),
+    (lambda v: v.miss_curves({"a": misses("ikj")}, expected={"L9": {"x": {8: 1.0}}}), "expected names L9"),
+    (lambda v: v.operators_roofline([], peaks=view_samples.peaks()), "No operator of the profile has a time"),
     (lambda v: v.predict(" "), "question is"),
     (lambda v: v.predict("How many?", low=5, high=5), "low must be the smaller"),
     (lambda v: v.predict("How many?", low="0"), "low is '0', but it must be a finite number: give"),
@@ -201,6 +216,7 @@ REFUSED = [
     (lambda v: v.profile([], []), "no rows"),
     (lambda v: v.profile([{"name": "x"}], []), "name and self_us"),
     (lambda v: v.profile(view_samples.PROFILE, [], top=0), "top is 0, but it must be a whole number"),
+    (lambda v: v.promotion_figure(["error"]), "must hold PromotionErrors"),
     (lambda v: v.ring(7), "stages is 7, but it must be a whole number from 1 to 6"),
     (lambda v: v.ring(True), "stages is True"),
     *((lambda v, code=code: v.source(code), "no Python source to show") for code in (len, 5, "text")),
@@ -218,8 +234,10 @@ REFUSED = [
     (lambda v: v.tile_choice(0, 64, 64), "M is 0, but it must be a whole number from 1 to 65,536"),
     (lambda v: v.tile_choice(64, 70_000, 64), "N is 70000"),
     (lambda v: v.tile_choice(64, 64, True), "K is True"),
+    (lambda v: v.two_whys([]), "nothing to draw"),
     (lambda v: v.walk("iij"), "must be one of 'ijk', 'ikj'"),
     (lambda v: v.strides(None, 4096), "must be one of 'ijk', 'ikj'"),
+    (lambda v: v.warps({}), "nothing to draw"),
     (lambda v: v.warps(view_samples.warps("simulate", 4, cycles=200), cycles=10_000), "a picture holds"),
 ]  # fmt: skip
 

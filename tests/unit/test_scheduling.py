@@ -19,9 +19,9 @@ from course_lib.measure.scheduling import (
 costs_of_some = st.lists(st.integers(0, 20), max_size=12)
 
 
-@given(costs_of_some, st.integers(1, 4), st.sampled_from(POLICIES))
-def test_every_plan_does_every_item_once_and_never_two_at_a_time(costs, threads, policy):
-    timeline = plan(costs, threads, policy)
+@given(costs_of_some, st.integers(1, 4), st.sampled_from(POLICIES), st.integers(1, 4))
+def test_every_plan_does_every_item_once_and_never_two_at_a_time(costs, threads, policy, chunk):
+    timeline = plan(costs, threads, policy, chunk)
     assert sorted(itertools.chain(*timeline.assignment)) == list(range(len(costs)))
     for thread in range(threads):
         bars = timeline.of(thread)
@@ -33,18 +33,20 @@ def test_every_plan_does_every_item_once_and_never_two_at_a_time(costs, threads,
 
 class TestPolicies:
     def test_static_cyclic_and_dynamic_are_openmps(self):
-        for costs, threads, policy, assignment in (
-            ([1] * 7, 3, "static", ((0, 1, 2), (3, 4), (5, 6))),
-            ([1] * 7, 3, "cyclic", ((0, 3, 6), (1, 4), (2, 5))),
-            ([5, 1, 1, 1, 1], 2, "dynamic", ((0,), (1, 2, 3, 4))),
+        for costs, threads, policy, chunk, assignment in (
+            ([1] * 7, 3, "static", 1, ((0, 1, 2), (3, 4), (5, 6))),
+            ([1] * 7, 3, "cyclic", 1, ((0, 3, 6), (1, 4), (2, 5))),
+            ([1] * 7, 2, "cyclic", 2, ((0, 1, 4, 5), (2, 3, 6))),
+            ([5, 1, 1, 1, 1], 2, "dynamic", 1, ((0,), (1, 2, 3, 4))),
+            ([5, 1, 1, 1, 1], 2, "dynamic", 2, ((0, 1), (2, 3, 4))),
         ):
-            assert plan(costs, threads, policy).assignment == assignment, policy
+            assert plan(costs, threads, policy, chunk).assignment == assignment, (policy, chunk)
 
     def test_guided_chunks_shrink_as_openmp_has_it(self):
         # 10 items, 2 threads: ceil(10/2), ceil(5/2), ceil(2/2), 1; costs keep the turns alternating
         assert plan([1] * 10, 2, "guided").assignment == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
-        hand = Hand(range(20), 4, "guided")
-        assert [len(chunk) for chunk in iter(lambda: hand.take(0), [])] == [5, 4, 3, 2, 2, 1, 1, 1, 1]
+        hand = Hand(range(20), 4, "guided", 3)
+        assert [len(chunk) for chunk in iter(lambda: hand.take(0), [])] == [5, 4, 3, 3, 3, 2]
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=7), st.integers(1, 3))

@@ -75,14 +75,15 @@ class TestGantt:
         alt = views.gantt(plans).alt
         assert "1.33x as long with “static” as with “longest”" in alt
         assert "static: 6 items done at 8.00 units of the costs, the bound is 5.33" in alt
-        assert "dynamic: 50 % longer than the bound" in views.gantt([plan([1, 1, 2], 2, "dynamic")]).alt
+        assert "dynamic: 50 % longer than the bound" in views.gantt(plan([1, 1, 2], 2, "dynamic")).alt
+        assert "mine: 2 items" in views.gantt({"mine": plan([1, 1], 2)}).alt
         assert "the same time, within 5 %" in views.gantt([plan([1, 1], 2), plan([1, 1], 2)]).alt
 
     def test_measured_times_stopped_and_starved(self):
         from course_lib.measure.scheduling import Bar, Timeline
 
         bars = (Bar(0, 0, 0.0, 0.02, 0.005), Bar(1, 1, 0.001, 0.004, 0.003))
-        stopped = Timeline("dynamic", 2, bars, 9, "The time limit …", measured=True)
+        stopped = Timeline("dynamic", 1, 2, bars, 9, "The time limit …", measured=True)
         alt = views.gantt([stopped]).alt
         assert "dynamic: 2 items done at 20.0 ms" in alt and "the threads often had no CPU" in alt
 
