@@ -122,8 +122,8 @@ class Fit(Shown):
         return f"Serial fraction {serial} %{known}: {limit}. {self.note}".strip()
 
 
-@dataclass(frozen=True)
-class Speedups:
+@dataclass(frozen=True, repr=False)
+class Speedups(Shown):
     """Measured times on growing numbers of threads."""
 
     times: dict[int, float]  # threads -> median seconds
@@ -140,6 +140,15 @@ class Speedups:
                 f"(this process has {self.cores}): a serial fraction needs two."
             )
         return fit(within, self.errors)
+
+    def table(self) -> Table:
+        """Return times and speed-ups, a row for each thread count."""
+        base = self.times[min(self.times)]
+        rows = [
+            (f"{p}{' (oversubscribed)' * (p > self.cores)}", seconds_in_words(s), digits(base / s))
+            for p, s in self.times.items()
+        ]
+        return Table(("threads", "time", f"x {min(self.times)} thread"), tuple(rows))
 
 
 def speedups(

@@ -60,6 +60,7 @@ def test_measures_each_count_and_leaves_oversubscription_out_of_the_fit(monkeypa
     measured = speedups(lambda p: time.sleep(0.004 / min(p, 2)), (1, 2, 4), budget_s=0.3)
     assert list(measured.times) == [1, 2, 4] and measured.cores == 2
     assert list(measured.fit().times) == [1, 2]
+    assert "4 (oversubscribed)" in str(measured)
     assert 0 <= measured.fit().serial_fraction < 0.5
 
 
