@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -255,13 +255,29 @@ class InProcess:
 
 
 def uncompiled(function: Callable) -> Callable:
-    """Return a function of which neither itself nor what it calls is compiled."""
+    """Return a function of which neither itself nor what it calls is compiled, with room for operands."""
     names: dict[str, Any] = {}
     for name, one in getattr(function, "py_func", function).__globals__.items():
         plain = getattr(one, "py_func", one)
         own = isinstance(plain, FunctionType) and plain is not one
         names[name] = FunctionType(plain.__code__, names, name, plain.__defaults__) if own else one
+        names[name] = roomy() if one is np else names[name]
     return names[function.__name__] if hasattr(function, "py_func") else function
+
+
+@functools.cache
+def roomy() -> SimpleNamespace:
+    """Return what NumPy has, but new arrays of floats have room for any number: sums may be kept in one."""
+
+    def with_room(make: Callable) -> Callable:
+        def made(*args: Any, **words: Any) -> np.ndarray:
+            array = make(*args, **words)
+            return array.astype(object) if array.dtype.kind == "f" else array
+
+        return made
+
+    made = {name: with_room(getattr(np, name)) for name in ("zeros", "empty", "ones", "full")}
+    return SimpleNamespace(**{**vars(np), **made})
 
 
 def frames_in(error: BaseException, file: str) -> list[tuple[FrameType, int]]:

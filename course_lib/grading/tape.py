@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -247,15 +248,44 @@ def _values(tape: Tape, args: tuple) -> list[int]:
 
 def loop_orders(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[str]:
     """Return the orders of three loops in which each A[i, k] B[k, j] is formed once, outermost first."""
+    formed = _formed(tape, A, B)
+    loops = map("".join, itertools.permutations("kij"))
+    complete = len(formed) == A.size * B.shape[1] == len({tuple(one.values()) for one in formed})
+    return [order for order in loops if complete and _is_nested(formed, order)]
+
+
+def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
+    """Whether so many rows of A B are worked on in turns, the last few or the first few in any way.
+
+    Where rows follow each other one by one, a step of so many is only a way to count them. The last tile may
+    do some rows a second time, but no work is done twice. Too small a matrix shows nothing.
+    """
+    M, (K, N) = len(A), B.shape
+    if 2 * rows > M or K < 2 or N < 2:
+        return True
+    order = [one["i"] for one in _formed(tape, A, B)]
+    in_turns = any(_in_turns(order, first, rows, M, K * N) for first in (0, M % rows))
+    return in_turns and len(order) < (M + rows) * K * N
+
+
+def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) -> bool:
+    """Whether half the products of each tile, counted from this row, change from row to row and back."""
+    done: Counter[int] = Counter()
+    for tile, run in itertools.groupby(order, lambda row: (row - first) // rows):
+        turns = [len([*turn]) for _, turn in itertools.groupby(run)]
+        done[tile] += sum(turns) if len(turns) > rows else 0
+    return all(2 * done[tile] >= rows * products for tile in range((M - first) // rows))
+
+
+def _formed(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[dict[str, int]]:
+    """Return i, k and j of each A[i, k] B[k, j], in the order in which they are formed."""
     (M, K), N = A.shape, B.shape[1]
     formed = []
     for code, *pair in zip(tape.codes, tape.left, tape.right, strict=True):
         a, b = sorted(pair)  # the inputs are on the first lines, in a row
         if code == MULTIPLY and a < M * K <= b < M * K + K * N and a % K == (b - M * K) // N:
             formed.append({"i": a // K, "k": a % K, "j": (b - M * K) % N})
-    loops = map("".join, itertools.permutations("kij"))
-    complete = len(formed) == M * K * N == len({tuple(one.values()) for one in formed})
-    return [order for order in loops if complete and _is_nested(formed, order)]
+    return formed
 
 
 def _is_nested(formed: list[dict[str, int]], order: str) -> bool:
@@ -293,13 +323,20 @@ def residues(want: Any) -> list[int]:
     return list(_in_a_row(want.tolist() if isinstance(want, np.ndarray) else want, []))
 
 
+NO_TILES = (
+    "It goes row by row, not by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
+    "that was read once, or lies in the cache, serves all of them."
+)
+
+
 @dataclass(frozen=True)
 class CountsOperations:
     """On counting operands the answer does exactly this many operations; None leaves one free.
 
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
     numbers that the answer must multiply out on its way, up to their signs; in the `order` of three loops,
-    outermost first, it forms those of a matrix product. Inputs of at most `most_numbers` are looked at.
+    outermost first, it forms those of a matrix product, or by tiles of so many rows (`tile`). Inputs of at
+    most `most_numbers` are looked at.
     """
 
     multiplications: Callable[..., int] | None = None
@@ -307,6 +344,7 @@ class CountsOperations:
     whose: str = "of the definition"
     products: Callable[..., list[int]] | None = None
     order: str = ""
+    tile: int = 0
     most_numbers: int = LARGEST
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
@@ -322,6 +360,8 @@ class CountsOperations:
 
     def judge_order(self, tape: Tape, args: tuple) -> str | None:
         """Return a sentence if the products of two matrices are not formed in the order that is asked for."""
+        if self.tile and not goes_by_tiles(tape, *args, self.tile):
+            return NO_TILES.format(self.tile)
         found = loop_orders(tape, *args) if self.order else [""]
         if self.order in found:
             return None

@@ -7,20 +7,6 @@ from collections import Counter
 
 from rule_texts import ROWS
 
-#: Around the body of a text on loops.
-NEST = """\
-def product(A, B, C):
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            for k in range(A.shape[1]):
-                C[i, j] += A[i, k] * B[k, j]
-
-def f(A, B):
-{body}
-    return C
-"""
-
-
 #: What stands above a text, by the kind of its language.
 HEADS = {
     "loops": "import numpy as np\nimport math\nfrom numba import njit, prange\n",
@@ -53,7 +39,7 @@ def said(rules: str, code: str) -> str | None:
 
 
 def test_every_way_around_is_refused_and_what_honest_learners_write_is_left_alone():
-    for verdict, rules, name, words, body in (row for row in ROWS if row[1] != "nested loops"):
+    for verdict, rules, name, words, body in ROWS:
         sentence = said(rules, body)
         assert bool(sentence) == (verdict == "refused"), (rules, name, sentence)
         if sentence:
@@ -78,16 +64,6 @@ def test_reading_ends_soon_whatever_is_read():
             sentences = [rule.judge(whole, "f") for rule in (Language(), *rules)]
             assert time.monotonic() - started < 5, made[:30]
             assert end.startswith("def") or all(sentences), (made[:30], end)
-
-
-def test_loops_are_counted_whatever_they_are_called():
-    from course_lib.grading.loop_nests import depth
-    from course_lib.grading.program import Program
-
-    for _, rules, name, words, body in ROWS:
-        if rules == "nested loops":
-            whole = NEST.format(body=textwrap.indent(body, "    "))
-            assert depth(Program(whole, "f")) == int(words), name
 
 
 def test_a_refusal_says_what_where_and_why():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
 from course_lib.grading.language import Language
-from course_lib.grading.loop_nests import depth
 from course_lib.grading.program import Program, at
 from course_lib.grading.rules import EntryRule
+from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops import (
     LOOPS_ONLY,
@@ -121,23 +120,6 @@ class SumsInLocals(EntryRule):
         if name and name not in self.needed | own.keys():
             return f"calls {name}", "a tile takes its result, loops and numbers, and nothing else"
         return "", ""
-
-
-class TilesOfFour(EntryRule):
-    """The answer goes on by four rows at a time: a fourth loop, or four products with a factor in common."""
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence if no 4 stands in it, or nothing is there four times."""
-        nodes = list(program.nodes())
-        products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)]
-        factors = Counter(ast.dump(one) for node in products for one in (node.left, node.right))
-        four = any(isinstance(node, ast.Constant) and node.value == 4 for node in nodes)
-        if four and (depth(program) > 3 or max(factors.values(), default=0) >= 4):
-            return None
-        return (
-            "Your answer has no tiles of four rows any more: mend those of `broken`, in which a number of B "
-            "is read once for four rows."
-        )
 
 
 @dataclass(frozen=True)
@@ -666,8 +648,9 @@ EDGE = Task(
     cases=_inputs_of_edge,
     reference=product,
     comparison=close_product(),
-    rules=(*LOOPS_ONLY, TilesOfFour()),
+    rules=LOOPS_ONLY,
     arithmetic="Rows",
+    counts=CountsOperations(tile=4, most_numbers=1000),
     lookalikes={
         "Some rows are twice what they should be: they lie in two tiles, and both add.": _counted_twice,
         **PRODUCT_SLIPS,
