@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 
 import numpy as np
-from numba.core import types
+from numba.core import ir, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, PassManager
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
@@ -34,6 +34,7 @@ class NotByHand(Exception):
 class Rows(CompilerBase):
     """Numba's compiler, but arrays are only added up, or multiplied by one number."""
 
+    copies = True
     instead = "write the loops; one number times a row is as far as a slice may go"
     taken = SUMS, SCALING
 
@@ -53,7 +54,12 @@ class Numbers(Rows):
 
 
 class Once(Numbers):
-    """The same, and of all arrays but the first argument each number that is stored is read once."""
+    """The same, and of all arrays but the first argument each number that is stored is read once.
+
+    So no array is copied into another: what was read could be read there again.
+    """
+
+    copies = False
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -73,6 +79,9 @@ class _Look(FunctionPass):
                 if what:
                     code = linecache.getline(one.loc.filename, one.loc.line).strip()
                     raise NotByHand(f"Your answer {what} in `{code}`: {compiler.instead}.")
+            stored = [one.value.name for one in block.find_insts((ir.SetItem, ir.StaticSetItem))]
+            if not compiler.copies and _arrays([state.typemap[name] for name in stored]):
+                raise NotByHand(TWICE)
         return False
 
 
@@ -127,7 +136,10 @@ def once(kept, index):
 @overload(once)
 def _once(kept, index):
     places = index.types if isinstance(index, types.BaseTuple) else (index,)
-    holds = isinstance(kept, types.Array | types.List) and isinstance(kept.dtype, types.Number)
+    hidden = isinstance(kept, types.List) and isinstance(kept.dtype, types.BaseTuple)
+    if hidden or not isinstance(kept, types.Array | types.List | types.BaseTuple):
+        raise NotByHand(TWICE)  # nobody would see it: a dict, .flat, a list of tuples
+    holds = not isinstance(kept, types.BaseTuple) and isinstance(kept.dtype, types.Number)
     if not (holds and kept.mutable and getattr(kept, "ndim", 1) == len(places)):
         return lambda kept, index: kept[index]
     spent = kept.dtype.minval + 3 if isinstance(kept.dtype, types.Integer) else SPENT

@@ -95,6 +95,9 @@ NOTES = (
     *(ast.BitOr, ast.expr_context),
 )
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+#: More than one thing, and what makes such.
+MANY = ast.List | ast.Tuple | ast.Set | ast.Dict | COMPREHENSIONS
+MAKE_MANY = words("range tuple list set frozenset dict sorted bytes frexp modf")
 
 
 @dataclass(frozen=True)
@@ -321,7 +324,8 @@ class _Reading:
         if isinstance(node, ast.Call):
             steady = self._makes(node.func)
             if steady == "changing" and self.kind == "loops":
-                small = self._dotted(node.func) == "numpy.array" and all(map(_is_written_out, node.args))
+                given = [*node.args, *(one.value for one in node.keywords if one.arg != "dtype")]
+                small = self._dotted(node.func) == "numpy.array" and all(map(_is_written_out, given))
                 steady = "constant" if small else ""
             parts = [*node.args, *(one.value for one in node.keywords)]
         else:
@@ -329,14 +333,26 @@ class _Reading:
         if not steady or not isinstance(node, CONSTANT_PARTS):
             self._no_constant(node, name)
         look = self._items if isinstance(node, ast.Call) else self._constant
-        worst = max({"constant", *(look(one, name) for one in parts)}, key=STEADY.index)
+        found = [look(one, name) for one in parts]
+        worst = max({"constant", *found}, key=STEADY.index)
         if isinstance(node, ast.Call):
-            picks = getattr(node.func, "id", "") in ("min", "max", "sum") and len(parts) > 1
-            return "changing" if worst == "changing" or (picks and worst == "table") else steady
+            return "changing" if worst == "changing" or self._keeps(node, found) else steady
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
             return steady if worst == "constant" else "changing"
         part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
         return "constant" if worst == "table" and (part or isinstance(node, ast.Compare)) else worst
+
+    def _keeps(self, call: ast.Call, found: list[str]) -> bool:
+        """Whether the result can change: a slice keeps a list, a type of numbers makes an array of many."""
+        called = self.values.get(getattr(call.func, "id", ""), call.func)
+        if self._dotted(called).rpartition(".")[2] not in NUMBER_TYPES:
+            reads = not isinstance(called, ast.Name) or called.id in READING | {"bytes"}
+            return "table" in found[len(call.args[:1]) if reads else 0 :]
+        values, inside = dict(self.values), [call]
+        for one in inside:
+            known = values.pop(getattr(one, "id", ""), None)
+            inside += [known] if known else ast.iter_child_nodes(one)
+        return any(isinstance(one, MANY) or _last(one) in MAKE_MANY for one in inside)
 
     def _items(self, node: ast.expr, name: str) -> str:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
@@ -373,9 +389,10 @@ class _Reading:
         if meaning.kind in STEADY:
             return meaning.kind
         plain = meaning.kind == "builtin" and meaning.what in TYPES | ERRORS
-        if plain or self._dotted(node).rpartition(".")[2] in VALUES:
-            return "constant"
-        return self._no_constant(node, name)
+        last = self._dotted(node).rpartition(".")[2]
+        if last in ("mgrid", "ogrid"):
+            return "changing"
+        return "constant" if plain or last in VALUES else self._no_constant(node, name)
 
     def _makes(self, called: ast.expr) -> str:
         """Return how steady the result of a call is that may stand outside of functions; "" if none may."""
@@ -648,7 +665,7 @@ class _Reading:
             library = bool(self._module(node.func.value)) or node.func.attr in WHOLE_METHODS - METHODS
         else:
             self.refuse(node, "a call of what is computed", BY_NAME, "has")
-        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        name = _last(node.func)
         if self._is_type_of(node.func):
             why = "compare the type of one thing with `is`, or ask isinstance"
             self.refuse(node, "type to make something", why)
@@ -823,13 +840,21 @@ def _is_written_out(node: ast.expr) -> bool:
     """
     if isinstance(node, ast.List | ast.Tuple):
         return all(map(_is_written_out, node.elts))
-    return not any(isinstance(one, ast.List | ast.Tuple | ast.Name | ast.Call) for one in ast.walk(node))
+    inside = [*ast.walk(node)]
+    texts = any(isinstance(getattr(one, "value", None), str | bytes) for one in inside)
+    return not texts and not any(
+        isinstance(one, ast.List | ast.Tuple | ast.Name | ast.Call) for one in inside
+    )
 
 
 def _is_plain_format(node: ast.Attribute) -> bool:
     """Whether this is the format of a text with fields that reach no attribute: "{} of {}".format."""
     text = node.value.value if isinstance(node.value, ast.Constant) else None
     return node.attr == "format" and isinstance(text, str) and bool(FIELDS.fullmatch(text))
+
+
+def _last(node: ast.AST) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _named(node: ast.AST) -> ast.expr | None:
