@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 
 import numpy as np
-from numba.core import ir, types
+from numba.core import types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, PassManager
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
@@ -34,7 +34,6 @@ class NotByHand(Exception):
 class Rows(CompilerBase):
     """Numba's compiler, but arrays are only added up, or multiplied by one number."""
 
-    copies = True
     instead = "write the loops; one number times a row is as far as a slice may go"
     taken = SUMS, SCALING
 
@@ -54,12 +53,7 @@ class Numbers(Rows):
 
 
 class Once(Numbers):
-    """The same, and of all arrays but the first argument each number that is stored is read once.
-
-    So no array is copied into another: what was read could be read there again.
-    """
-
-    copies = False
+    """The same, and of all arrays but the first argument no number is read twice: see `once` and `spent`."""
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -79,9 +73,6 @@ class _Look(FunctionPass):
                 if what:
                     code = linecache.getline(one.loc.filename, one.loc.line).strip()
                     raise NotByHand(f"Your answer {what} in `{code}`: {compiler.instead}.")
-            stored = [one.value.name for one in block.find_insts((ir.SetItem, ir.StaticSetItem))]
-            if not compiler.copies and _arrays([state.typemap[name] for name in stored]):
-                raise NotByHand(TWICE)
         return False
 
 
@@ -109,7 +100,7 @@ def _arrays(kinds: list) -> list:
 
 # --- memory that may be read once ---------------------------------------------------------------------------
 
-#: Stands where a number was read; whatever is written there later may be read again.
+#: Stands where a number was read, and wherever the answer stores one: only what is given may be read, once.
 SPENT = -(2.0**101 + 2.0**90)
 TWICE = (
     "Your answer reads a number twice that is none of A: keep it in a local variable and use it for all rows "
@@ -136,19 +127,36 @@ def once(kept, index):
 @overload(once)
 def _once(kept, index):
     places = index.types if isinstance(index, types.BaseTuple) else (index,)
-    hidden = isinstance(kept, types.List) and isinstance(kept.dtype, types.BaseTuple)
-    if hidden or not isinstance(kept, types.Array | types.List | types.BaseTuple):
-        raise NotByHand(TWICE)  # nobody would see it: a dict, .flat, a list of tuples
-    holds = not isinstance(kept, types.BaseTuple) and isinstance(kept.dtype, types.Number)
-    if not (holds and kept.mutable and getattr(kept, "ndim", 1) == len(places)):
+    if not isinstance(kept, types.Array | types.BaseTuple):
+        raise NotByHand(TWICE)  # a list, a dict or .flat: copies that nobody would see
+    holds = isinstance(kept, types.Array) and isinstance(kept.dtype, types.Number)
+    if not (holds and kept.mutable and kept.ndim == len(places)):
         return lambda kept, index: kept[index]
-    spent = kept.dtype.minval + 3 if isinstance(kept.dtype, types.Integer) else SPENT
+    gone = _gone(kept.dtype)
 
     def read(kept, index):
         number = kept[index]
-        if number == spent:
+        if number == gone:
             raise NotByHand(TWICE)
-        kept[index] = spent
+        kept[index] = gone
         return number
 
     return read
+
+
+def spent(stored):
+    """Return what is stored in an array; in compiled code SPENT in its place, one for each of a tuple."""
+    return stored
+
+
+@overload(spent)
+def _spent(stored):
+    if not isinstance(stored, types.Number | types.Boolean | types.BaseTuple):
+        raise NotByHand(TWICE)  # a copy of an array could be read again
+    many = isinstance(stored, types.BaseTuple)
+    gone = tuple(map(_gone, stored.types)) if many else _gone(stored)
+    return lambda stored: gone
+
+
+def _gone(kind: types.Type) -> float:
+    return kind.minval + 3 if isinstance(kind, types.Integer) else SPENT

@@ -103,7 +103,8 @@ def guard(text: str, arithmetic: str = "", entry: str = "") -> str:
     """Return `text` with np.empty filled with NaN and all Numba functions compiled with bounds checks.
 
     `arithmetic` names a compiler of array_arithmetic that looks at what is computed. With Once a number is
-    read by a function that lets nobody read it again, but for those of the first argument of the entry. All
+    read by a function that lets nobody read it again, but for those of the first argument of the entry, and
+    what is stored cannot be read at all. All
     names that are added begin with __, as none in an answer does.
     """
     tree = _Guard(arithmetic, entry).visit(ast.parse(text))
@@ -125,6 +126,15 @@ class _Guard(ast.NodeTransformer):
         whole = any(isinstance(one, ast.Slice) for one in ast.walk(node.slice))
         reads = self._once and isinstance(node.ctx, ast.Load) and not whole
         return ast.Call(_by_hand("once"), [node.value, node.slice], []) if reads else node
+
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> ast.stmt:
+        self.generic_visit(node)
+        for target in getattr(node, "targets", None) or [node.target]:
+            if self._once and node.value is not None:
+                node.value = _spent(target, node.value)
+        return node
+
+    visit_AnnAssign = visit_Assign
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
@@ -156,6 +166,15 @@ class _Guard(ast.NodeTransformer):
         else:
             node.keywords.append(ast.keyword("fill_value", nan))
         return node
+
+
+def _spent(target: ast.expr, value: ast.expr) -> ast.expr:
+    """Return the value with `spent` around what is stored in arrays."""
+    pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+    if pairs and len(target.elts) == len(value.elts):
+        return ast.Tuple([*map(_spent, target.elts, value.elts)], ast.Load())
+    stores = any(isinstance(one, ast.Subscript) for one in [target, *getattr(target, "elts", ())])
+    return ast.Call(_by_hand("spent"), [value], []) if stores else value
 
 
 def _by_hand(name: str) -> ast.expr:
