@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import linecache
 import operator
-from collections.abc import Callable
 
 import numpy as np
 from numba.core import types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, PassManager
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
-from numba.extending import overload
 
 SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, operator.neg)
 SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
@@ -50,10 +48,6 @@ class Numbers(Rows):
 
     instead = "this task is about each of the loops, so write them all and compute with single numbers"
     taken = (), ()
-
-
-class Once(Numbers):
-    """The same, and of all arrays but the first argument no number is read twice: see `once` and `spent`."""
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -96,67 +90,3 @@ def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
 def _arrays(kinds: list) -> list:
     plain = [getattr(one, "type", one) if isinstance(one, types.Optional) else one for one in kinds]
     return [one for one in plain if isinstance(one, types.ArrayCompatible | types.Buffer)]
-
-
-# --- memory that may be read once ---------------------------------------------------------------------------
-
-#: Stands where a number was read, and wherever the answer stores one: only what is given may be read, once.
-SPENT = -(2.0**101 + 2.0**90)
-TWICE = (
-    "Your answer reads a number twice that is none of A: keep it in a local variable and use it for all rows "
-    "of the tile. That is what the tile is for."
-)
-
-
-def first_is_still(function: Callable) -> Callable:
-    """Return the function; nothing is written to its first argument: `once` leaves such arrays alone."""
-
-    def called(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
-        view = first.view()
-        view.flags.writeable = False
-        return function(view, *others)
-
-    return called
-
-
-def once(kept, index):
-    """Return kept[index]; in compiled code NotByHand if it is a number that was read before."""
-    return kept[index]
-
-
-@overload(once)
-def _once(kept, index):
-    places = index.types if isinstance(index, types.BaseTuple) else (index,)
-    if not isinstance(kept, types.Array | types.BaseTuple):
-        raise NotByHand(TWICE)  # a list, a dict or .flat: copies that nobody would see
-    holds = isinstance(kept, types.Array) and isinstance(kept.dtype, types.Number)
-    if not (holds and kept.mutable and kept.ndim == len(places)):
-        return lambda kept, index: kept[index]
-    gone = _gone(kept.dtype)
-
-    def read(kept, index):
-        number = kept[index]
-        if number == gone:
-            raise NotByHand(TWICE)
-        kept[index] = gone
-        return number
-
-    return read
-
-
-def spent(stored):
-    """Return what is stored in an array; in compiled code SPENT in its place, one for each of a tuple."""
-    return stored
-
-
-@overload(spent)
-def _spent(stored):
-    if not isinstance(stored, types.Number | types.Boolean | types.BaseTuple):
-        raise NotByHand(TWICE)  # a copy of an array could be read again
-    many = isinstance(stored, types.BaseTuple)
-    gone = tuple(map(_gone, stored.types)) if many else _gone(stored)
-    return lambda stored: gone
-
-
-def _gone(kind: types.Type) -> float:
-    return kind.minval + 3 if isinstance(kind, types.Integer) else SPENT

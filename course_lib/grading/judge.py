@@ -110,7 +110,7 @@ def _report_on_cases(task: Task, runner: Runner, code: Code, cases: list[Case]) 
     guarded: Callable[[tuple], Outcome] | None = None
     if any(case.guard for case in cases):
         try:
-            guarded = runner.guarded(Code(guard(code.text, task.arithmetic, code.entry), code.entry))
+            guarded = runner.guarded(Code(guard(code.text, task.arithmetic), code.entry))
         except Exception as error:  # the text does not stand on its own: say so rather than guess
             return refused(task, f"Your code cannot be run by itself ({type(error).__name__}: {error}).")
     outcomes = _called_in_any_order(runner, cases) if task.oracle else {}

@@ -99,15 +99,13 @@ EMPTY = {"empty": "full", "empty_like": "full_like"}
 COMPILERS = ("njit", "jit")
 
 
-def guard(text: str, arithmetic: str = "", entry: str = "") -> str:
+def guard(text: str, arithmetic: str = "") -> str:
     """Return `text` with np.empty filled with NaN and all Numba functions compiled with bounds checks.
 
-    `arithmetic` names a compiler of array_arithmetic that looks at what is computed. With Once a number is
-    read by a function that lets nobody read it again, but for those of the first argument of the entry, and
-    what is stored cannot be read at all. All
-    names that are added begin with __, as none in an answer does.
+    `arithmetic` names a compiler of array_arithmetic that looks at what is computed. All names that are added
+    begin with __, as none in an answer does.
     """
-    tree = _Guard(arithmetic, entry).visit(ast.parse(text))
+    tree = _Guard(arithmetic).visit(ast.parse(text))
     at = next((n for n, node in enumerate(tree.body) if not _is_future(node)), 0)
     by_hand = "\nimport course_lib.grading.array_arithmetic as __by_hand" if arithmetic else ""
     tree.body[at:at] = ast.parse(f"import numpy as __numpy{by_hand}").body
@@ -115,26 +113,10 @@ def guard(text: str, arithmetic: str = "", entry: str = "") -> str:
 
 
 class _Guard(ast.NodeTransformer):
-    def __init__(self, arithmetic: str, entry: str) -> None:
-        self._once, self._entry = arithmetic == "Once", entry
+    def __init__(self, arithmetic: str) -> None:
         self._settings = [ast.keyword("boundscheck", ast.Constant(True))]
         if arithmetic:
             self._settings.append(ast.keyword("pipeline_class", _by_hand(arithmetic)))
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        whole = any(isinstance(one, ast.Slice) for one in ast.walk(node.slice))
-        reads = self._once and isinstance(node.ctx, ast.Load) and not whole
-        return ast.Call(_by_hand("once"), [node.value, node.slice], []) if reads else node
-
-    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> ast.stmt:
-        self.generic_visit(node)
-        for target in getattr(node, "targets", None) or [node.target]:
-            if self._once and node.value is not None:
-                node.value = _spent(target, node.value)
-        return node
-
-    visit_AnnAssign = visit_Assign
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
@@ -148,8 +130,6 @@ class _Guard(ast.NodeTransformer):
         self.generic_visit(node)
         calls = [one if isinstance(one, ast.Call) else ast.Call(one, [], []) for one in decorators]
         node.decorator_list = [self._checked(one) for one in calls]  # the language has no other decorators
-        if self._once and node.name == self._entry:
-            node.decorator_list.insert(0, _by_hand("first_is_still"))
         return node
 
     def _checked(self, node: ast.Call) -> ast.Call:
@@ -166,15 +146,6 @@ class _Guard(ast.NodeTransformer):
         else:
             node.keywords.append(ast.keyword("fill_value", nan))
         return node
-
-
-def _spent(target: ast.expr, value: ast.expr) -> ast.expr:
-    """Return the value with `spent` around what is stored in arrays."""
-    pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-    if pairs and len(target.elts) == len(value.elts):
-        return ast.Tuple([*map(_spent, target.elts, value.elts)], ast.Load())
-    stores = any(isinstance(one, ast.Subscript) for one in [target, *getattr(target, "elts", ())])
-    return ast.Call(_by_hand("spent"), [value], []) if stores else value
 
 
 def _by_hand(name: str) -> ast.expr:

@@ -268,6 +268,13 @@ def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
     return in_turns and len(order) < (M + rows) * K * N
 
 
+def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
+    """Return how many products there are at most from the first to the last one of a number of B."""
+    first: dict[tuple[int, int], int] = {}
+    places = ((place, (one["k"], one["j"])) for place, one in enumerate(_formed(tape, A, B), start=1))
+    return max((place - first.setdefault(number, place - 1) for place, number in places), default=0)
+
+
 def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) -> bool:
     """Whether half the products of each tile, counted from this row, change from row to row and back."""
     done: Counter[int] = Counter()
@@ -323,6 +330,10 @@ def residues(want: Any) -> list[int]:
     return list(_in_a_row(want.tolist() if isinstance(want, np.ndarray) else want, []))
 
 
+TWICE = (
+    "It reads a number of the panel once for each row: keep it in a local variable and use it for all rows "
+    "of the tile. That is what the tile is for."
+)
 NO_TILES = (
     "It goes row by row, not by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
     "that was read once, or lies in the cache, serves all of them."
@@ -335,8 +346,8 @@ class CountsOperations:
 
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
     numbers that the answer must multiply out on its way, up to their signs; in the `order` of three loops,
-    outermost first, it forms those of a matrix product, or by tiles of so many rows (`tile`). Inputs of at
-    most `most_numbers` are looked at.
+    outermost first, it forms those of a matrix product, or by tiles of so many rows (`tile`), or all those of
+    a number of B among so many (`apart`). Inputs of at most `most_numbers` are looked at.
     """
 
     multiplications: Callable[..., int] | None = None
@@ -345,6 +356,7 @@ class CountsOperations:
     products: Callable[..., list[int]] | None = None
     order: str = ""
     tile: int = 0
+    apart: int = 0
     most_numbers: int = LARGEST
 
     def judge(self, args: tuple, multiplications: int, additions: int) -> str | None:
@@ -362,6 +374,8 @@ class CountsOperations:
         """Return a sentence if the products of two matrices are not formed in the order that is asked for."""
         if self.tile and not goes_by_tiles(tape, *args, self.tile):
             return NO_TILES.format(self.tile)
+        if self.apart and apart(tape, *args) > self.apart:
+            return TWICE
         found = loop_orders(tape, *args) if self.order else [""]
         if self.order in found:
             return None

@@ -588,6 +588,9 @@ def _tiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(pair(rng, 4, 3, 0), "NR = 0: no columns, and none to store", guard=True)
 
 
+READ_AT_ONCE = 8  # of the panel's numbers, which wait for their four products
+
+
 TILE = Task(
     id="04.tile",
     title="Four rows at once",
@@ -598,7 +601,8 @@ TILE = Task(
     reference=tile,
     comparison=close_product(),
     rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2), SumsInLocals()),
-    arithmetic="Once",
+    arithmetic="Numbers",
+    counts=CountsOperations(apart=READ_AT_ONCE * 4),
     lookalikes={
         "One row of the tile is wrong and the others are right: look at its index and its local sum.": (
             lambda got, A, panel: _wrong_rows(got, A, panel) == 1
