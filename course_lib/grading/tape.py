@@ -276,11 +276,12 @@ def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
 
 
 def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) -> bool:
-    """Whether half the products of each tile, counted from this row, change from row to row and back."""
+    """Whether half the products of each tile, counted from this row, go round more than half of its rows."""
     done: Counter[int] = Counter()
     for tile, run in itertools.groupby(order, lambda row: (row - first) // rows):
-        turns = [len([*turn]) for _, turn in itertools.groupby(run)]
-        done[tile] += sum(turns) if len(turns) > rows else 0
+        turns = [(row, len([*turn])) for row, turn in itertools.groupby(run)]
+        round_all = len(turns) > rows and len({row for row, _ in turns[:rows]}) > rows // 2
+        done[tile] += sum(length for _, length in turns) if round_all else 0
     return all(2 * done[tile] >= rows * products for tile in range((M - first) // rows))
 
 
