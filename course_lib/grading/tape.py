@@ -276,12 +276,13 @@ def apart(tape: Tape, A: np.ndarray, B: np.ndarray) -> int:
 
 
 def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) -> bool:
-    """Whether half the products of each tile, counted from this row, go round more than half of its rows."""
+    """Whether half the products of each tile, counted from this row, are work on all its rows in turns."""
     done: Counter[int] = Counter()
     for tile, run in itertools.groupby(order, lambda row: (row - first) // rows):
-        turns = [(row, len([*turn])) for row, turn in itertools.groupby(run)]
-        round_all = len(turns) > rows and len({row for row, _ in turns[:rows]}) > rows // 2
-        done[tile] += sum(length for _, length in turns) if round_all else 0
+        work = [*run]
+        last_begins = max(map(work.index, {*work}))
+        first_ends = len(work) - 1 - max(map(work[::-1].index, {*work}))
+        done[tile] += len(work) if len({*work}) == rows and last_begins < first_ends else 0
     return all(2 * done[tile] >= rows * products for tile in range((M - first) // rows))
 
 

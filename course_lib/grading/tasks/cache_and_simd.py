@@ -588,7 +588,7 @@ def _tiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(pair(rng, 4, 3, 0), "NR = 0: no columns, and none to store", guard=True)
 
 
-READ_AT_ONCE = 8  # of the panel's numbers, which wait for their four products
+READ_AT_ONCE = 4  # of the panel's numbers, which wait for their four products
 
 
 TILE = Task(
