@@ -355,12 +355,15 @@ TRANSFER_SCENARIOS = (
         # accounts alike in all but their numbers: locks that have one order never wait in a ring
         _bank(
             f"transfers in a ring, account {' to '.join(map(str, (*ring, ring[0])))}",
-            [5] * 4,
+            [5] * (max(ring) + 1),
             [(giver, taker, 2) for giver, taker in pairwise((*ring, ring[0]))],
-            ([5] * 4, [2] * len(ring)),
+            ([5] * (max(ring) + 1), [2] * len(ring)),
         )
-        for size in (2, 3)
-        for ring in combinations(range(4), size)
+        for ring in (
+            *combinations(range(4), 2),
+            *combinations(range(4), 3),
+            *((0, far) for far in range(4, 16)),  # nor is a lock shared by every fifth account
+        )
     ),
     replace(
         _bank("two transfers that somebody watches", [10, 20], [(0, 1, 4), (1, 0, 3)], ([9, 21], [4, 3])),

@@ -426,6 +426,9 @@ def _rows(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(
         (_with_outliers(rng, 50, 97), unwritten(50, 97)), "X 50 x 97, two numbers of each row far above"
     )
+    alone = _spread(rng, 33, 66)
+    alone[np.arange(33), np.arange(32, 65)] = 1000  # whoever leaves one out finds no maximum there
+    yield Case((alone, unwritten(33, 66)), "X 33 x 66, one number of each row far above")
     masked = _spread(rng, 5, 40)
     masked[rng.random((5, 40)) < 0.5] = -np.inf
     masked[:, 7] = 1  # something is left in every row
