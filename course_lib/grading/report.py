@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import inspect
 import math
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -210,6 +209,8 @@ _CARD = (
     "border-left:4px solid {colour};padding:.4em .9em .5em;margin:.3em 0;max-width:52em;"
     "font-size:var(--jp-ui-font-size1,14px);line-height:1.5;color:inherit;background:transparent"
 )
+_CELL = "padding:.1em 1.1em .1em 0;text-align:right;border:0;background:transparent;color:inherit"
+_ROW = "background:transparent;border:0"
 _PRE = "line-height:1.35;margin:.3em 0;background:transparent;color:inherit"
 _MONO = "font-family:var(--jp-code-font-family,monospace);font-variant-numeric:tabular-nums"
 
@@ -259,11 +260,38 @@ def _html_lines(report: Report) -> Iterator[str]:
 
 
 def _html_details(found: Mismatch) -> str:
-    text = textwrap.dedent("\n".join(_text_details(found)))
-    parts = [source_html(text)] if text else []
+    parts = []
+    if found.rows:
+        parts.append(_html_table(found))
     if found.errors is not None and heat_map_teaches(found.errors):
         parts.append(heat_map(found.errors))
-    return f'<div style="display:flex;flex-wrap:wrap;gap:1em 2.5em;margin-top:.4em">{"".join(parts)}</div>'
+    row = f'<div style="display:flex;flex-wrap:wrap;gap:1em 2.5em;margin-top:.4em">{"".join(parts)}</div>'
+    kinds = ""
+    if found.got and found.got != found.want:
+        kinds = f"yours: {_text(found.got)}; expected: {_text(found.want)}"
+    elif found.got and found.total > 1:
+        kinds = f"yours and expected are both {_text(found.got)}"
+    return row + (f'<div style="margin-top:.3em;opacity:.75;font-size:.92em">{kinds}</div>' if kinds else "")
+
+
+def _html_table(found: Mismatch) -> str:
+    heads = "".join(
+        f'<th style="{_CELL};opacity:.7;font-weight:600">{name}</th>'
+        for name in ("index", "yours", "expected")
+    )
+    rows = "".join(
+        f'<tr style="{_ROW}">'
+        + "".join(f'<td style="{_CELL};{_MONO}">{_text(text)}</td>' for text in row)
+        + "</tr>"
+        for row in found.rows
+    )
+    hidden = found.wrong - len(found.rows)
+    more = f'<div style="opacity:.7;font-size:.92em">… and {hidden} more</div>' if hidden > 0 else ""
+    return (
+        '<div><table style="border-collapse:collapse;margin:0;border:0;font-size:inherit">'
+        f'<thead><tr style="{_ROW}">{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        f"{more}</div>"
+    )
 
 
 def source_html(text: str) -> str:
