@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.grading.program import Program, at, bindings, bound_by, read_program
+from course_lib.grading.program import Program, at, bindings, bound_by, home, names_of, read_program
 from course_lib.grading.vocabulary import (
     ARRAY_DATA,
     ARRAY_METHODS,
@@ -287,15 +287,15 @@ class _Reading:
     def _imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, _Meaning]]:
         """Yield (name, meaning) for what an import binds."""
         plain = isinstance(node, ast.Import)
-        allowed = frozenset() if plain else self._module_is_allowed(node, _home(node))
-        for name, dotted in _names_of(node):
+        allowed = frozenset() if plain else self._module_is_allowed(node, home(node))
+        for name, dotted in names_of(node):
             last = dotted.rpartition(".")[2]
             if plain or self.language.names(dotted) is not None:
                 self._module_is_allowed(node, dotted)
                 yield name, _Meaning("module", dotted)
             elif last not in allowed:
                 self.refuse(node, dotted, self._why(last))
-            elif _home(node) != "__future__":
+            elif home(node) != "__future__":
                 yield name, _Meaning("part", dotted)
         for one in node.names if plain else ():
             self._module_is_allowed(node, one.name)
@@ -337,6 +337,8 @@ class _Reading:
         worst = max({"constant", *found}, key=STEADY.index)
         if isinstance(node, ast.Call):
             return "changing" if worst == "changing" or self._keeps(node, found) else steady
+        if isinstance(node, ast.BinOp | ast.Compare) and self._makes_array(node):
+            return "changing"
         if isinstance(node, ast.List | ast.Set | ast.Dict | ast.Tuple):
             return steady if worst == "constant" else "changing"
         part = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
@@ -345,14 +347,21 @@ class _Reading:
     def _keeps(self, call: ast.Call, found: list[str]) -> bool:
         """Whether the result can change: a slice keeps a list, a type of numbers makes an array of many."""
         called = self.values.get(getattr(call.func, "id", ""), call.func)
-        if self._dotted(called).rpartition(".")[2] not in NUMBER_TYPES:
-            reads = not isinstance(called, ast.Name) or called.id in READING | {"bytes"}
-            return "table" in found[len(call.args[:1]) if reads else 0 :]
-        values, inside = dict(self.values), [call]
+        if self._dotted(called).rpartition(".")[2] in NUMBER_TYPES:
+            return self._makes_array(call)
+        reads = not isinstance(called, ast.Name) or called.id in READING | {"bytes"}
+        computes = _last(called) in ("pow", "sum") and self._makes_array(call)
+        return computes or "table" in found[len(call.args[:1]) if reads else 0 :]
+
+    def _makes_array(self, node: ast.expr) -> bool:
+        """Whether a type of NumPy's numbers meets many, as in float64(1) + (2, 3): that is an array."""
+        values, inside = dict(self.values), [node]
         for one in inside:
             known = values.pop(getattr(one, "id", ""), None)
             inside += [known] if known else ast.iter_child_nodes(one)
-        return any(isinstance(one, MANY) or _last(one) in MAKE_MANY for one in inside)
+        make = MAKE_MANY.union(*self.scopes)  # what a loop goes through may be rows
+        many = any(isinstance(one, MANY) or _last(one) in make for one in inside)
+        return many and any(self._dotted(one).rpartition(".")[2] in NUMBER_TYPES for one in inside)
 
     def _items(self, node: ast.expr, name: str) -> str:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
@@ -369,8 +378,7 @@ class _Reading:
         self.scopes.append(scope)
         for part in node.generators:
             goes = "changing" if self._items(part.iter, name) == "changing" else "constant"
-            names = (one.id for one in ast.walk(part.target) if isinstance(one, ast.Name))
-            scope.update(dict.fromkeys(names, _Meaning(goes)))
+            scope.update(dict.fromkeys(self._targets(part), _Meaning(goes)))
             for one in part.ifs:
                 self._constant(one, name)
         made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -666,7 +674,8 @@ class _Reading:
         else:
             self.refuse(node, "a call of what is computed", BY_NAME, "has")
         name = _last(node.func)
-        if self._is_type_of(node.func):
+        given = [one.func for one in node.args if library and isinstance(one, ast.Call)]  # np.max(type(x))
+        if any(map(self._is_type_of, [node.func, *given])):
             why = "compare the type of one thing with `is`, or ask isinstance"
             self.refuse(node, "type to make something", why)
         for place, one in enumerate(node.args):
@@ -785,9 +794,7 @@ class _Reading:
     def _on_comprehension(self, node: ast.expr) -> None:
         first = node.generators[0]
         self._read(first.iter)
-        names = (
-            one.id for part in node.generators for one in ast.walk(part.target) if isinstance(one, ast.Name)
-        )
+        names = (name for part in node.generators for name in self._targets(part))
         self.scopes.append(self._scope(node, dict.fromkeys(names, LOCAL), []))
         for part in node.generators:
             if part.is_async:
@@ -801,6 +808,13 @@ class _Reading:
         self.scopes.pop()
 
     _on_ListComp = _on_SetComp = _on_DictComp = _on_comprehension
+
+    def _targets(self, part: ast.comprehension) -> list[str]:
+        """Return the names behind `for`; `for row[0] in …` binds none, and writes."""
+        for one in ast.walk(part.target):
+            if isinstance(one, ast.Attribute | ast.Subscript):
+                self.refuse(one, "something else than a name", "write names behind `for`", "assigns to")
+        return [one.id for one in ast.walk(part.target) if isinstance(one, ast.Name)]
 
     def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
@@ -869,21 +883,6 @@ def _is_one(node: ast.Call) -> bool:
 
 def _text(node: ast.AST, program: Program) -> str:
     return (ast.get_source_segment(program.source, node) or "")[:60]
-
-
-def _home(node: ast.ImportFrom) -> str:
-    """Return the module that an import takes names from."""
-    return "." * node.level + (node.module or "")
-
-
-def _names_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Yield (name, dotted name of what it stands for) for what an import binds."""
-    for one in node.names:
-        if isinstance(node, ast.ImportFrom):
-            yield one.asname or one.name, f"{_home(node)}.{one.name}"
-        else:
-            root = one.name if one.asname else one.name.partition(".")[0]
-            yield one.asname or root, root
 
 
 @functools.cache

@@ -96,6 +96,21 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.
             yield from _pairs(one, parts[place] if one_by_one else None)
 
 
+def home(node: ast.ImportFrom) -> str:
+    """Return the module that an import takes names from."""
+    return "." * node.level + (node.module or "")
+
+
+def names_of(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield (name, dotted name of what it stands for) for what an import binds."""
+    for one in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield one.asname or one.name, f"{home(node)}.{one.name}"
+        else:
+            root = one.name if one.asname else one.name.partition(".")[0]
+            yield one.asname or root, root
+
+
 def at(node: ast.AST, source: str) -> str:
     """Return the words that point at a node: the line of code it stands in."""
     lines = source.splitlines()
