@@ -246,12 +246,19 @@ def _values(tape: Tape, args: tuple) -> list[int]:
     return values
 
 
+def multiplies_nothing_else(tape: Tape, A: np.ndarray, B: np.ndarray) -> bool:
+    """Whether each A[i, k] B[k, j] is formed, and nothing else: 1.0 * B[k, j] is a number without a place."""
+    formed = _formed(tape, A, B)
+    complete = len({tuple(one.values()) for one in formed}) == A.size * B.shape[1]
+    return complete and len(formed) == count(tape).multiplications
+
+
 def loop_orders(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[str]:
     """Return the orders of three loops in which each A[i, k] B[k, j] is formed once, outermost first."""
     formed = _formed(tape, A, B)
     loops = map("".join, itertools.permutations("kij"))
-    complete = len(formed) == A.size * B.shape[1] == len({tuple(one.values()) for one in formed})
-    return [order for order in loops if complete and _is_nested(formed, order)]
+    once = len(formed) == A.size * B.shape[1]
+    return [order for order in loops if once and _is_nested(formed, order)]
 
 
 def goes_by_tiles(tape: Tape, A: np.ndarray, B: np.ndarray, rows: int) -> bool:
@@ -332,6 +339,10 @@ def residues(want: Any) -> list[int]:
     return list(_in_a_row(want.tolist() if isinstance(want, np.ndarray) else want, []))
 
 
+OTHER_NUMBERS = (
+    "It multiplies other numbers than those of A and B, or not all of these: multiply each A[i, k] by "
+    "B[k, j] as they are, so that it can be seen when."
+)
 TWICE = (
     "It reads a number of the panel once for each row: keep it in a local variable and use it for all rows "
     "of the tile. That is what the tile is for."
@@ -374,6 +385,8 @@ class CountsOperations:
 
     def judge_order(self, tape: Tape, args: tuple) -> str | None:
         """Return a sentence if the products of two matrices are not formed in the order that is asked for."""
+        if (self.tile or self.apart or self.order) and not multiplies_nothing_else(tape, *args):
+            return OTHER_NUMBERS
         if self.tile and not goes_by_tiles(tape, *args, self.tile):
             return NO_TILES.format(self.tile)
         if self.apart and apart(tape, *args) > self.apart:

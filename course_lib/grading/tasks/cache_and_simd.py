@@ -236,6 +236,7 @@ def _columns(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((100, 8, size, ways, line), "rows of one float64: several share a line")
     yield Case((96, 24, size, ways, line), "rows of three float64: some lines hold two of them")
     yield Case((45, 64, 15 * 3 * 64, 3, 64), "an odd number of sets, all of them full")
+    yield Case((28, 7832, 15 * 3 * 64, 3, 64), "28 lines for 15 sets of 3, and 4 fall into one of them")
     for size, ways, line in geometry:
         rows = int(rng.integers(20, 700))
         row_bytes = 8 * int(rng.integers(1, 1200))

@@ -386,11 +386,10 @@ class Waits(EntryRule):
     why: str
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence for an acquire() that does not wait as long as it must."""
-        for node in program.nodes():
-            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "acquire":
-                continue
-            if not waits(node):
+        """Return a sentence for an acquire() that does not wait as long as it must, or a look at a lock."""
+        for node in (one for one in program.nodes() if isinstance(one, ast.Call)):
+            method = getattr(node.func, "attr", "")
+            if method == "locked" or (method == "acquire" and not waits(node)):
                 return f"Your answer only tries to take {self.why.format(at(node, program.source))}"
         return None
 

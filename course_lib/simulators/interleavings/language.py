@@ -281,7 +281,13 @@ class _Reader:
             self.scope.written.update(range(len(self.scope.heap.cells)))
 
     def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
-        self._parts(part.value for part in node.values if isinstance(part, ast.FormattedValue))
+        self._refuse(node, "an f-string that is not printed", "compare and keep plain values")
+
+    def _printed(self, node: ast.expr) -> None:
+        if isinstance(node, ast.JoinedStr):  # what its text would be is not worked out
+            self._parts(part.value for part in node.values if isinstance(part, ast.FormattedValue))
+        else:
+            self._part(node)
 
     def _on_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute):
@@ -297,7 +303,8 @@ class _Reader:
             self._refuse(node, f"a call of the variable {name}", "call functions by their names")
         if name not in {"print", "sleep", *COMPUTE, *self.scope.functions}:
             self._refuse(node, f"a call of {name}", f"known are {', '.join(sorted(COMPUTE))}")
-        self._parts(node.args)
+        for argument in node.args:
+            (self._printed if name == "print" else self._part)(argument)
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):

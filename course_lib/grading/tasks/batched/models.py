@@ -224,6 +224,8 @@ def _profiles(rng: np.random.Generator) -> Iterator[Case]:
     yield Case((inside, 50.0, 10.0), "a parent that spends most of the time itself")
     even = [("silu", 10, 900.0, 900.0, 4e5, 8.5e6), ("bmm", 10, 600.0, 600.0, 1e7, 2e5)]
     yield Case((even, 50.0, 10.0), "an op with some arithmetic that is at its memory roof")
+    both = [("silu", 10, 1000.0, 1000.0, 4e5, 5e6), ("bmm", 10, 900.0, 900.0, 5e6, 2e5)]
+    yield Case((both, 50.0, 10.0), "of two ops far above their rooflines the shorter one has more to gain")
     yield Case(([("add", 2, 1.5, 1.5, 400.0, 8000.0)], 50.0, 10.0), "less than a microsecond to gain")
     yield Case(([("addmm", 10, 900.0, 900.0, 2e7, 4e5)], 50.0, 10.0), "one op only")
 
@@ -518,6 +520,9 @@ def _servers(rng: np.random.Generator) -> Iterator[Case]:
     yield Case(([], 4.0, 1.0), "nothing was measured")
     falling = [(1, 0.05), (2, 0.06), (4, 0.09), (8, 0.3)]
     yield Case((falling, 10.0, 2.0), "the throughput falls again: 44 a second in fours, 27 in eights")
+    yield Case(
+        (falling, 30.0, 2.0), "30 a second: ones do not keep up, nor do eights, though they are in time"
+    )
     for late in (True, False):
         sizes = [1, *(int(n) for n in np.sort(rng.choice(np.arange(2, 41), 6, replace=False)))]
         bumpy = [(batch, round(0.05 + 0.01 * batch, 2)) for batch in sizes]
