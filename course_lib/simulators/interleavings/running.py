@@ -364,6 +364,14 @@ class Running:
             right = tuple(container.cells)
         elif isinstance(left, Ref) or isinstance(right, Ref):
             raise CannotDo("compares a shared list or dict as a whole: compare its elements")
+        elif isinstance(left, tuple) or (
+            isinstance(right, tuple) and not isinstance(kind, ast.In | ast.NotIn)
+        ):
+            raise CannotDo("compares a list, a set or a tuple as a whole: compare its elements")
+        elif isinstance(kind, ast.Is | ast.IsNot) and not any(
+            isinstance(n, bool | None) for n in (left, right)
+        ):
+            raise CannotDo("asks with `is` whether two values are the same: write ==")
         return COMPARED[type(kind)](left, right)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Steps:

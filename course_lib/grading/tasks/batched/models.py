@@ -396,6 +396,8 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     (added,) = [row for row in before if row[0] == "add"]
     (grown,) = [row for row in slower if row[0] == "add"]
     steady = [row for row in slower if row[0] != "add"]
+    often, slow = _scaled(before, "addmm", 3, 3.0), _scaled(before, "addmm", 1, 1.4)
+    yield Case((often, slow), "the slow op is called a third as often")
     yield Case((before, [grown, *steady]), "the slow op comes first after")
     yield Case((before, [*steady[1:], grown]), "the slow op comes last after, and nine ops are left")
     yield Case(([added, *others], slower), "the slow op comes first before")
