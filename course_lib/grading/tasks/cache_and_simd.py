@@ -88,7 +88,7 @@ class SumsInLocals(EntryRule):
     """Sums are kept in local variables: no number of an array is added to, no array does the loops' work."""
 
     needed = NUMBER_TYPES | words(
-        "range prange ndindex len zeros empty zeros_like empty_like full type int float"
+        "range prange ndindex zip enumerate len zeros empty zeros_like empty_like full type int float"
     )
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
@@ -177,9 +177,14 @@ def _own_reads(
 
 
 def _loops(node: ast.AST) -> int:
-    """Return how many loops this node is: `for i, j in …` goes over two things."""
+    """Return how many loops this node is: np.ndindex(N, K) are two, a zip is one."""
     if isinstance(node, ast.For):
-        return len(node.target.elts) if isinstance(node.target, ast.Tuple) else 1
+        called = getattr(node.iter, "func", None)
+        over = getattr(called, "id", getattr(called, "attr", ""))
+        named = len(node.target.elts) if isinstance(node.target, ast.Tuple) else 1
+        return (
+            1 if over in ("zip", "enumerate") else max(named, len(node.iter.args) if over == "ndindex" else 1)
+        )
     if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
         return len(node.generators)
     return int(isinstance(node, ast.While))
