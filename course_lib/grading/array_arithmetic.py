@@ -19,6 +19,7 @@ from numba.core.typed_passes import NopythonTypeInference
 SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.pos, operator.neg)
 SCALING = (operator.mul, operator.imul, operator.truediv, operator.itruediv)
 NO_ARITHMETIC = (operator.is_, operator.is_not)
+TAKING = ("getitem", "static_getitem", "getiter", "getattr", "exhaust_iter")
 ARITHMETIC = (pow, divmod)  # beside NumPy's functions, of what is called
 
 
@@ -44,7 +45,7 @@ class Rows(CompilerBase):
 
 
 class Numbers(Rows):
-    """Numba's compiler, but nothing is computed with arrays."""
+    """Numba's compiler, but nothing is computed with arrays, nor kept in lists, which are memory, too."""
 
     instead = "this task is about each of the loops, so write them all and compute with single numbers"
     taken = (), ()
@@ -72,6 +73,8 @@ class _Look(FunctionPass):
 
 def _fault(one, kinds: list, sums: tuple, scaling: tuple) -> str:
     """Return what an expression with variables of these types does and may not do, "" if it may."""
+    if one.op in TAKING and isinstance(kinds[0], types.List) and not sums:
+        return "takes numbers from a list"
     if one.op == "call":
         function, *given = kinds
         if isinstance(function, types.Dispatcher):

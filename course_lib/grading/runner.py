@@ -26,8 +26,9 @@ import numpy as np
 
 from course_lib.grading import sources
 from course_lib.grading.launch import MOST_ROWS, Places, Shape, counts_of, plain_counts
-from course_lib.grading.tape import Tape, lines_of, taped
+from course_lib.grading.tape import Memory, Tape, lines_of, moved, taped
 from course_lib.grading.task import Code, SpeedRule
+from course_lib.grading.vocabulary import NUMPY
 from course_lib.measure.inputs import changed
 
 LONGEST_CALL_S = 10.0
@@ -267,16 +268,20 @@ def uncompiled(function: Callable) -> Callable:
 
 @functools.cache
 def roomy() -> SimpleNamespace:
-    """Return what NumPy has, but new arrays of floats have room for any number: sums may be kept in one."""
+    """Return what NumPy has, but new arrays have room for any number, and write down what is moved."""
 
     def with_room(make: Callable) -> Callable:
-        def made(*args: Any, **words: Any) -> np.ndarray:
+        def made(*args: Any, **words: Any) -> Any:
             array = make(*args, **words)
-            return array.astype(object) if array.dtype.kind == "f" else array
+            room = make in (np.zeros, np.empty, np.ones, np.full) and array.dtype.kind == "f"
+            array = array.astype(object) if room else array
+            is_memory = isinstance(array, np.ndarray) and array.dtype == object
+            return array.view(Memory) if is_memory else moved(array)
 
         return made
 
-    made = {name: with_room(getattr(np, name)) for name in ("zeros", "empty", "ones", "full")}
+    functions = {name: one for name, one in vars(np).items() if callable(one) and name in NUMPY}
+    made = {name: with_room(one) for name, one in functions.items() if not isinstance(one, type | np.ufunc)}
     return SimpleNamespace(**{**vars(np), **made})
 
 

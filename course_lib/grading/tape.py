@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY = range(5)
+INPUT, CONSTANT, ADD, SUBTRACT, MULTIPLY, LOAD, STORE = range(7)
+MOVES = (LOAD, STORE)
 OPERATIONS: dict[int, Callable] = {ADD: operator.add, SUBTRACT: operator.sub, MULTIPLY: operator.mul}
 MOST_LINES = 2_000_000
 PRIME = 2**61 - 1
@@ -42,7 +43,8 @@ class BadTape(ValueError):
 class Tape:
     """A straight-line program: line n has an operation `codes[n]` on the lines `left[n]` and `right[n]`.
 
-    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`.
+    An INPUT has the number of the input in `left`, a CONSTANT its place in `constants`. A LOAD or a STORE, of
+    one number of an array, has what was moved in `left`.
     """
 
     codes: list[int] = field(default_factory=list)
@@ -125,6 +127,34 @@ class Operand:
         return repr(self)
 
 
+class Memory(np.ndarray):
+    """An array of operands that writes down each one that is loaded or stored; its views do, too."""
+
+    flat = property(np.ndarray.ravel)
+
+    def __getitem__(self, place: Any) -> Any:
+        return moved(super().__getitem__(place))
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        values = np.array(value, dtype=object)
+        values.flat = [moved(one, STORE) for one in values.flat]
+        super().__setitem__(place, values)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def item(self) -> Any:
+        return self.flat[0]
+
+    def take(self, place: Any) -> Any:
+        return self.flat[place]
+
+
+def moved(value: Any, code: int = LOAD) -> Any:
+    """Return an operand again, as one that was loaded or stored; all else as it is."""
+    return Operand(value._tape, value._tape.write(code, value._line)) if isinstance(value, Operand) else value
+
+
 HERE = "on the numbers that count your operations only +, - and * work"
 NEEDS_A_VALUE = f"{HERE}: what is done must not depend on their values"
 #: What operands refuse: a sentence, and the methods by which Python or NumPy would ask for it.
@@ -161,7 +191,7 @@ def taped(value: Any, tape: Tape) -> Any:
         operands = np.empty(value.shape, dtype=object)
         for place in np.ndindex(value.shape):
             operands[place] = taped(float(value[place]), tape)
-        return operands
+        return operands.view(Memory)
     if isinstance(value, list | tuple):
         return type(value)(taped(item, tape) for item in value)
     if not isinstance(value, float):
@@ -205,6 +235,9 @@ def count(tape: Tape) -> Count:
         if code in (INPUT, CONSTANT):
             known.append(None if code == INPUT else _residue(tape.constants[left]))
             continue
+        if code in MOVES:
+            known.append(known[left])
+            continue
         a, b = known[left], known[right]
         number = None
         if a is not None and b is not None:
@@ -241,6 +274,8 @@ def _values(tape: Tape, args: tuple) -> list[int]:
             values.append(inputs[left])
         elif code == CONSTANT:
             values.append(_residue(tape.constants[left]))
+        elif code in MOVES:
+            values.append(values[left])
         else:
             values.append(OPERATIONS[code](values[left], values[right]) % PRIME)
     return values
@@ -296,12 +331,33 @@ def _in_turns(order: list[int], first: int, rows: int, M: int, products: int) ->
 def _formed(tape: Tape, A: np.ndarray, B: np.ndarray) -> list[dict[str, int]]:
     """Return i, k and j of each A[i, k] B[k, j], in the order in which they are formed."""
     (M, K), N = A.shape, B.shape[1]
-    formed = []
+    formed, moved = [], _moved_from(tape)
     for code, *pair in zip(tape.codes, tape.left, tape.right, strict=True):
-        a, b = sorted(pair)  # the inputs are on the first lines, in a row
+        a, b = sorted(moved[line] for line in pair)  # the inputs are on the first lines, in a row
         if code == MULTIPLY and a < M * K <= b < M * K + K * N and a % K == (b - M * K) // N:
             formed.append({"i": a // K, "k": a % K, "j": (b - M * K) % N})
     return formed
+
+
+def _moved_from(tape: Tape) -> list[int]:
+    """Return for each line where its number comes from: by loads and stores it stays the same number."""
+    origins: list[int] = []
+    for line, (code, left) in enumerate(zip(tape.codes, tape.left, strict=True)):
+        origins.append(origins[left] if code in MOVES else line)
+    return origins
+
+
+def moves_too_much(tape: Tape, A: np.ndarray, B: np.ndarray) -> str | None:
+    """Return a sentence unless each number of B is loaded once, and sums leave and enter no array on the way.
+
+    A sum that is complete may be put into an array, and copied from there into the result.
+    """
+    moves = [*zip(tape.codes, _moved_from(tape), strict=True)]
+    loads = Counter(origin for code, origin in moves if code == LOAD and A.size <= origin < A.size + B.size)
+    if len(loads) < B.size or loads.total() > B.size:
+        return TWICE
+    of_sums = sum(code in MOVES and tape.codes[origin] in OPERATIONS for code, origin in moves)
+    return STORED if of_sums > 3 * len(A) * B.shape[1] else None
 
 
 def _is_nested(formed: list[dict[str, int]], order: str) -> bool:
@@ -344,8 +400,12 @@ OTHER_NUMBERS = (
     "B[k, j] as they are, so that it can be seen when."
 )
 TWICE = (
-    "It reads a number of the panel once for each row: keep it in a local variable and use it for all rows "
-    "of the tile. That is what the tile is for."
+    "It reads a number of the panel, or of a copy of it, once for each row: read single numbers, each once, "
+    "into a local variable, and use it for all rows of the tile. That is what the tile is for."
+)
+STORED = (
+    "While k runs it adds to a number of an array: each step loads it and stores it. Keep the four sums in "
+    "local variables while k runs, then store them."
 )
 NO_TILES = (
     "It goes row by row, not by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
@@ -360,7 +420,7 @@ class CountsOperations:
     `whose` ends the sentence about a wrong count: "more than the 7 of Strassen's level". `products` gives
     numbers that the answer must multiply out on its way, up to their signs; in the `order` of three loops,
     outermost first, it forms those of a matrix product, or by tiles of so many rows (`tile`), or all those of
-    a number of B among so many (`apart`). Inputs of at most `most_numbers` are looked at.
+    a number of B, loaded once, among so many (`apart`). Inputs of at most `most_numbers` are looked at.
     """
 
     multiplications: Callable[..., int] | None = None
@@ -389,8 +449,8 @@ class CountsOperations:
             return OTHER_NUMBERS
         if self.tile and not goes_by_tiles(tape, *args, self.tile):
             return NO_TILES.format(self.tile)
-        if self.apart and apart(tape, *args) > self.apart:
-            return TWICE
+        if self.apart:
+            return TWICE if apart(tape, *args) > self.apart else moves_too_much(tape, *args)
         found = loop_orders(tape, *args) if self.order else [""]
         if self.order in found:
             return None
@@ -429,7 +489,7 @@ def _check(tape: Tape) -> None:
         elif code == INPUT:
             good = left >= 0
         else:
-            good = code in OPERATIONS and 0 <= left < n and 0 <= right < n
+            good = (code in OPERATIONS or code in MOVES) and 0 <= left < n and 0 <= right < n
         if not good:
             raise BadTape(f"line {n} has the operation {code} on {left} and {right}")
 

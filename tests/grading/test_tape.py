@@ -132,6 +132,18 @@ def test_a_print_that_was_left_in_tells_nothing_and_a_copy_is_no_work():
     assert len(written.codes) == 2
 
 
+def test_loads_and_stores_of_single_numbers_are_written_down_whatever_does_them():
+    written = Tape()
+    (A,) = taped((np.ones((2, 3)),), written)
+    kept = A.flat[1] + 0, A[:, 1:2][0].item(), A.take(1), *A.T[:, 1]
+    assert written.codes.count(tape.LOAD) == 6
+    A[:, 0], A.flat[4] = kept[1:3], kept[0]
+    A[0].fill(kept[0])
+    assert written.codes.count(tape.STORE) == 4
+    assert count(written) == Count(0, 0)
+    assert replay(written, lines_of(A), (np.arange(6.0).reshape(2, 3),)) == [1, 1, 1, 1, 1, 5]
+
+
 def test_what_is_no_straight_line_program_is_refused():
     for written in (
         Tape([tape.ADD], [0], [0]),  # adds itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import math
 from collections.abc import Iterator
@@ -13,8 +12,6 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close_product, describe, exact
 from course_lib.grading.language import Language
-from course_lib.grading.program import Program, at
-from course_lib.grading.rules import EntryRule
 from course_lib.grading.tape import CountsOperations
 from course_lib.grading.task import Case, SpeedRule, Task
 from course_lib.grading.tasks.compiled_loops import (
@@ -28,7 +25,6 @@ from course_lib.grading.tasks.compiled_loops import (
     product,
     sizes,
 )
-from course_lib.grading.vocabulary import NUMBER_TYPES, words
 
 
 def zero_meets_inf(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,167 +34,6 @@ def zero_meets_inf(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.
         A[row, 1], A[row, 3] = 0.0, np.inf if row % 2 else -np.inf
     B[1, rows], B[3, rows + 1], B[0, rows + 2] = np.inf, 0.0, np.nan
     return A, B
-
-
-@dataclass(frozen=True)
-class ReadOnce(EntryRule):
-    """The answer reads each number of an argument once, as far as the text tells: ReadOnce("B", loops=2).
-
-    One and the same element, B[k, j], stands in one place, under so many loops, as a single number. A third
-    loop would go over the rows, and read every number of B once for each of them. The answer may hand B on to
-    a function of its own: what is read there is read under the loops around the call, too.
-    """
-
-    name: str
-    loops: int
-
-    @property
-    def wanted(self) -> str:
-        return f"each element of {self.name} read in one place, under {self.loops} loops"
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence if it is read in several places, in another loop, or under another name."""
-        if self.name not in [one.arg for one in function.args.args]:
-            return f"Your function has no parameter {self.name}: keep the parameters as they were given."
-        own = {one.name: one for one in program.nodes() if isinstance(one, ast.FunctionDef)}
-        reads = list(_reads(own, {}, function, self.name))
-        name = f"{self.name}[...]"
-        if any(read.element is None for read in reads):
-            return (
-                f"Your answer uses {self.name} in another way than {name} and {self.name}.shape: read single "
-                f"numbers, {self.name}[k, j], and call nothing else than your own functions with it."
-            )
-        places = [read.element for read in reads]
-        if len(set(places)) < len(places):
-            return (
-                f"Your answer reads one element of {name} in several places ({len(places)} in all): read the "
-                "number once, keep it in a local variable, and use it for all rows of the tile. That is what "
-                "the tile is for."
-            )
-        around = max((read.loops for read in reads), default=0)
-        if around > self.loops:
-            return (
-                f"Your answer reads {name} under {around} loops, so each number of {self.name} is read more "
-                f"than once: {self.loops} loops, over j and over k, are enough. Write the four rows out."
-            )
-        return None
-
-
-class SumsInLocals(EntryRule):
-    """Sums are kept in local variables: no number of an array is added to, no array does the loops' work."""
-
-    needed = NUMBER_TYPES | words(
-        "range prange ndindex zip enumerate len zeros empty zeros_like empty_like full type int float"
-    )
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence for the first `C[0, j] += …`, the same written out, or a loop over an array."""
-        own = {one.name: one for one in program.nodes() if isinstance(one, ast.FunctionDef)}
-        statements = [statement for one in own.values() for statement in one.body]
-        for node in (node for statement in statements for node in ast.walk(statement)):
-            what, instead = self._does(node, own)
-            if what:
-                return f"Your answer {what}{at(node, program.source)}: {instead}."
-        return None
-
-    def _does(self, node: ast.AST, own: dict[str, ast.FunctionDef]) -> tuple[str, str]:
-        if isinstance(node, ast.Assign):
-            places = {ast.unparse(one) for one in node.targets if isinstance(one, ast.Subscript)}
-            read = [one for one in ast.walk(node.value) if isinstance(one, ast.Subscript)]
-            adds = any(ast.unparse(one) in places for one in read)
-        else:
-            adds = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript)
-        if adds:
-            return "adds to a number of an array", (
-                "each step loads it and stores it. Keep the four sums in local variables while k runs, then "
-                "store them"
-            )
-        if isinstance(node, ast.For | ast.comprehension) and not isinstance(node.iter, ast.Call):
-            return "goes through something else than a range", "write loops over j and k"
-        called = getattr(node, "func", None)
-        name = getattr(called, "id", getattr(called, "attr", ""))
-        if name and name not in self.needed | own.keys():
-            return f"calls {name}", "a tile takes its result, loops and numbers, and nothing else"
-        return "", ""
-
-
-@dataclass(frozen=True)
-class _Read:
-    """An element in the answer's own words, "k, j", None for any other use; and how many loops are around."""
-
-    element: str | None
-    loops: int
-
-
-def _reads(
-    own: dict[str, ast.FunctionDef],
-    known: dict[tuple[str, str], list[_Read]],
-    function: ast.FunctionDef,
-    name: str,
-    outside: int = 0,
-) -> Iterator[_Read]:
-    """Yield the reads in a function; of one that is called once more only the first, a second time."""
-    if (function.name, name) in known:
-        yield from known[function.name, name][:1]
-        return
-    found = known[function.name, name] = []
-    for read in _own_reads(own, known, function, name, outside):
-        found.append(read)
-        yield read
-
-
-def _own_reads(
-    own: dict[str, ast.FunctionDef],
-    known: dict[tuple[str, str], list[_Read]],
-    function: ast.FunctionDef,
-    name: str,
-    outside: int,
-) -> Iterator[_Read]:
-    for path in _paths(function):
-        node, parent = path[-1], path[-2] if len(path) > 1 else None
-        if not isinstance(node, ast.Name) or node.id != name:
-            continue
-        loops = outside + sum(map(_loops, path))
-        if isinstance(parent, ast.Subscript) and parent.value is node:
-            whole = any(isinstance(one, ast.Slice) for one in ast.walk(parent.slice))
-            above = path[-3]
-            pair = isinstance(parent.slice, ast.Tuple)
-            number = pair or isinstance(above, ast.Subscript)  # [k, j] or [k][j]
-            place = ast.unparse(parent.slice if pair else above)
-            yield _Read(f"{function.name}: {place}" if number and not whole else None, loops)
-        elif isinstance(parent, ast.Call) and node in parent.args:
-            called, place = ast.unparse(parent.func), parent.args.index(node)
-            if called in own and place < len(own[called].args.args):
-                yield from _reads(own, known, own[called], own[called].args.args[place].arg, loops)
-            elif called != "len":
-                yield _Read(None, loops)
-        elif not (isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "size", "ndim")):
-            yield _Read(None, loops)
-
-
-def _loops(node: ast.AST) -> int:
-    """Return how many loops this node is: np.ndindex(N, K) are two, a zip is one."""
-    if isinstance(node, ast.For):
-        called = getattr(node.iter, "func", None)
-        over = getattr(called, "id", getattr(called, "attr", ""))
-        named = len(node.target.elts) if isinstance(node.target, ast.Tuple) else 1
-        return (
-            1 if over in ("zip", "enumerate") else max(named, len(node.iter.args) if over == "ndindex" else 1)
-        )
-    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
-        return len(node.generators)
-    return int(isinstance(node, ast.While))
-
-
-def _paths(node: ast.AST) -> Iterator[tuple[ast.AST, ...]]:
-    """Yield the way down to every node; what a `for` iterates over is evaluated outside that loop."""
-    todo = [(node, ())]
-    while todo:
-        node, above = todo.pop()
-        yield (*above, node)
-        for child in reversed([*ast.iter_child_nodes(node)]):
-            outside = isinstance(node, ast.For) and child is node.iter
-            todo.append((child, above if outside else (*above, node)))
 
 
 # --- 04.sets: into how many sets of a cache a column falls --------------------------------------------------
@@ -606,7 +441,7 @@ TILE = Task(
     cases=_tiles,
     reference=tile,
     comparison=close_product(),
-    rules=(*LOOPS_ONLY, ReadOnce("panel", loops=2), SumsInLocals()),
+    rules=LOOPS_ONLY,
     arithmetic="Numbers",
     counts=CountsOperations(apart=READ_AT_ONCE * 4),
     lookalikes={
