@@ -398,6 +398,9 @@ def _pairs(rng: np.random.Generator) -> Iterator[Case]:
     steady = [row for row in slower if row[0] != "add"]
     often, slow = _scaled(before, "addmm", 3, 3.0), _scaled(before, "addmm", 1, 1.4)
     yield Case((often, slow), "the slow op is called a third as often")
+    for names in (("mm", "silu"), ("silu", "mm")):
+        slowest = _scaled(_scaled(before, names[0], 1, 1.23), names[1], 1, 1.2303)
+        yield Case((before, slowest), "two ops are slower by nearly the same factor")
     yield Case((before, [grown, *steady]), "the slow op comes first after")
     yield Case((before, [*steady[1:], grown]), "the slow op comes last after, and nine ops are left")
     yield Case(([added, *others], slower), "the slow op comes first before")

@@ -247,6 +247,11 @@ def shapes(rng: np.random.Generator) -> Iterator[Case]:
     A[4, 9] = A[12, 9] = B[9, 7] = 0  # 0 times inf is NaN
     A[14, 19] = A[15, 0] = B[19, 14] = B[0, 15] = np.inf  # what stands behind the end is 0, not read again
     yield Case((A, B, unwritten(18, 18)), "A 18 x 20, B 20 x 18, in each an inf that meets a 0")
+    # whichever row of B or column of A is read again behind the end, it holds an inf
+    A, B = numbers(rng, 20, 20), numbers(rng, 20, 20)
+    infinite = np.where(np.eye(20, dtype=bool), np.float32(np.inf), A)
+    yield Case((A[:3].copy(), infinite, unwritten(3, 20)), "A 3 x 20, B 20 x 20, each row of B with an inf")
+    yield Case((infinite, B[:, :3].copy(), unwritten(20, 3)), "A 20 x 20, each column with an inf, B 20 x 3")
 
 
 def steps(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> int:
