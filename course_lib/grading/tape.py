@@ -408,7 +408,7 @@ STORED = (
     "local variables while k runs, then store them."
 )
 NO_TILES = (
-    "It goes row by row, not by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
+    "It does not go by tiles of {} rows: work on all rows of a tile in turns, so that a number of B "
     "that was read once, or lies in the cache, serves all of them."
 )
 

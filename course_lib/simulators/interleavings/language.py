@@ -160,6 +160,7 @@ class _Reader:
             self._parts(ast.iter_child_nodes(node))
         else:
             instead = "write a for loop" if isinstance(node, COMPREHENSIONS) else "write it with simpler ones"
+            instead = "leave it out, or assert" if isinstance(node, ast.Raise) else instead
             self._refuse(node, _what_it_is(node), instead)
         self.depth -= 1
 
