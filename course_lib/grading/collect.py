@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from course_lib.grading.cells import LARGEST_CELL, Book, Bound, Place, defines, read_cells, root
-from course_lib.grading.program import is_stub
+from course_lib.grading.program import defaults, is_stub
 from course_lib.grading.sources import NoSource
 
 MOST_PIECES = 300
@@ -235,7 +235,7 @@ def _around(node: ast.AST) -> list[ast.expr]:
     """Return the expressions that are worked out when a definition is met."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *(one.value for one in node.keywords)]
-    return [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+    return [*node.decorator_list, *defaults(node)]
 
 
 def _read_in(nodes: Sequence[ast.AST]) -> set[str]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.grading.program import Program, at, bindings, bound_by, home, names_of, read_program
+from course_lib.grading.program import Program, at, bindings, bound_by, defaults, home, names_of, read_program
 from course_lib.grading.vocabulary import (
     ARRAY_DATA,
     ARRAY_METHODS,
@@ -189,6 +189,8 @@ LOCAL, FUNCTION = _Meaning("local"), _Meaning("function")
 #: Local names that may be called: `add` after add = row.append, and what a helper is given.
 METHOD, PARAMETER = _Meaning("method"), _Meaning("parameter")
 NOBODYS = _Meaning("nobody's")  # running it says so
+#: What a loop outside of functions goes through.
+NUMBER, ROW = _Meaning("constant"), _Meaning("constant", "it may be many")
 CALLED = (FUNCTION, METHOD, PARAMETER, NOBODYS)
 STEADY = ("constant", "table", "changing")  # of constants, the one that is easiest to change last
 
@@ -200,6 +202,8 @@ class _Reading:
         self.language, self.kind, self.program = language, language.kind, program
         self.top: dict[str, _Meaning] = {}
         self.values: dict[str, ast.expr] = {}
+        self.held: dict[ast.AST, tuple[bool, bool]] = {}
+        self.read: set[tuple[str, ast.expr]] = set()  # texts, and by what
         self.scopes: list[dict[str, _Meaning]] = []
         self.given = _given(language.given)
         self.methods, self.data, self.itself = language.methods, language.data, language.itself
@@ -261,17 +265,15 @@ class _Reading:
                     statement, f"{name} for a part of a tuple", "write one value beside each name", "has"
                 )
             self._bind(statement, name, _Meaning(self._constant(value, name)))
-            self.values[name] = ast.Constant(None) if name in self.values else value  # which one?
+            self.values[name] = value
+            self._holds(value)
 
     def _bind(self, node: ast.AST, name: str, meaning: _Meaning) -> None:
-        """Give a name its meaning; one that has another keeps it, so that what is read here is what runs."""
+        """Give a name its only meaning, so that what is read here is what runs."""
         self._name_is_fine(node, name)
         if name in self.given and ast.dump(node) != self.given[name]:
             self._changes(name)
-        before = self.top.get(name, meaning)
-        if before.kind in STEADY and meaning.kind in STEADY:
-            meaning = max(before, meaning, key=lambda one: STEADY.index(one.kind))
-        elif before != meaning:
+        if self.top.get(name, meaning) != meaning or name in self.values:
             self.refuse(node, f"a second meaning of the name {name}", "give one of them another name", "has")
         self.top[name] = meaning
 
@@ -353,15 +355,21 @@ class _Reading:
         computes = _last(called) in ("pow", "sum") and self._makes_array(call)
         return computes or "table" in found[len(call.args[:1]) if reads else 0 :]
 
-    def _makes_array(self, node: ast.expr) -> bool:
+    def _makes_array(self, node: ast.AST) -> bool:
         """Whether a type of NumPy's numbers meets many, as in float64(1) + (2, 3): that is an array."""
-        values, inside = dict(self.values), [node]
-        for one in inside:
-            known = values.pop(getattr(one, "id", ""), None)
-            inside += [known] if known else ast.iter_child_nodes(one)
-        make = MAKE_MANY.union(*self.scopes)  # what a loop goes through may be rows
-        many = any(isinstance(one, MANY) or _last(one) in make for one in inside)
-        return many and any(self._dotted(one).rpartition(".")[2] in NUMBER_TYPES for one in inside)
+        return self._holds(node) == (True, True)
+
+    def _holds(self, node: ast.AST) -> tuple[bool, bool]:
+        """Whether there are many things in a value, and NumPy's numbers; each node is looked at once."""
+        if node not in self.held:
+            many = isinstance(node, MANY) or _last(node) in MAKE_MANY
+            if isinstance(node, ast.Name):
+                many = many or self._meaning(node) == ROW
+            numpy = self._dotted(node).rpartition(".")[2] in NUMBER_TYPES
+            value = self.values.get(getattr(node, "id", ""))
+            inside = map(self._holds, [value] if value else ast.iter_child_nodes(node))
+            self.held[node] = tuple(map(any, zip((many, numpy), *inside, strict=True)))
+        return self.held[node]
 
     def _items(self, node: ast.expr, name: str) -> str:
         """The same of what a call or a loop goes through: a generator or a zip ends there."""
@@ -377,14 +385,23 @@ class _Reading:
         scope: dict[str, _Meaning] = {}
         self.scopes.append(scope)
         for part in node.generators:
-            goes = "changing" if self._items(part.iter, name) == "changing" else "constant"
-            scope.update(dict.fromkeys(self._targets(part), _Meaning(goes)))
+            changing = self._items(part.iter, name) == "changing"
+            one = NUMBER if isinstance(part.target, ast.Name) and self._are_numbers(part.iter) else ROW
+            scope.update(dict.fromkeys(self._targets(part), _Meaning("changing") if changing else one))
             for one in part.ifs:
                 self._constant(one, name)
         made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         found = max((self._constant(one, name) for one in made), key=STEADY.index)
+        self._holds(node)  # while it is known what the names stand for
         self.scopes.pop()
         return found
+
+    def _are_numbers(self, node: ast.expr) -> bool:
+        """Whether a loop goes through plain numbers, written out or counted."""
+        if isinstance(node, ast.List | ast.Tuple):
+            signed = (getattr(one, "operand", one) for one in node.elts)  # -1
+            return all(isinstance(getattr(one, "value", None), int | float) for one in signed)
+        return isinstance(node, ast.Call) and self._dotted(node.func) == "range"
 
     def _no_constant(self, node: ast.AST, name: str) -> NoReturn:
         if isinstance(node, ast.Attribute):
@@ -432,13 +449,14 @@ class _Reading:
             jit = decorator.func if isinstance(decorator, ast.Call) else decorator
             if number or self._dotted(jit) not in jits:
                 only = {"loops": "@njit alone", "kernel": "@cuda.jit alone"}.get(self.kind, "nothing")
-                what = f"the decorator @{_text(jit, self.program)}"
+                what = f"the decorator @{ast.unparse(jit)[:60]}"
                 instead = INSTEAD_OF.get(getattr(jit, "attr", ""), f"write {only} above the `def`")
                 self.refuse(decorator, what, instead, "has")
             if isinstance(decorator, ast.Call):
-                self._settings(function, decorator, _text(jit, self.program))
+                self._settings(function, decorator)
 
-    def _settings(self, function: ast.FunctionDef, decorator: ast.Call, jit: str) -> None:
+    def _settings(self, function: ast.FunctionDef, decorator: ast.Call) -> None:
+        jit = ast.unparse(decorator.func)
         if decorator.args:
             types = f"types for {jit}, which compiles for what it is called with"
             self.refuse(decorator, types, "leave them away", "has")
@@ -450,7 +468,7 @@ class _Reading:
             if one.arg == "fastmath" and not kernel:
                 if not self._keeps_nan(one.value):
                     raise _Refused(
-                        f"fastmath={_text(one.value, self.program)} lets the compiler assume that NaN and "
+                        f"fastmath={ast.unparse(one.value)[:60]} lets the compiler assume that NaN and "
                         'inf never occur, so they may get lost: use fastmath={"contract", "reassoc"}.'
                     )
             elif one.arg not in (CUDA_JIT if kernel else NJIT) or not isinstance(one.value, ast.Constant):
@@ -475,14 +493,13 @@ class _Reading:
     # --- functions and their names ---
 
     def _function(self, function: ast.FunctionDef | ast.Lambda) -> None:
-        given = function.args
-        defaults = [*given.defaults, *filter(None, given.kw_defaults)]
+        given, worked_out = function.args, defaults(function)
         stars = [one for one in (given.vararg, given.kwarg) if one]
-        if self.kind == "kernel" and defaults:
+        if self.kind == "kernel" and worked_out:
             self.refuse(function, "a parameter with a default", "hand all arguments over", "has")
         if given.kwarg or (self.kind == "kernel" and (stars or given.kwonlyargs or given.posonlyargs)):
             self.refuse(function, "parameters that are not plain names", "name each parameter", "has")
-        for one in defaults:
+        for one in worked_out:
             if self.scopes:  # it ends with the call
                 self._visit(one)
             elif self._constant(one, "default") != "constant":
@@ -522,15 +539,18 @@ class _Reading:
                 yield from self._imported(node)
             elif isinstance(node, ast.FunctionDef):
                 yield node.name, FUNCTION
-            elif isinstance(node, COMPREHENSIONS):  # only `:=` binds a name around it
-                targets = {id(one) for part in node.generators for one in ast.walk(part.target)}
-                todo += [one for part in ast.iter_child_nodes(node) for one in _without(part, targets)]
+                todo += defaults(node)  # := binds a name around the function
+            elif isinstance(node, ast.comprehension):  # only `:=` binds a name around it
+                todo += [node.iter, *node.ifs]
             elif isinstance(named, ast.Lambda):
                 yield node.targets[0].id, FUNCTION
+                todo.append(named)
             elif isinstance(named, ast.Attribute):
                 yield node.targets[0].id, METHOD
                 todo.append(named)
-            elif not isinstance(node, ast.Lambda):
+            elif isinstance(node, ast.Lambda):
+                todo += defaults(node)
+            else:
                 yield from ((name, LOCAL) for name in bound_by(node))
                 todo += ast.iter_child_nodes(node)
 
@@ -732,6 +752,9 @@ class _Reading:
         """Look at texts that a library reads: types of numbers, layouts and the like, written out."""
         if isinstance(node, ast.Name) and self._meaning(node).kind == "constant":
             node = self.values.get(node.id, node)
+            if (name, node) in self.read:
+                return
+            self.read.add((name, node))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if node.value not in TEXTS and not (name == "einsum" and SUBSCRIPTS.fullmatch(node.value)):
                 self.refuse(
@@ -772,7 +795,7 @@ class _Reading:
     def _on_Assign(self, node: ast.Assign) -> None:
         value, named = node.value, _named(node)
         if isinstance(value, ast.Name) and self._meaning(value).kind in ("table", "changing"):
-            name = _text(node.targets[0], self.program)
+            name = ast.unparse(node.targets[0])[:60]
             self.refuse(node, f"another name ({name}) for {value.id}, which outlives the call", A_TUPLE)
         for one in node.targets:
             self._visit(one)
@@ -828,23 +851,12 @@ class _Reading:
                 self.refuse(
                     handler, "except without the error that it is for", "name it: except ValueError", "has"
                 )
-        for one in (
-            *node.body,
-            *(one for each in node.handlers for one in each.body),
-            *node.orelse,
-            *node.finalbody,
-        ):
-            self._visit(one)
+        for body in (node.body, *(one.body for one in node.handlers), node.orelse, node.finalbody):
+            for one in body:
+                self._visit(one)
 
 
 # --- small readings -----------------------------------------------------------------------------------------
-
-
-def _without(node: ast.AST, left_out: set[int]) -> list[ast.AST]:
-    """Return the node, or its parts, without some of them."""
-    if isinstance(node, ast.comprehension):
-        return [one for one in ast.iter_child_nodes(node) if id(one) not in left_out]
-    return [node]
 
 
 def _is_written_out(node: ast.expr) -> bool:
@@ -879,10 +891,6 @@ def _named(node: ast.AST) -> ast.expr | None:
 
 def _is_one(node: ast.Call) -> bool:
     return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-
-
-def _text(node: ast.AST, program: Program) -> str:
-    return (ast.get_source_segment(program.source, node) or "")[:60]
 
 
 @functools.cache

@@ -43,6 +43,7 @@ def read_program(source: str, entry: str) -> Program:
     return Program(source, entry)
 
 
+@functools.lru_cache(maxsize=4)  # by itself: each of its functions may be the entry
 def _parsed(source: str) -> tuple[ast.Module, str]:
     if len(source) > LONGEST:
         return ast.Module([], []), f"it has {len(source)} characters"
@@ -94,6 +95,11 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.
         one_by_one = len(parts) == len(target.elts) and not starred
         for place, one in enumerate(target.elts):
             yield from _pairs(one, parts[place] if one_by_one else None)
+
+
+def defaults(function: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
+    """Return the default values: they are worked out around the function."""
+    return [*function.args.defaults, *filter(None, function.args.kw_defaults)]
 
 
 def home(node: ast.ImportFrom) -> str:
