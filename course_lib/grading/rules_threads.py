@@ -8,8 +8,9 @@ not show is found, and shown with a schedule that leads to it.
 from __future__ import annotations
 
 import ast
+import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -65,13 +66,18 @@ class Scenario:
 
 @dataclass(frozen=True)
 class UnderAllSchedules(EntryRule):
-    """The entry is right in every scenario, under every schedule: no race, no deadlock, no wrong value."""
+    """The entry is right in every scenario, under every schedule: no race, no deadlock, no wrong value.
+
+    Further scenarios are `drawn`, for each text others, so that none can be written for their numbers.
+    """
 
     scenarios: tuple[Scenario, ...]
+    drawn: Callable[[random.Random], Iterable[Scenario]] = lambda _: ()
 
     def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
         """Return a sentence for the first scenario with a fault, and a schedule that leads there."""
-        return next(filter(None, (self._fault(program, scenario) for scenario in self.scenarios)), None)
+        scenarios = (*self.scenarios, *self.drawn(random.Random(program.source)))
+        return next(filter(None, (self._fault(program, scenario) for scenario in scenarios)), None)
 
     def _fault(self, program: Program, scenario: Scenario) -> str | None:
         text = f"{_needed(program, scenario)}\n\n{scenario.given}\n\n{_threads(scenario, program.entry)}"

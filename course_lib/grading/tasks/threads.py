@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -174,19 +175,18 @@ def _alone_of_race(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(args, f"one thread alone, tile {first} of {tiles} is the next", must_not_change=False)
 
 
-BEFORE = 4  # how often the tiles that are left were done in earlier rounds: each must end one higher
+BEFORE = (4, 0, 7, 0)  # how often tiles were done in earlier rounds: those that are left end one higher
 
 
-def _each_once(tiles: int, already: int):
+def _each_once(before: list[int], already: int):
     def right(final: dict[str, Any]) -> bool | str:
-        left = final["done"][already:]
-        if final["done"][:already] != [1] * already:
+        if final["done"][:already] != before[:already]:
             return f"a tile before number {already} is done again"
-        for tile, times in enumerate(left, start=already):
-            if times != BEFORE + 1:
-                return f"tile {tile} is done {times - BEFORE} times instead of once"
-        if sum(final["results"]) != len(left):
-            return f"the threads say they did {sum(final['results'])} tiles, but {len(left)} were left"
+        for tile in range(already, len(before)):
+            if (times := final["done"][tile] - before[tile]) != 1:
+                return f"tile {tile} is done {times} times instead of once"
+        if sum(final["results"]) != (left := len(before) - already):
+            return f"the threads say they did {sum(final['results'])} tiles, but {left} were left"
         return True
 
     return right
@@ -195,17 +195,18 @@ def _each_once(tiles: int, already: int):
 RACE_TOGETHER = AtOnce("done", "does its tile (`done[tile] += 1`)")
 
 
-def _team(threads: int, tiles: int, already: int = 0) -> Scenario:
+def _team(threads: int, tiles: int, already: int = 0, before: Sequence[int] = BEFORE) -> Scenario:
+    done = [1] * already + [*before[: tiles - already]]
     return Scenario(
         f"{threads} thread{'s' * (threads > 1)} and {tiles} tile{'s' * (tiles > 1)}",
         (f"{{entry}}({tiles}, following, done)",) * threads,
         {
             "following": [already],
-            "done": [1] * already + [BEFORE] * (tiles - already),
+            "done": done,
             "locks": {"following": Lock()},
             "slots": {"none": 0},
         },
-        _each_once(tiles, already),
+        _each_once(done, already),
         CHECKED_LOCKS,
     )
 
@@ -219,6 +220,13 @@ RACE_SCENARIOS = (
     replace(_team(2, 4), said="2 threads that must be able to work at the same time", at_once=RACE_TOGETHER),
 )
 
+
+def _drawn_teams(rng: random.Random) -> Iterator[Scenario]:
+    """Yield two threads near the end of many tiles."""
+    already = rng.randrange(5, 150)
+    yield _team(2, already + 3, already, rng.choices(range(10), k=3))
+
+
 RACE = Task(
     id="05.race",
     title="Every tile exactly once",
@@ -228,7 +236,7 @@ RACE = Task(
     cases=_alone_of_race,
     reference=repaired,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(RACE_SCENARIOS)),
+    rules=(THREADS, UnderAllSchedules(RACE_SCENARIOS, _drawn_teams)),
     lookalikes={
         "One tile too few: is the last one left out?": (
             lambda tiles, following, done: tiles - following[0] - 1 if tiles > following[0] else None
@@ -285,6 +293,10 @@ def _ends_as(*allowed: tuple[list[int], list[int]]):
     return right
 
 
+ACCOUNTS = 180  # of drawn scenarios; most of them need no lock
+MOST_DRAWN = 6
+
+
 def _all_there(total: int):
     def kept(moment: JointState) -> bool | str:
         there = sum(moment.shared["balance"])
@@ -300,13 +312,15 @@ def _all_there(total: int):
     return kept
 
 
-def _bank(said: str, balance: list[int], orders: list[tuple[int, int, int]], *allowed) -> Scenario:
+def _bank(said: str, balance: list[int], orders: Sequence[tuple[int, int, int]], *allowed) -> Scenario:
+    few = len(balance) < ACCOUNTS
+    locked = range(len(balance)) if few else {account for order in orders for account in order[:2]}
     return Scenario(
         said,
         tuple(f"{{entry}}({giver}, {taker}, {amount}, balance)" for giver, taker, amount in orders),
         {
             "balance": balance,
-            "locks": {account: Lock() for account in range(len(balance))},
+            "locks": {account: Lock() for account in sorted(locked)},
             "slots": {"-": 0},
         },
         _ends_as(*allowed),
@@ -362,7 +376,6 @@ TRANSFER_SCENARIOS = (
         for ring in (
             *combinations(range(4), 2),
             *combinations(range(4), 3),
-            *((0, far) for far in range(4, 16)),  # nor is a lock shared by every fifth account
         )
     ),
     replace(
@@ -370,6 +383,22 @@ TRANSFER_SCENARIOS = (
         kept=_all_there(30),
     ),
 )
+
+
+def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
+    """Yield transfers between accounts far apart: their order is one of the numbers, not of the amounts."""
+    base = 1
+    for _ in range(MOST_DRAWN):
+        accounts = rng.sample(range(ACCOUNTS), 2)
+        amounts = [base, rng.randrange(1, 30), rng.randrange(1, 10**6), rng.randrange(1, 10**6)]
+        base = amounts[-1]  # every scenario has an amount of the one before: no two may differ in order
+        orders = [(*accounts[:: rng.choice((1, -1))], amount) for amount in amounts]
+        balance, after = [10**7] * ACCOUNTS, [10**7] * ACCOUNTS
+        for giver, taker, amount in orders:
+            after[giver] -= amount
+            after[taker] += amount
+        pairs = ", ".join(f"{giver} to {taker}" for giver, taker, _ in orders)
+        yield _bank(f"four transfers, account {pairs}", balance, orders, (after, amounts))
 
 
 IN_STEP = (
@@ -403,7 +432,7 @@ TRANSFER = Task(
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS), Waits(IN_STEP)),
+    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS, _drawn_banks), Waits(IN_STEP)),
     lookalikes={
         "It moves nothing although the giver has just enough: exactly the amount is enough.": (
             lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0

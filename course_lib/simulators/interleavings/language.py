@@ -81,15 +81,22 @@ def understand(
     return scope
 
 
+def walked(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """Return how a for loop goes through a list, "reversed", "enumerate" or "", and the parts to work out."""
+    name = getattr(node.func, "id", "") if isinstance(node, ast.Call) and node.args else ""
+    return (name, node.args) if name in ("reversed", "enumerate") else ("", [node])
+
+
 def waits(call: ast.Call) -> bool | None:
-    """Whether acquire() waits as long as it must, not until a timeout; None for what is no constant."""
+    """Whether acquire() waits as long as it must; None for what is no constant.
+
+    timeout=-1 is "no limit" for a lock, but "not at all" for a semaphore: it counts as a limit.
+    """
     given = dict(zip(("blocking", "timeout"), call.args, strict=False))
     given.update({keyword.arg or "": keyword.value for keyword in call.keywords})
     for name, value in given.items():
         if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-            value = value.operand  # timeout=-1 is "no limit"
-            if isinstance(value, ast.Constant) and value.value == 1:
-                continue
+            value = value.operand
         if name not in ("blocking", "timeout") or not isinstance(value, ast.Constant):
             return None
         if name == "timeout" or not value.value:
@@ -168,12 +175,12 @@ class _Reader:
 
     def _on_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in MODULES:
-                self._refuse(node, f"import {alias.name}", "only threading and time mean something here")
+            if alias.name not in MODULES or alias.asname:
+                self._refuse(node, ast.unparse(node), "only threading and time mean something here")
 
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module not in MODULES:
-            self._refuse(node, f"from {node.module} import …", "only threading and time mean something here")
+        if node.module not in MODULES or any(one.asname or one.name in COMPUTE for one in node.names):
+            self._refuse(node, ast.unparse(node), "only threading and time mean something here")
 
     def _on_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # else a docstring
@@ -183,6 +190,8 @@ class _Reader:
         self._part(node.test)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self._refuse(node, "an annotation of an element", "leave it out")
         if node.value is not None:
             self._parts([node.value, node.target])
 
@@ -196,7 +205,10 @@ class _Reader:
         self._loop(node)
 
     def _on_For(self, node: ast.For) -> None:
-        self._parts([node.iter, node.target])
+        way, parts = walked(node.iter)
+        if way and (way in self.scope.functions or node.iter.keywords or len(parts) > 1):
+            self._refuse(node, f"another call of {way} than Python's", f"write {way}(a list)")
+        self._parts([*parts, node.target])
         self._loop(node)
 
     def _loop(self, node: ast.For | ast.While) -> None:
@@ -286,7 +298,11 @@ class _Reader:
 
     def _printed(self, node: ast.expr) -> None:
         if isinstance(node, ast.JoinedStr):  # what its text would be is not worked out
-            self._parts(part.value for part in node.values if isinstance(part, ast.FormattedValue))
+            inside = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+            for part in inside:
+                if part.format_spec and not all(isinstance(n, ast.Constant) for n in part.format_spec.values):
+                    self._refuse(node, "a format that is worked out", "leave it out")
+            self._parts(part.value for part in inside)
         else:
             self._part(node)
 
@@ -298,17 +314,21 @@ class _Reader:
             self._refuse(node, "a call of something that is no name", "call functions by their names")
         name = node.func.id
         has_star = any(isinstance(argument, ast.Starred) for argument in node.args)
-        if has_star or (node.keywords and name != "print"):  # sep and end of print change nothing here
+        spaced = name == "print" and all(isinstance(one.value, ast.Constant) for one in node.keywords)
+        if has_star or (node.keywords and not spaced):  # sep and end of print change nothing here
             self._refuse(node, "a call with keywords or a star", "pass the arguments by position")
         if name in self.function.variables:
             self._refuse(node, f"a call of the variable {name}", "call functions by their names")
         if name not in {"print", "sleep", *COMPUTE, *self.scope.functions}:
-            self._refuse(node, f"a call of {name}", f"known are {', '.join(sorted(COMPUTE))}")
+            lazy = name in ("reversed", "enumerate")
+            known = "it may stand in a for loop only" if lazy else f"known are {', '.join(sorted(COMPUTE))}"
+            self._refuse(node, f"a call of {name}", known)
         for argument in node.args:
             (self._printed if name == "print" else self._part)(argument)
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> None:
         if is_sleep(called):
+            self._parts(node.args)
             return
         if called.attr not in (*LOCK_METHODS, "index"):
             self._refuse(node, f".{called.attr}", "of methods it knows acquire, release and locked")

@@ -21,6 +21,7 @@ from course_lib.simulators.interleavings.shared import (
     taken,
 )
 from course_lib.simulators.interleavings.thread_states import ThreadStates
+from course_lib.simulators.interleavings.values import OwnList
 
 MOST_THREADS = 6
 Thread = Callable | str | tuple
@@ -115,7 +116,7 @@ def _argument(value: Any) -> Any:
     if isinstance(value, PLAIN | range):
         return value
     if isinstance(value, tuple | list) and len(value) <= 100:
-        return tuple(map(_argument, value))
+        return (OwnList if isinstance(value, list) else tuple)(map(_argument, value))
     raise TypeError(
         f"A thread gets the argument {value!r}, but arguments are numbers, texts and tuples of them."
     )
@@ -222,7 +223,8 @@ def _literal(node: ast.expr, depth: int) -> Any:
             return MAKERS[name](*(values if MAKERS[name] is Semaphore else ()))
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         counted = node.generators[0].iter
-        if isinstance(counted, ast.Call) and getattr(counted.func, "id", "") == "range" and counted.args:
+        is_range = isinstance(counted, ast.Call) and getattr(counted.func, "id", "") == "range"
+        if is_range and counted.args and not node.generators[0].ifs:
             count = _literal(counted.args[-1], depth + 1)
             if isinstance(count, int) and 0 <= count <= 20 and len(counted.args) == 1:
                 return [_literal(node.elt, depth + 1) for _ in range(count)]

@@ -15,19 +15,24 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits
+from course_lib.simulators.interleavings.language import Function, TextScope, is_sleep, waits, walked
 from course_lib.simulators.interleavings.shared import LockRef, Ref
 from course_lib.simulators.interleavings.values import (
+    COMPARE,
     COMPARED,
     COMPUTE,
     GATHERS,
     LONGEST,
+    ORDERED,
     UNARY,
     CannotDo,
+    OwnList,
     binary,
     bounded,
     lock_of,
     number,
+    of_plain,
+    plain,
     say,
     storable,
     truth,
@@ -198,6 +203,8 @@ class Running:
         target = node.target
         if isinstance(target, ast.Name):
             left, right = yield from self._values([target, node.value])
+            if isinstance(left, OwnList):
+                raise CannotDo(f"changes a list of its own: write {target.id} = {target.id} + …")
             yield from self._store(target, binary(node.op, left, right))
             return
         container, key = yield from self._values([target.value, target.slice])
@@ -242,7 +249,8 @@ class Running:
         return (yield from self._block(node.orelse))
 
     def _on_For(self, node: ast.For) -> Steps:
-        values = yield from self._value(node.iter)
+        way, parts = walked(node.iter)
+        (values,) = yield from self._values(parts)
         if isinstance(values, Ref) and not self.heap.containers[values.object].is_list:
             values = tuple(self.heap.containers[values.object].cells)
         if not isinstance(values, Ref | range | tuple | str):
@@ -251,7 +259,11 @@ class Running:
         while turn < self._length(values):
             self._tick(node.lineno, 3)
             self.stack.append((values, turn))
-            yield from self._store(node.target, (yield from self._element(node, values, turn)))
+            at = self._length(values) - 1 - turn if way == "reversed" else turn
+            element = yield from self._element(node, values, at)
+            if way == "enumerate":
+                element = (self.stack[-1][1], element)
+            yield from self._store(node.target, element)
             leaving = yield from self._block(node.body)
             values, turn = self.stack.pop()
             if leaving is not None and leaving.by != "continue":
@@ -357,21 +369,20 @@ class Running:
         return True
 
     def _compared(self, kind: ast.cmpop, left: Any, right: Any) -> bool:
-        if isinstance(kind, ast.In | ast.NotIn) and isinstance(right, Ref):
+        is_in = isinstance(kind, ast.In | ast.NotIn)
+        if isinstance(kind, ast.Is | ast.IsNot):
+            if not any(isinstance(n, bool | None) for n in (left, right)):
+                raise CannotDo("asks with `is` whether two values are the same: write ==")
+            return COMPARED[type(kind)](left, right)
+        if is_in and isinstance(right, Ref):
             container = self.heap.containers[right.object]
             if container.is_list:
                 raise CannotDo(f"asks what is in the shared list {container.path}: go through it with a loop")
             right = tuple(container.cells)
-        elif isinstance(left, Ref) or isinstance(right, Ref):
+        if isinstance(left, Ref) or isinstance(right, Ref):
             raise CannotDo("compares a shared list or dict as a whole: compare its elements")
-        elif isinstance(left, tuple) or (
-            isinstance(right, tuple) and not isinstance(kind, ast.In | ast.NotIn)
-        ):
+        if not (isinstance(left, LockRef) or (plain(left) and (of_plain if is_in else plain)(right))):
             raise CannotDo("compares a list, a set or a tuple as a whole: compare its elements")
-        elif isinstance(kind, ast.Is | ast.IsNot) and not any(
-            isinstance(n, bool | None) for n in (left, right)
-        ):
-            raise CannotDo("asks with `is` whether two values are the same: write ==")
         return COMPARED[type(kind)](left, right)
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> Steps:
@@ -386,10 +397,14 @@ class Running:
     def _of_Tuple(self, node: ast.Tuple | ast.List) -> Steps:
         return bounded(tuple((yield from self._values(node.elts))))
 
-    _of_List = _of_Tuple  # local lists are values that nobody changes
+    def _of_List(self, node: ast.List) -> Steps:
+        return bounded(OwnList((yield from self._values(node.elts))))
 
     def _of_Set(self, node: ast.Set) -> Steps:
-        return bounded(tuple(dict.fromkeys((yield from self._values(node.elts)))))
+        elements = yield from self._values(node.elts)
+        if not all(map(plain, elements)):
+            raise CannotDo("puts a list, a dict or a lock into a set: use numbers and texts")
+        return bounded(frozenset(elements))
 
     def _of_Subscript(self, node: ast.Subscript) -> Steps:
         container, key = yield from self._values([node.value, node.slice])
@@ -420,21 +435,20 @@ class Running:
         return value
 
     def _gathered(self, nodes: Sequence[ast.expr]) -> Steps:
-        """Return the values of the arguments; every element of a shared list is read, one after the other."""
+        """Return the values of the arguments; then the elements of shared lists are read one by one."""
         start = len(self.stack)
-        for argument in nodes:
-            value = yield from self._value(argument)
-            if isinstance(value, Ref):
-                elements = ()
-                while len(elements) < len(cells := self._listed(value)):
+        values = yield from self._values(nodes)
+        self.stack += values
+        for place, argument in enumerate(nodes, start):
+            if isinstance(self.stack[place], Ref):
+                elements = OwnList()
+                while len(elements) < len(cells := self._listed(self.stack[place])):
                     self._tick(self.line)
-                    self.stack.append((value, elements))
+                    self.stack.append(elements)
                     element = yield from self._read(argument, cells[len(elements)])
-                    value, elements = self.stack.pop()
-                    elements += (element,)
-                shared = self.heap.containers[value.object]
-                value = bounded(elements if shared.is_list else tuple(shared.cells))
-            self.stack.append(value)
+                    elements = OwnList((*self.stack.pop(), element))
+                shared = self.heap.containers[self.stack[place].object]
+                self.stack[place] = bounded(elements if shared.is_list else frozenset(shared.cells))
         values = self.stack[start:]
         del self.stack[start:]
         return values
@@ -452,16 +466,21 @@ class Running:
         is_long = any(isinstance(argument, range) and len(argument) > LONGEST for argument in arguments)
         if is_long and name != "len":
             raise CannotDo(f"hands a range of more than {LONGEST} numbers to {name}()")
+        if name in ORDERED and any(isinstance(argument, frozenset) for argument in arguments):
+            raise CannotDo(f"hands a set to {name}(), whose order is Python's own: write sorted(…)")
+        if name in COMPARE and not all(map(of_plain if len(arguments) == 1 else plain, arguments)):
+            raise CannotDo(f"hands lists in a list or several lists to {name}(): write a loop")
         return bounded(COMPUTE[name](*arguments))
 
     def _index(self, node: ast.Call, called: ast.Attribute) -> Steps:
         values, wanted = yield from self._gathered([called.value, *node.args])
-        if not isinstance(values, tuple) or wanted not in values:
+        if not isinstance(values, tuple) or not of_plain((*values, wanted)) or wanted not in values:
             raise CannotDo(f"looks for the index of {say(wanted)} in {say(values)}, where it is not")
         return values.index(wanted)
 
     def _use_lock(self, node: ast.Call, called: ast.Attribute) -> Steps:
         if is_sleep(called):
+            yield from self._values(node.args)
             return None
         lock = lock_of((yield from self._value(called.value)))
         kind = "try" if called.attr == "acquire" and not waits(node) else called.attr

@@ -23,6 +23,7 @@ class JointState:
     _cells: tuple
     _locks: tuple
     _threads: tuple[int, ...]
+    _kinds: tuple[type, ...]
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -58,7 +59,8 @@ def _name(heap: Heap, kind: str, target: int | None) -> str:
 class Search:
     """States, how each was first reached, and what was found.
 
-    A state is (cells, locks, thread states). `edges` keeps who follows whom, to count schedules at the end.
+    A state is (cells, locks, thread states, the cells' types). `edges` keeps who follows whom, to count
+    schedules at the end.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Search:
         """Search until everything is covered or a limit is reached; few switches of threads come first."""
         start = time.perf_counter()
         heap = self.program.heap
-        first = (heap.cells, heap.locks, tuple(self.program.start))
+        first = (heap.cells, heap.locks, tuple(self.program.start), tuple(map(type, heap.cells)))
         todo = deque([(first, -1, -1)])  # state, number of the state before, thread that moved
         expanded: set[int] = set()
         self.numbers[first] = 0
@@ -114,7 +116,7 @@ class Search:
         self.seconds = time.perf_counter() - start
 
     def _expand(self, state: tuple, number: int, mover: int, todo: deque) -> None:
-        cells, locks, threads = state
+        cells, locks, threads, kinds_of_cells = state
         pending = [self.pending[thread_state] for thread_state in threads]
         self._look_for_races(pending, number)
         followers = []
@@ -133,7 +135,8 @@ class Search:
                 continue
             new_cells, new_locks, result = after
             own = self.program.states.resume(threads[thread], result)
-            new = (new_cells, new_locks, (*threads[:thread], own, *threads[thread + 1 :]))
+            types = kinds_of_cells if new_cells is cells else tuple(map(type, new_cells))
+            new = (new_cells, new_locks, (*threads[:thread], own, *threads[thread + 1 :]), types)
             follower = self.numbers.get(new)
             if follower is None:
                 follower = self.numbers[new] = len(self.parent)

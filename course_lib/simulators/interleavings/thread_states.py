@@ -6,7 +6,7 @@ from typing import Any
 
 from course_lib.simulators.interleavings.language import TextScope
 from course_lib.simulators.interleavings.running import Pending, Running, Steps
-from course_lib.simulators.interleavings.values import CannotDo
+from course_lib.simulators.interleavings.values import CannotDo, kinds
 
 MOST_STATES = 100_000
 Place = tuple  # the kind of the next step, and of each frame its function, its part of the text and more
@@ -30,7 +30,7 @@ class ThreadStates:
         self.scope = scope
         self.pending: list[Pending] = []
         self._numbers: dict[tuple, int] = {}
-        self._after: dict[tuple[int, Any], int] = {}
+        self._after: dict[tuple[int, Any, type], int] = {}
         self._frames: list[tuple[tuple, ...]] = []  # state -> its frozen frames
         self._places: list[Place] = []  # state -> where it stands
         self._came: list[tuple[int | None, Any]] = []  # state -> the one before and its result, or the call
@@ -43,10 +43,11 @@ class ThreadStates:
 
     def resume(self, state: int, result: Any) -> int:
         """Return the thread's state at its next visible step, given what the present one returned."""
-        after = self._after.get((state, result))
+        key = state, result, type(result)
+        after = self._after.get(key)
         if after is None:
             running, steps = self._standing_in(state)
-            after = self._after[state, result] = self._go_on(running, steps, state, result)
+            after = self._after[key] = self._go_on(running, steps, state, result)
         return after
 
     def _standing_in(self, state: int) -> tuple[Running, Steps]:
@@ -87,8 +88,7 @@ class ThreadStates:
             pending = ("error", None, f"stops with {type(problem).__name__}: {problem}", running.line)
         is_over = pending[0] in ("end", "error")
         frames = () if is_over else tuple(frame.frozen() for frame in running.frames)
-        # 1 == 1.0 == True: what compares equal behaves the same, but a learner should read what was computed
-        key = (frames, pending, type(pending[2]))
+        key = (frames, pending, kinds((frames, pending[2])))
         state = self._numbers.get(key)
         if state is None:
             if len(self.pending) >= MOST_STATES:

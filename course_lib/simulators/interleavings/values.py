@@ -1,4 +1,9 @@
-"""Values of the checked threads: small, so that no text can fill the memory or take long over one step."""
+"""Values of the checked threads: small, so that no text can fill the memory or take long over one step.
+
+Each is Python's own (numbers, texts, tuples and ranges, a frozenset for a set), so that what is computed with
+them is what Python computes; a list is a tuple of another type. What would tell them from Python's lists and
+sets is refused: changing one, comparing lists, the order of a set.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,14 @@ LONGEST_RANGE = 10_000
 MOST_LEAVES = 400  # things in a tuple, those in tuples in it counted too
 
 Plain = int | float | str | None
+
+
+class OwnList(tuple):
+    """A list of a thread's own, which nobody changes."""
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
 
 BINARY = {
     ast.Add: operator.add,
@@ -38,8 +51,8 @@ COMPARED = {
     ast.GtE: operator.ge,
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
-    ast.Is: lambda a, b: a is b or (a == b and type(a) is type(b)),
-    ast.IsNot: lambda a, b: not (a is b or (a == b and type(a) is type(b))),
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
 }
 UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 #: Functions that only compute.
@@ -48,23 +61,23 @@ COMPUTE = {
     "int": int,
     "float": float,
     "bool": bool,
-    "divmod": divmod,
+    "divmod": lambda one, other: tuple(map(bounded, divmod(one, other))),
     "round": round,
     "range": range,
     "len": len,
     "min": min,
     "max": max,
     "sum": sum,
-    "sorted": lambda values: tuple(sorted(values)),
+    "sorted": lambda values: OwnList(sorted(values)),
     "tuple": lambda values=(): tuple(values),
-    "list": lambda values=(): tuple(values),
-    "reversed": lambda values: tuple(reversed(values)),
-    "enumerate": lambda values: tuple(enumerate(values)),
+    "list": lambda values=(): OwnList(values),
     "any": any,
     "all": all,
 }
 #: Those that read every element of a shared list, one after the other.
-GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all", "reversed", "enumerate"])
+GATHERS = frozenset(["min", "max", "sum", "sorted", "tuple", "list", "any", "all"])
+COMPARE = GATHERS - {"tuple", "list"}
+ORDERED = ("tuple", "list", "sum")  # a set has none
 
 
 class CannotDo(Exception):
@@ -76,6 +89,8 @@ def bounded(value: Any) -> Any:
         return value
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise CannotDo("computes a number beyond 2**64")
+    if value != value:  # in (value,) it is found by its identity, which is Python's business
+        raise CannotDo("computes nan, a number that is not equal to itself")
     if isinstance(value, str | tuple) and len(value) > LONGEST:
         raise CannotDo(f"makes a text or a list of more than {LONGEST} parts")
     if isinstance(value, tuple) and _leaves(value) > MOST_LEAVES:
@@ -90,11 +105,29 @@ def _leaves(value: Any) -> int:
     return 1 + sum(map(_leaves, value)) if isinstance(value, tuple) else 1
 
 
+def kinds(value: Any) -> Any:
+    """Return the types of all that a value holds: 1 == 1.0 == True, but Python can tell them apart."""
+    inside = value if isinstance(value, tuple) else ()
+    inside = sorted(value, key=hash) if isinstance(value, frozenset) else inside
+    return type(value), *map(kinds, inside)
+
+
+def plain(value: Any) -> bool:
+    """Whether it compares as Python's own does: a number, a text, None, a tuple of such."""
+    return all(map(plain, value)) if type(value) is tuple else isinstance(value, Plain)
+
+
+def of_plain(values: Any) -> bool:
+    """Whether values can be compared with each other, of a list or a set too."""
+    return (
+        all(map(plain, values)) if isinstance(values, tuple | frozenset) else isinstance(values, str | range)
+    )
+
+
 def binary(operation: ast.operator, left: Any, right: Any) -> Any:
-    is_text = isinstance(left, str) and isinstance(right, str)
-    is_tuple = isinstance(left, tuple) and isinstance(right, tuple)
-    if isinstance(operation, ast.Add) and (is_text or is_tuple):
-        return bounded(left + right)
+    kind = type(left)
+    if isinstance(operation, ast.Add) and kind is type(right) and kind in (str, tuple, OwnList):
+        return bounded(kind(left + right))
     left, right = number(left), number(right)
     if isinstance(operation, ast.LShift) and not 0 <= right <= 64:
         raise CannotDo(f"shifts by {right}")
