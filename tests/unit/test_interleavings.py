@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from math import comb
@@ -270,13 +271,13 @@ def test_a_schedule_is_run_as_asked():
 @looped(
     "body",
     [
-        "s[0] = 7 // 2 + 2 ** 5 % 3 - -1",
-        "x, y = 1, 2\nx, y = y, x\ns[0], s[1] = x, y",
-        "for i in range(3):\n    s[i] = i * i",
-        "for i, v in enumerate((5, 6, 7)):\n    s[i] = v",
+        "x, y = 7 // 2 + 2 ** 5 % 3 - -1, 2\nx, y = y, x\ns[0], s[1] = x, y",
+        "for i, v in enumerate(s):\n    s[2] = v + 5\nfor i in reversed(s):\n    s[1], s[0] = 7, s[0] + i",
+        "s[0] = s.index(helper(0, 0)) + (sorted([2, 1]) + [3])[0] + sum((True, 1))",
+        "s[0] = (1, 2) == (1, 2) and 2 in {1, 2} and [] is not None",
         "i = 0\nwhile True:\n    i += 1\n    if i == 2:\n        continue\n    if i > 4: break\n    s[0] = i",
         "for i in range(5):\n    if i == 3:\n        break\nelse:\n    s[0] = 9\ns[1] = i",
-        "for i in range(2):\n    pass\nelse:\n    s[0] = 9",
+        "for i in range(2):\n    s[1] = i\nelse:\n    s[0] = 9",
         "s[-1] = 4 if 1 < 2 < 3 else 5",
         "s[0] = 1 < 3 < 2\ns[1] = 0 or 5\ns[2] = 0 and 5",
         "d['a'] += 5\nd['b'] = d['a'] * 2",
@@ -304,6 +305,39 @@ def test_computes_as_python_does(body):
     exec(text, space)  # the test's own text: what Python makes of it
     space["work"]()
     assert replay.shared == {name: space[name] for name in replay.shared}
+
+
+@looped(
+    "line",
+    [
+        *(
+            f"s[0] = {value}"
+            for value in (
+                *("f'{s[0]}' == ''", "[1] == (1,)", "[1] in ((1,), 2)", "max([1], (0,))", "len([*{2, 1}])"),
+                *("list({2, 1})[0]", "bool(reversed([]))", "bool(enumerate([]))", "1000 is s[0] + 1000"),
+                *(
+                    "print('', end=helper(1))",
+                    "print(f'{1:{helper(1)}}')",
+                    "[[1]].index((1,))",
+                    "any(([], s))",
+                ),
+            )
+        ),
+        *("x = y = [1]; y += [2]", "x = 1e999 - 1e999", "for x in {2, 1}: pass", "s[helper(0)]: int"),
+    ],
+)
+def test_what_python_might_take_for_something_else_is_refused(line):
+    text = f"def helper(a):\n    return a\n\ndef work():\n    {line}"
+    with suppress(NotUnderstood):
+        assert not run_schedule(["work"], {"s": [0]}, source=text).ended
+
+
+def test_equal_values_of_other_types_are_other_states():
+    text = (
+        "def work():\n    s[0] = 1\n    if s[0] is True:\n        s[1] = 2\n\ndef other():\n    s[0] = True"
+    )
+    verdict = explore(["work", "other"], {"s": [0, 0]}, lambda final: final["s"][1] == 0, source=text)
+    assert verdict.finding("wrong result") is not None
 
 
 @looped(

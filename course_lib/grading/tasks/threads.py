@@ -175,7 +175,7 @@ def _alone_of_race(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(args, f"one thread alone, tile {first} of {tiles} is the next", must_not_change=False)
 
 
-BEFORE = (4, 0, 7, 0)  # how often tiles were done in earlier rounds: those that are left end one higher
+BEFORE = (4,) * 4  # how often tiles were done in earlier rounds: those that are left end one higher
 
 
 def _each_once(before: list[int], already: int):
@@ -224,7 +224,7 @@ RACE_SCENARIOS = (
 def _drawn_teams(rng: random.Random) -> Iterator[Scenario]:
     """Yield two threads near the end of many tiles."""
     already = rng.randrange(5, 150)
-    yield _team(2, already + 3, already, rng.choices(range(10), k=3))
+    yield _team(2, already + 3, already, (0, *rng.choices(range(10), k=2)))
 
 
 RACE = Task(
