@@ -222,9 +222,10 @@ RACE_SCENARIOS = (
 
 
 def _drawn_teams(rng: random.Random) -> Iterator[Scenario]:
-    """Yield two threads near the end of many tiles."""
-    already = rng.randrange(5, 150)
-    yield _team(2, already + 3, already, (0, *rng.choices(range(10), k=2)))
+    """Yield two threads near the end of more tiles."""
+    already = rng.randrange(4, 9)  # an answer may look once for every tile there is
+    team = _team(2, already + 3, already, (0, *rng.choices(range(10), k=2)))
+    yield replace(team, at_once=RACE_TOGETHER)
 
 
 RACE = Task(
@@ -285,6 +286,9 @@ def _ends_as(*allowed: tuple[list[int], list[int]]):
         if any(got == one for one in allowed):
             return True
         balances = [balance for balance, _ in allowed]
+        if got[0] not in balances and len(got[0]) == ACCOUNTS:
+            ends = enumerate(zip(got[0], balances[0], strict=True))
+            return next(f"account {n} ends with {has}, not {want}" for n, (has, want) in ends if has != want)
         if got[0] not in balances:
             wanted = " or ".join(map(str, dict.fromkeys(map(tuple, balances))))
             return f"the balances end as {tuple(got[0])} instead of {wanted}"
@@ -294,7 +298,8 @@ def _ends_as(*allowed: tuple[list[int], list[int]]):
 
 
 ACCOUNTS = 180  # of drawn scenarios; most of them need no lock
-MOST_DRAWN = 6
+#: Numbers so far apart are alike modulo anything up to 16: no order may take them for the same.
+APART = (60, 72, 84, 99, 104, 112)
 
 
 def _all_there(total: int):
@@ -387,18 +392,20 @@ TRANSFER_SCENARIOS = (
 
 def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
     """Yield transfers between accounts far apart: their order is one of the numbers, not of the amounts."""
-    base = 1
-    for _ in range(MOST_DRAWN):
-        accounts = rng.sample(range(ACCOUNTS), 2)
-        amounts = [base, rng.randrange(1, 30), rng.randrange(1, 10**6), rng.randrange(1, 10**6)]
-        base = amounts[-1]  # every scenario has an amount of the one before: no two may differ in order
-        orders = [(*accounts[:: rng.choice((1, -1))], amount) for amount in amounts]
+    for number, apart in enumerate(APART):
+        low = rng.randrange(ACCOUNTS - apart)
+        pair = rng.sample((low, low + apart), 2)
+        amounts = [2 * number + 1, 2 * number + 2, 2 * number + 3, rng.randrange(20, 10**6)]
+        ways = rng.sample((1, 1, -1), 3)
+        orders = [(*pair[::way], amount) for way, amount in zip(ways, amounts, strict=False)]
+        orders.append((pair[0], pair[number % 2], amounts[3]))  # half of them to itself
         balance, after = [10**7] * ACCOUNTS, [10**7] * ACCOUNTS
         for giver, taker, amount in orders:
             after[giver] -= amount
             after[taker] += amount
         pairs = ", ".join(f"{giver} to {taker}" for giver, taker, _ in orders)
-        yield _bank(f"four transfers, account {pairs}", balance, orders, (after, amounts))
+        bank = _bank(f"four transfers, account {pairs}", balance, orders, (after, amounts))
+        yield bank if number else replace(bank, kept=_all_there(sum(balance)))  # looking takes its time
 
 
 IN_STEP = (
@@ -471,15 +478,15 @@ def _one_free(rng: np.random.Generator) -> Iterator[Case]:
         yield Case((busy, uses), label, must_not_change=False)
 
 
-def _borrowed(before: list[int]):
+def _borrowed(before: list[int], uses: Sequence[int]):
     def right(final: dict[str, Any]) -> bool | str:
         if final["busy"] != before:
             return f"busy ends as {final['busy']} instead of {before}"
         if any(buffer not in range(len(before)) for buffer in final["results"]):
             return f"borrow returns {final['results']}, which are no numbers of buffers"
-        used = [final["results"].count(buffer) for buffer in range(len(before))]
-        if final["uses"] != used:
-            return f"borrow returns {final['results']}, but the buffers were used {final['uses']} times"
+        used = [now - then for now, then in zip(final["uses"], uses, strict=True)]
+        if used != [final["results"].count(buffer) for buffer in range(len(before))]:
+            return f"borrow returns {final['results']}, but the buffers were used {used} times"
         return True
 
     return right
@@ -494,17 +501,17 @@ def _slot_first(moment: JointState) -> bool | str:
     )
 
 
-def _pool(said: str, threads: int, busy: list[int]) -> Scenario:
+def _pool(said: str, threads: int, busy: list[int], uses: Sequence[int] = (0, 0)) -> Scenario:
     return Scenario(
         said,
         ("{entry}(busy, uses)",) * threads,
         {
             "busy": busy,
-            "uses": [0] * len(busy),
+            "uses": [*uses],
             "locks": {"busy": Lock()},
             "slots": {"free": Semaphore(busy.count(0))},
         },
-        _borrowed(busy),
+        _borrowed(busy, uses),
         CHECKED_LOCKS,
     )
 
@@ -521,6 +528,17 @@ POOL_SCENARIOS = (
     ),
 )
 
+
+def _drawn_pools(rng: random.Random) -> Iterator[Scenario]:
+    """Yield two free buffers among more, used before."""
+    for threads in (2, 3):
+        busy = [0, 0, *[1] * rng.randrange(1, 4)]
+        rng.shuffle(busy)
+        uses = rng.choices(range(1, 90), k=len(busy))
+        pool = _pool(f"{threads} threads, busy = {busy}", threads, busy, uses)
+        yield replace(pool, at_once=POOL_TOGETHER, kept=_slot_first)
+
+
 POOL = Task(
     id="05.pool",
     title="Two buffers for many threads",
@@ -530,7 +548,7 @@ POOL = Task(
     cases=_one_free,
     reference=borrow,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS), Waits(IN_VAIN)),
+    rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS, _drawn_pools), Waits(IN_VAIN)),
     lookalikes={
         "That buffer is busy: look for one whose entry is 0.": (
             lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1
