@@ -13,12 +13,13 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 from course_lib.grading.program import bindings, bound_by, size
 from course_lib.grading.sources import NoSource
 from course_lib.grading.vocabulary import words
 
-LARGEST_CELL, LOOKED_THROUGH = 100_000, 1_000_000  # characters
+LARGEST_CELL = 100_000  # characters
 MOST_NODES, MOST_IN_CELL = 150_000, 40_000  # of syntax: some 400 KB of code, and 100
 MOST_TARGETS = 30  # of one assignment
 DEEPEST = 150  # syntax nodes in each other; readers of the text walk it recursively
@@ -28,6 +29,8 @@ CHANGING = words(
 )
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: A line that defines a name, in a text that may be no Python.
+DEFINED = re.compile(r"^[\ufeff\0 \t]*(?:async +)?(?:def|class)[\0 ]+(\w+)|^\0*(\w+) *=(?!=)", re.MULTILINE)
 END_OF_LINE = re.compile(rb"[ \t\f]*(?:#|$)")
 Place = tuple[int, int]  # of a statement: its cell, its number in the cell
 
@@ -62,7 +65,9 @@ class Book:
     changed: dict[str, list[tuple[Place, str]]] = field(default_factory=dict)  # by which line: T.append(1)
     functions: set[str] = field(default_factory=set)  # names that a definition or an import binds
     stars: list[str] = field(default_factory=list)  # modules from which everything is imported
-    broken: list[tuple[str, str]] = field(default_factory=list)  # the cell, and what is wrong with it
+    broken: dict[str, str] = field(
+        default_factory=dict
+    )  # name -> what is wrong with the cell that defines it
 
 
 @lru_cache(maxsize=1)  # the tasks of one notebook follow each other
@@ -75,7 +80,8 @@ def read_cells(cells: tuple[str, ...]) -> Book:
             if sum(sizes.values()) > MOST_NODES:
                 raise NoSource("The cells hold more code than can be read: take experiments out, begin anew.")
         except NoSource as problem:
-            book.broken.append((text, str(problem)))
+            room = MOST_NODES - len(book.broken)
+            book.broken |= {one[1] or one[2]: str(problem) for one in islice(DEFINED.finditer(text), room)}
             continue
         for place, node in enumerate(statements):
             _add(book, (number, place), node, lines)
@@ -123,13 +129,6 @@ def _tree(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def defines(text: str, name: str) -> bool:
-    """Whether a text, which may be no Python, has a line that defines the name."""
-    name = re.escape(name)
-    line = rf"^\ufeff?[ \t]*(?:async +)?(?:def|class) +{name}\b|^{name} *=(?!=)"
-    return bool(re.search(line, text[:LOOKED_THROUGH], re.MULTILINE))
 
 
 # --- what a statement binds and changes ---------------------------------------------------------------------

@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from course_lib.grading.cells import LARGEST_CELL, Book, Bound, Place, defines, read_cells, root
+from course_lib.grading.cells import DEFINED, LARGEST_CELL, Book, Bound, Place, read_cells, root
 from course_lib.grading.program import defaults, is_stub
 from course_lib.grading.sources import NoSource
 
@@ -53,7 +53,7 @@ def collect(cells: Sequence[str], entry: str) -> Answer:
         said = str(problem)
     except (RecursionError, MemoryError, ValueError, OverflowError, SystemError) as error:
         said = f"The code cells cannot be read ({type(error).__name__}): look at them by hand."
-    defining = [text for text in cells if defines(text[:LARGEST_CELL], entry)]
+    defining = [text for text in cells if any(entry in one.groups() for one in DEFINED.finditer(text))]
     return Answer(problem=said, cell=defining[-1][:LARGEST_CELL] if defining else "")
 
 
@@ -210,9 +210,8 @@ class _Search:
             )
 
     def _raise_if_broken(self, name: str) -> None:
-        for text, problem in reversed(self._book.broken):
-            if defines(text[:LARGEST_CELL], name):
-                raise NoSource(problem)
+        if name in self._book.broken:
+            raise NoSource(self._book.broken[name])
 
 
 def _place_of(one: tuple[Place, object]) -> Place:

@@ -229,6 +229,11 @@ HOSTILE = {
     "a power": "a = 10 ** 10 ** 10 ** 10\n" + F,
     "NUL and surrogate": "a = '\0\ud800'\n" + F,
     "many statements": "b = 1\n" * 9_000 + F,
+    "an early end": "x\0\0\n\0" + F,
+    "a long note": "# " + "x" * 1_100_000 + "\n" + F,
+    "names that nobody knows": "x = = 1\n"
+    + "y = 1\n" * 9_000
+    + f"def f(x): return [{'a%d,' * 3_000}]" % (*range(3_000),),
 }
 
 
