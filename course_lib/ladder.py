@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 FLOATS = ("float32", "float64")
 Shape = tuple[int, int, int]  # M, K, N
+#: The N of N x N x N at which rungs are compared. A row of SIZE numbers is 125 or 62.5 cache lines, of SMALL
+#: 25 or 12.5: a column falls into all sets of a cache, where one of 1024 would fall into a single one. The
+#: loops of Python are measured at SMALL alone; at SIZE a product would take them minutes.
+SIZE, SMALL = 1000, 200
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Result:
     when: str  # ISO 8601, UTC
     machine: str
     blas: str = ""  # NumPy's BLAS and the kernels it chose, for example "openblas 0.3.31 SkylakeX"
+    rough: bool = False  # measured in haste, or while other programs held the cores
 
 
 def _missing(requires: Sequence[str]) -> str | None:
@@ -250,6 +255,25 @@ def climb(
     return comparison
 
 
+def climb_both(
+    ids: Sequence[str],
+    *,
+    dtype: str = "float64",
+    threads: int = 1,
+    budget_s: float = 1.0,
+    baseline: str | None = None,
+) -> Comparison:
+    """Measure rungs at both sizes of the ladder, SMALL and SIZE; return what was found at the larger one.
+
+    So each of them can be compared with every other. The loops of Python (circle 1) take part at SMALL alone.
+    Arguments and exceptions are those of `climb`; `budget_s` is for each of the two.
+    """
+    options = {"dtype": dtype, "threads": threads, "budget_s": budget_s}
+    small = climb(ids, SMALL, baseline=baseline, **options)
+    fast = [id for id in ids if rung(id).circle != 1]
+    return climb(fast, SIZE, baseline=baseline if baseline in fast else None, **options) if fast else small
+
+
 def error_of(entry: Rung, A, B) -> float:
     """Return the rung's relative error against exact entries of A @ B (see measure.accuracy)."""
     from course_lib.measure.accuracy import relative_error
@@ -260,11 +284,10 @@ def error_of(entry: Rung, A, B) -> float:
 def record(comparison: Comparison, errors: dict[str, float | None] | None = None) -> list[Result]:
     """Add the rows of a comparison that are rungs to the learner's results, the newest replacing the old.
 
-    `errors` gives each rung's error; rows that name no rung are left out. What is measured in haste replaces
-    nothing. Returns what was found.
+    `errors` gives each rung's error; rows that name no rung are left out. A rough result (in haste, or while
+    other programs held the cores) replaces none but rough ones. Returns what was found.
     """
     from course_lib.measure import machine
-    from course_lib.measure.timing import in_haste
 
     (M, K), (_, N) = comparison.shapes
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -282,10 +305,11 @@ def record(comparison: Comparison, errors: dict[str, float | None] | None = None
             when=now,
             machine=machine.key(),
             blas=f"{here.blas} {here.blas_architecture}",
+            rough=comparison.rough,
         )
         for row in comparison.rows
     ]
-    return _added(results, replace=not in_haste())
+    return _added(results)
 
 
 def record_gpu(recording: Recording) -> list[Result]:
@@ -314,15 +338,19 @@ def record_gpu(recording: Recording) -> list[Result]:
     )
 
 
-def _added(results: list[Result], replace: bool = True) -> list[Result]:
-    """Write those of rungs to the learner's file, each in place of an older one of its kind; return them."""
+def _added(results: list[Result]) -> list[Result]:
+    """Write those of rungs to the learner's file, each in place of an older one of its kind; return them.
+
+    A sound result is not replaced by a rough one.
+    """
     known = {entry.id for entry in LADDER}
     results = [result for result in results if result.rung in known]
 
     def change(values: dict[str, Any]) -> None:
-        values.update(
-            {_key(one): asdict(one) for one in results if replace or _restore(values.get(_key(one))) is None}
-        )
+        for one in results:
+            known = _restore(values.get(_key(one)))
+            if known is None or known.rough or not one.rough:
+                values[_key(one)] = asdict(one)
 
     opened("ladder").update(change)
     return results
@@ -404,5 +432,6 @@ def _is_sound(result: Result) -> bool:
         and all(type(count) is int and count > 0 for count in counts)
         and all(is_number(time) and time > 0 for time in times)
         and is_number(result.spread_s)
+        and isinstance(result.rough, bool)
         and (result.max_error is None or isinstance(result.max_error, float | int))
     )

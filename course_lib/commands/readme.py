@@ -1,7 +1,8 @@
 """`python -m course_lib readme`: bring up to date what README and architecture.md take from the code.
 
 The table of rungs comes from the registry. With --picture, the ladder's figure is drawn anew from the results
-measured on this machine (measure them first, with `make bench`), and its caption says which machine that is.
+measured on this machine (measure them first, with `make bench`), and its caption says which machine that is;
+that is refused as long as a rung has no result there, or only one of a busy time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rewrite the marked parts of the README; return the exit code."""
-    parts = {"rungs": rung_table()} | ({"picture": draw_picture()} if args.picture else {})
+    parts = {"rungs": rung_table()}
+    if args.picture:
+        if lacking := not_measured(shown()):
+            print(f"readme: {lacking}")
+            return 1
+        parts |= {"picture": draw_picture()}
     fill(README, parts)
     fill(ARCHITECTURE, {"rooms": house.picture()})
     return 0
@@ -47,12 +53,26 @@ def rung_table() -> str:
     return "\n".join(["| rung | circle | what it is | what limits it |", "|---|---|---|---|", *rows])
 
 
+def shown() -> list[ladder.Result]:
+    """Return the results that the picture shows: this machine's, in float64 on one thread."""
+    return [r for r in ladder.results() if r.dtype == "float64" and r.threads == 1]
+
+
+def not_measured(results: list[ladder.Result]) -> str:
+    """Return the sentence that names the rungs without a sound result at the ladder's size, "" for none."""
+    at = {(one.rung, one.shape): one for one in results if not one.rough}
+    wanted = [r for r in ladder.LADDER if "float64" in r.dtypes and not r.parallel and not r.missing()]
+    sizes = {rung.id: ladder.SMALL if rung.circle == 1 else ladder.SIZE for rung in wanted}
+    missing = [f"{id} at {size}" for id, size in sizes.items() if (id, (size,) * 3) not in at]
+    return f"No sound result of {', '.join(missing)}: run `make bench` on quiet cores." if missing else ""
+
+
 def draw_picture() -> str:
     """Draw the ladder of this machine into docs/ and return the Markdown that shows it, with its origin."""
     from course_lib import views
     from course_lib.measure import machine
 
-    results = [r for r in ladder.results() if r.dtype == "float64" and r.threads == 1]
+    results = shown()
     picture = views.ladder_plot(results, dtype="float64")
     target = PROJECT / PICTURE
     target.parent.mkdir(exist_ok=True)

@@ -27,6 +27,9 @@ ELSEWHERE, ELSEWHERE_S, SEVERAL = 0.20, 5e-3, 2
 #: Windows counts a thread's CPU time in ticks of 15.6 ms, too coarse for samples of a millisecond.
 HAS_THREAD_CLOCK = hasattr(time, "thread_time") and sys.platform != "win32"
 _SCHEDULER_FILE = Path("/proc/thread-self/schedstat")
+_ALL_THREADS = Path("/proc/self/task")
+#: More than this share of the time ready to run spent without a CPU, and not just a moment: others held them.
+HELD, HELD_S = 0.10, 5e-3
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,39 @@ def _thread_time() -> float:
 
 def _queued_s() -> float:
     """Return how long this thread was ready while other programs had the CPUs; 0.0 where nobody counts it."""
+    return _ran_and_queued(_SCHEDULER_FILE)[1]
+
+
+def _ran_and_queued(file: Path) -> tuple[float, float]:
+    """Return how long a thread has run and how long it waited for a CPU, in seconds; zeros where unknown."""
     try:
-        return int(_SCHEDULER_FILE.read_text().split()[1]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+        ran, queued = file.read_text().split()[:2]
+        return int(ran) * 1e-9, int(queued) * 1e-9
+    except (OSError, ValueError):
+        return 0.0, 0.0
+
+
+class Queue:
+    """How long the threads of this process have stood in the queue for a CPU since this was made."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    def held(self) -> float:
+        """Return the share of their time that others had the CPUs; 0.0 for so little that it tells nothing.
+
+        Threads that have ended since are not counted, nor is anything on systems that keep no account.
+        """
+        pairs = [(now, self._before.get(thread, (0.0, 0.0))) for thread, now in self._now().items()]
+        ran, queued = (sum(now[i] - before[i] for now, before in pairs) for i in (0, 1))
+        return queued / (ran + queued) if queued > max(HELD_S, HELD * (ran + queued)) else 0.0
+
+    @staticmethod
+    def _now() -> dict[str, tuple[float, float]]:
+        try:
+            return {task.name: _ran_and_queued(task / "schedstat") for task in _ALL_THREADS.iterdir()}
+        except OSError:
+            return {}
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ class Conditions:
     max_error: bool
     seconds_spent: float
     notes: tuple[str, ...]
+    rough: str = ""  # why the times are rough: in haste, or other programs held the cores; "" if they are not
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Comparison:
                 return row
         known = ", ".join(repr(row.name) for row in self.rows)
         raise ValueError(f"There is no function {name!r} here; there are {known}.")
+
+    @property
+    def rough(self) -> bool:
+        """Whether other programs held the cores (or it was measured in haste): not a result to be kept."""
+        return bool(self.conditions.rough)
 
     @property
     def ratio(self) -> float:
@@ -142,6 +148,7 @@ class Comparison:
         """Return the fair-comparison card: what was held equal, and how it was measured."""
         how = self.conditions
         facts = [
+            *([("rough", how.rough)] * self.rough),
             ("threads", f"{self.threads} for every function (BLAS, OpenMP, Numba and torch capped together)"),
             ("inputs", f"{'; '.join(how.inputs) or 'no arrays'}; every function has its own equal copy"),
             ("baseline", f"{self.baseline}{self._baseline_blas()}"),
@@ -160,7 +167,13 @@ class Comparison:
 
     def _in_short(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        parts = (threads, self.dtype, _rounds(self.conditions.rounds), self.conditions.clock)
+        parts = (
+            "rough" * self.rough,
+            threads,
+            self.dtype,
+            _rounds(self.conditions.rounds),
+            self.conditions.clock,
+        )
         return ", ".join(part for part in parts if part)
 
     def _baseline_blas(self) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 from course_lib.arguments import number, one_of, whole
 from course_lib.measure import clocks, hardware, inputs
-from course_lib.measure.comparison import Comparison, Conditions, TimedRow, describe_inputs
+from course_lib.measure.comparison import TELLING, Comparison, Conditions, TimedRow, describe_inputs
 from course_lib.measure.progress import Progress
 
 __all__ = ["Comparison", "TimedRow", "compare"]
@@ -74,7 +74,9 @@ def compare(
         run.hurry()
     with Progress(progress) as bar, clocks.ThreadCap(min(threads, usable)) as cap:
         run.warm_up(cap, min(threads, usable), bar)
+        queue = clocks.Queue()
         run.measure(bar)
+        run.judge(queue.held())
     if threads > usable:
         run.notes.append(f"{threads} threads were asked for, and this process may use {usable}.")
     return run.comparison(arguments, min(threads, usable), flops, max_error)
@@ -99,6 +101,7 @@ class _Run:
     rounds: int = 0
     half_width: float = math.inf
     ended: str = ""
+    rough: str = ""
 
     def __post_init__(self) -> None:
         self.patience_s = self.budget_s
@@ -108,7 +111,7 @@ class _Run:
         """Measure what has to be measured, but not well: what takes long is timed once."""
         self.patience_s = self.budget_s = HASTY_SHARE * self.budget_s
         self.min_rounds = min(self.min_rounds, HASTY_ROUNDS)
-        self.notes.append(f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough.")
+        self.rough = f"Measured in haste (as with {HASTE_VARIABLE}): these times are rough."
 
     def warm_up(self, cap: clocks.ThreadCap, threads: int, bar: Progress) -> None:
         """Call every function first, then find out how long each takes and which clock is right for all."""
@@ -157,6 +160,17 @@ class _Run:
             if is_over:
                 self.ended = self.ended or "budget spent"
                 return
+
+    def judge(self, held: float) -> None:
+        """Find out whether the times are rough; other programs held the cores for the share `held`."""
+        if self.rough:
+            return
+        if held:
+            waited = f"for {100 * held:.0f} % of its time this program waited for one"
+            self.rough = f"Other programs held the cores ({waited}): these times are rough. Measure again."
+        elif TELLING < self.half_width < math.inf:
+            known = f"the ratios are known to ±{100 * self.half_width:.0f} % only"
+            self.rough = f"The times scatter, as when other programs hold the cores ({known}): measure again."
 
     def _settle(self, subject: TimedFunction) -> None:
         """Wait until the last function's threads have gone to sleep, then wake this one's: not timed."""
@@ -234,6 +248,7 @@ class _Run:
             max_error=any(row.max_error is not None for row in rows),
             seconds_spent=time.perf_counter() - self.start,
             notes=tuple(self.notes),
+            rough=self.rough,
         )
         shapes = tuple(tuple(int(n) for n in array.shape) for array in inputs.arrays(arguments))
         return Comparison(rows, self.baseline.name, threads, inputs.dtype_of(arguments), shapes, conditions)

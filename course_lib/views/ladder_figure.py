@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from course_lib import theme
-from course_lib.theme import DEEP_PINK, GREY, INK, PINK, QUIET, VIOLET, Picture
-from course_lib.views.figures import beside, centred
+from course_lib.theme import DEEP_PINK, GREY, INK, PAPER, PINK, QUIET, VIOLET, Picture
+from course_lib.views.figures import beside, centred, hollow
 from course_lib.views.paper import plural, times, upper
+from course_lib.views.standing import BASELINE, BASELINES, Standing, shape_in_words, standing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from course_lib.ladder import Result, Rung
 
-BASELINE = "numpy"
-#: They stand last, and no rung is said to have climbed past itself.
-BASELINES = (BASELINE, "openblas", "torch")
 EPS = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}  # spacing of the numbers just above 1
 WHAT_TO_RUN = "Run a measuring cell of chapter 01, or `python -m course_lib bench`."
-SIZES_DIFFER = "sizes differ: each label names its own"
+#: Why a point is hollow.
+OWN_SIZE, ROUGH = "measured at a size of its own", "rough (in haste, or while others held the cores)"
+ONLY_ROUGH = "All times so far are rough: measure again when no other program holds the cores"
+NOTHING_BESIDE = "No two rungs were measured at one size yet"
+SAME = 0.05  # a speed that differs from a baseline's by less is said to be the same
 CROWDED = 13  # more columns than this: their labels stand upright
 LETTER = 0.54  # mean width of a letter, in font sizes
 
@@ -33,70 +34,57 @@ LETTER = 0.54  # mean width of a letter, in font sizes
 def ladder_plot(results: Iterable[Result] | None = None, dtype: str | None = None) -> Picture:
     """Return the ladder: GFLOP/s of each rung on a log scale, in ladder order, its bottleneck, its error.
 
-    `results` None: the learner's own. `dtype` None: the one most rungs were measured in. Of several results
-    of a rung those on the fewest threads count, so that all stand on equal terms where they can, and the
-    one at the largest size is drawn: small matrices lie in the caches, where no rung meets its limit. Where
-    the sizes of the rungs differ, the title says so. Rungs without a result stand as empty places, unless
-    they cannot have one: in this dtype, or on this computer. A rung for several cores that was measured only
-    on one thread has no place: its speed there says nothing.
+    `results` None: the learner's own; `dtype` None: the one most rungs were measured in (see `standing`).
+    Rungs are compared at one shape. Who was not measured there stands at the largest size that it has, hollow
+    and in no ratio; hollow is also what was measured in haste or while other programs held the cores. Rungs
+    without a result stand as empty places.
     """
-    from course_lib import ladder
-
-    known = {rung.id: rung for rung in ladder.LADDER}
-    found = [r for r in (ladder.results() if results is None else results) if r.rung in known]
-    chosen = dtype or _commonest_dtype(found)
-    alone = {r.rung for r in found if r.dtype == chosen and r.threads == 1 and known[r.rung].parallel}
-    best = representative(r for r in found if r.dtype == chosen and (r.rung not in alone or r.threads > 1))
-    possible = [rung for rung in ladder.LADDER if rung.id not in alone and rung.missing() is None]
-    able = {rung.id for rung in possible if chosen in rung.dtypes} or {rung.id for rung in possible}
-    rungs = [rung for rung in ladder.LADDER if rung.id in best or rung.id in able]
-    rungs.sort(key=lambda rung: rung.id in BASELINES)
-    return Picture.of(draw(rungs, best, chosen), _alt(rungs, best, chosen))
+    found = standing(results, dtype)
+    return Picture.of(draw(found), _alt(found))
 
 
-def representative(results: Iterable[Result]) -> dict[str, Result]:
-    """Return each rung's result on its fewest threads at its largest size; of equals the fastest."""
-
-    def rank(result: Result) -> tuple[int, int, float]:
-        return -result.threads, math.prod(result.shape), result.gflops
-
-    return {result.rung: result for result in sorted(results, key=rank)}
-
-
-def draw(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -> Figure:
-    """Draw a column for each rung, with its best result if there is one."""
+def draw(found: Standing) -> Figure:
+    """Draw a column for each rung, with its result if there is one."""
+    rungs, drawn, compared = found.rungs, found.drawn, found.compared()
     width = min(max(8.0, 1.5 + 0.95 * len(rungs)), 13.5)
-    threads = {result.threads for result in best.values()}
-    labels = {id: _words(rungs, result, len(threads) > 1) for id, result in best.items()}
-    with theme.figure(width, 6.4 if best else 4.2) as fig:
+    threads = {result.threads for result in drawn.values()}
+    labels = {id: _words(found, result, len(threads) > 1) for id, result in drawn.items()}
+    with theme.figure(width, 6.4 if drawn else 4.2) as fig:
         upper, lower = fig.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3.4, 1]})
         fig.get_layout_engine().set(h_pad=0.06)
-        title = textwrap.wrap(_finding(rungs, best), int((width - 1.2) / 0.115))
-        upper.set_title("\n".join([*title, *([SIZES_DIFFER] if _sizes_differ(best) else [])]))
+        upper.set_title(textwrap.fill(_finding(found), int((width - 1.2) / 0.115)))
+        fig.supxlabel(_what_is_hollow(found), fontsize=10)
         _axes(upper, lower, rungs, width)
-        conditions = (dtype, plural(*threads, "thread") if len(threads) == 1 else "")
+        conditions = (found.dtype, plural(*threads, "thread") if len(threads) == 1 else "")
         said = ", ".join(filter(None, conditions))
         upper.set_ylabel("speed (GFLOP/s)" + (f"\n{said}" if said else ""))
-        columns = [(x, best[rung.id]) for x, rung in enumerate(rungs) if rung.id in best]
-        empty = [x for x, rung in enumerate(rungs) if rung.id not in best]
+        columns = [(x, drawn[rung.id]) for x, rung in enumerate(rungs) if rung.id in drawn]
+        empty = [x for x, rung in enumerate(rungs) if rung.id not in drawn]
+        reference = _reference(compared)
         if columns:
             upper.set_yscale("log")
             fig.draw_without_rendering()  # settles the axes, so that labels can be measured
-            _points(upper, columns, labels, len(rungs))
-            _errors(lower, columns, dtype, crowded=len(rungs) > CROWDED)
+            if reference:
+                upper.axhline(reference.gflops, color=VIOLET, linestyle="--", linewidth=1.8, zorder=1)
+            _points(upper, columns, labels, len(rungs), set(compared))
+            _errors(lower, columns, found.dtype, crowded=len(rungs) > CROWDED)
         else:
             for axes in (upper, lower):
                 axes.set_yticks([])
             centred(upper, 0.5, 0.55, WHAT_TO_RUN, fontsize=12, color=DEEP_PINK, transform=upper.transAxes)
         if empty:
             _places(upper, lower, empty)
-        if reference := _reference(best):
+        if reference:
             lower.set_xlabel(f"{lower.get_xlabel()}; dashed: {reference.rung}")
     return fig
 
 
-def _sizes_differ(best: Mapping[str, Result]) -> bool:
-    return len({tuple(result.shape) for result in best.values()}) > 1
+def _what_is_hollow(found: Standing) -> str:
+    """Return the line that says why some points are hollow, "" if none is."""
+    drawn = found.drawn.values()
+    why = [OWN_SIZE] if any(tuple(one.shape) != found.shape for one in drawn) else []
+    why += [ROUGH] if any(one.rough for one in drawn) else []
+    return f"hollow, and in no ratio at {shape_in_words(found.shape)}: {'; '.join(why)}" if why else ""
 
 
 def _axes(upper: Axes, lower: Axes, rungs: Sequence[Rung], width: float) -> None:
@@ -119,7 +107,11 @@ def _axes(upper: Axes, lower: Axes, rungs: Sequence[Rung], width: float) -> None
 
 
 def _points(
-    upper: Axes, columns: Sequence[tuple[int, Result]], labels: Mapping[str, Sequence[str]], places: int
+    upper: Axes,
+    columns: Sequence[tuple[int, Result]],
+    labels: Mapping[str, Sequence[str]],
+    places: int,
+    compared: Container[str],
 ) -> None:
     """Draw a stem, a point and a label for each result; a label keeps to its column, so none can collide."""
     upright = places > CROWDED
@@ -131,17 +123,18 @@ def _points(
         for id, parts in labels.items()
     }
     ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 0.8}
-    look = {"ha": "center", "va": "bottom", "fontsize": size, "zorder": 4, "bbox": ground}
-    look |= {"rotation": 90 if upright else 0, "linespacing": 1.15}
+    words = {"ha": "center", "va": "bottom", "fontsize": size, "zorder": 4, "bbox": ground}
+    words |= {"rotation": 90 if upright else 0, "linespacing": 1.15}
     notes = []
-    reference = _reference({result.rung: result for _, result in columns})
     for x, result in columns:
         colour, marker = (VIOLET, "s") if result.rung in BASELINES else (PINK, "o")
-        if result is reference:
-            upper.axhline(result.gflops, color=VIOLET, linestyle="--", linewidth=1.8, zorder=1)
         upper.vlines(x, 1e-12, result.gflops, color=colour, linewidth=1.5, alpha=0.45, zorder=1)
-        upper.plot(x, result.gflops, marker, color=colour, markersize=9, markeredgecolor=INK, zorder=5)
-        notes.append(beside(upper, written[result.rung], (x, result.gflops), (0, 9), **look))
+        look = {"color": colour, "markersize": 9, "markeredgecolor": INK}
+        if result.rung not in compared:
+            look = {**hollow(colour, 9, 1.8), "markerfacecolor": PAPER}
+        upper.plot(x, result.gflops, marker, zorder=5, **look)
+        notes.append(beside(upper, written[result.rung], (x, result.gflops), (0, 9), **words))
+    upper.autoscale_view()  # a label outside of the axes would have no height
     tallest = max(note.get_window_extent().height for note in notes)
     _limits(upper, [r.gflops for _, r in columns], tallest + 24)
 
@@ -190,20 +183,17 @@ def _places(upper: Axes, lower: Axes, empty: Sequence[int]) -> None:
     lower.set_xlabel(lower.get_xlabel() + "; empty circle: not measured yet")
 
 
-def _words(rungs: Sequence[Rung], result: Result, say_threads: bool) -> list[str]:
+def _words(found: Standing, result: Result, say_threads: bool) -> list[str]:
     """Return what stands at a point: what limits it (or what the baseline is), its speed, its size."""
-    limit = next(rung.bottleneck for rung in rungs if rung.id == result.rung)
+    limit = next(rung.bottleneck for rung in found.rungs if rung.id == result.rung)
     first = _baseline_name(result) if result.rung in BASELINES else limit
-    said = [first, f"{_figures(result.gflops)} at {_shape(result.shape)}"]
+    where = f"at {shape_in_words(result.shape)}{', rough' if result.rough else ''}"
+    said = [first, f"{_figures(result.gflops)} {where}"]
     return [*said, plural(result.threads, "thread")] if say_threads else said
 
 
 def _wrapped(words: str, width: int) -> list[str]:
     return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=True) or [""]
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return f"{shape[0]:,}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
 
 
 def _baseline_name(baseline: Result) -> str:
@@ -217,32 +207,55 @@ def _baseline_name(baseline: Result) -> str:
     return f"NumPy as installed: {here.blas}, {here.blas_architecture}"
 
 
-def _commonest_dtype(results: Sequence[Result]) -> str | None:
-    """Return the dtype in which most rungs were measured; of equals the wider one."""
-    rungs = Counter(dtype for dtype, _ in {(result.dtype, result.rung) for result in results})
-    return max(rungs, key=lambda dtype: (rungs[dtype], dtype), default=None)
-
-
-def _finding(rungs: Sequence[Rung], best: Mapping[str, Result]) -> str:
-    measured = [best[rung.id] for rung in rungs if rung.id in best and rung.id not in BASELINES]
-    baseline = _reference(best)
+def _finding(found: Standing) -> str:
+    """Say what the ladder shows, in ratios between sound results of one shape."""
+    compared = found.compared()
+    if not compared:
+        return ONLY_ROUGH if found.drawn else "No rung is measured yet"
+    measured = [one for id, one in compared.items() if id not in BASELINES]
     if not measured:
-        return "No rung is measured yet" if baseline is None else "Only the baseline is measured yet"
+        alone = not any(id not in BASELINES for id in found.drawn)
+        return "Only the baseline is measured yet" if alone else NOTHING_BESIDE
+    at = f"At {shape_in_words(found.shape)}"
     slow, fast = min(measured, key=attrgetter("gflops")), max(measured, key=attrgetter("gflops"))
+    baseline = _reference(compared)
     threads_differ = len({result.threads for result in (slow, fast, baseline) if result}) > 1
 
     def named(result: Result) -> str:
         return f"{result.rung} on {plural(result.threads, 'thread')}" if threads_differ else result.rung
 
     if slow is fast:
-        finding = f"{named(fast)} reaches {_figures(fast.gflops)} GFLOP/s"
+        finding = f"{at} {named(fast)} reaches {_figures(fast.gflops)} GFLOP/s"
     else:
-        finding = f"{named(fast)} computes {times(fast.gflops / slow.gflops)} as fast as {named(slow)}"
-    if baseline is None:
-        return finding
-    if fast.gflops < baseline.gflops:
-        return f"{finding}; {named(baseline)} is {times(baseline.gflops / fast.gflops)} as fast as that"
-    return f"{finding} and {times(fast.gflops / baseline.gflops)} as fast as {named(baseline)}"
+        finding = f"{at} {named(fast)} computes {times(fast.gflops / slow.gflops)} as fast as {named(slow)}"
+    if baseline:
+        finding += _beside_baseline(fast.gflops / baseline.gflops, named(baseline))
+    return finding + _elsewhere(found)
+
+
+def _beside_baseline(ratio: float, name: str) -> str:
+    if abs(ratio - 1) < SAME:
+        return f"; {name} is as fast as that, within {100 * SAME:.0f} %"
+    return (
+        f"; {name} is {times(1 / ratio)} as fast as that"
+        if ratio < 1
+        else f" and {times(ratio)} as fast as {name}"
+    )
+
+
+def _elsewhere(found: Standing) -> str:
+    """Return the ratio to the slowest rung that was measured only elsewhere, at a shape that it has."""
+    compared = found.compared()
+    others = [one for id, one in found.drawn.items() if id not in compared and not one.rough]
+    slow = min((one for one in others if one.rung not in BASELINES), key=attrgetter("gflops"), default=None)
+    if slow is None:
+        return ""
+    there = [one for one in found.compared(tuple(slow.shape)).values() if one.rung not in BASELINES]
+    fast = max(there, key=attrgetter("gflops"))
+    if fast.rung == slow.rung:
+        return ""
+    ratio = times(fast.gflops / slow.gflops)
+    return f"; at {shape_in_words(slow.shape)} {fast.rung} computes {ratio} as fast as {slow.rung}"
 
 
 def _reference(best: Mapping[str, Result]) -> Result | None:
@@ -259,19 +272,21 @@ def _letters(inches: float, size: float) -> int:
     return max(7, int((inches - 0.08) * 72 / (size * LETTER)))
 
 
-def _alt(rungs: Sequence[Rung], best: Mapping[str, Result], dtype: str | None) -> str:
-    kind = f" in {dtype}" if dtype else ""
-    if not best:
-        return f"An empty ladder: none of its {len(rungs)} rungs is measured yet{kind}. {WHAT_TO_RUN}"
+def _alt(found: Standing) -> str:
+    kind = f" in {found.dtype}" if found.dtype else ""
+    drawn = found.drawn
+    if not drawn:
+        return f"An empty ladder: none of its {len(found.rungs)} rungs is measured yet{kind}. {WHAT_TO_RUN}"
     said = []
-    for rung in (rung for rung in rungs if rung.id in best):
+    for rung in (rung for rung in found.rungs if rung.id in drawn):
         what = rung.bottleneck if rung.id in BASELINES else f"limited by: {rung.bottleneck}"
-        one = best[rung.id]
+        one = drawn[rung.id]
         wrong = f", error {one.max_error:.1e}" if one.max_error is not None else ""
-        place = f"at {_shape(one.shape)} on {plural(one.threads, 'thread')}"
+        place = f"at {shape_in_words(one.shape)} on {plural(one.threads, 'thread')}"
+        place += " (rough)" if one.rough else "" if tuple(one.shape) == found.shape else " (not compared)"
         said.append(f"{rung.id} {_figures(one.gflops)} GFLOP/s {place}{wrong}, {what}")
-    empty = [rung.id for rung in rungs if rung.id not in best]
-    differ = f"{upper(SIZES_DIFFER)}. " if _sizes_differ(best) else ""
+    empty = [rung.id for rung in found.rungs if rung.id not in drawn]
+    hollow_ones = f"{upper(line)}. " if (line := _what_is_hollow(found)) else ""
     scales = f"Speed of each rung on a log scale{kind}, its error against exact entries below: "
-    words = f"{_finding(rungs, best)}. {differ}{scales}"
+    words = f"{_finding(found)}. {hollow_ones}{scales}"
     return words + "; ".join(said) + (f". Not measured yet: {', '.join(empty)}." if empty else ".")

@@ -1,7 +1,9 @@
 """The README tells the truth about the registry, the commands and the files it names."""
 
 import re
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 from course_lib import ladder
 from course_lib.commands import readme
@@ -27,6 +29,15 @@ def test_the_picture_says_where_it_comes_from():
     alt = re.search(r"!\[([^\]]+)\]\(docs/ladder.png\)", TEXT)[1]
     drawn = [entry for entry in ladder.LADDER if "float64" in entry.dtypes and not entry.parallel]
     assert all(entry.id in alt for entry in drawn)  # it is for float64 on one thread of a CPU
+
+
+def test_the_picture_waits_for_a_sound_result_of_every_rung(capsys):
+    assert readme.run(Namespace(picture=True)) == 1 and "simd at 1000" in capsys.readouterr().out
+    sizes = {entry.id: 200 if entry.circle == 1 else 1000 for entry in ladder.LADDER}
+    full = [SimpleNamespace(rung=id, shape=(n,) * 3, rough=False) for id, n in sizes.items()]
+    assert readme.not_measured(full) == ""
+    full[list(sizes).index("simd")].rough = True
+    assert readme.not_measured(full).startswith("No sound result of simd at 1000: run")
 
 
 def test_every_make_target_it_names_exists():

@@ -1,6 +1,7 @@
 """The registry, and the learner's results: they persist, and nothing loses them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def test_a_damaged_entry_in_a_sound_file_harms_nobody_and_is_kept(figures):
         ("gflops", float("nan")),
         ("max_error", "small"),
         ("blas", None),
+        ("rough", "no"),
     ):
         content = json.loads(sound)
         damaged = next(key for key in content["values"] if "compiled" in key)
@@ -54,12 +56,10 @@ def test_a_damaged_entry_in_a_sound_file_harms_nobody_and_is_kept(figures):
 
 
 def test_two_blas_kernels_are_two_baselines(monkeypatch):
-    import dataclasses
-
     from course_lib.measure import machine
 
     ladder.climb(["numpy"], 8, budget_s=0.02)
-    other = dataclasses.replace(machine.describe(), blas_architecture="Tuned")
+    other = replace(machine.describe(), blas_architecture="Tuned")
     monkeypatch.setattr(machine, "describe", lambda: other)
     ladder.climb(["numpy"], 8, budget_s=0.02)
     assert len({result.blas for result in ladder.results()}) == 2
@@ -80,3 +80,20 @@ def test_a_new_measurement_replaces_the_old_of_the_same_kind_until_all_are_forgo
         ladder.climb(["compiled-ikj"], size, budget_s=0.05)
     assert [result.shape[0] for result in ladder.results()] == [8, 9]
     assert ladder.forget() == 2 and ladder.results() == []
+
+
+def test_a_rough_time_replaces_no_sound_one():
+    found = ladder.climb(["compiled-ikj"], 8, budget_s=0.05, save=False)
+    for seconds, rough, kept in ((1.0, "busy", 1.0), (2.0, "busy", 2.0), (3.0, "", 3.0), (4.0, "busy", 3.0)):
+        rows = (replace(found.rows[0], seconds=seconds),)
+        ladder.record(replace(found, rows=rows, conditions=replace(found.conditions, rough=rough)))
+        assert [(one.seconds, one.rough) for one in ladder.results()] == [(kept, kept < 3)]
+
+
+def test_rungs_are_climbed_at_both_sizes_and_those_of_python_at_the_small_one(monkeypatch):
+    monkeypatch.setattr(ladder, "SIZE", 24)
+    monkeypatch.setattr(ladder, "SMALL", 8)
+    larger = ladder.climb_both(["python-lists", "compiled-ikj"], budget_s=0.05, baseline="python-lists")
+    assert larger.shapes == ((24, 24), (24, 24))
+    found = {(one.rung, one.shape[0]) for one in ladder.results()}
+    assert found == {("python-lists", 8), ("compiled-ikj", 8), ("compiled-ikj", 24)}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -69,9 +70,28 @@ def test_in_haste_two_rounds_do_and_the_card_says_so(monkeypatch):
     monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
     hasty = compare({"nap": time.sleep}, 0.01, **asked)
     assert hasty.rows[0].rounds <= 4 and usual.rows[0].rounds >= 9  # 20 ms are spent after two naps
-    assert "in haste" in str(hasty.card()) and "in haste" not in str(usual.card())
+    assert hasty.rough and "in haste" in str(hasty.card()) and "in haste" not in str(usual.card())
     patient = compare({"nap": time.sleep}, 0.01, **asked, haste=False)
     assert patient.rows[0].rounds >= 9
+
+
+def test_times_are_rough_where_others_held_the_cores_or_nothing_is_certain(tmp_path, monkeypatch):
+    account = tmp_path / "1" / "schedstat"
+    account.parent.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(clocks, "_ALL_THREADS", tmp_path)
+        for ran, queued, held in ((9e9, 1e8, 0), (9e9, 3e9, 0.25), (1e6, 4e6, 0)):  # 4 ms tell nothing
+            account.write_text("5 5 5")
+            queue = clocks.Queue()
+            account.write_text(f"{ran + 5:.0f} {queued + 5:.0f} 9")
+            assert queue.held() == pytest.approx(held)
+    monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.25)
+    held = compare({"nap": time.sleep}, 0.001, **QUICK)
+    assert held.rough and "rough" in held.card().title and "for 25 % of its time" in held.card()["rough"]
+    monkeypatch.setattr(clocks.Queue, "held", lambda self: 0.0)
+    naps = cycle((2e-3, 2e-2))
+    odd = compare({"odd": lambda: time.sleep(next(naps))}, **QUICK)
+    assert odd.rough and "scatter" in odd.card()["rough"]
 
 
 def test_the_interval_covers_the_true_ratio_and_shared_noise_cancels():
