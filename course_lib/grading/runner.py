@@ -282,6 +282,7 @@ def roomy() -> SimpleNamespace:
 
     functions = {name: one for name, one in vars(np).items() if callable(one) and name in NUMPY}
     made = {name: with_room(one) for name, one in functions.items() if not isinstance(one, type | np.ufunc)}
+    made["ndenumerate"] = lambda array: ((place, array[place]) for place in np.ndindex(array.shape))
     return SimpleNamespace(**{**vars(np), **made})
 
 
