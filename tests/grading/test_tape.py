@@ -213,7 +213,7 @@ def test_no_product_is_done_beside_the_count():
         for terms in CHEAP:
             text = BLOCKS.format(entry=task.entry, terms=terms)
             report = judge(task, InProcess(load(text, task.entry)), text, seed=5)
-            assert report.points == 0 and "The values are right." in report.lines[0], (id, terms, report)
+            assert report.points == 0, (id, terms, report)  # in float32 a division shows, too
 
 
 def test_digits_cannot_be_cut_off_a_number_that_holds_two():
