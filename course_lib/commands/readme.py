@@ -1,8 +1,8 @@
 """`python -m course_lib readme`: bring up to date what README and architecture.md take from the code.
 
-The table of rungs comes from the registry. With --picture, the ladder's figure is drawn anew from the results
-measured on this machine (measure them first, with `make bench`), and its caption says which machine that is;
-that is refused as long as a rung has no result there, or only one of a busy time.
+The table of rungs comes from the registry. With --picture, the ladder's figure and the table of its steps are
+made anew from the results measured on this machine (measure them first, with `make bench`), and the caption
+says which machine that is; refused as long as a rung has no result there, or only one of a busy time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         if lacking := not_measured(shown()):
             print(f"readme: {lacking}")
             return 1
-        parts |= {"picture": draw_picture()}
+        parts |= {"picture": draw_picture(), "steps": step_table()}
     fill(README, parts)
     fill(ARCHITECTURE, {"rooms": house.picture()})
     return 0
@@ -65,6 +65,15 @@ def not_measured(results: list[ladder.Result]) -> str:
     sizes = {rung.id: ladder.SMALL if rung.circle == 1 else ladder.SIZE for rung in wanted}
     missing = [f"{id} at {size}" for id, size in sizes.items() if (id, (size,) * 3) not in at]
     return f"No sound result of {', '.join(missing)}: run `make bench` on quiet cores." if missing else ""
+
+
+def step_table() -> str:
+    """Return the steps between the rungs of the picture as a Markdown table."""
+    from course_lib import views
+
+    table = views.ladder_table(shown(), dtype="float64")
+    lines = [table.columns, ["---", *["---:"] * (len(table.columns) - 1)], *table.rows]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *table.notes])
 
 
 def draw_picture() -> str:

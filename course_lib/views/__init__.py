@@ -32,6 +32,7 @@ _VIEWS = {
     "kernel_code": "gpu_code",
     "kernel_steps": "gpu_steps",
     "ladder_figure": "ladder_plot",
+    "ladder_table": "ladder_table",
     "latency_figure": "latency",
     "listing": "source",
     "log_mel_figure": "log_mel",

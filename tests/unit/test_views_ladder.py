@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
+import math
 
 import pytest
+import view_samples
 from view_samples import ladder_result as result
 
-from course_lib import ladder
+from course_lib import ladder, views
 from course_lib.ladder import Rung
 from course_lib.views import ladder_plot
 
@@ -112,3 +114,36 @@ def test_labels_neither_collide_nor_leave_the_picture():
             assert not box.overlaps(other), (count, factor, first, second)
         for label, box in written:
             assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, label
+
+
+def test_the_table_multiplies_only_what_was_measured_at_one_size(monkeypatch):
+    from course_lib.measure import machine
+
+    monkeypatch.setattr(machine, "key", lambda: "elsewhere")
+    monkeypatch.setattr(machine, "peaks", view_samples.peaks)  # 50 GFLOP/s on one core, 100 on both
+    monkeypatch.setattr(machine, "missing", lambda need: None)
+
+    def of(id, seconds, n, **options):
+        return dataclasses.replace(result(id, 1e-9 * 2 * n**3 / seconds, n, **options), seconds=seconds)
+
+    small = [of("python-ndarray", 1.6, 200), of("python-lists", 0.4, 200), of("compiled-ijk", 0.02, 200)]
+    large = [of("compiled-ijk", 2.0, 1000), of("compiled-ikj", 0.25, 1000), of("strassen", 0.2, 1024)]
+    fast = [of("simd", 0.05, 1000), of("threads", 0.025, 1000, threads=2), of("numpy", 0.04, 1000)]
+    table = views.ladder_table([*small, *large, *fast])
+    said = {row[0]: row[1:] for row in table.rows}
+    assert said["Python loops indexing NumPy arrays"] == ("200³", "1.60 s", "–", "1x", "0.020")
+    assert said["Compiled loops, k innermost"] == ("1,000³", "2.00 s", "20x at 200³", "80x at 200³", "2.0")
+    assert said["Compiled loops, j innermost"] == ("1,000³", "250 ms", "8x", "–", "16")
+    assert said["Strassen with explicit temporaries"][:4] == ("1,024³", "200 ms", "–", "–")
+    assert said["Packed panels, vector micro-kernel"][2:] == ("–", "–", "80")  # 1024 above it, not 1000
+    assert said["The same on every core, 2 threads"] == ("1,000³", "25.0 ms", "2x", "–", "80")
+    assert table.rows[-1][0] == table.marked and table.rows[-1][3:] == ("–", "–", "100")
+    one_size = [
+        of(id, 2.0**-n, 1000) for n, id in enumerate(("compiled-ijk", "compiled-ikj", "blocked", "simd"))
+    ]
+    rows = views.ladder_table(one_size).rows
+    assert math.prod(float(row[3][:-1]) for row in rows[1:]) == float(rows[-1][4][:-1]) == 8
+    rough = dataclasses.replace(one_size[1], rough=True)
+    _, held, after, last = views.ladder_table([one_size[0], rough, *one_size[2:]]).rows
+    assert held[2:5] == ("≈ 500 ms", "–", "–") and after[3:5] == ("–", "4x") and last[3] == "2x"
+    assert "Nothing is measured" in str(views.ladder_table([]))
