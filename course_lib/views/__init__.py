@@ -42,7 +42,7 @@ _VIEWS = {
     "operators": "profile",
     "operators_on_roofline": "operators_roofline",
     "pipeline_explorer": "pipeline roles",
-    "prediction": "predict verdict",
+    "prediction": "claim predict verdict",
     "profiles_beside": "three_profiles",
     "promotion_curves": "promotion_figure",
     "ring_animation": "ring",

@@ -2,7 +2,8 @@
 
 The measuring cell's figure takes the prediction as `guess=` and draws it beside what was measured. A locked
 guess cannot be moved: run the cell again to start anew. The slider then starts at the last guess, also after
-the kernel was restarted: locked guesses are remembered beside the ladder.
+the kernel was restarted: locked guesses are remembered beside the ladder. `claim` sets what a chapter itself
+predicts beside what its cell measures.
 """
 
 from __future__ import annotations
@@ -299,6 +300,21 @@ def verdict(
         axes.spines["left"].set_visible(False)
         axes.grid(False)
         return theme.Picture.of(fig, f"Number line. {': '.join(said)}.")
+
+
+def claim(name: str, predicted: float, measured: float, unit: str = "", why: str = "") -> None:
+    """Print what a chapter predicted beside what was measured, and how far apart they are.
+
+    `name` begins with the chapter, "02.chain". A test runs the chapters and refuses lines that are more than
+    30 % off, but for those with a `why`: what makes the two differ on some machines. Raises ValueError for
+    what is no positive number.
+    """
+    for what, value in (("predicted", predicted), ("measured", measured)):
+        if not is_number(value) or not value > 0:
+            raise refusal(what, value, f"a number above 0, to be held against the other one of {name!r}")
+    apart = 100 * (measured / predicted - 1)
+    said = f"predicted {_say(predicted, unit)}, measured {_say(measured, unit)}"
+    print(f"{name}: {said} ({'+' if apart >= 0 else '−'}{abs(apart):.0f} %)" + (f"; {why}" if why else ""))
 
 
 def _finding(

@@ -18,7 +18,7 @@ from course_lib import views
 #: They give numbers, print a line, or return the house's `measure.table.Table`; `control_bits`
 #: and `machine_codes` need a compiler (see test_fp8_jit).
 NO_PICTURE = {
-    *("same", "ladder_table", "innermost_loop", "crossover", "crossover_interval", "loop_costs"),
+    *("same", "claim", "ladder_table", "innermost_loop", "crossover", "crossover_interval", "loop_costs"),
     *("control_bits", "machine_codes"),
 }
 #: The kinds of ipywidgets that are operated; the others show something or hold others.
