@@ -80,7 +80,7 @@ def _what_is_wrong(question: Question, answer: Any) -> str:
             return says
     if question.options and not any(question.matches(answer, option) for option in question.options):
         return f"{answer!r} is not among the options. {_how_to(question)}"
-    number = number_of(answer)
+    number = number_of(answer, question.unit)
     if not question.options and number is None:
         return f"{answer!r} is not a number. {_how_to(question)}"
     for low, high, says in question.between:

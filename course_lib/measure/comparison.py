@@ -20,6 +20,8 @@ WIDE_RANGE = 20.0  # from this ratio on a linear axis would hide the short bars
 TELLING = 0.1  # an interval that reaches further than this from 1 leaves a difference open
 TITLE_WIDTH = 68
 LABEL_WIDTH = 80
+UNITS = {"us": 1e6, "ms": 1e3, "s": 1.0}
+LONGEST_IN_UNIT = 1e4  # a table is in the first unit in which half of its times are shorter
 UNREADABLE = 0.1  # a speed below this many times the baseline's is written as a fraction
 
 
@@ -113,19 +115,25 @@ class Comparison:
         """Return the times, rates, speeds relative to the baseline, and errors."""
         with_rate = any(row.gflops is not None for row in self.rows)
         with_error = any(row.max_error is not None for row in self.rows)
-        columns = ["", "us", *(["GFLOP/s"] * with_rate), "x baseline", *(["max error"] * with_error)]
+        unit = self._unit()
+        columns = ["", unit, *(["GFLOP/s"] * with_rate), "x baseline", *(["max error"] * with_error)]
         rows = []
         for row in self.rows:
-            cells = [row.name, _microseconds(row), *([digits(row.gflops)] * with_rate), self._speed(row)]
+            cells = [row.name, _time(row, UNITS[unit]), *([digits(row.gflops)] * with_rate), self._speed(row)]
             rows.append((*cells, *([_error(row, self.baseline)] * with_error)))
         return Table(tuple(columns), tuple(rows), marked=self.baseline, notes=self._table_notes())
+
+    def _unit(self) -> str:
+        """Return the unit of the times in the table: one for all, so that they can be compared at sight."""
+        typical = sorted(row.seconds for row in self.rows)[(len(self.rows) - 1) // 2]
+        return next((unit for unit in UNITS if typical * UNITS[unit] < LONGEST_IN_UNIT), "s")
 
     def _speed(self, row: TimedRow) -> str:
         unsure = "" if row.differs or row.name == self.baseline else "≈ "
         return unsure + (_fraction(row) or digits(1 / row.ratio))
 
     def _table_notes(self) -> tuple[str, ...]:
-        legend = ["us: median ± half the middle 50 %", "x baseline: 2.00 is twice as fast"]
+        legend = [f"{self._unit()}: median ± half the middle 50 %", "x baseline: 2.00 is twice as fast"]
         fraction = next(filter(None, map(_fraction, self.rows)), None)
         if fraction:
             legend.append(f"{fraction}: {fraction.removeprefix('1/')} times slower")
@@ -225,9 +233,9 @@ def _rounds(count: int) -> str:
     return f"{count} round{'s' if count > 1 else ''}"
 
 
-def _microseconds(row: TimedRow) -> str:
-    median = digits(row.seconds * 1e6)
-    return f"{median} ± {digits(row.spread_s * 1e6, 2)}" if row.rounds > 2 else f"{median} (one call)"
+def _time(row: TimedRow, factor: float) -> str:
+    median = digits(row.seconds * factor)
+    return f"{median} ± {digits(row.spread_s * factor, 2)}" if row.rounds > 2 else f"{median} (one call)"
 
 
 def _fraction(row: TimedRow) -> str | None:

@@ -19,6 +19,7 @@ from course_lib.measure import cuda_software, hardware
 from course_lib.measure.hardware import CacheLevel, Gpu
 from course_lib.measure.peaks import Peaks, higher, restore
 from course_lib.measure.peaks import measure as _measure_peaks
+from course_lib.measure.progress import Progress
 from course_lib.measure.sizes import in_bytes
 from course_lib.measure.store import opened
 from course_lib.measure.table import Facts, digits
@@ -175,7 +176,9 @@ def peaks(refresh: bool = False) -> Peaks:
     if sentence := missing("numba"):
         raise RuntimeError(sentence)
     here = describe()
-    measured = _measure_peaks(here.simd, here.simd_bits, here.threads, here.caches, here.memory_bytes)
+    with Progress(None, patience_s=0) as bar:
+        bar.update(0.0, "what this machine can do at best")
+        measured = _measure_peaks(here.simd, here.simd_bits, here.threads, here.caches, here.memory_bytes)
     if known and known.threads == measured.threads:
         measured = higher(known, measured)
     opened("machine").update(lambda values: values.update({key(): measured.data()}))

@@ -13,10 +13,11 @@ class Progress:
     """Show a bar on stdout once the work has taken two seconds (`wanted` True: at once, False: never).
 
     Stdout, because a notebook shows stderr as if something were wrong. The bar is wiped at the end; where
-    nothing can be wiped (stdout is a file or a pipe) there is none unless it is `wanted`.
+    nothing can be wiped (stdout is a file or a pipe) there is none unless it is `wanted`. What surely takes
+    longer has a shorter `patience_s`.
     """
 
-    def __init__(self, wanted: bool | None) -> None:
+    def __init__(self, wanted: bool | None, patience_s: float = PATIENCE_S) -> None:
         from tqdm import tqdm
 
         class Quiet(tqdm):
@@ -31,7 +32,7 @@ class Progress:
             bar_format="{desc} {percentage:3.0f}% |{bar}|",
             mininterval=0.2,
             miniters=0,
-            delay=0 if wanted else PATIENCE_S,
+            delay=0 if wanted else patience_s,
             disable=_is_kept() if wanted is None else not wanted,
         )
 

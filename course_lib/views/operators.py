@@ -65,7 +65,8 @@ def profile(rows: Sequence[Any], beside: Sequence[Any], top: int = 10) -> Html:
     text = f"{title}. Share of self time on {HERE}: {', '.join(parts)}."
     explained = note(
         "Self time is the time in the operator itself, without the operators it calls; “a call” is with them."
-        f" A dash: {TALK} or {HERE} does not list that operator."
+        f" A dash in a share: {TALK} or {HERE} does not list that operator; under GFLOP/s: PyTorch counts no"
+        " operations for it."
     )
     return Html(card(table(head, cells, left=(0, 5, 6)) + explained, text, title=title), text)
 

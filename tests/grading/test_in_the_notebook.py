@@ -98,7 +98,7 @@ def test_the_answers_are_what_arithmetic_says():
         "00.amdahl": (1 / (1 - 0.45), 1.82),
         "00.linear": ("addmm", "aten::addmm"),
         "00.flops": (524_288_000, 5.24e8, "524,288,000"),
-        "01.doubling": (2**3,),
+        "01.doubling": (2**3, "8x", " 8 ×", "8X"),
         "01.additions": (sum(19 for _ in range(10) for _ in range(30)),),
         "01.bytes": ((8 + 24) / 8,),
         "02.innermost": ("J ",),
@@ -129,7 +129,7 @@ def test_what_learners_answered_is_explained():
 def test_odd_answers_get_a_sentence():
     assert checkpoint("01.doubling", math.nan).right is False
     assert "is not a number" in str(checkpoint("01.doubling", True))
-    for given in ("1,5", "8,000", "0,500", "08,000,000", [8.0], np.array([8.0])):  # it may be a point
+    for given in ("1,5", "8,000", "8 ms", "0,500", "08,000,000", [8.0], np.array([8.0])):  # it may be a point
         assert "is not a number" in str(checkpoint("01.doubling", given))
     assert "is not among the options" in str(checkpoint("02.innermost", 3))
     assert "is not among the options" in str(checkpoint("06.register_tile", "88"))

@@ -12,6 +12,7 @@ from course_lib import views
 from course_lib.grading import check, hint, record, registry
 from course_lib.grading.sources import load
 from course_lib.measure.store import Store
+from course_lib.views import tasks_done
 
 RIGHT = "def dot(row, col):\n    return sum(a * b for a, b in zip(row, col))\n"
 FAULTY = "def dot(row, col):\n    return 0.0\n"
@@ -188,6 +189,7 @@ def test_an_entry_that_makes_no_sense_counts_as_nothing_and_is_said():
 
 
 def test_an_empty_page_says_how_to_begin():
+    assert tasks_done.ChapterTasks("00", ()).chapter.title == "Start here"
     page = str(views.progress())
     assert "No task is tried yet. Begin with 01.count" in page
     assert "about 5 minutes, in exercises/01_python_loops/01_python_loops.ipynb" in page

@@ -263,6 +263,13 @@ def test_the_table_has_the_agreed_columns_and_marks_the_baseline():
     result = compare({"numpy": np.matmul, "twice": lambda A, B: 2 * (A @ B)}, A, A.copy(), **QUICK)
     assert result.table().columns == ("", "us", "GFLOP/s", "x baseline", "max error")
     assert "±" in str(result.table()) and "1e+00" in str(result.table())
+    for longest, shown in (
+        (30.0, ("ms", "20.0 ± 0.20")),
+        (1e9, ("ms", "20.0 ± 0.20")),
+        (2.0, ("us", "2,000 ± 20")),
+    ):
+        table = comparison(row("a", longest), row("b", min(longest, 20.0))).table()
+        assert (table.columns[1], table.rows[1][1]) == shown and f"{shown[0]}: median" in table.notes[0]
     both = result._repr_html_()
     for words in ("<table", 'scope="col"', "numpy (baseline)", "<details>", "Fair comparison"):
         assert words in both

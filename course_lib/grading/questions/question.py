@@ -43,13 +43,15 @@ class Question:
         """Whether what was given counts as `wanted`."""
         if isinstance(wanted, str):
             return isinstance(given, str) and _plain(given) == _plain(wanted)
-        number = number_of(given)
+        number = number_of(given, self.unit)
         return number is not None and math.isclose(number, wanted, rel_tol=self.tolerance)
 
 
-def number_of(answer: Any) -> float | None:
-    """Return an answer as a number, also one that is written as text ("24"); None for anything else."""
+def number_of(answer: Any, unit: str = "") -> float | None:
+    """Return an answer as a number, also one that is written as text ("24", "8x"); None for anything else."""
     if isinstance(answer, str):
+        if unit:
+            answer = re.sub(re.escape(unit) + "$", "", answer.strip().replace("×", "x"), flags=re.IGNORECASE)
         try:
             return float(answer.replace(",", "") if _THOUSANDS.fullmatch(answer.strip()) else answer)
         except ValueError:
