@@ -18,6 +18,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     {
         "arguments": "checks of what functions are given",
         "bootstrap": "makes .venv",
+        "chapter_plan": "core paths and second evenings",
         "theme": "colours and words",
         "whole_files": "written whole or not at all",
     },

@@ -1,15 +1,17 @@
 """check(), hint(), baseline() and checkpoint() as a learner meets them."""
 
+import json
+import linecache
 import math
 import re
 import sys
 
 import numpy as np
 import pytest
-from grading_tools import execute, noise, notebook_of
+from grading_tools import ROOT, execute, noise, notebook_of
 
-from course_lib.grading import baseline, check, checkpoint, checkpoints, hint, registry, total
-from course_lib.grading.sources import load
+from course_lib.grading import baseline, check, checkpoint, checkpoints, fill, fills, hint, registry, total
+from course_lib.grading.sources import load, plain_function
 
 
 def test_check_prints_the_report_and_returns_it(capsys):
@@ -135,6 +137,51 @@ def test_odd_answers_get_a_sentence():
     assert "is not among the options" in str(checkpoint("06.register_tile", "88"))
     with pytest.raises(KeyError, match=r"01\.doubling"):
         checkpoint("01.dubling")
+
+
+# --- fill-ins ---
+
+
+NAMES = """
+import threading
+from itertools import pairwise
+import numpy as np
+from numba import njit
+from course_lib.circles import simd, vectors
+from course_lib.grading import fill
+ROW = simd.ROW_BYTES
+"""
+
+
+def cell_of(one):
+    """Return the notebook's cell with the fill-in: our text but for the line, and tagged as one."""
+    chapter = next((ROOT / "notebooks").glob(f"{one.id[:2]}_*.ipynb"))
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [cell for cell in cells if f'fill("{one.id}"' in "".join(cell["source"])]
+    text = "".join(cell["source"])
+    assert text in one.given() and "fill" in cell["metadata"]["tags"], one.id
+    return text
+
+
+def test_a_fill_in_goes_on_with_ours_until_the_learners_line_is_right(tmp_path, capsys):
+    for number, one in enumerate(fills.fills()):
+        given = cell_of(one)
+        typed = [(line, "✗", says) for line, says in one.wrong.items()] + [
+            ("not_a_name()", "✗", "not_a_name")
+        ]
+        for line, sign, says in [("...", "○", "where `...` stands"), *typed, (one.line, "✓", one.why)]:
+            cell = tmp_path / f"{number}.py"
+            cell.write_text(NAMES + given.replace("...", line), encoding="utf-8")
+            linecache.checkcache()
+            function = load(cell.read_text(encoding="utf-8"), one.name, str(cell))
+            said = capsys.readouterr().out
+            assert said.startswith(sign) and says in said, (one.id, line, said)
+            is_theirs = plain_function(function).__code__.co_filename == str(cell)
+            assert is_theirs == (sign == "✓"), (one.id, line)
+        assert len(typed) > 1 and all(text in str(fill(one.id)) for text in (one.hint, one.line)), one.id
+        assert fill(one.id)._repr_html_().count("<details") == 2, one.id
+    with pytest.raises(KeyError, match=r"03\.gauss"):
+        fill("03.gaus")
 
 
 # --- in a real kernel ---

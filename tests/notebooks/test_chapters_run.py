@@ -3,14 +3,18 @@
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pace import slowness
 
+from course_lib import chapter_plan
+
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CLAIM = re.compile(r"^\d\d\..+: predicted .+, measured .+ \([+−](\d+) %\)(; .+)?$", re.MULTILINE)
+PLANNED = [path for path in CHAPTERS if path.stem.startswith("03")]
 LONGEST_S = 120  # what a chapter may take on 2 cores of its own
 LONGEST_BESIDE_OTHERS_S = 300  # three workers share the cores, and chapter 07 wants both of them
 
@@ -75,6 +79,51 @@ def test_a_claim_that_is_far_off_is_found(capsys):
     assert wrong == ["01.far: predicted 2, measured 1.38 (−31 %)"]
     with pytest.raises(ValueError, match="measured is nan"):
         views.claim("01.none", 1.0, float("nan"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PLANNED, ids=lambda path: path.stem)
+def test_the_core_path_runs_alone(path, monkeypatch, tmp_path):
+    monkeypatch.setenv("NINE_CIRCLES_HASTE", "1")
+    core = {cell.id for cell in chapter_plan.plan(path).core}
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    notebook["cells"] = [cell for cell in notebook["cells"] if cell["id"] in core]
+    alone = tmp_path / path.name
+    alone.write_text(json.dumps(notebook), encoding="utf-8")
+    executed(alone)
+
+
+def test_chapters_keep_their_plan():
+    """One tag a cell, a core path that is short and needs nothing of a second evening, the rest folded."""
+    for path in PLANNED:
+        assert chapter_plan.faults(chapter_plan.plan(path)) == [], path.stem
+
+
+def test_what_a_plan_does_not_keep_is_said():
+    plan = chapter_plan.plan(PLANNED[0])
+    ids = [cell.id for cell in plan.cells]
+    folded = next(n for n, cell in enumerate(plan.cells) if chapter_plan.is_second_evening(cell.text))
+    *_, last = plan.core
+    for place, change, words in (
+        (0, {"tags": ()}, "has 0 of the tags core and more"),
+        (0, {"tags": ("core", "more")}, "has 2 of the tags"),
+        (0, {"tags": ("core", "nice")}, "['nice'], which mean nothing"),
+        (0, {"tags": ("core", "fill")}, "lacks a `fill(…)`"),
+        (0, {"tags": ("more",)}, "is tagged more and not folded"),
+        (folded + 1, {"tags": ("core",)}, "is folded away"),
+        (folded, {"text": "More about it"}, "not folded: begin with “Second evening"),
+        (ids.index("gauss"), {"tags": ("core",)}, "has a `fill(…)`: its tag"),
+        (ids.index("gauss"), {"tags": ("core",), "text": "1"}, "has 1 fill-ins, and 2 is the least"),
+        (ids.index(last.id), {"text": "a " * 2000}, "words of text, and 2000 is the limit"),
+        (ids.index("next"), {"text": "block_gb\n", "is_code": True}, "uses block_gb as explain-stages"),
+        (ids.index("next"), {"text": "a\n" * 999, "is_code": True}, "minutes, and 60 is the limit"),
+    ):
+        cells = list(plan.cells)
+        cells[place] = replace(cells[place], **change)
+        said = "\n".join(chapter_plan.faults(replace(plan, cells=tuple(cells))))
+        assert words in said, (words, said)
+    many = replace(plan, cells=plan.cells + 60 * plan.cells[:1])
+    assert "cells, and 60 is the limit" in "\n".join(chapter_plan.faults(many))
 
 
 def test_every_chapter_has_its_parts_and_links_that_lead_somewhere():

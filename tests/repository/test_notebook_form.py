@@ -81,6 +81,11 @@ def test_trailing_whitespace_goes_and_text_stays():
     result = formed(cell(source="a = 1  \r\n\n  b = 'ä × 2'\t\n\n"), cell("markdown", ["# A \n", "b"]))
     assert "".join(result["cells"][0]["source"]) == "a = 1\n\n  b = 'ä × 2'"
     assert result["cells"][1]["source"] == ["# A\n", "b"]
+    folds = [
+        formed(cell("markdown", text, metadata={"jp-MarkdownHeadingCollapsed": True}))["cells"][0]["metadata"]
+        for text in ("## Second evening: more", "## Measure")
+    ]
+    assert folds == [{"jp-MarkdownHeadingCollapsed": True}, {}]
 
 
 SOURCES = st.text(alphabet=st.sampled_from("ab \t\n\r\x0c\u2028é"), max_size=20)

@@ -1,8 +1,9 @@
-"""The chapters' checkpoint questions, in order: one module for a chapter (the first three share one)."""
+"""The chapters' checkpoint questions and fill-ins, in order: a module a chapter, one for the first three."""
 
 from __future__ import annotations
 
 from course_lib.grading.questions import batched, cache_and_simd, foundation, fp8, gpu, strassen, threads
+from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -13,4 +14,11 @@ QUESTIONS: tuple[Question, ...] = (
     *gpu.QUESTIONS,
     *batched.QUESTIONS,
     *fp8.QUESTIONS,
+)
+
+FILLS: tuple[Fill, ...] = (
+    *foundation.FILLS,
+    *strassen.FILLS,
+    *cache_and_simd.FILLS,
+    *threads.FILLS,
 )

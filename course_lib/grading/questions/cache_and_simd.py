@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -69,3 +70,5 @@ QUESTIONS: tuple[Question, ...] = (
         tolerance=1e-9,
     ),
 )
+
+FILLS: tuple[Fill, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -140,3 +141,5 @@ QUESTIONS: tuple[Question, ...] = (
         tolerance=0.05,  # two digits, 0.08, will do
     ),
 )
+
+FILLS: tuple[Fill, ...] = ()

@@ -1,9 +1,11 @@
-"""The questions of chapter 03."""
+"""The questions and fill-ins of chapter 03."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -53,5 +55,55 @@ QUESTIONS: tuple[Question, ...] = (
             2.371: "That is the best exponent known to theory, by quite different algorithms.",
         },
         tolerance=0.0005,
+    ),
+)
+
+
+def _with_products(complex_product: Callable, a: int, b: int, c: int, d: int) -> tuple[int, int, str]:
+    """Return the product and how many multiplications of unknown numbers it takes."""
+    from course_lib.grading.tape import Tape, count, taped
+
+    tape = Tape()
+    complex_product(*taped((1.0, 2.0, 3.0, 4.0), tape))
+    return *complex_product(a, b, c, d), f"{count(tape).multiplications} multiplications"
+
+
+FILLS: tuple[Fill, ...] = (
+    Fill(
+        "03.gauss",
+        """
+def complex_product(a, b, c, d):
+    ac, bd = a * c, b * d
+    return ac - bd, «(a + b) * (c + d) - ac - bd»  # real part, imaginary part
+""",
+        cases=((3, 4, 5, 6), (0, 1, 0, 1), (2, -1, 7, 0)),
+        run=_with_products,
+        hint="Multiply (a + b)(c + d) out: four terms. Which two do you want? Where are the others?",
+        why="One product of sums makes four terms; the two that nobody wants are taken away with products "
+        "that are needed anyway. Three multiplications.",
+        wrong={
+            "a * d + b * c": "The value is right, but that makes four multiplications: two of them are new.",
+            "(a + b) * (c + d)": "ac and bd are still in it: take them away.",
+            "(a + b) * (c + d) - ac + bd": "bd is in the product of sums, too: take it away.",
+        },
+    ),
+    Fill(
+        "03.count",
+        """
+def operations(n, cutoff, sums=18):
+    if n <= cutoff:
+        return n**3, n**2 * (n - 1)  # multiplications, additions
+    multiplications, additions = operations(n // 2, cutoff, sums)
+    return 7 * multiplications, 7 * additions + «sums * (n // 2) ** 2»
+""",
+        cases=((4, 4), (2, 1), (8, 2), (8, 1, 15)),
+        hint="The additions inside the seven products are counted already. How many numbers has a block, so "
+        "how many additions is a sum of two?",
+        why="One addition for every number of a block, in each of the sums.",
+        wrong={
+            "sums": "A sum of two blocks is one addition for every number in them.",
+            "sums * n**2": "A block has half as many rows and half as many columns.",
+            "7 * sums * (n // 2) ** 2": "The sums are 18 in all, not 18 for each product.",
+        },
     ),
 )

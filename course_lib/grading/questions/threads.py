@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
 
 QUESTIONS: tuple[Question, ...] = (
@@ -51,3 +52,5 @@ QUESTIONS: tuple[Question, ...] = (
         options=("an orphan", "a zombie", "a daemon", "a deadlock"),
     ),
 )
+
+FILLS: tuple[Fill, ...] = ()
