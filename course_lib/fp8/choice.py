@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from course_lib.fp8 import jit
-from course_lib.fp8.choose import H200, Estimate, Hopper, estimate, memory_cycles
+from course_lib.fp8.choose import H200, Estimate, Hopper, estimate, in_order
 from course_lib.fp8.tiles import TILES, Tile
 from course_lib.measure.store import Store
 
@@ -45,8 +45,7 @@ def candidates(M: int, N: int, K: int, gpu: Hopper = H200) -> tuple[KernelChoice
     choices = [KernelChoice(DENSE, tile) for tile in TILES]
     if M <= MOST_SWAPPED:
         choices += [KernelChoice(SWAPPED, tile) for tile in SWAPPED_TILES]
-    estimates = {choice: expected(choice, M, N, K, gpu) for choice in choices}
-    return _ranked(estimates, memory_cycles(M, N, K, gpu))
+    return tuple(in_order({choice: expected(choice, M, N, K, gpu) for choice in choices}))
 
 
 def expected(choice: KernelChoice, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
@@ -66,21 +65,8 @@ def candidates_of_groups(
     the 128 rows that share an index.
     """
     tiles = [tile for tile in TILES if masked or tile.BM <= GROUP_ROWS]
-    return _ranked(
-        {
-            KernelChoice(GROUPED, tile): estimate(tile, groups * -(-rows // tile.BM) * tile.BM, N, K, gpu)
-            for tile in tiles
-        }
-    )
-
-
-def _ranked(estimates: dict[KernelChoice, Estimate], memory: float = 0.0) -> tuple[KernelChoice, ...]:
-    """Sort by the model's cycles; what is fast enough for memory anyway, by what it would take without it.
-
-    Of equals what comes first stays first.
-    """
-    own = {choice: estimate.own_cycles for choice, estimate in estimates.items()}
-    return tuple(sorted(own, key=lambda choice: (max(own[choice], memory), own[choice])))
+    estimates = {tile: estimate(tile, groups * -(-rows // tile.BM) * tile.BM, N, K, gpu) for tile in tiles}
+    return tuple(KernelChoice(GROUPED, tile) for tile in in_order(estimates))
 
 
 # -- what a search has found -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which tile suits a product: a model of its time in cycles, from waves, the tensor core, L2 and memory.
+"""Which tile suits a product: a model of its time in cycles, from waves, tensor core, what feeds it, memory.
 
     best = choose(256, 7168, 4096)                     # Estimate for the tile that the model likes best
     best.tile, best.turns, best.limit                  # Tile(BM=128, BN=112, cluster=2), 1, "L2"
@@ -6,15 +6,22 @@
 
 Nothing here is measured: it is a model, and says so. A multiprocessor of Hopper does 4096 products of e4m3 a
 cycle (64 x N x 32 in N/2 cycles); L2 gives it about 64 bytes a cycle while all draw on it, and all of them
-together about 6.1 kB; the clock is what large products leave of the boost clock. A block of K takes as long
-as the slower of the two needs, a tile its blocks of K and the way out of D, which overlaps with the next
-tile's work but not after the last. The whole cannot be faster than memory delivers the operands once. (The
-constants are estimates that DeepGEMM's heuristics work with, too.)
+together about 6.1 kB; shared memory takes or gives 128 a cycle, and every byte of the operands goes in once
+and out once; the clock is what large products leave of the boost clock. A block of K takes as long as the
+slowest of the three needs, a tile its blocks of K and the epilogue, which overlaps with the next tile's work
+but not after the last. The whole cannot be faster than memory delivers the operands once.
+
+The constants, and that shared memory sees each byte twice, are after DeepGEMM's heuristics
+(csrc/jit_kernels/heuristics/sm90.hpp, 2026), which also add D's bytes there, and have no cycles of the tensor
+core. Twice is the lower count: a tile's rows are multiplied 64 at a time, and if B is read anew for each 64,
+256 x 80 wants 184 bytes a cycle of the tensor core, and 256 x 128 wants 145.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from course_lib.arguments import whole
 from course_lib.fp8 import BLOCK
@@ -24,7 +31,12 @@ from course_lib.measure.gpu_published import PUBLISHED
 
 PRODUCTS_A_CYCLE = 4096
 L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL = 64.0, 6100.0
+SHARED_BYTES_A_CYCLE = 128.0
 PROMOTIONS_A_CYCLE = 128  # float32 FMAs
+NEAR = 0.002  # what differs by less, the model cannot tell apart
+MEMORY = "memory"
+LIMITS = ("tensor core", "L2", "shared memory", MEMORY)
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ KNOWN = {"NVIDIA H100 80GB HBM3": H100, "NVIDIA H800": H100, "NVIDIA H200": H200
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the model says of a tile: cycles in all, and their limit, "tensor core", "L2" or "memory".
+    """What the model says of a tile: cycles in all, and their limit: one of LIMITS.
 
     `own_cycles` are what it would take if memory were no limit.
     """
@@ -93,14 +105,15 @@ def estimate(tile: Tile, M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate
     if tile.math_threads == 128:  # no other warpgroup behind whose product it could hide
         tensor += tile.BM * tile.BN / PROMOTIONS_A_CYCLE
     l2 = fetched_bytes(tile) / min(L2_BYTES_A_CYCLE, L2_BYTES_IN_ALL / max(busy, 1))
-    way_out = tile.d_bytes / L2_BYTES_A_CYCLE
-    cycles = schedule.turns * blocks * max(tensor, l2) + (way_out if schedule.units else 0)
+    shared = 2 * (tile.BM + tile.BN) * BLOCK / SHARED_BYTES_A_CYCLE
+    slowest = max(tensor, l2, shared)
+    epilogue = tile.d_bytes / L2_BYTES_A_CYCLE
+    own = schedule.turns * blocks * slowest + (epilogue if schedule.units else 0)
     memory = memory_cycles(M, N, K, gpu)
-    limit = "memory" if memory > cycles else "L2" if l2 > tensor else "tensor core"
+    limit = MEMORY if memory > own else LIMITS[(tensor, l2, shared).index(slowest)]
     flop = 2.0 * M * N * K
-    slowest = max(cycles, memory)
     waves = (schedule.turns, schedule.idle_share)
-    return Estimate(tile, *waves, slowest, cycles, limit, flop, gpu.clock_hz, gpu.sms)
+    return Estimate(tile, *waves, max(own, memory), own, limit, flop, gpu.clock_hz, gpu.sms)
 
 
 def fetched_bytes(tile: Tile) -> float:
@@ -129,9 +142,9 @@ def memory_cycles(M: int, N: int, K: int, gpu: Hopper = H200) -> float:
 
 
 def ranking(M: int, N: int, K: int, gpu: Hopper = H200) -> list[Estimate]:
-    """Return the estimates for all tiles, the best first (of equal ones what computes faster)."""
-    estimates = [estimate(tile, M, N, K, gpu) for tile in TILES]
-    return sorted(estimates, key=lambda model: (model.cycles, model.own_cycles, _fetched(model.tile)))
+    """Return the estimates for all tiles, the best first."""
+    estimates = {tile: estimate(tile, M, N, K, gpu) for tile in TILES}
+    return [estimates[tile] for tile in in_order(estimates)]
 
 
 def choose(M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
@@ -139,6 +152,19 @@ def choose(M: int, N: int, K: int, gpu: Hopper = H200) -> Estimate:
     return ranking(M, N, K, gpu)[0]
 
 
-def _fetched(tile: Tile) -> float:
-    """Return the bytes of operands that all tiles fetch, for each number of D."""
-    return 1 / tile.BN / tile.cluster + 1 / tile.BM
+def in_order(estimates: Mapping[_Key, Estimate]) -> list[_Key]:
+    """Return what has these estimates, the fastest first: of what memory limits, the fastest without it.
+
+    Of what is so near to the best that the model cannot tell them apart, a tile comes first that meets one
+    block of B's scales, then what fetches less.
+    """
+
+    def fetches(choice: _Key) -> float:  # for each number of D
+        tile = estimates[choice].tile
+        return 1 / tile.BN / tile.cluster + 1 / tile.BM
+
+    order = sorted(estimates, key=lambda choice: (estimates[choice].own_cycles, fetches(choice)))
+    most = (1 + NEAR) * estimates[order[0]].own_cycles
+    near = [choice for choice in order if estimates[choice].own_cycles <= most]
+    near.sort(key=lambda choice: (estimates[choice].tile.straddles, fetches(choice)))
+    return near + order[len(near) :]

@@ -5,9 +5,9 @@
     driver.launch(kernel, plan, stream)
 
 Two reasons not to take `cuda.bindings` here, which compiles for us. A tensor map must lie at a multiple of
-64 bytes, and that package lets Python allocate it, at multiples of 16 (cuda-python, pull request 1692). And
-the structs of a launch are two, both part of the driver's binary interface: CUlaunchConfig, 56 bytes, and
-CUlaunchAttribute, 72 (cuda.h 13.0).
+64 bytes (128 by its type in cuda.h 13.0), and that package lets Python allocate it, at multiples of 16
+(cuda-python, pull request 1692). And the structs of a launch are two, both part of the driver's binary
+interface: CUlaunchConfig, 56 bytes, and CUlaunchAttribute, 72 (cuda.h 13.0).
 
 Not yet run on a GPU: a small library with the same names stands in for the driver in the tests, and looks at
 what it is given.
@@ -24,7 +24,7 @@ from course_lib.fp8.plans import Plan, Pointer
 from course_lib.fp8.tensor_maps import PROMOTION_256, SWIZZLES, TensorMap
 
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-MAP_BYTES, MAP_ALIGNMENT = 128, 64
+MAP_BYTES, MAP_ALIGNMENT = 128, 128
 DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
@@ -67,6 +67,12 @@ class Driver:
     def here() -> Driver:
         """Return this machine's driver."""
         return Driver()
+
+    def version(self) -> tuple[int, int]:
+        """Return the CUDA that the driver was made for, as (12, 4)."""
+        number = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(number))
+        return number.value // 1000, number.value % 1000 // 10
 
     def make_current(self, device: int) -> None:
         """Give this thread the context that torch uses on a device, if it has none yet."""
@@ -111,7 +117,7 @@ class Driver:
         return found
 
     def _encode(self, map: TensorMap) -> ctypes.Array:
-        """Return a tensor map as the copy engine reads it: 128 bytes at a multiple of 64."""
+        """Return a tensor map as the copy engine reads it: 128 bytes at a multiple of 128."""
         room = (ctypes.c_ubyte * (MAP_BYTES + MAP_ALIGNMENT))()
         encoded = (ctypes.c_ubyte * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % MAP_ALIGNMENT)
         rank = len(map.dims)

@@ -10,10 +10,14 @@ free, N a multiple of 8, K a multiple of 16; scales count begun blocks. These ar
 engine; they hold on every machine, so that what runs here runs there.
 
 On a Hopper GPU our kernels compute them (`on_hopper`); everywhere else plain torch does (`reference`), with
-the numerics of the kernels. The kernels have not yet run on a GPU.
+the numerics of the kernels, and with a warning where a Hopper lacks but the compiler or a newer driver. The
+kernels have not yet run on a GPU.
 """
 
 from __future__ import annotations
+
+import warnings
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -43,7 +47,7 @@ def fp8_gemm(a: Tensor, a_scales: Tensor, b: Tensor, b_scales: Tensor, out: Tens
     out = doors.result(out, (M, N), a, zeros=False)
     if not out.numel():
         return out
-    if launch.missing(a) is None:
+    if _ours(a):
         return on_hopper.dense(a, a_scales, b, b_scales, out)
     return out.copy_(product(a, a_scales, b, b_scales))
 
@@ -71,7 +75,7 @@ def fp8_gemm_grouped_contiguous(
     if group_indices.device.type == "cpu":
         _check_indices(group_indices, groups)
     out = doors.result(out, (M, N), a)
-    if out.numel() and launch.missing(a) is None:
+    if out.numel() and _ours(a):
         return on_hopper.grouped(a, a_scales, b, b_scales, group_indices, max(M // groups, ALIGNMENT), out)
     for start in range(0, M if N else 0, ALIGNMENT):
         rows, group = slice(start, start + ALIGNMENT), int(group_indices[start])
@@ -112,12 +116,25 @@ def fp8_gemm_grouped_masked(
             f"{rows} rows a group."
         )
     out = doors.result(out, (groups, rows, N), a)
-    if out.numel() and launch.missing(a) is None:
+    if out.numel() and _ours(a):
         return on_hopper.grouped(a, a_scales, b, b_scales, masked_m, min(max(expected_m, 1), rows), out)
     for group, count in enumerate(masked_m.tolist() if N else ()):
         if count:
             out[group, :count] = product(a[group, :count], a_scales[group, :count], b[group], b_scales[group])
     return out
+
+
+def _ours(a: Tensor) -> bool:
+    """Return whether our kernels can run where `a` is; on a Hopper GPU that lacks something, warn once."""
+    sentence = launch.missing(a)
+    if sentence and not launch.no_hopper(a):
+        _warn(sentence)
+    return sentence is None
+
+
+@cache  # once in a process
+def _warn(sentence: str) -> None:
+    warnings.warn(f"{sentence} Until then torch computes the products.", stacklevel=4)
 
 
 def _check_indices(group_indices: Tensor, groups: int) -> None:

@@ -137,9 +137,15 @@ def _checked(name: str, constants: dict[str, int]) -> None:
 # -- compiling ----------------------------------------------------------------------------------------------
 
 
-@cache
 def compiler() -> str:
     """Return the compiler's name and version; raises CannotBuild where there is none."""
+    major, minor = compiler_version()
+    return f"NVRTC {major}.{minor}"
+
+
+@cache
+def compiler_version() -> tuple[int, int]:
+    """Return the compiler's version, which is its CUDA's; raises CannotBuild where there is none."""
     missing = machine.missing("nvrtc")
     if missing:
         raise CannotBuild(missing)
@@ -148,7 +154,7 @@ def compiler() -> str:
     status, major, minor = nvrtc.nvrtcVersion()
     if int(status):
         raise CannotBuild(f"NVRTC does not start: {status.name}.")
-    return f"NVRTC {major}.{minor}"
+    return major, minor
 
 
 def _compiled(name: str, source: str, headers: dict[str, str], constants: dict[str, int]) -> Binary:

@@ -26,7 +26,7 @@ import torch
 
 from course_lib.fp8 import jit
 from course_lib.fp8.choose import H100, KNOWN, Hopper
-from course_lib.fp8.driver import Driver
+from course_lib.fp8.driver import CannotLaunch, Driver
 from course_lib.fp8.plans import Plan
 from course_lib.measure import machine
 
@@ -40,13 +40,7 @@ class Hangs(RuntimeError):
 
 def missing(x: torch.Tensor) -> str | None:
     """Return the sentence that says why the kernels cannot run on a tensor's device; None if they can."""
-    if x.device.type != "cuda":
-        return f"The kernels run on a Hopper GPU, and this tensor is on {x.device}."
-    capability = torch.cuda.get_device_capability(x.device)
-    if capability != CAPABILITY:
-        name, number = torch.cuda.get_device_name(x.device), ".".join(map(str, capability))
-        return f"The kernels are for Hopper (compute capability 9.0), and {name} has {number}."
-    return _no_compiler()
+    return no_hopper(x) or _no_software()
 
 
 def missing_here() -> str | None:
@@ -54,9 +48,35 @@ def missing_here() -> str | None:
     return machine.missing("torch-cuda") or missing(torch.zeros(1, device="cuda"))
 
 
+def no_hopper(x: torch.Tensor) -> str | None:
+    """Return the sentence that says what a tensor is on if that is no Hopper GPU."""
+    if x.device.type != "cuda":
+        return f"The kernels run on a Hopper GPU, and this tensor is on {x.device}."
+    capability = torch.cuda.get_device_capability(x.device)
+    if capability != CAPABILITY:
+        name, number = torch.cuda.get_device_name(x.device), ".".join(map(str, capability))
+        return f"The kernels are for Hopper (compute capability 9.0), and {name} has {number}."
+    return None
+
+
 @cache  # asked at every product
-def _no_compiler() -> str | None:
-    return machine.missing("nvrtc")
+def _no_software() -> str | None:
+    """Return the sentence that says which of compiler and driver is missing or too old for the other.
+
+    A driver loads machine code of its own major version of CUDA and of older ones, whatever the minor.
+    """
+    if sentence := machine.missing("nvrtc"):
+        return sentence
+    try:
+        (compiler, minor), driver = jit.compiler_version(), Driver.here().version()
+    except (jit.CannotBuild, CannotLaunch) as problem:
+        return str(problem)
+    if driver[0] >= compiler:
+        return None
+    return (
+        f"NVIDIA's driver here is for CUDA {driver[0]}.{driver[1]}, and machine code made by NVRTC "
+        f"{compiler}.{minor} needs one for CUDA {compiler}: update the driver."
+    )
 
 
 Change = Callable[[bytes], bytes]

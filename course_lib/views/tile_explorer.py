@@ -31,8 +31,9 @@ FIRST = 5  # of the ranking that are shown
 KEYS = "Keyboard: Tab goes from field to field, arrow keys change a number or a tile, Enter takes a number."
 EXPLAINED = (
     "A model, nothing is measured: 4096 products a cycle and multiprocessor, at most 64 bytes a cycle from "
-    "L2, the clock as of large products; the peak is what the tensor cores could do at that clock. A wave: "
-    "every block computes a tile; the last wave takes as long as the others, however few tiles it has."
+    "L2 and 128 into or out of shared memory, the clock as of large products; the peak is what the tensor "
+    "cores could do at that clock. A wave: every block computes a tile; the last wave takes as long as the "
+    "others, however few tiles it has."
 )
 
 

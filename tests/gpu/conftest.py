@@ -3,6 +3,9 @@
 Not yet run on a GPU.
 """
 
+import os
+
+import alone
 import pytest
 
 from course_lib.measure import machine
@@ -22,3 +25,11 @@ def gpu_or_skip(request):
         sentence = machine.missing("cuda")
     if sentence:
         pytest.skip(sentence)
+
+
+def pytest_pyfunc_call(pyfuncitem):
+    """Give each test of the FP8 kernels a process of its own; there, and for the others, pytest calls it."""
+    if pyfuncitem.path.stem != "test_fp8_on_gpu" or alone.CHILD in os.environ:
+        return None
+    alone.run(pyfuncitem)
+    return True

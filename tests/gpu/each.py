@@ -11,6 +11,7 @@ def each(name: str, values: Iterable[Any]) -> Callable:
     def decorated(test: Callable) -> Callable:
         def every(**others: Any) -> None:
             for value in values:
+                print(f"with {name} = {value}", flush=True)  # should it never end
                 try:
                     test(**others, **{name: value})
                 except Exception as problem:

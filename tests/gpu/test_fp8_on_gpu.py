@@ -1,7 +1,7 @@
 """The FP8 kernels on a Hopper GPU, in the order in which they can be trusted: one instruction, the ladder.
 
-Every product is waited for with a limit, and every test has one, after which the run ends with a sentence: a
-kernel that hangs would keep everything else waiting for ever.
+Every test, and every kernel of the ladder, has a process of its own, and every product is waited for with a
+limit: a kernel that hangs names its test and case within seconds, and what follows finds a GPU that is free.
 
 Not yet run on a GPU.
 """
@@ -9,6 +9,7 @@ Not yet run on a GPU.
 import os
 
 import pytest
+from alone import done
 from each import each
 
 from course_lib.fp8 import choice, errors, jit
@@ -17,7 +18,6 @@ from course_lib.fp8.tiles import TILES, Tile
 
 pytestmark = pytest.mark.gpu
 
-LIMIT_S, LONGEST_TEST_S = 20.0, 600.0
 UNSCALED = ("v1_wgmma", "v2_tma_ring", "v3_warp_specialised")
 SCALED = ("v0_naive", "v4_two_level", "v5_persistent", "v6_tuned", "v8_swap_ab")
 SHAPES = (
@@ -35,15 +35,6 @@ def imports():
     from course_lib.fp8.plans import Problem, plan_for
     from course_lib.fp8.quantise import ROW_BLOCKS, SQUARES, dequantise, m_major, quantise
     from course_lib.simulators.tensor_core import accumulate_e4m3, gemm_e4m3
-
-
-@pytest.fixture(autouse=True)
-def hopper_or_skip():
-    if sentence := launch.missing(torch.zeros(1, device="cuda")):
-        pytest.skip(sentence)
-    with launch.ends_within(LONGEST_TEST_S):
-        yield
-        launch.finish(torch.device("cuda"), LIMIT_S)
 
 
 def random(*shape, seed=0, kind="normal"):
@@ -72,11 +63,12 @@ def run(kernel, a, a_scales, b, b_scales, tile=None, sms=None):
     laid_out = m_major(a_scales)  # must live until the kernel is done
     problem = Problem.of(a, laid_out, b, b_scales, d)
     launch.launch(plan_for(kernel, problem, tile, sms or launch.gpu(a.device).sms), a.device)
-    launch.finish(a.device, LIMIT_S)
+    done()
     return d
 
 
 def exact_of(a, a_scales, b, b_scales):
+    done()
     a = dequantise(a, a_scales, ROW_BLOCKS, torch.float64).cpu()
     return errors.exact(a, dequantise(b, b_scales, SQUARES, torch.float64).cpu())
 
@@ -104,7 +96,7 @@ def one_wgmma(a, b, c):
     addresses = (a.data_ptr(), 0, b.data_ptr(), 0, d.data_ptr())
     problem = Problem(*addresses, rows=64, N=len(b), K=32, padded_rows=64)
     launch.launch(plan_for("probe", problem), a.device)
-    launch.finish(a.device, LIMIT_S)
+    done()
     return d
 
 
@@ -145,7 +137,7 @@ def test_a_long_sum_loses_what_the_simulator_loses(K):
 # -- the ladder ----------------------------------------------------------------------------------------------
 
 
-@each("kernel", UNSCALED)
+@pytest.mark.parametrize("kernel", UNSCALED)
 @each("shape", SHAPES)
 def test_rungs_without_scales(kernel, shape):
     M, N, K = shape
@@ -166,7 +158,7 @@ def test_mma_sync_promotes_every_32():
     assert abs(errors.mean_signed_error(d.double().cpu(), exact)) < errors.MOST_BIAS
 
 
-@each("kernel", SCALED)
+@pytest.mark.parametrize("kernel", SCALED)
 @each("shape", SHAPES)
 def test_rungs_with_scales(kernel, shape):
     given = operands(*shape)
@@ -188,7 +180,7 @@ def test_few_rows(M):
         assert_right(run(one.kernel, *given, one.tile), *given)
 
 
-@each("kernel", ["v4_two_level", "v5_persistent", "v6_tuned", "v8_swap_ab"])
+@pytest.mark.parametrize("kernel", ["v4_two_level", "v5_persistent", "v6_tuned", "v8_swap_ab"])
 def test_sums_of_one_sign_are_promoted_every_128(kernel):
     """No promotion loses 3.4 % here, every 512 loses 0.2 %: calc_diff alone sees neither."""
     a, a_scales = quantise(random(64, 16384, kind="relu"), ROW_BLOCKS)
@@ -198,7 +190,7 @@ def test_sums_of_one_sign_are_promoted_every_128(kernel):
     assert abs(errors.mean_signed_error(d.double().cpu(), exact)) < errors.MOST_BIAS
 
 
-@each("kernel", SCALED)
+@pytest.mark.parametrize("kernel", SCALED)
 def test_the_same_again_is_the_same_to_the_bit(kernel):
     given = operands(300, 520, 1040)
     first = run(kernel, *given)
@@ -237,7 +229,7 @@ def test_groups_for_few_blocks_that_stay(grouped):
     laid_out = m_major(a_scales)
     problem = Problem.of_groups(a, laid_out, b, b_scales, indices, d)
     launch.launch(plan_for("v9_grouped", problem, tile, 4), a.device)
-    launch.finish(a.device, LIMIT_S)
+    done()
     for place, count in enumerate(counts):
         part = (place, slice(count or None)) if masked else slice(128 * place, 128 * (place + 1))
         group = place if masked else count
@@ -293,7 +285,7 @@ def test_masked_counts_may_change_in_a_captured_graph():
         counts.copy_(torch.tensor(counted, dtype=torch.int32))
         out.zero_()
         graph.replay()
-        launch.finish(out.device, LIMIT_S)
+        done()
         assert_groups_right(out, counted, a, a_scales, b, b_scales)
 
 

@@ -206,7 +206,7 @@ def test_without_a_gpu_the_model_has_its_say_and_nobody_is_right(monkeypatch):
     report = tile.judged(SOLVED["own_tile"])
     assert report.state == PARTLY and len(report.lines) == len(tile.SHAPES)
     assert "Nothing was measured" in str(report) and "There is no GPU." in str(report)
-    assert "the model expects" in report.lines[0]
+    assert "on an H200 the model expects" in report.lines[0]
 
 
 def test_with_a_gpu_it_is_measured_beside_the_favourites(monkeypatch):

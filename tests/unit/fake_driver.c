@@ -19,10 +19,11 @@ static int map_count, device_set, module_loads, shared_allowed;
 static char loaded_kernel[64];
 static Config launched;
 static Attribute launched_attribute;
-static int fail_with;
+static int fail_with, version = 13000;
 
 void fake_expect(const char *what) { strcpy(kinds, what); }
 void fake_fail(int status) { fail_with = status; }
+void fake_version(int is) { version = is; }
 uint64_t fake_given(int i) { return given[i]; }
 uint64_t fake_map_word(int map, int word) { return maps[map].words[word]; }
 int fake_loads(void) { return module_loads; }
@@ -37,6 +38,7 @@ uint64_t fake_launched(int i) {
   return found[i];
 }
 
+int cuDriverGetVersion(int *is) { return *is = version, 0; }
 int cuCtxGetCurrent(void **context) { return *context = device_set ? (void *)0xC0 : 0, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = 100 + ordinal, 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (void *)(uintptr_t)device, 0; }
@@ -57,7 +59,7 @@ int cuTensorMapEncodeTiled(Map *map, int dtype, uint32_t rank, void *address, co
                            const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,
                            int interleave, int swizzle, int promotion, int outside) {
   if (fail_with) return fail_with;
-  if ((uintptr_t)map % 64 || interleave || outside) return 1;
+  if ((uintptr_t)map % 128 || interleave || outside) return 1;
   memset(map, 0, sizeof *map);
   uint64_t *words = map->words;
   words[0] = (uint64_t)address, words[1] = dtype, words[2] = rank, words[3] = swizzle, words[4] = promotion;

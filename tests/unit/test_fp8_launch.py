@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -20,13 +21,15 @@ FUNCTION = 0x123456789A
 
 
 def imports():
-    global torch, driver, launch, kinds, plan_for, CannotLaunch, Driver, ONE, MASKED, CONTIGUOUS
+    global torch, gemm, launch, kinds, plan_for, CannotLaunch, Driver, ONE, MASKED, CONTIGUOUS
+    global quantise, SQUARES
     import torch
     from test_fp8_plans import kinds, problems
 
-    from course_lib.fp8 import driver, launch
+    from course_lib.fp8 import gemm, launch
     from course_lib.fp8.driver import CannotLaunch, Driver
     from course_lib.fp8.plans import plan_for
+    from course_lib.fp8.quantise import SQUARES, quantise
 
     ONE, MASKED, CONTIGUOUS = problems()
 
@@ -47,8 +50,10 @@ def library(tmp_path_factory):
 @pytest.fixture
 def own(library):
     """Our side of the driver."""
+    launch._no_software.cache_clear()
     yield Driver(library._name)
-    library.fake_fail(0)
+    library.fake_fail(0), library.fake_version(13000)
+    launch._no_software.cache_clear()
 
 
 def expect(library, plan):
@@ -109,12 +114,34 @@ def test_what_the_driver_refuses_is_a_sentence(library, own, tmp_path):
 # -- from a plan to the queue, torch's side stood in for --------------------------------------------------
 
 
-def test_other_devices_cannot_run_the_kernels(monkeypatch):
+@pytest.mark.needs("c compiler")
+def test_what_cannot_run_the_kernels_is_a_sentence_and_torch_computes(library, own, monkeypatch):
     assert launch.missing(torch.zeros(1)) == "The kernels run on a Hopper GPU, and this tensor is on cpu."
+    capability, on_gpu = (8, 0), SimpleNamespace(device=torch.device("cuda", 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA A100")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     says = "The kernels are for Hopper (compute capability 9.0), and NVIDIA A100 has 8.0."
-    assert launch.missing(SimpleNamespace(device=torch.device("cuda", 0))) == says
+    assert launch.missing(on_gpu) == says
+    capability = (9, 0)
+    monkeypatch.setattr(launch.machine, "missing", lambda what: None)
+    monkeypatch.setattr(launch.jit, "compiler_version", lambda: (13, 1))
+    monkeypatch.setattr(Driver, "here", lambda: Driver("nowhere.so"))
+    assert launch.missing(on_gpu).startswith("NVIDIA's driver cannot be loaded (")
+    monkeypatch.setattr(Driver, "here", lambda: own)
+    old = "NVIDIA's driver here is for CUDA 12.4, and machine code made by NVRTC 13.1 needs one for CUDA 13: "
+    for version, says in ((13000, None), (14020, None), (12040, f"{old}update the driver.")):
+        library.fake_version(version)
+        launch._no_software.cache_clear()
+        assert launch.missing(on_gpu) == says, version
+    (a, a_scales), (b, b_scales) = quantise(torch.randn(4, 32)), quantise(torch.randn(8, 32), SQUARES)
+    wanted = gemm.fp8_gemm(a, a_scales, b, b_scales)
+    monkeypatch.setattr(launch, "no_hopper", lambda x: None)  # as if it lay on one
+    with pytest.warns(
+        UserWarning, match="needs one for CUDA 13: update the driver. Until then torch"
+    ) as said:
+        for _ in range(2):
+            assert torch.equal(gemm.fp8_gemm(a, a_scales, b, b_scales), wanted)
+    assert len(said) == 1 and said[0].filename == __file__
 
 
 def test_a_kernel_that_hangs_ends_with_a_sentence(monkeypatch):
@@ -125,11 +152,40 @@ def test_a_kernel_that_hangs_ends_with_a_sentence(monkeypatch):
     launch.finish(torch.device("cuda", 0), 60)
     with pytest.raises(launch.Hangs, match=r"not done after 0\.05 s, so a kernel may hang: end this process"):
         launch.finish(torch.device("cuda", 0), 0.05)
-    text = (
-        "import time; from course_lib.fp8 import launch\n"
-        "with launch.ends_within(60): pass\n"
-        "with launch.ends_within(0.2): time.sleep(60)\nprint('never')"
-    )
+    text = "import time; from course_lib.fp8 import launch\nwith launch.ends_within(0.2): time.sleep(60)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)
-    assert done.returncode == 3 and "never" not in done.stdout
+    assert done.returncode == 3
     assert done.stderr == "The GPU was not done after 0.2 s, so a kernel may hang: this process ends.\n"
+
+
+HANGS = """
+import pytest, torch
+from types import SimpleNamespace
+from alone import done, last_words
+from course_lib.fp8 import launch
+from each import each
+
+pytestmark = pytest.mark.gpu
+launch.missing_here = torch.cuda.current_stream = lambda device=None: None
+torch.cuda.Event = lambda: SimpleNamespace(record=id, query=lambda: False)
+
+@pytest.mark.parametrize("kernel", ["v5"])
+@each("N", [16, 64])
+def test_hang(kernel, N):
+    if N == 64:
+        done(0.1)
+
+def test_silence():
+    said = last_words(["sleep", "60"], ".", 0.2)
+    assert said == "Killed: it said nothing for 0.2 s.\\n"
+"""
+
+
+def test_a_gpu_test_that_hangs_says_its_name_and_its_case_and_others_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # each of three processes would load them
+    for name in ("alone.py", "conftest.py", "each.py"):
+        shutil.copy(Path(__file__).parents[1] / "gpu" / name, tmp_path)
+    (tmp_path / "test_fp8_on_gpu.py").write_text(HANGS)
+    done = subprocess.run([sys.executable, "-m", "pytest"], cwd=tmp_path, capture_output=True, text=True)
+    words = r"::test_hang\[v5\], in a process of its own:.*with N = 64\nThe GPU was not done after 0\.1 s.*"
+    assert re.search(words + "1 failed, 1 passed", done.stdout, re.DOTALL), done.stdout + done.stderr

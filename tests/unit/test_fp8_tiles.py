@@ -119,7 +119,7 @@ def test_swizzled_bytes_are_where_the_documents_say():
 # -- which tile is best --------------------------------------------------------------------------------------
 
 
-def test_few_rows_wait_for_memory_and_a_full_wave_is_preferred():
+def test_the_model_weighs_memory_waves_and_what_feeds_the_tensor_core():
     few = choose(64, 24576, 1536)
     assert few.limit == "memory" and few.own_cycles < few.cycles
     moved = 64 * 1536 + 24576 * 1536 + 2 * 64 * 24576 + 4 * (64 + 192) * 12
@@ -128,6 +128,15 @@ def test_few_rows_wait_for_memory_and_a_full_wave_is_preferred():
     narrow, usual = (estimate(Tile(128, BN, 2), 256, 7168, 4096) for BN in (112, 128))
     assert narrow.turns == usual.turns == 1 and narrow.idle_share < usual.idle_share
     assert narrow.cycles < usual.cycles
+    # shared memory feeds no 256 x 80; 112 is 128 cycles ahead of 128, whose columns have one scale
+    assert estimate(Tile(256, 80, 2), 4096, 7168, 16384).limit == "shared memory"
+    for shape, tile in (
+        ((4096, 7168, 16384), Tile(256, 128, 2)),
+        ((4096, 7168, 2048), Tile(256, 128, 2)),
+        ((4096, 32768, 512), Tile(128, 160, 2)),
+        ((256, 7168, 4096), Tile(128, 112, 2)),
+    ):
+        assert choose(*shape).tile == candidates(*shape)[0].tile == tile, shape
 
 
 # -- what a search has found ---------------------------------------------------------------------------------

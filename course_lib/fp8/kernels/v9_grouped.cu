@@ -94,8 +94,13 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void v9_grouped(
       const float* first_scales = b_scales + u64(owner * (last + 1) + min(n0 / SCALED, last)) * blocks;
       const float* second_scales = b_scales + u64(owner * (last + 1) + min(n0 / SCALED + 1, last)) * blocks;
       float total[WAVES][BN / 2] = {}, d[BN / 2];
+      // B's scales are loaded a block of K ahead: else the first product of each would wait for them.
+      float first_next = *first_scales, second_next = TWO_SCALES ? *second_scales : 0;
       for (int block = 0; block < blocks; ++block, turn.next()) {
-        float first = first_scales[block], second = TWO_SCALES ? second_scales[block] : 0;
+        float first = first_next, second = second_next;
+        int step = min(blocks - 1 - block, 1);  // beyond the last is nobody's memory
+        first_scales += step, second_scales += step;
+        first_next = *first_scales, second_next = TWO_SCALES ? *second_scales : 0;
         barrier_wait(&full[turn.stage], turn.lap);
 #pragma unroll
         for (int wave = 0; wave < WAVES; ++wave) {

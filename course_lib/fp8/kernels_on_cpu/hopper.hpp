@@ -101,7 +101,9 @@ struct Meeting { int met = 0, number = 0; };
 
 struct Block {
   Place index;
-  int rank, threads, alive, registers = 0;
+  int rank, threads, alive;
+  int at_start;  // registers of a thread when a block begins: alike for all, as many as 64 K give, in eights
+  int pool = 0;  // that were given back and not taken yet
   u64 full[MOST_BARRIERS], empty[MOST_BARRIERS];
   Barrier barriers[2 * MOST_BARRIERS];
   std::vector<u8> room;
@@ -114,7 +116,8 @@ struct Block {
   int idle[32] = {};  // rounds for which a warp has other things to do
 
   Block(Place index, int rank, int threads, int dynamic_bytes)
-      : index(index), rank(rank), threads(threads), alive(threads), room(STATIC_BYTES + dynamic_bytes + 1024, 0xff) {
+      : index(index), rank(rank), threads(threads), alive(threads), at_start(min(65536 / threads, 255) / 8 * 8),
+        room(STATIC_BYTES + dynamic_bytes + 1024, 0xff) {
     memory = room.data() + (-reinterpret_cast<uintptr_t>(room.data()) & 1023);
     hidden.resize((STATIC_BYTES + dynamic_bytes) / 16);
   }
@@ -199,8 +202,16 @@ constexpr int FEW_REGISTERS = 40;
 inline int warp_index() { return now->index.x / 32; }
 inline int cluster_rank() { return now->block->rank; }
 inline bool elect_one() { return now->index.x % 32 == 5; }
-template <int COUNT> void give_registers() { now->block->registers += COUNT; }
-template <int COUNT> void take_registers() { now->block->registers += COUNT; }
+template <int COUNT> void give_registers() {
+  now->block->pool += now->block->at_start - COUNT;
+  give_way();
+}
+template <int COUNT> void take_registers() {  // waits until others have given enough
+  Block* block = now->block;
+  int more = COUNT - block->at_start;
+  if (more > block->pool) give_way([block, more] { return block->pool >= more; });
+  block->pool -= more;
+}
 
 // -- the copy engine ---------------------------------------------------------------------------------------
 
@@ -422,7 +433,7 @@ inline std::function<void()> kernel;
 inline void life() {
   kernel();
   now->done = true;
-  if (!--now->block->alive && now->block->registers > 65536) wrong("The registers of a block do not suffice.");
+  --now->block->alive;
   for (const Product& product : now->products)
     wrong(product.group ? "A thread ended while its products were in flight." : "Products were never committed.");
   if (now->on_the_way || !now->ordered.empty()) wrong("A thread ended before its stores had arrived.");

@@ -8,6 +8,7 @@ from typing import Any
 
 from course_lib.fp8 import launch, searching
 from course_lib.fp8.choice import DENSE, KernelChoice, candidates, expected
+from course_lib.fp8.choose import H200
 from course_lib.fp8.searching import words
 from course_lib.fp8.tiles import Tile
 from course_lib.grading.report import NOT_STARTED, PARTLY, RIGHT, WRONG, Report
@@ -79,8 +80,9 @@ def _modelled(shape: tuple[int, int, int], choice: KernelChoice) -> str:
     best = candidates(*shape)[0]
     yours, theirs = (expected(one, *shape) for one in (choice, best))
     return (
-        f"{_sizes(shape)}: the model expects {yours.seconds * 1e6:.0f} us of yours, {words(choice)} (limit: "
-        f"{yours.limit}), and {theirs.seconds * 1e6:.0f} us of its favourite, {words(best)}."
+        f"{_sizes(shape)}: on an {H200.name} the model expects {yours.seconds * 1e6:.0f} us of yours, "
+        f"{words(choice)} (limit: {yours.limit}), and {theirs.seconds * 1e6:.0f} us of its favourite, "
+        f"{words(best)}."
     )
 
 
