@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from course_lib.grading.program import Program
+from course_lib.grading.program import Program, names_of
 from course_lib.grading.rules import EntryRule
 from course_lib.simulators.interleavings import (
     JointState,
@@ -26,11 +26,18 @@ from course_lib.simulators.interleavings import (
     Verdict,
     explore,
 )
+from course_lib.simulators.interleavings.values import COMPUTE
 
 MOST_STATES = 50_000  # right answers need up to some thousands
 TIME_LIMIT_S = 20.0  # far more than that takes on the slowest laptop
 STEPS_SHOWN = 14
 RESULTS = "results"
+#: Functions that the checker knows by their names.
+KNOWN = frozenset(["print", "sleep", "reversed", "enumerate", *COMPUTE])
+POLLS = (
+    "a thread asks again and again instead of sleeping; two may do so in step for ever. Wait for a lock or a "
+    "place with `with` or acquire(), and for nothing else."
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,11 @@ class UnderAllSchedules(EntryRule):
         text = f"{_needed(program, scenario)}\n\n{scenario.given}\n\n{_threads(scenario, program.entry)}"
         names = [_name(number) for number in range(len(scenario.calls))]
         shared = {**scenario.shared, RESULTS: [None] * len(names)}
+        if taken := _taken(program, scenario, {*shared, *names}):
+            return (
+                f"The schedules of your answer cannot be checked. Its `{taken}` means something else to the "
+                "checker: give it another name."
+            )
         in_between = _InBetween(scenario)
         try:
             verdict = explore(
@@ -100,7 +112,7 @@ class UnderAllSchedules(EntryRule):
             return f"The schedules of your answer cannot be checked. {_quoting(_ended(str(problem)), text)}"
         if not verdict.ok:
             return _quoting(_in_given_names(_report(verdict, scenario), scenario), text)
-        said = in_between.fault()
+        said = in_between.fault() or (POLLS if verdict.schedules is None else None)
         return said and _in_given_names(f"With {scenario.said}: {said}", scenario)
 
 
@@ -117,14 +129,30 @@ def _threads(scenario: Scenario, entry: str) -> str:
 
 def _needed(program: Program, scenario: Scenario) -> str:
     """Return the text of the functions that the entry calls, and of values at the top of the text."""
-    given = frozenset(one.name for one in ast.parse(scenario.given).body if isinstance(one, ast.FunctionDef))
     values = [one for one in program.reached if isinstance(one, ast.Assign)]
-    own = [program.functions[name] for name in _called_from(program, given)]
-    return "\n\n".join(map(ast.unparse, [*values, *own]))
+    return "\n\n".join(map(ast.unparse, [*values, *_own_functions(program, scenario)]))
 
 
-def _called_from(program: Program, but: frozenset[str]) -> list[str]:
-    """Return the entry and the functions of the text that are called from it, some left out."""
+def _taken(program: Program, scenario: Scenario, shared: set[str]) -> str | None:
+    """Return a name from the top of the text that has another meaning for the checker."""
+    imports = [one for one in program.reached if isinstance(one, ast.Import | ast.ImportFrom)]
+    theirs = shared | (KNOWN & {name for one in imports for name, _ in names_of(one)})
+    for function in _own_functions(program, scenario):
+        names = [one for one in ast.walk(function) if isinstance(one, ast.Name)]
+        local = {one.arg for one in function.args.args} | {one.id for one in names if _is_stored(one)}
+        found = next((one.id for one in names if one.id in theirs - local), None)
+        if found:
+            return found
+    return None
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _own_functions(program: Program, scenario: Scenario) -> list[ast.FunctionDef]:
+    """Return the entry and the functions of the text that are called from it; none of those given."""
+    but = {one.name for one in ast.parse(scenario.given).body if isinstance(one, ast.FunctionDef)}
     names, found = [program.entry], []
     while names:
         name = names.pop()
@@ -132,7 +160,7 @@ def _called_from(program: Program, but: frozenset[str]) -> list[str]:
             found.append(name)
             calls = (node.func for node in ast.walk(program.functions[name]) if isinstance(node, ast.Call))
             names += [called.id for called in calls if isinstance(called, ast.Name)]
-    return found
+    return [program.functions[name] for name in found]
 
 
 def _report(verdict: Verdict, scenario: Scenario) -> str:
@@ -181,7 +209,7 @@ class _InBetween:
         self.together |= len(at_work) > 1
         for waiting, (kind, lock) in enumerate(moment.coming):
             holder = moment.holders.get(lock)  # a semaphore is held by nobody
-            if kind == "acquire" and holder in at_work:
+            if kind in ("acquire", "try") and holder in at_work:
                 self.hindered = (
                     f"thread {holder} {work.doing} and holds {lock} meanwhile, for which "
                     f"thread {waiting} waits. Release it before the work."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +13,11 @@ import numpy as np
 
 from course_lib.grading.compare import Mismatch, close, exact, same
 from course_lib.grading.language import Language
-from course_lib.grading.program import Program, at
-from course_lib.grading.rules import EntryRule
 from course_lib.grading.rules_threads import AtOnce, Scenario, UnderAllSchedules
 from course_lib.grading.task import Case, Task, source
 from course_lib.measure.scheduling import best_makespan, plan
 from course_lib.simulators import coherence
 from course_lib.simulators.interleavings import JointState, Lock, Semaphore
-from course_lib.simulators.interleavings.language import waits
 
 #: Handed out in the assignment. A mutex or a semaphore cannot be an argument of a judged function, so it has
 #: a name; who asks for it first makes it.
@@ -408,28 +404,6 @@ def _drawn_banks(rng: random.Random) -> Iterator[Scenario]:
         yield bank if number else replace(bank, kept=_all_there(sum(balance)))  # looking takes its time
 
 
-IN_STEP = (
-    "a lock{}: two threads may try, let go and try again in step for ever. Find an order of the locks in "
-    "which waiting is safe."
-)
-IN_VAIN = "a place{}: whoever gets none asks again and again instead of sleeping. Wait for it."
-
-
-@dataclass(frozen=True)
-class Waits(EntryRule):
-    """Nobody only tries to take a lock, or a place: who tries again and again does not sleep."""
-
-    why: str
-
-    def fault(self, program: Program, function: ast.FunctionDef) -> str | None:
-        """Return a sentence for an acquire() that does not wait as long as it must, or a look at a lock."""
-        for node in (one for one in program.nodes() if isinstance(one, ast.Call)):
-            method = getattr(node.func, "attr", "")
-            if method == "locked" or (method == "acquire" and not waits(node)):
-                return f"Your answer only tries to take {self.why.format(at(node, program.source))}"
-        return None
-
-
 TRANSFER = Task(
     id="05.transfer",
     title="A transfer that never hangs",
@@ -439,7 +413,7 @@ TRANSFER = Task(
     cases=_alone_of_transfer,
     reference=transfer,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS, _drawn_banks), Waits(IN_STEP)),
+    rules=(THREADS, UnderAllSchedules(TRANSFER_SCENARIOS, _drawn_banks)),
     lookalikes={
         "It moves nothing although the giver has just enough: exactly the amount is enough.": (
             lambda got, giver, taker, amount, balance: balance[giver] == amount and got == 0
@@ -548,7 +522,7 @@ POOL = Task(
     cases=_one_free,
     reference=borrow,
     comparison=exact(),
-    rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS, _drawn_pools), Waits(IN_VAIN)),
+    rules=(THREADS, UnderAllSchedules(POOL_SCENARIOS, _drawn_pools)),
     lookalikes={
         "That buffer is busy: look for one whose entry is 0.": (
             lambda got, busy, uses: got in range(len(busy)) and busy[int(got)] == 1
