@@ -30,8 +30,9 @@ FLOATS = ("float32", "float64")
 Shape = tuple[int, int, int]  # M, K, N
 #: The N of N x N x N at which rungs are compared. A row of SIZE numbers is 125 or 62.5 cache lines, of SMALL
 #: 25 or 12.5: a column falls into all sets of a cache, where one of 1024 would fall into a single one. The
-#: loops of Python are measured at SMALL alone; at SIZE a product would take them minutes.
-SIZE, SMALL = 1000, 200
+#: loops of Python are measured at SMALL alone; at SIZE a product would take them minutes. Strassen's rungs
+#: are measured at LARGE, where their blocks are of SIZE; smaller products they leave to another rung.
+SMALL, SIZE, LARGE = 200, 1000, 2000
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Rung:
 
     `bottleneck` says what limits it (the label on the ladder plot), `requires` what the computer must have
     (names that `measure.machine.missing` knows); `module` is where its code can be read. A `parallel` rung is
-    about several cores: on one thread it is another rung with more to do.
+    about several cores: on one thread it is another rung with more to do. Below `smallest` the rung leaves a
+    product to another one, and what is measured there is that one's speed.
     """
 
     id: str
@@ -52,6 +54,12 @@ class Rung:
     requires: tuple[str, ...] = ()
     module_name: str = ""
     parallel: bool = False
+    smallest: int = 1
+
+    @property
+    def size(self) -> int:
+        """The largest of the ladder's sizes at which the rung is measured: LARGE only if it needs that."""
+        return SMALL if self.circle == 1 else SIZE if self.smallest <= SIZE else LARGE
 
     def missing(self) -> str | None:
         """Return the sentence that says why the rung cannot run here, or None if it can."""
@@ -97,6 +105,7 @@ def make_rung(
     parallel: bool = False,
     gpu: bool = False,
     batched: bool = False,
+    smallest: int = 1,
     **options: Any,
 ) -> Rung:
     """Make a rung of circles/<code>.py; `options` are arguments of its matmul, `batched`: 3-D operands.
@@ -119,7 +128,7 @@ def make_rung(
 
     shapes = "A (batch, M, K), B (batch, K, N)" if batched else "A (M, K), B (K, N)"
     matmul.__doc__ = f"Return A @ B by the rung '{id}': {shapes}, both {' or both '.join(dtypes)}."
-    return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel)
+    return Rung(id, circle, title, matmul, dtypes, bottleneck, requires, module_name, parallel, smallest)
 
 
 _compiled_rung = functools.partial(make_rung, requires=("numba",))
@@ -151,6 +160,7 @@ LADDER: tuple[Rung, ...] = (
         3,
         "Strassen with explicit temporaries",
         "additions: memory traffic that 1/8 fewer products do not pay for",
+        smallest=1025,
     ),
     _compiled_rung("blocked", 4, "Loops cut into cache blocks", "three loads and stores for one FMA"),
     _compiled_rung("unrolled", 4, "Blocks, 4 rows x 8 k unrolled", "C is loaded and stored every 8 steps"),
@@ -160,6 +170,7 @@ LADDER: tuple[Rung, ...] = (
         3,
         "Strassen folded into packing and tiles",
         "the FMA units of one core, for 1/8 fewer products",
+        smallest=2000,
     ),
     _compiled_rung("threads", 5, "The same on every core", "the FMA units of all cores", parallel=True),
     _gpu_rung(
@@ -255,7 +266,7 @@ def climb(
     return comparison
 
 
-def climb_both(
+def climb_sizes(
     ids: Sequence[str],
     *,
     dtype: str = "float64",
@@ -263,15 +274,22 @@ def climb_both(
     budget_s: float = 1.0,
     baseline: str | None = None,
 ) -> Comparison:
-    """Measure rungs at both sizes of the ladder, SMALL and SIZE; return what was found at the larger one.
+    """Measure rungs at the sizes of the ladder, so that each can be compared with every other.
 
-    So each of them can be compared with every other. The loops of Python (circle 1) take part at SMALL alone.
-    Arguments and exceptions are those of `climb`; `budget_s` is for each of the two.
+    At SMALL and SIZE, the loops of Python (circle 1) at SMALL alone; where one of them needs LARGE, those of
+    compiled code there, too. Arguments and exceptions are those of `climb`; `budget_s` is for each size.
+    Returns what was found at the largest.
     """
-    options = {"dtype": dtype, "threads": threads, "budget_s": budget_s}
-    small = climb(ids, SMALL, baseline=baseline, **options)
-    fast = [id for id in ids if rung(id).circle != 1]
-    return climb(fast, SIZE, baseline=baseline if baseline in fast else None, **options) if fast else small
+    rungs = _rungs(ids)
+    found = None
+    for size in (SMALL, SIZE, LARGE)[: 3 if any(entry.size == LARGE for entry in rungs) else 2]:
+        able = [
+            entry.id for entry in rungs if entry.smallest <= size and (entry.circle != 1 or size == SMALL)
+        ]
+        if able:
+            base = baseline if baseline in able else None
+            found = climb(able, size, dtype=dtype, threads=threads, budget_s=budget_s, baseline=base)
+    return found
 
 
 def error_of(entry: Rung, A, B) -> float:

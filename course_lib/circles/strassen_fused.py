@@ -31,7 +31,7 @@ from course_lib.circles.vectors import broadcast, fma, lanes, load, prefetch_row
 
 STRETCH = 64  # steps of a tile between two requests for rows of C
 DEPTH_BYTES = 4096  # of a sliver's row: deeper than in `simd`, as every block of C is visited more often
-SMALLEST = 2048  # a product with M, K or N below this is left to the classical algorithm
+SMALLEST = 2000  # a product with M, K or N below this is left to the classical algorithm
 
 _LEFT, _RIGHT, _INTO = (np.array(table, np.int64) for table in (LEFT, RIGHT, INTO))
 

@@ -20,7 +20,7 @@ from course_lib.measure.table import seconds_in_words
 
 SMALLEST_PROBE = 48  # N of the first call that is tried: small enough for plain Python
 PROBES = 2  # calls of a size: the quicker counts
-DEFAULT_SIZES = (ladder.SMALL, ladder.SIZE)
+DEFAULT_SIZES = (ladder.SMALL, ladder.SIZE, ladder.LARGE)
 DEFAULT_DTYPES = ("float64",)
 #: The CPU summit: the best rungs on one core and on all, and the shapes aimed at.
 BEST = {1: ("simd", "unrolled")}

@@ -59,11 +59,10 @@ def shown() -> list[ladder.Result]:
 
 
 def not_measured(results: list[ladder.Result]) -> str:
-    """Return the sentence that names the rungs without a sound result at the ladder's size, "" for none."""
+    """Return the sentence that names the rungs without a sound result at their size, "" for none."""
     at = {(one.rung, one.shape): one for one in results if not one.rough}
     wanted = [r for r in ladder.LADDER if "float64" in r.dtypes and not r.parallel and not r.missing()]
-    sizes = {rung.id: ladder.SMALL if rung.circle == 1 else ladder.SIZE for rung in wanted}
-    missing = [f"{id} at {size}" for id, size in sizes.items() if (id, (size,) * 3) not in at]
+    missing = [f"{rung.id} at {rung.size}" for rung in wanted if (rung.id, (rung.size,) * 3) not in at]
     return f"No sound result of {', '.join(missing)}: run `make bench` on quiet cores." if missing else ""
 
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 COLUMNS = ("change", "at", "time", "× last", "× first", "% of peak")
 RULE = (
-    "× last: times as fast as the row above; × first: as the first row. A ratio is formed at the largest "
-    "size that both were measured at, which stands behind it if it is another one; – where there is none."
+    "× last: times as fast as the nearest row above that was measured at a size of this one; × first: as "
+    "the first row. The size of a ratio stands behind it where it is not the row's own; – means none."
 )
 ROUGH = "≈: measured in haste or while other programs held the cores; in no ratio."
 NOMINAL = (
-    "Strassen's rungs multiply their blocks with the kernel of circle 4, and all 2N³ operations of a product "
-    "are counted, though they do fewer."
+    "Strassen's rungs multiply blocks with the kernel of circle 4, and leave small products to it whole; "
+    "their operations are counted as 2N³, though they do fewer."
 )
 EMPTY = "Nothing is measured yet: run a measuring cell, or `python -m course_lib bench`."
 
@@ -45,12 +45,13 @@ def _row(found: Standing, rungs: list[Rung], place: int, limits: Peaks | None) -
     rung = rungs[place]
     result = found.drawn[rung.id]
     threads = f", {plural(result.threads, 'thread')}" if result.threads > 1 else ""
-    has_last = place > 0 and rung.id not in BASELINES
+    above = [] if rung.id in BASELINES else [one.id for one in reversed(rungs[:place])]
+    last = next((one for one in above if found.ratio(rung.id, one)), "")
     return (
         rung.title + threads,
         shape_in_words(result.shape),
         "≈ " * result.rough + seconds_in_words(result.seconds),
-        _ratio(found, result, rungs[place - 1].id) if has_last else "–",
+        _ratio(found, result, last),
         _ratio(found, result, rungs[0].id),
         _share(result, limits) if "cuda" not in rung.requires else "–",
     )

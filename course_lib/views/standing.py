@@ -73,12 +73,14 @@ def standing(results: Iterable[Result] | None, dtype: str | None) -> Standing:
     `dtype` None: the one most rungs were measured in. Of several results of a rung those on the fewest
     threads count, so that all stand on equal terms where they can. Rungs without a result have a place, too,
     unless they cannot have one: in this dtype, or on this computer. A rung for several cores that was
-    measured only on one thread has none: its speed there says nothing.
+    measured only on one thread has none: its speed there says nothing. Nor does what was measured at a size
+    that the rung leaves to another one.
     """
     from course_lib import ladder
 
     known = {rung.id: rung for rung in ladder.LADDER}
-    found = [r for r in (ladder.results() if results is None else results) if r.rung in known]
+    given = ladder.results() if results is None else results
+    found = [r for r in given if r.rung in known and min(r.shape) >= known[r.rung].smallest]
     chosen = dtype or _commonest_dtype(found)
     alone = {r.rung for r in found if r.dtype == chosen and r.threads == 1 and known[r.rung].parallel}
     kept = by_rung(r for r in found if r.dtype == chosen and (r.rung not in alone or r.threads > 1))

@@ -33,7 +33,7 @@ def test_the_picture_says_where_it_comes_from():
 
 def test_the_picture_waits_for_a_sound_result_of_every_rung(capsys):
     assert readme.run(Namespace(picture=True)) == 1 and "simd at 1000" in capsys.readouterr().out
-    sizes = {entry.id: 200 if entry.circle == 1 else 1000 for entry in ladder.LADDER}
+    sizes = {entry.id: entry.size for entry in ladder.LADDER}
     full = [SimpleNamespace(rung=id, shape=(n,) * 3, rough=False) for id, n in sizes.items()]
     assert readme.not_measured(full) == "" and readme.step_table().startswith("| change | at | time |")
     full[list(sizes).index("simd")].rough = True

@@ -90,10 +90,20 @@ def test_a_rough_time_replaces_no_sound_one():
         assert [(one.seconds, one.rough) for one in ladder.results()] == [(kept, kept < 3)]
 
 
-def test_rungs_are_climbed_at_both_sizes_and_those_of_python_at_the_small_one(monkeypatch):
+def test_rungs_are_climbed_at_each_size_at_which_they_are_themselves(monkeypatch):
+    from course_lib.circles import strassen, strassen_fused
+
+    assert ladder.rung("strassen").smallest == strassen.CUTOFF + 1
+    assert ladder.rung("strassen-fused").smallest == strassen_fused.SMALLEST
+    sizes = {id: ladder.rung(id).size for id in ("python-lists", "numpy", "strassen")}
+    assert sizes == {"python-lists": 200, "numpy": 1000, "strassen": 2000}
     monkeypatch.setattr(ladder, "SIZE", 24)
     monkeypatch.setattr(ladder, "SMALL", 8)
-    larger = ladder.climb_both(["python-lists", "compiled-ikj"], budget_s=0.05, baseline="python-lists")
+    larger = ladder.climb_sizes(["python-lists", "compiled-ikj"], budget_s=0.05, baseline="python-lists")
     assert larger.shapes == ((24, 24), (24, 24))
     found = {(one.rung, one.shape[0]) for one in ladder.results()}
     assert found == {("python-lists", 8), ("compiled-ikj", 8), ("compiled-ikj", 24)}
+    tried = []
+    monkeypatch.setattr(ladder, "climb", lambda ids, size, **_: tried.append((size, ids)))
+    ladder.climb_sizes(["simd", "strassen"])
+    assert tried == [(8, ["simd"]), (24, ["simd"]), (2000, ["simd", "strassen"])]
