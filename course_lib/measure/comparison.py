@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib import theme
@@ -87,6 +87,10 @@ class Comparison:
     def rough(self) -> bool:
         """Whether other programs held the cores (or it was measured in haste): not a result to be kept."""
         return bool(self.conditions.rough)
+
+    def called_rough(self, why: str) -> Comparison:
+        """Return the same, called rough for a reason that its clock could not see."""
+        return replace(self, conditions=replace(self.conditions, rough=self.conditions.rough or why))
 
     @property
     def ratio(self) -> float:

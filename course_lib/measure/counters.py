@@ -21,9 +21,11 @@ import numpy as np
 from course_lib.arguments import is_whole, one_of, refusal, whole
 from course_lib.measure import hardware
 from course_lib.measure.comparison import Comparison
+from course_lib.measure.table import digits
 from course_lib.measure.timing import compare
 
 CALL_S = 4e-3  # one thread alone counts so long in a call: starting two threads costs a hundredth of it
+TOGETHER = 0.6  # threads that run at once less than this, on average, had no core each
 MOST_THREADS = 64
 MOST_TIMES = (
     100_000_000  # of all threads: seconds where they fight over a line, and nothing can interrupt them
@@ -114,6 +116,9 @@ def false_sharing(
             runs, baseline=name_of(max(strides)), threads=threads, budget_s=budget_s, progress=False
         )
         at_once = team.cpu_s / team.wall_s
+    if at_once < TOGETHER * threads:
+        ran = f"on average only {digits(at_once, 2)} of {threads} threads ran at once"
+        comparison = comparison.called_rough(f"This machine was busy: {ran}. Run the cell again.")
     return Counting(threads, kind, strides, times, comparison, "", at_once)
 
 

@@ -49,7 +49,10 @@ def test_one_core_is_said_in_a_sentence(monkeypatch):
 
 @pytest.mark.timing
 @pytest.mark.skipif(hardware.cores() < 2, reason="needs two cores")
-def test_false_sharing_costs_time_when_the_threads_run_at_once():
+def test_false_sharing_costs_time_when_the_threads_run_at_once(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(counters, "TOGETHER", 2)  # more than there can be
+        assert false_sharing(2, (8, 128), budget_s=0.05).comparison.rough
     for _ in range(3):
         counting = false_sharing(2, (8, 128), budget_s=0.5)
         if counting.at_once > 1.8:
