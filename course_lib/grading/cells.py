@@ -236,7 +236,7 @@ CELL_MAGIC = re.compile(r"%%(\w+)(?:[ \t].*)?")
 RUNS_ITS_CELL = ("time", "capture", "prun")  # as ordinary code; %%timeit defines nothing
 RUNS_ITS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?!-)(\S.*)")
 MAGIC = re.compile(
-    r"[ \t]*(?:%%?[A-Za-z_]|[!?]|[\w, ]+=[ \t]*(?:!|%[A-Za-z_]))|[ \t]*%{0,2}[\w.*]+\?\??[ \t]*$"
+    r"[ \t]*(?:%%?[A-Za-z_]|[!?])|[\w, \t]+=[ \t]*(?:!|%[A-Za-z_])|[ \t]*%{0,2}[\w.*]+\?\??[ \t]*$"
 )
 PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
 

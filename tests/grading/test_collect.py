@@ -216,7 +216,7 @@ HOSTILE = {
     "doubling": "a0 = 1\n" + "".join(f"a{n + 1} = a{n}, a{n}\n" for n in range(250)) + "a = a250\n" + F,
     "doubling functions": "".join(f"def g{n + 1}(): g{n}(), g{n}()\n" for n in range(250)) + "a = g250\n" + F,
     "newlines": "\n" * 40_000 + "%time\n" + F,
-    "spaces": (" " * 90 + "\n") * 1000 + "!x\n" + F,
+    "spaces": (" " * 90 + "\n") * 100 + "!x\n" + " " * 80_000 + "x !\n" + F,
     "brackets": "a = " + "[" * 10_000 + "]" * 10_000 + "\n" + F,
     "minus": "a = " + "-" * 90_000 + "1\n" + F,
     "elif": "def f(x):\n    if x: pass\n" + "    elif x: pass\n" * 3000,

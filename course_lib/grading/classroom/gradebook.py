@@ -75,15 +75,8 @@ class ClassBook:
         A score that a grader has given by hand stays. BookLocked if another program keeps the book locked.
         """
         name, student = self._assignment.name, verdict["student"]
-        try:
+        with self._writing():
             self._enter(verdict, handed_in)
-        except Exception as problem:
-            if "database is locked" not in str(problem):
-                raise
-            raise BookLocked(
-                f"Another program has locked the grade book {self._folder / BOOK}: end it, and run the same "
-                "command again; what is judged is kept."
-            ) from None
         grade_ids = self._assignment.grade_ids
         shown = notebook.graded(self._entering.result(), cells, verdict, grade_ids)
         target = self._folder / "autograded" / student / name
@@ -92,6 +85,19 @@ class ClassBook:
         for note in exchange_notes(self._folder / "submitted" / student / name):
             for step in ("autograded", "feedback"):
                 write(self._folder / step / student / name / note.name, note.read_bytes())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Tell a locked grade book in one sentence."""
+        try:
+            yield
+        except Exception as problem:
+            if "database is locked" not in str(problem):
+                raise
+            raise BookLocked(
+                f"Another program has locked the grade book {self._folder / BOOK}: end it, and run the same "
+                "command again; what is judged is kept."
+            ) from None
 
     def _enter(self, verdict: dict[str, Any], handed_in: str | None) -> None:
         """Write the points and flags of a verdict into the grade book."""
@@ -107,23 +113,32 @@ class ClassBook:
         book.db.commit()
 
     def by_hand(self) -> dict[str, ByHand]:
-        """Return the scores and comments that graders have given in the form grader, by student."""
+        """Return the scores and comments that graders have given in the form grader, by student.
+
+        A score above the task's points is returned as it was given; the grade book has all points from then
+        on, and a comment that says what was entered. BookLocked as in `record`.
+        """
         items, release = self._assignment.items, self._entering.result()
         tasks = {item.grade_id: item.task_id for item in items}
         answers = {cell: one.task_id for one in items for cell in notebook.answer_cells(release, one.entry)}
         by_student = {}
-        for submission in self._book.assignment_submissions(self._assignment.name):
-            (page,) = submission.notebooks
-            points = {
-                tasks[grade.name]: grade.score for grade in page.grades if grade.manual_score is not None
-            }
-            comments = {
-                answers.get(comment.name, ""): comment.manual_comment
-                for comment in page.comments
-                if comment.manual_comment
-            }
-            if points or comments:
-                by_student[submission.student.id] = ByHand(points, comments)
+        with self._writing():
+            for submission in self._book.assignment_submissions(self._assignment.name):
+                (page,) = submission.notebooks
+                given = [grade for grade in page.grades if grade.manual_score is not None]
+                points = {tasks[grade.name]: grade.score for grade in given}
+                told = {answers.get(one.name): one for one in page.comments}
+                for grade in given:
+                    if grade.manual_score > grade.max_score:
+                        refuse(grade, told.get(tasks[grade.name]))
+                comments = {
+                    answers.get(comment.name, ""): comment.manual_comment
+                    for comment in page.comments
+                    if comment.manual_comment
+                }
+                if points or comments:
+                    by_student[submission.student.id] = ByHand(points, comments)
+            self._book.db.commit()
         return by_student
 
     def _enter_assignment(self) -> None:
@@ -213,6 +228,14 @@ def enter(grade: Any, task: dict[str, Any], verdict: dict[str, Any]) -> None:
         doubtful = bool(task["manual"] or verdict["manual"])
         grade.needs_manual_grade = doubtful or grade.manual_score is not None
     grade.auto_score = task["points"]
+
+
+def refuse(grade: Any, comment: Any | None) -> None:
+    """Give nbgrader's grade all points of its cell in place of more, and say so in the answer's comment."""
+    entered, grade.manual_score = grade.manual_score, grade.max_score
+    said = f"{entered:g} points were entered by hand; this task gives at most {grade.max_score:g}."
+    if comment is not None:
+        comment.manual_comment = f"{comment.manual_comment or ''}\n{said}".strip()
 
 
 def _url(book: Path) -> str:

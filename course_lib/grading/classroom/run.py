@@ -41,7 +41,8 @@ from course_lib.whole_files import clear, write
 
 LOCK = ".grading.lock"
 LOOKED_AT = 20  # notebooks that tell which assignment it is
-PLATFORM = re.compile(r"(.*_[0-9]+)_assignsubmission_")  # a participant's name and number, as Moodle has them
+#: A participant's name and number in the folder that Moodle made; a file may have any name.
+PLATFORM = re.compile(r"([^/]*_[0-9]+)_assignsubmission_[^/]*/")
 PRIVATE = ("verdicts", "teacher")  # they show secret inputs
 
 

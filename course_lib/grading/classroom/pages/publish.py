@@ -21,9 +21,7 @@ from course_lib.grading.report import PARTLY, RIGHT, WRONG
 FORMAT = 1
 OLD = "Not judged as the others: another seed or version, or not at all. Grade this student again."
 
-TOO_MANY = (
-    "{given:g} of {most:g} points were given by hand; {points:g} count here: mend it in the form grader."
-)
+TOO_MANY = "{given:g} of {most:g} points were given by hand; {points:g} count: look at it in the form grader."
 
 
 @dataclass(frozen=True)
