@@ -147,6 +147,7 @@ import threading
 from itertools import pairwise
 import numpy as np
 from numba import njit
+from course_lib import ladder
 from course_lib.circles import simd, vectors
 from course_lib.grading import fill
 ROW = simd.ROW_BYTES

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from course_lib.grading.questions.fill_in import Fill
 from course_lib.grading.questions.question import Question
@@ -142,4 +145,123 @@ QUESTIONS: tuple[Question, ...] = (
     ),
 )
 
-FILLS: tuple[Fill, ...] = ()
+
+def _apart(zeros: Callable, rows: int, columns: int) -> list[list[float]]:
+    """Return what becomes of such a matrix when one number in it is written."""
+    C = zeros(rows, columns)
+    C[0][1] = 7.0
+    return C
+
+
+def _into_zeros(kernel: Callable, A: list, BT: list) -> np.ndarray:
+    """Return C (M, N) after the kernel has added A (M, K) times the transpose of BT (N, K)."""
+    A, BT = np.array(A, float), np.array(BT, float)
+    C = np.zeros((len(A), len(BT)))
+    kernel(A, BT, C)
+    return C
+
+
+FILLS: tuple[Fill, ...] = (
+    Fill(
+        "00.amdahl",
+        """
+def amdahl(share, speedup):
+    return «1 / (1 - share + share / speedup)»
+""",
+        cases=((0.5, 2), (0.25, 10), (0.9, 1000)),
+        hint="What is left of the time 1? The rest, 1 - share, and the share divided by its speed-up. "
+        "How many times does the new time go into the old one?",
+        why="The old time, 1, over the new one. With an infinite speed-up 1 / (1 - share) is left: that is "
+        "all that one operation can bring.",
+        wrong={
+            "1 - share + share / speedup": "That is the new time. How many times faster is the inverse.",
+            "1 / (1 - share + share * speedup)": "The share takes less time than before: divide it.",
+            "1 / (share / speedup)": "And the rest of the time, 1 - share? It stays as it was.",
+            "1 - share + share * speedup": "Speed-ups do not add up, times do: begin with the new time.",
+        },
+    ),
+    Fill(
+        "00.addmm",
+        """
+def addmm(input, A, B, beta=1.0, alpha=1.0, matmul=ladder.rung("numpy").matmul):
+    C = «alpha * matmul(A, B)»  # (n, m) @ (m, p) -> (n, p)
+    return C if beta == 0 else beta * input + C  # beta = 0 also keeps a NaN of `input` out
+""",
+        cases=((3, [[1, 2]], [[1], [2]]), ([1, 2], [[1, 2], [3, 4]], [[5, 6], [7, 8]], 0.5, 2.0)),
+        run=lambda addmm, input, A, B, *scales: addmm(*(np.array(x, float) for x in (input, A, B)), *scales),
+        hint="`input` and beta have their place in the line below. What is left of the formula?",
+        why="Whoever is given as `matmul` does the work; the rest is a scale and a sum.",
+        wrong={
+            "matmul(A, B)": "And alpha? It scales the product.",
+            "alpha * A * B": "`*` multiplies number by number; the product is what `matmul` is for.",
+            "beta * matmul(A, B)": "beta belongs to `input`; another letter scales the product.",
+        },
+    ),
+    Fill(
+        "01.pair",
+        """
+def one_number(row, col):  # K numbers each
+    return «sum(a * b for a, b in zip(row, col))»
+""",
+        cases=(([1, 2], [5, 7]), ([3.0, 4.0, 5.0], [1.0, -1.0, 2.0]), ([], [])),
+        hint="`zip(row, col)` hands out the pairs. What becomes of a pair, and what of them all?",
+        why="A multiplication and an addition for each pair: that is all the work there is in a product.",
+        wrong={
+            "sum(a + b for a, b in zip(row, col))": "The two numbers of a pair are multiplied.",
+            "sum(row) * sum(col)": "That multiplies each number with all of the other row: pairs only.",
+            "[a * b for a, b in zip(row, col)]": "Those are the products of the pairs. C has one number.",
+        },
+    ),
+    Fill(
+        "01.rows",
+        """
+def zeros(rows, columns):
+    return «[[0.0] * columns for _ in range(rows)]»  # a list of rows, each with a life of its own
+""",
+        cases=((3, 2), (2, 4), (2, 2)),
+        run=_apart,
+        hint="`[0.0] * columns` makes a new list whenever it is computed. Compute it once for each row.",
+        why="The comprehension computes its first part anew in each turn: as many lists as rows.",
+        wrong={
+            "[[0.0] * columns] * rows": "That is one row with many names: what is written in one is in all.",
+            "[[0.0] * rows for _ in range(columns)]": "Rows and columns are swapped.",
+        },
+    ),
+    Fill(
+        "02.address",
+        """
+def byte_of(i, j, N):  # from the beginning of the array
+    return «8 * (i * N + j)»
+""",
+        cases=((2, 3, 7), (0, 5, 9), (4, 0, 3)),
+        hint="How many numbers lie before (i, j)? i whole rows, and j numbers of its own row.",
+        why="i rows of N numbers, then j numbers, 8 bytes each. So one step in i is a whole row long.",
+        wrong={
+            "i * N + j": "So many numbers lie before it. How many bytes are they?",
+            "8 * (j * N + i)": "There the columns lie one after the other; here the rows do.",
+            "8 * i * N + j": "The j numbers of its own row have 8 bytes each, too.",
+            "8 * (i + j)": "Before row i lie i rows of N numbers each.",
+        },
+    ),
+    Fill(
+        "02.neighbours",
+        """
+@njit(fastmath={"contract", "reassoc"})
+def dot_of_rows(A, BT, C):  # BT: (N, K), row j is column j of B
+    for i in range(C.shape[0]):
+        for j in range(C.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * «BT[j, k]»
+            C[i, j] += total
+""",
+        cases=(([[1, 2]], [[3, 4], [5, 6]]), ([[1, 0], [2, 3]], [[1, 2], [3, 5]])),
+        run=_into_zeros,
+        hint="Before it was `B[k, j]`. Row j of BT is column j of B; which index shall move with k?",
+        why="k is the last index of both: each step takes the neighbour of the number before.",
+        wrong={
+            "BT[k, j]": "That is a column of BT: the strides are back, and the wrong numbers come.",
+            "BT[i, k]": "i is the row of A. Which row of BT belongs to column j of the result?",
+        },
+    ),
+)
